@@ -4,48 +4,26 @@ import Testing
 
 @Suite("Fault rules on the wire", .serialized, .timeLimit(.minutes(15)))
 struct FaultModeTests {
-    /// All statuses and reasons that APNs documents, and WakeGate's own reason.
-    private static let reasons: [String: Int] = [
-        "BadCollapseId": 400, "BadDeviceToken": 400, "BadExpirationDate": 400, "BadMessageId": 400, "BadPriority": 400,
-        "BadTopic": 400, "DeviceTokenNotForTopic": 400, "DuplicateHeaders": 400, "IdleTimeout": 400,
-        "InvalidPushType": 400, "MissingDeviceToken": 400, "MissingTopic": 400, "PayloadEmpty": 400,
-        "TopicDisallowed": 400, "BadCertificate": 403, "BadCertificateEnvironment": 403, "ExpiredProviderToken": 403,
-        "Forbidden": 403, "InvalidProviderToken": 403, "MissingProviderToken": 403, "UnrelatedKeyIdInToken": 403,
-        "BadEnvironmentKeyIdInToken": 403, "BadPath": 404, "MethodNotAllowed": 405, "ExpiredToken": 410,
-        "Unregistered": 410, "PayloadTooLarge": 413, "TooManyProviderTokenUpdates": 429, "TooManyRequests": 429,
-        "InternalServerError": 500, "ServiceUnavailable": 503, "Shutdown": 503, "BadDryRun": 400,
-    ]
-
-    @Test("Every reason of APNs is answered with its status, and counted; one that APNs does not have is not")
+    @Test("A reason of APNs is answered with its status, and counted; one that APNs does not have is not")
     func answers() throws {
-        let names = Self.reasons.keys.sorted()
-        let rules = names.enumerated().map { index, name in
-            "{ id: '\(name)', when: { token: '\(FaultyGateway.device(index))' }, then: { reason: '\(name)' } }"
-        }
-        let own = "{ then: { status: 418, reason: 'Te\"apot', retryAfter: 7 } }"
-        let faulty = try FaultyGateway(file: "{ rules: [ \((rules + [own]).joined(separator: ",")) ] }")
-        #expect(
-            Set(try #require(faulty.gateway.stats().value("pushes", "rejected") as? [String: Any]).keys) == Set(names)
+        let faulty = try FaultyGateway(
+            "{ when: { nth: 1 }, then: { reason: 'InternalServerError' } }",
+            "{ when: { nth: 2 }, then: { reason: 'ExpiredToken' } }",
+            "{ then: { status: 418, reason: 'Te\"apot', retryAfter: 7 } }"
         )
         let earliest = Int(Date(timeIntervalSinceNow: 0).timeIntervalSince1970 * 1000)
-        for (index, name) in names.enumerated() {
-            let answer = try faulty.gateway.push(FaultyGateway.device(index), topic: faulty.topic)
-            #expect(answer.status == Self.reasons[name], "\(name)")
-            #expect(answer.reason == name)
+        for (status, reason) in [(500, "InternalServerError"), (410, "ExpiredToken"), (418, "Te\"apot")] {
+            let answer = try faulty.gateway.push(FaultyGateway.device(1), topic: faulty.topic)
+            #expect(answer.status == status && answer.reason == reason)
             #expect(answer.headers["apns-id"]?.isEmpty == false)
             #expect(answer.headers["content-type"] == "application/json")
-            let timestamp = answer.integer("timestamp")
-            #expect((timestamp ?? 0 >= earliest) == (answer.status == 410), "\(name): \(answer.body)")
+            #expect(answer.headers["retry-after"] == (status == 418 ? "7" : nil))
+            #expect((answer.integer("timestamp") ?? 0 >= earliest) == (status == 410), "\(answer.body)")
         }
-        #expect(try faulty.rejected() == Dictionary(uniqueKeysWithValues: names.map { ($0, 1) }))
-        let teapot = try faulty.gateway.push(FaultyGateway.device(99), topic: faulty.topic)
-        #expect(teapot.status == 418)
-        #expect(teapot.reason == "Te\"apot")
-        #expect(teapot.headers["retry-after"] == "7")
-        #expect(try faulty.rejected().count == names.count)
+        #expect(try faulty.rejected() == ["InternalServerError": 1, "ExpiredToken": 1])
         #expect(try faulty.accepted() == 0)
-        #expect(try faulty.counts().values.filter { $0.fired == 1 }.count == names.count + 1)
-        #expect(faulty.gateway.process.errors.contains("warning: rules[33].then.reason"))
+        #expect(try faulty.counts().values.filter { $0.fired == 1 }.count == 3)
+        #expect(faulty.gateway.process.errors.contains("warning: rules[2].then.reason"))
     }
 
     @Test("Rules match by topic, type, priority, key and ordinal; other pushes are accepted")

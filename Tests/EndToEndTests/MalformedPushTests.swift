@@ -22,30 +22,10 @@ struct MalformedPushTests {
 
     static let cases: [Case] = [
         Case(testDescription: "GET", method: "GET", status: 405, reason: "MethodNotAllowed"),
-        Case(testDescription: "another path", path: "/3/devices/00", status: 404, reason: "BadPath"),
         Case(testDescription: "the root", path: "/", status: 404, reason: "BadPath"),
         Case(testDescription: "a query", path: "/3/device/\(Case.token)?a=b", status: 404, reason: "BadPath"),
-        Case(testDescription: "a part too many", path: "/3/device/\(Case.token)/x", status: 404, reason: "BadPath"),
         Case(testDescription: "no token", path: "/3/device/", status: 400, reason: "MissingDeviceToken"),
         Case(testDescription: "a short token", path: "/3/device/abcd", status: 400, reason: "BadDeviceToken"),
-        Case(
-            testDescription: "an odd token",
-            path: "/3/device/\(Case.token)a",
-            status: 400,
-            reason: "BadDeviceToken"
-        ),
-        Case(
-            testDescription: "a token that is not hexadecimal",
-            path: "/3/device/" + String(repeating: "xy", count: 32),
-            status: 400,
-            reason: "BadDeviceToken"
-        ),
-        Case(
-            testDescription: "a token of 202 digits",
-            path: "/3/device/" + String(repeating: "ab", count: 101),
-            status: 400,
-            reason: "BadDeviceToken"
-        ),
         Case(
             testDescription: "a repeated field",
             fields: [Self.topic, Self.topic],
@@ -92,15 +72,7 @@ struct MalformedPushTests {
             status: 400,
             reason: "BadDryRun"
         ),
-        Case(
-            testDescription: "a dry run that is asked for twice",
-            fields: [Self.topic, "wakegate-dry-run: 1", "wakegate-dry-run: 1"],
-            status: 400,
-            reason: "BadDryRun"
-        ),
         Case(testDescription: "no payload", body: "", status: 400, reason: "PayloadEmpty"),
-        Case(testDescription: "invalid JSON", body: #"{"aps":"#, status: 400, reason: "PayloadEmpty"),
-        Case(testDescription: "JSON that is not an object", body: "[1]", status: 400, reason: "PayloadEmpty"),
         Case(
             testDescription: "4097 bytes",
             body: #"{"a":""# + String(repeating: "a", count: 4089) + #""}"#,
@@ -133,9 +105,10 @@ struct MalformedPushTests {
         }
         let stats = try gateway.stats()
         #expect(stats.integer("pushes", "accepted") == Self.cases.count)
-        #expect(stats.integer("pushes", "rejected", "BadDeviceToken") == 4)
+        #expect(stats.integer("pushes", "rejected", "BadDeviceToken") == 1)
+        #expect(stats.integer("pushes", "rejected", "BadPath") == 2)
         #expect(stats.integer("pushes", "rejected", "PayloadTooLarge") == 1)
-        #expect(stats.integer("pushes", "rejected", "BadDryRun") == 2)
+        #expect(stats.integer("pushes", "rejected", "BadDryRun") == 1)
     }
 
     @Test("A wrong content-available and priority 10 for a background push are named in the answer and in dev's log")

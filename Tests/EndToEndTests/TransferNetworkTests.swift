@@ -221,6 +221,8 @@ struct TransferCommandTests {
         let last = try json.finish()
         #expect(last.status == 0 && last.errors.isEmpty, "\(last.errors)")
         #expect(last.output.split(separator: "\n").last?.hasPrefix(#"{"event":"finished","#) == true, "\(last.output)")
+        let bytes = last.output.matches(of: /"progress".*"bytes":(\d+)/).compactMap { Int($0.output.1) }
+        #expect(bytes == Set(bytes).sorted(), "progress grows")
         let bar = try terminal.finish()
         #expect(bar.status == 0, "\(bar.errors)")
         #expect(bar.output.contains("=] 100 %  600.0 kB of 600.0 kB"), "\(bar.output)")

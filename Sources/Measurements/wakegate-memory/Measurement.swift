@@ -4,10 +4,10 @@ import Platform
 import Policy
 import Wire
 
-/// Measures the memory of a device: resident bytes per device, for many idle ones, then with a pending push for each.
+/// Measures the resident bytes per device, first for many idle devices, then with a pending push for each.
 @main
 struct Measurement {
-    /// The size of the pending payload in bytes, that of a background push with a few keys.
+    /// The size of the pending payload in bytes, as of a background push with a few keys.
     static let payloadBytes = 228
 
     static func main() {
@@ -76,7 +76,7 @@ struct Measurement {
             _ = engine.catchUp(index)
             _ = try? engine.accept(push, .absent, device: index, workerIsFree: false)
         }
-        // Takes what a driver takes in each step, so that a list of all devices is not measured.
+        // Empty the list of newcomers, as a driver does in each step, so that the list is not measured.
         while engine.ready.popNewcomer() != nil {}
         if device & 255 == 255 { Self.takeChanges(engine) }
     }

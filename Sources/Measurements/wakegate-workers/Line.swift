@@ -12,7 +12,7 @@ enum Line {
             switch self {
             case .number(let number): String(number)
             case .text(let text):
-                // `JSONEncoder` escapes everything that a message may contain.
+                // `JSONEncoder` escapes all characters of a message.
                 (try? JSONEncoder().encode(text)).map { String(decoding: $0, as: UTF8.self) } ?? "null"
             }
         }

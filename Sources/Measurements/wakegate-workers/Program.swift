@@ -8,10 +8,10 @@ import WakeWorker
 ///
 /// `wakegate-workers URL CA|- TOPIC [--workers N] [--slots N] [--device TOKEN] [--token TOKEN] [--token-file FILE]
 /// [--cert FILE --key FILE] [--silence SECONDS] [--stop-within SECONDS] [--form delegate|tasks] [--tasks LIST]
-/// [--sessions LIST] [--changes yes]`. SIGTERM stops the workers, a second one cancels the running handlers. The lines
-/// of standard input are commands: `register`, `conditions TOKEN LEVEL`, `app TOKEN STATE`, `machine TOKEN ROOT
-/// [appState]`, and those of `Commands.schedule`. The program ends when all workers have ended, with status 1 if one
-/// was refused.
+/// [--sessions LIST] [--changes yes]`. SIGTERM stops the workers, and a second SIGTERM cancels the running handlers.
+/// The lines of standard input are commands: `register`, `conditions TOKEN LEVEL`, `app TOKEN STATE`, `machine TOKEN
+/// ROOT [appState]`, and the commands of `Commands.schedule`. The program ends with the last worker, with status 1 if a
+/// worker was refused.
 @main
 struct Program {
     static func main() async {
@@ -87,7 +87,7 @@ struct Program {
                 let events = Task { for await event in worker.events { self.show(event, number) } }
                 group.addTask {
                     let ending = await self.end(of: worker, number, form: form)
-                    // Earlier events are shown first.
+                    // Show earlier events first.
                     worker.endEvents()
                     await events.value
                     Line.show(ending.name, number, ending.values)
@@ -98,7 +98,7 @@ struct Program {
         }
     }
 
-    /// Runs a worker, and returns how it ended.
+    /// Runs a worker, and returns its ending.
     private static func end(
         of worker: WakeWorker,
         _ number: Int,
@@ -158,7 +158,7 @@ struct Program {
 struct Commands: Sendable {
     let workers: [WakeWorker]
 
-    /// The first SIGTERM stops the workers, the next one cancels their handlers.
+    /// Stops the workers at the first SIGTERM, and cancels their handlers at the second.
     func stopAtSignals() -> any DispatchSourceSignal {
         _ = signal(SIGTERM, SIG_IGN)
         let source = DispatchSource.makeSignalSource(signal: SIGTERM, queue: .global())
@@ -208,7 +208,7 @@ struct Commands: Sendable {
             let conditions: ReportedConditions = words.dropFirst(3) == ["appState"] ? .appState : .hardware
             Task {
                 await self.show { worker in
-                    // Runs as long as the program, unless it is refused.
+                    // This call runs until the end of the program, or until a refusal.
                     try await worker.reportMachineConditions(for: words[1], conditions, root: words[2]) { _ in false }
                     return ("machine", words[1])
                 }

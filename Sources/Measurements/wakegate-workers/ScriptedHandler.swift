@@ -1,7 +1,7 @@
 import HTTPClient
 import WakeWorker
 
-/// The instruction in a push for its worker; a push without one is answered with new data at once.
+/// The instruction in a push for its worker. The default is an immediate answer with new data.
 struct Instruction: Decodable {
     enum Kind: String, Decodable {
         /// Answers with `result`, after `milliseconds`.
@@ -10,11 +10,11 @@ struct Instruction: Decodable {
         case fail
         /// Waits until the handler is cancelled, then throws.
         case hang
-        /// Hangs at the first launch; answers with new data at the next.
+        /// Hangs at the first launch, and answers with new data at the next launch.
         case hangOnce
         /// Waits for `milliseconds`, even if it is cancelled.
         case stubborn
-        /// Requests `milliseconds` more, and shows the remaining time.
+        /// Requests an extension by `milliseconds`, and shows the remaining time.
         case extend
         /// Keeps the wake alive for `milliseconds`.
         case keepAlive

@@ -2,9 +2,9 @@ import Foundation
 import HTTPClient
 import WakeWorker
 
-/// Handlers of background tasks and sessions that behave by their names. A name that ends in `fail` throws. One that
-/// ends in `hang` waits until it is cancelled. One that ends in `count` counts to 50 and waits to be cancelled, or
-/// resumes where it was lost and counts to 60. Every other one succeeds at once.
+/// Handlers of background tasks and sessions, whose names determine the behavior. A handler with a name that ends in
+/// `fail` throws, and with `hang` waits until it is cancelled. With `count`, the handler counts to 50 and waits to be
+/// cancelled; after a lost launch it resumes and counts to 60. All other handlers succeed at once.
 struct ScriptedTasks: Sendable {
     let worker: Int
     private static let countTotal: Int64 = 60

@@ -2,20 +2,19 @@ public import FoundationEssentials
 import Synchronization
 import Wire
 
-/// File transfers that continue after the program that requested them has ended: the counterpart of a background
-/// `URLSession` on iOS.
+/// File transfers that continue after the end of the program: the counterpart of a background `URLSession` on iOS.
 ///
-/// The transfer agent on this machine, `wakegate transfers`, performs them. The agent continues while the program
-/// sleeps, is killed or restarts. When all transfers of the session have ended, the agent asks a gateway to wake the
-/// program's device.
+/// The transfer agent on this machine, `wakegate transfers`, performs the transfers, also while the program sleeps, is
+/// killed or restarts. When all transfers of the session have ended, the agent asks a gateway to wake the program's
+/// device.
 ///
 /// ```swift
 /// let session = try BackgroundSession("com.example.app.downloads")
 /// try await session.download(from: "https://example.com/film.mp4", to: "/srv/films/film.mp4")
 /// ```
 ///
-/// Sessions with the same identifier are the same session in every program of this user. The session sends nothing
-/// before the first request. Requests wait a few seconds for an agent that is restarting.
+/// All programs of a user share the session with an identifier. The object sends nothing before the first request.
+/// Requests wait a few seconds for an agent that is restarting.
 public final class BackgroundSession: Sendable {
     /// The identifier.
     public let identifier: String
@@ -40,8 +39,7 @@ public final class BackgroundSession: Sendable {
         try self.init(identifier, configuration, agent: agent, triesMax: 6)
     }
 
-    /// Opens a session that tries each request at most `triesMax` times. Between tries it waits for an agent that is
-    /// restarting.
+    /// Opens a session that tries each request at most `triesMax` times, with waits for an agent that is restarting.
     package init(
         _ identifier: String,
         _ configuration: BackgroundSessionConfiguration,
@@ -70,8 +68,8 @@ public final class BackgroundSession: Sendable {
     ///
     /// The sequence begins with the current state: the progress of running transfers, the downloads that are ready to
     /// be taken, and the failed transfers. After that it delivers the end of each transfer once, even if the agent
-    /// restarts in between, and ``BackgroundSessionEvent/idle`` whenever all transfers have ended. The device is not
-    /// woken while a program reads the events.
+    /// restarts in between, and ``BackgroundSessionEvent/idle`` whenever all transfers have ended. While a program
+    /// reads the events, the device is not woken.
     ///
     /// ```swift
     /// for try await event in session.events {
@@ -86,8 +84,8 @@ public final class BackgroundSession: Sendable {
     /// ```
     public var events: BackgroundSessionEvents { BackgroundSessionEvents(calls: self.calls) }
 
-    /// The events of the session, starting with every transfer that has ended. If the agent is not running at first,
-    /// the reader waits for it.
+    /// The events of the session, starting with every transfer that has ended. The reader waits for an agent that is
+    /// not running.
     package var allEvents: BackgroundSessionEvents { BackgroundSessionEvents(calls: self.calls, tellsAll: true) }
 }
 
@@ -98,8 +96,8 @@ extension BackgroundSession {
     ///
     /// - Parameter request: the transfer.
     /// - Returns: the identifier of the transfer, after the agent has stored it durably.
-    /// - Throws: ``BackgroundTransferError``. After `interrupted` the agent may have added the transfer: list the
-    ///   transfers to find out.
+    /// - Throws: ``BackgroundTransferError``. After `interrupted`, list the transfers to find out whether the agent has
+    ///   added the transfer.
     ///
     /// ```swift
     /// let id = try await session.add(.upload("/srv/log.gz", to: "https://example.com/logs/1"))
@@ -203,7 +201,7 @@ extension BackgroundSession {
     /// after a week.
     ///
     /// - Parameters:
-    ///   - id: the download's name.
+    ///   - id: the identifier of the download.
     ///   - path: the destination; a relative path is relative to the working directory.
     ///   - replacing: true to replace an existing file; otherwise an existing file is an error.
     /// - Returns: the transfer.
@@ -224,13 +222,13 @@ extension BackgroundSession {
         } catch {
             guard error.code == .interrupted || error.code == .timedOut else { throw error }
         }
-        // The agent ended during the request. It has moved the file, or the next request moves it.
+        // The agent ended during the request. If it did not move the file, the next request does.
         let transfer = try await self.calls.transfer(id)
         guard !transfer.isTaken else { return transfer }
         return try self.calls.transfer(try await self.calls.answer("POST", rest, body, hasNoTimeout: true))
     }
 
-    /// Cancels a transfer. If it has ended and its file was not taken, the file is deleted.
+    /// Cancels a transfer. The untaken file of an ended transfer is deleted.
     ///
     /// - Parameters:
     ///   - id: the identifier of the transfer.
@@ -257,9 +255,9 @@ extension BackgroundSession {
 extension BackgroundSession {
     /// Downloads a file: adds the transfer, waits for its end, and moves the file to `path`.
     ///
-    /// The transfer continues if the program ends in the meantime. The same call in the next run finds the transfer
-    /// again by its URL and its note, which holds `path`. A program that is woken at the end of the transfer reads the
-    /// path from the note.
+    /// The transfer continues if the program ends in the meantime. The transfer's note holds `path`. In the next run,
+    /// the same call finds the transfer by its URL and note. A program that is woken at the end of the transfer reads
+    /// the path from the note.
     ///
     /// - Parameters:
     ///   - url: the URL of the file.
@@ -323,8 +321,8 @@ extension BackgroundSession {
     }
 }
 
-/// The unfinished and untaken downloads of earlier runs that a new download may adopt. The list is read once, when the
-/// first download of this run begins, and each download is adopted at most once.
+/// The unfinished and untaken downloads of earlier runs. A new download continues a matching earlier download. The list
+/// is read when the first download of this run begins.
 private final class EarlierDownloads: Sendable {
     private struct Key: Hashable {
         let url: String
@@ -358,7 +356,7 @@ private final class EarlierDownloads: Sendable {
     }
 }
 
-/// The settings of a session. A setting that is nil keeps its current value, or the agent's default.
+/// The settings of a session. Nil leaves a setting unchanged; a new session has the agent's defaults.
 ///
 /// ```swift
 /// var configuration = BackgroundSessionConfiguration()
@@ -371,8 +369,8 @@ public struct BackgroundSessionConfiguration: Hashable, Sendable {
     public var device: String?
     /// The topic of that device.
     public var topic: String?
-    /// True if transfers wait for external power, a cool machine, and a network that is neither metered nor saves data.
-    /// The default is false.
+    /// True if transfers wait for external power, a cool machine, and a network that is not metered and does not save
+    /// data. The default is false.
     public var isDiscretionary: Bool?
     /// True if the device is woken when all transfers have ended and no program reads ``BackgroundSession/events``. The
     /// default is true. Requires `device` and `topic`.
@@ -381,8 +379,8 @@ public struct BackgroundSessionConfiguration: Hashable, Sendable {
     public var allowsMetered: Bool?
     /// True if transfers may use a network with data saving, as in Low Data Mode on iOS. The default is true.
     public var allowsConstrained: Bool?
-    /// True if transfers continue after the app was force-quit on ``device``. The default is false: they wait until the
-    /// app is used again. iOS cancels them.
+    /// True if transfers continue after the app was force-quit on ``device``. The default is false: transfers wait
+    /// until the app is used again, while iOS cancels them.
     public var continuesAfterForceQuit: Bool?
     /// The longest time without a byte from the server before a transfer is retried. The default is one minute.
     public var requestTimeout: Duration?

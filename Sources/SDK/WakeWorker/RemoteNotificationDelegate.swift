@@ -28,8 +28,8 @@ public protocol RemoteNotificationDelegate: AnyObject, Sendable {
     )
 
     /// Asks the delegate to clean up and call the completion handler, because the deadline is near and the handler was
-    /// not called. This function is called `policy.expirationLead` before the deadline. It is also called if the wake
-    /// ended earlier or its connection broke; the completion handler then has no effect.
+    /// not called. This function is called `policy.expirationLead` before the deadline. If the wake ended earlier or
+    /// its connection broke, this function is called, too, and the completion handler has no effect.
     ///
     /// - Parameters:
     ///   - worker: the worker that received the wake.

@@ -12,7 +12,7 @@ import Wire
 /// }
 /// ```
 ///
-/// `run` returns after its task is cancelled or ``stop()`` is called, and all started work has ended. Until then the
+/// `run` returns when all started work has ended after its task was cancelled or ``stop()`` was called. Until then, the
 /// worker subscribes again whenever the connection breaks, after a random wait that increases with each failure.
 ///
 /// All workers of a process share one network thread and one connection to each gateway.
@@ -20,7 +20,7 @@ public final class WakeWorker: Sendable {
     /// The default maximum number of wakes handled at the same time.
     public static let defaultSlots = 16
 
-    /// The default time of silence after which the worker considers the connection to the gateway dead.
+    /// The default duration of silence after which the worker considers the connection to the gateway dead.
     public static let defaultSilenceLimit = Duration.milliseconds(SubscriptionStateMachine.silenceMaxByDefault)
 
     /// The default maximum time from the first ``stop()`` until `run` returns.
@@ -47,7 +47,7 @@ public final class WakeWorker: Sendable {
     private let conditionsSource: AsyncStream<DeviceConditionsChange>.Continuation
     private let running = Mutex<WorkerSession?>(nil)
 
-    /// Creates a worker. It sends nothing before `run`.
+    /// Creates a worker, which sends nothing before `run`.
     ///
     /// - Parameters:
     ///   - gateway: the address of the gateway's edge: `https://HOST:PORT`, `http://HOST:PORT` for its plain listener,
@@ -55,15 +55,15 @@ public final class WakeWorker: Sendable {
     ///   - topic: the topic to subscribe to: the app's bundle identifier in APNs terms.
     ///   - credentials: the credentials of the worker and the certificate authorities that it trusts.
     ///   - slots: the maximum number of wakes handled at the same time, 1 to 4096. The worker holds at most about twice
-    ///     as many.
+    ///     as many wakes.
     ///   - devices: the tokens of the devices to subscribe to, at most 64; empty for all devices of the topic.
     ///   - resources: the resources of this machine that background tasks may require.
     ///   - name: the name that the gateway shows to operators; by default the host name.
     ///   - silenceLimit: the time of silence, 20 to 300 seconds, after which the worker subscribes again over another
     ///     connection. A gateway sends something at least every 15 seconds.
     ///   - stopLimit: the maximum time from the first stop request until `run` returns, 5 to 86,400 seconds. The last
-    ///     ten seconds of it, or its last quarter if that is shorter, are reserved for delivering results. Handlers
-    ///     that still run then are cancelled.
+    ///     ten seconds, or the last quarter if that is shorter, are reserved for delivering results. Handlers that run
+    ///     until then are cancelled.
     /// - Throws: ``WakeWorkerError``: `badArgument`, or `unavailable` if the machine cannot start a thread.
     public convenience init(
         gateway: String,
@@ -135,10 +135,10 @@ public final class WakeWorker: Sendable {
 
     /// Handles pushes and the registered background tasks until the task is cancelled or ``stop()`` is called.
     ///
-    /// The handler of each wake runs in its own task. That task is cancelled when the wake's time is over. It is also
-    /// cancelled when the connection breaks, because the gateway then gives the wake to another worker. If a handler
-    /// throws an error, the wake has failed. Cancelling the task that called `run` is a normal stop: `run` lets the
-    /// running handlers finish and delivers their results before it returns, within the worker's `stopLimit`.
+    /// The handler of each wake runs in a separate task, which is cancelled when the wake's time is over or the
+    /// connection breaks. After a break, the gateway gives the wake to another worker. If a handler throws an error,
+    /// the wake has failed. Cancelling the task that called `run` is a normal stop: `run` lets the running handlers
+    /// finish and delivers their results before it returns, within the worker's `stopLimit`.
     ///
     /// - Parameter handler: handles a wake and returns the result.
     /// - Throws: ``WakeWorkerError`` for a permanent error: the gateway refuses this worker, or its certificate is not
@@ -211,9 +211,9 @@ public final class WakeWorker: Sendable {
 
     /// Stops the worker. `run` returns after the running handlers have ended and their results were delivered.
     ///
-    /// The worker informs the gateway, which then gives new wakes to other workers at once, so no wake is lost. If the
-    /// gateway does not respond, the worker tries to deliver results for ten seconds after the last handler has ended.
-    /// In any case, `run` returns within the worker's `stopLimit`.
+    /// The worker asks the gateway to give new wakes to other workers, so no wake is lost. If the gateway does not
+    /// respond, the worker tries to deliver results for ten seconds after the last handler has ended. In any case,
+    /// `run` returns within the worker's `stopLimit`.
     ///
     /// ```swift
     /// worker.stop()
@@ -223,10 +223,11 @@ public final class WakeWorker: Sendable {
         self.thread.submit { session.stopRequested(on: $0) }
     }
 
-    /// Stops the worker as ``stop()`` does and also cancels the running handlers. Call it for a second stop request.
+    /// Stops the worker as ``stop()`` does and also cancels the running handlers. Call this function for a second stop
+    /// request.
     ///
-    /// `run` returns after the handlers have ended and their results were delivered. Delivering them may take two
-    /// seconds. In any case, `run` returns within five seconds.
+    /// `run` returns after the handlers have ended and their results were delivered. Delivering results takes at most
+    /// two seconds. In any case, `run` returns within five seconds.
     ///
     /// ```swift
     /// worker.cancelHandlers()
@@ -245,13 +246,13 @@ public final class WakeWorker: Sendable {
 extension WakeWorker {
     /// Registers the handler of a background task or session, as `backgroundTask` does in SwiftUI.
     ///
-    /// A handler that returns has succeeded, and one that throws an error has failed. Its task is cancelled at
-    /// expiration; ``BackgroundTaskContext/expirationReason`` then has the reason. The handler is called for every
-    /// launch of its identifier, for every kind of request. A continued task gets its full time again whenever the
-    /// handler reports further progress.
+    /// A handler succeeds by returning and fails by throwing an error. At expiration its task is cancelled;
+    /// ``BackgroundTaskContext/expirationReason`` then has the reason. The handler is called for every launch of its
+    /// identifier, for every kind of request. A continued task gets its full time again whenever the handler reports
+    /// further progress.
     ///
     /// - Parameters:
-    ///   - task: the task or session that the handler is for.
+    ///   - task: the task or session to handle.
     ///   - action: the handler.
     /// - Throws: ``WakeWorkerError``: `duplicateTask` if the identifier already has a handler, `alreadyRunning` after
     ///   `run` was called, `badArgument` for an invalid identifier or for more than 64 handlers.
@@ -290,7 +291,7 @@ extension WakeWorker {
         return BackgroundTaskResources(names: resources.elements.compactMap(\.text))
     }
 
-    /// Registers a handler that receives every launch of a task or session, of any kind, with its unmodified message.
+    /// Registers a handler that receives the unmodified message of every launch of a task or session.
     package func backgroundTask(
         _ name: BackgroundTaskName,
         launched action: @escaping @Sendable (TaskLaunch) async throws -> Void
@@ -326,9 +327,8 @@ extension WakeWorker {
     /// The changes of the conditions of the worker's devices, or of all devices of its topic: the counterpart of the
     /// power, thermal and background refresh notifications on iOS.
     ///
-    /// Access this property before `run`, because `run` subscribes to condition changes only if it was accessed.
-    /// Supports one reader; if the reader is slow, the oldest changes are dropped. Changes during a disconnection are
-    /// not reported.
+    /// Access this property before calling `run`, which otherwise does not subscribe to condition changes. Supports one
+    /// reader; if the reader is slow, the oldest changes are dropped. Changes during a disconnection are not reported.
     ///
     /// ```swift
     /// let changes = worker.conditionsChanges
@@ -346,7 +346,7 @@ extension WakeWorker {
     /// Registers a device of the worker's topic, as `registerForRemoteNotifications` does on iOS.
     ///
     /// - Parameter deviceToken: the device's token, an even number of hexadecimal digits, 32 to 200; nil to let the
-    ///   gateway create a new one. Registering a token again changes nothing.
+    ///   gateway create a new token. Registering a token again changes nothing.
     /// - Returns: the device's token, to which providers push.
     /// - Throws: ``WakeWorkerError``: `refused` if the gateway refuses the device, and the errors of a failed request.
     ///
@@ -410,20 +410,20 @@ extension WakeWorker {
 }
 
 extension WakeWorker {
-    /// Reports the conditions of this Linux machine as those of a device, until the task is cancelled.
+    /// Reports the conditions of this Linux machine as the conditions of a device, until the task is cancelled.
     ///
     /// Battery, charger, thermal state, memory pressure, power saving and network come from the kernel. With
     /// ``ReportedConditions/appState``, the use of the machine comes from logind. Unknown conditions are not reported.
     /// The first report is sent at once. A change is reported after one second, at most every ten seconds. All
-    /// conditions are reported again after each new subscription of ``run(_:)``; call this concurrently with it.
+    /// conditions are reported again after each new subscription of ``run(_:)``, so call both functions concurrently.
     ///
-    /// If a caller reports `appState` with ``report(_:for:)``, this function stops reporting that device's `appState`
-    /// until it is called again. If logind is not available, ``WakeWorkerEvent/conditionUnknown(name:reason:)`` gives
+    /// After a call of ``report(_:for:)`` with `appState`, this function no longer reports the device's `appState`;
+    /// call it again to resume. If logind is not available, ``WakeWorkerEvent/conditionUnknown(name:reason:)`` gives
     /// the reason, and the caller should report `appState`.
     ///
     /// - Parameters:
     ///   - deviceToken: the token of the device that stands for this machine.
-    ///   - conditions: the conditions to report; by default those of the hardware.
+    ///   - conditions: the conditions to report; by default the conditions of the hardware.
     /// - Throws: ``WakeWorkerError`` for a permanent error: `refused` if the gateway does not know the device or does
     ///   not permit this worker to report for it; `badArgument` if no condition is given. An unreachable gateway is not
     ///   an error; the report is tried again.
@@ -441,8 +441,8 @@ extension WakeWorker {
     /// Reports the conditions of the machine whose files are below `root`.
     ///
     /// - `root`: the directory below which `/sys`, `/var` and `/run` are read.
-    /// - `goesOnAfter`: called for each refusal; returns true to continue. The report is then sent again when a
-    ///   condition has changed or the worker has subscribed again.
+    /// - `goesOnAfter`: called for each refusal; returns true to continue. The next report follows when a condition
+    ///   changes or the worker subscribes again.
     package func reportMachineConditions(
         for deviceToken: String,
         _ conditions: ReportedConditions,
@@ -474,8 +474,7 @@ extension WakeWorker {
         if let failure { throw failure }
     }
 
-    /// Leaves the reporting of `appState` to the caller, for the device with its conditions at `path`. After this
-    /// function returns, no earlier report of `appState` can arrive.
+    /// Stops the reports of `appState` to `path`. No earlier report can arrive after this function returns.
     func takeAppState(path: String) async {
         let reports = await withCheckedContinuation { found in
             self.thread.submit { [reports = self.reports] _ in found.resume(returning: reports.of(path: path)) }
@@ -500,8 +499,8 @@ extension WakeWorker {
     @available(*, deprecated, renamed: "runTasks()")
     public func run() async throws(WakeWorkerError) { try await self.runTasks() }
 
-    // The parameter is `any`, not `some`: with a generic parameter, the compiler would report a typo in a handler's
-    // closure as a missing conformance to the delegate protocol.
+    // The parameter is not generic: if it were, the compiler would report a typo in a handler's closure as a missing
+    // conformance to the delegate protocol.
     /// Passes each wake to an app's delegate: the former name of ``runDelegate(_:)``.
     ///
     /// - Parameter delegate: the delegate that handles the wakes.

@@ -35,8 +35,8 @@ public final class TestScheduler: Sendable {
     /// The cancelled identifiers, in order. A call of `cancelAll` adds the identifiers of all pending requests.
     public var cancelledIdentifiers: [String] { self.state.withLock { $0.cancelled } }
 
-    /// The number of finished transfers that the code under test reported, by session. A report with the id of an
-    /// earlier one of its session does not count, as at a gateway.
+    /// The number of finished transfers that the code under test reported, by session. As at a gateway, reports of a
+    /// session with the same id count once.
     public var finishedTransfers: [String: Int] { self.state.withLock { $0.transfers } }
 
     /// The code with which requests are refused; nil to accept them.

@@ -1,7 +1,7 @@
 public import WakeWorker
 import Wire
 
-/// A launch of a background task in a test. The test controls the task's context and when its time ends.
+/// A launch of a background task in a test. The test controls the context and the end of the task's time.
 ///
 /// ```swift
 /// let task = TestTask(.appRefresh("com.example.news.refresh"))
@@ -11,7 +11,7 @@ import Wire
 public struct TestTask: Sendable {
     /// The context passed to the handler, with the progress, title and subtitle that the handler last set.
     public let context: BackgroundTaskContext
-    /// The requests that the handler submits and cancels.
+    /// The scheduler, which records the requests that the handler submits and cancels.
     public let scheduler: TestScheduler
     private let wake: TestWake
 
@@ -22,8 +22,8 @@ public struct TestTask: Sendable {
     ///   - deviceToken: the token of the device, in hexadecimal digits.
     ///   - topic: the device's topic.
     ///   - title: the title of the request of a continued task.
-    ///   - subtitle: the subtitle of that request.
-    ///   - finishedTransferCount: the number of transfers of a session that have finished.
+    ///   - subtitle: the subtitle of the request.
+    ///   - finishedTransferCount: the number of finished transfers of a session.
     ///   - resumedFrom: the progress of an earlier launch of a continued task; nil for the first launch.
     ///   - timeLeft: the time until the deadline. Only the test ends the launch.
     ///   - extensionLimit: the maximum time that extensions can add to `timeLeft`.
@@ -91,8 +91,8 @@ public struct TestTask: Sendable {
         self.context.progress.cancel()
     }
 
-    /// Ends the launch, as the gateway does at the deadline, when a person cancels the task, or when its conditions are
-    /// no longer met. The handler's task is cancelled.
+    /// Ends the launch, as the gateway does at the deadline, when a person cancels the task, or when the device's
+    /// conditions no longer permit it. The handler's task is cancelled.
     ///
     /// - Parameter reason: the expiration reason in the context.
     public func end(_ reason: BackgroundTaskExpiration = .cancelled) {
@@ -101,7 +101,7 @@ public struct TestTask: Sendable {
     }
 }
 
-/// A silent push in a test. The test controls the notification and when its time ends.
+/// A silent push in a test. The test controls the notification and the end of its time.
 ///
 /// ```swift
 /// let push = TestNotification(topic: "com.example.news", payload: #"{"edition":7}"#)
@@ -143,7 +143,7 @@ public struct TestNotification: Sendable {
     ///
     /// - Parameter handler: the handler.
     /// - Returns: the handler's result.
-    /// - Throws: the handler's error. The wake has then failed, or was returned in case of a `WakeRelease`.
+    /// - Throws: the handler's error. A `WakeRelease` returns the wake; any other error means that the wake has failed.
     public func run(
         _ handler: @escaping @Sendable (WakeNotification) async throws -> BackgroundFetchResult
     ) async throws -> BackgroundFetchResult {

@@ -38,7 +38,7 @@ final class TestWake: Sendable {
         }
     }
 
-    /// Warns of the deadline by cancelling the handler. Its result counts until the deadline.
+    /// Warns of the deadline by cancelling the handler, whose result counts until the deadline.
     func expire(_ reason: ExpirationReason, timeLeft: Duration) {
         self.lease.expiring(reason, timeLeft: timeLeft, silence: .zero)
         self.cancel()

@@ -4,7 +4,7 @@ import Platform
 
 /// An HTTP/2 and HTTP/1.1 client: many concurrent requests over few connections, driven by `poll`.
 ///
-/// Belongs to one thread. All work happens in `poll`; without a call, a server can only send what the sockets buffer.
+/// Belongs to one thread. All work happens in `poll`; between calls, servers can only fill the sockets' buffers.
 @safe
 package final class HTTPClient {
     private let settings: HTTPClientSettings
@@ -25,13 +25,13 @@ package final class HTTPClient {
         let headers: UnsafeMutablePointer<curl_slist>?
         let resolutions: UnsafeMutablePointer<curl_slist>?
         let url: String
-        /// The cookies, kept because they must outlive the handle.
+        /// The cookies, which must outlive the handle.
         let cookies: HTTPCookies?
     }
 
-    /// libcurl's receive buffer, in bytes: twice the longest head. Over HTTP/2, libcurl 7.88 loses the rest of a head
-    /// that is several times longer than its buffer, and the answer after it, so that the request never ends. Streams
-    /// use libcurl's default of 16 KiB, as there may be thousands.
+    /// The bytes of libcurl's receive buffer: twice the longest head. With a much smaller buffer, libcurl 7.88 loses a
+    /// part of a long HTTP/2 head and the answer after it, so that the request never ends. Streams use the default of
+    /// 16 KiB, as there may be thousands.
     private static let bufferBytes = 262_144
 
     /// The maximum number of idle handles that are kept.
@@ -100,7 +100,7 @@ package final class HTTPClient {
         return id
     }
 
-    /// Ends a request without another event; the next `poll` notifies its server. Does nothing for an ended request.
+    /// Ends a request without further events; the next `poll` notifies the server. Does nothing for an ended request.
     package func cancel(_ id: HTTPRequestID) {
         guard let handle = unsafe self.handles.removeValue(forKey: id) else { return }
         guard let active = unsafe self.active.removeValue(forKey: handle) else { return }
@@ -138,7 +138,7 @@ extension HTTPClient {
     /// Ends the cancelled requests, so that their servers are notified at once.
     ///
     /// libcurl 7.88 delays the RST_STREAM of a cancelled request until another request of the connection sends
-    /// something. A connection without other requests is therefore closed, and otherwise one of them is made to write.
+    /// something. So this makes another request write, or closes a connection without other requests.
     private func endCancelled() {
         var ports: Set<Int32> = []
         while let (handle, active) = unsafe self.cancelled.popLast() {
@@ -149,7 +149,7 @@ extension HTTPClient {
         for port in ports {
             let other = unsafe self.active.first { unsafe $0.value.transfer.localPort == port }
             guard let handle = unsafe other?.key else { continue }
-            // Resuming after a pause sends a window update, and with it everything that was delayed.
+            // Resuming after a pause sends a window update and all delayed frames.
             _ = unsafe curl_easy_pause(handle, CURLPAUSE_RECV)
             _ = unsafe curl_easy_pause(handle, CURLPAUSE_CONT)
         }
@@ -193,11 +193,11 @@ extension HTTPClient {
         return .failure(error)
     }
 
-    /// Returns true if a request failed only after the whole answer had arrived, as when a server answers before it has
-    /// read the request's body and then resets the stream. The answer is valid (RFC 9113 §8.1).
+    /// Returns true if a request failed after the whole answer had arrived, which is then valid (RFC 9113 §8.1). For
+    /// example, a server may answer before it has read the whole request and then reset the stream.
     private static func isAnswered(_ transfer: HTTPTransfer, _ code: CURLcode) -> Bool {
         switch code {
-        // Without a message, this code means that libcurl wanted to send more on a stream that had ended in order.
+        // Without a message, this code means that libcurl wanted to send more on a stream that had ended normally.
         case CURLE_HTTP2_STREAM where unsafe transfer.words.pointee == 0: transfer.hasFinalHead
         case CURLE_HTTP2_STREAM, CURLE_HTTP2, CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_PARTIAL_FILE,
             CURLE_OPERATION_TIMEDOUT:
@@ -206,8 +206,8 @@ extension HTTPClient {
         }
     }
 
-    /// Returns true if an answer that ends with its connection may have been cut by an attacker: the server did not end
-    /// TLS in order.
+    /// Returns true if an attacker may have cut an answer that ends with its connection, because the server sent no
+    /// close_notify.
     private func isCut(_ transfer: HTTPTransfer, _ handle: UnsafeMutableRawPointer) -> Bool {
         guard let connection = unsafe transfer.tlsConnection, !transfer.response.hasEndOfItsOwn else { return false }
         return unsafe wakegate_curl_is_cut(handle, self.owner.ends, connection) != 0
@@ -216,7 +216,7 @@ extension HTTPClient {
     /// Returns a handle with a buffer for the answer; nil if memory is exhausted.
     private func handle(isStreaming: Bool) -> UnsafeMutableRawPointer? {
         while let handle = unsafe self.idle.popLast() ?? curl_easy_init() {
-            // A handle whose connection other requests used until its end keeps its buffer, and accepts no other.
+            // A handle whose connection other requests used until its end keeps its buffer and accepts no new size.
             if isStreaming { return unsafe handle }
             let code = unsafe wakegate_curl_set_long(handle, CURLOPT_BUFFERSIZE, Self.bufferBytes)
             if code == CURLE_OK { return unsafe handle }
@@ -240,8 +240,8 @@ extension HTTPClient {
             unsafe wakegate_curl_set_text(handle, CURLOPT_URL, request.url),
             unsafe wakegate_curl_set_text(handle, CURLOPT_PROTOCOLS_STR, "http,https"),
             unsafe wakegate_curl_set_long(handle, CURLOPT_NOSIGNAL, 1),
-            // Ending a request would otherwise wait until a silent name server times out, and block the thread with all
-            // its requests. The resolver's thread then ends on its own.
+            // Lets the resolver's thread end on its own. Otherwise the end of a request would wait for the timeout of a
+            // silent name server, and block this thread with all its requests.
             unsafe wakegate_curl_set_long(handle, CURLOPT_QUICK_EXIT, 1),
             unsafe wakegate_curl_set_long(handle, CURLOPT_HTTP_VERSION, version),
             // Requests wait for a connection in progress instead of opening one each.
@@ -275,7 +275,7 @@ extension HTTPClient {
             codes.append(unsafe wakegate_curl_set_pointer(handle, CURLOPT_SHARE, cookies.share))
             // An empty name reads no file but enables libcurl's cookies.
             codes.append(unsafe wakegate_curl_set_text(handle, CURLOPT_COOKIEFILE, ""))
-            // libcurl joins them with the cookies of answers in one field.
+            // libcurl joins these cookies and those of earlier answers in one field.
             let own = HTTPCookies.own(in: request.headers)
             if !own.isEmpty { codes.append(unsafe wakegate_curl_set_text(handle, CURLOPT_COOKIE, own)) }
         }
@@ -325,8 +325,7 @@ extension HTTPClient {
         try Self.check(unsafe wakegate_curl_set_long(handle, CURLOPT_SSL_VERIFYPEER, 1), .badCredentials, "TLS")
     }
 
-    /// Registers the transfer for libcurl's callbacks. It outlives the handle: `self.active` holds it until the handle
-    /// is released.
+    /// Registers the transfer for libcurl's callbacks. `self.active` keeps the transfer until the handle is released.
     private func attach(_ active: ActiveTransfer, to handle: UnsafeMutableRawPointer) throws(HTTPClientError) {
         let transfer = active.transfer
         unsafe transfer.handle = transfer.heedsTLSEnd || transfer.sendsBody ? handle : nil
@@ -349,7 +348,7 @@ extension HTTPClient {
         let headers = request.headers.filter { !(isJoined && HTTPCookies.isField($0.name)) }
         // libcurl omits a field if nothing follows the colon, and sends it empty after a semicolon.
         let lines = headers.map { $0.value.isEmpty ? "\($0.name);" : "\($0.name): \($0.value)" }
-        // Without the last line, a body of more than a megabyte waits a second for 100 Continue.
+        // The last line keeps libcurl from waiting a second for 100 Continue before a body of more than 1 MB.
         return unsafe self.list(lines + ["expect:"])
     }
 
@@ -385,7 +384,7 @@ extension HTTPClient {
     private static func free(_ active: ActiveTransfer) {
         unsafe curl_slist_free_all(active.headers)
         unsafe curl_slist_free_all(active.resolutions)
-        // Keeps the transfer until libcurl can no longer call back.
+        // Until here libcurl may call back.
         withExtendedLifetime(active.transfer) {}
     }
 
@@ -395,7 +394,7 @@ extension HTTPClient {
     }
 
     private static func text(of code: CURLcode) -> String {
-        // libcurl's message could be about the file's path or its permissions, which were already checked.
+        // libcurl's message could blame the file's path or permissions, which were already checked.
         if code == CURLE_SSL_CACERT_BADFILE { return "the authority's file holds no certificate in PEM" }
         if code == CURLE_PEER_FAILED_VERIFICATION { return "the certificate has another name or no trusted authority" }
         return unsafe String(cString: curl_easy_strerror(code))
@@ -432,8 +431,8 @@ extension HTTPClient {
         return error
     }
 
-    /// Returns true if libcurl itself rejected a head that is too long: over HTTP/1.1 a field or all of them, reported
-    /// as out of memory; over HTTP/2 a head that its callback refuses to libnghttp2.
+    /// Returns true if libcurl itself rejected a head that is too long. Over HTTP/1.1 it reports "out of memory"; over
+    /// HTTP/2 its callback refuses the head.
     private static func isHeadTooLarge(_ code: CURLcode, _ transfer: HTTPTransfer) -> Bool {
         if code == CURLE_OUT_OF_MEMORY { return true }
         let isRefused = unsafe String(cString: transfer.words).contains("Too large response headers")
@@ -442,8 +441,8 @@ extension HTTPClient {
 
     private static func kind(of code: CURLcode, _ words: String) -> HTTPClientError.Code {
         switch code {
-        // A server that closes the connection during the handshake causes the same code as an untrusted one; OpenSSL
-        // then has no error.
+        // A server that closes the connection during the handshake causes the same code as an untrusted server, but
+        // without an error of OpenSSL.
         case CURLE_SSL_CONNECT_ERROR where !words.contains(":SSL routines:"): .broken
         case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT, CURLE_COULDNT_RESOLVE_PROXY: .unreachable
         case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CONNECT_ERROR, CURLE_SSL_ISSUER_ERROR: .untrusted
@@ -457,8 +456,8 @@ extension HTTPClient {
 }
 
 extension HTTPURL {
-    /// Returns the URL that a reference at `base` leads to; nil if it is invalid. Encodes a space in it, which many
-    /// servers do not.
+    /// Returns the URL of a reference relative to `base`; nil if it is invalid. Encodes spaces, which many servers
+    /// leave.
     package static func resolved(_ reference: String, at base: String) -> String? {
         guard let url = unsafe curl_url() else { return nil }
         defer { unsafe curl_url_cleanup(url) }
@@ -476,7 +475,7 @@ extension HTTPURL {
 
     /// Parses an absolute `http` or `https` URL.
     ///
-    /// - Returns: nil if libcurl would not connect to it, or only because it tolerates too few or too many slashes.
+    /// - Returns: nil if libcurl would not connect to it, or if the scheme is not followed by exactly two slashes.
     package init?(_ text: String) {
         guard let colon = text.firstIndex(of: ":") else { return nil }
         let rest = text[text.index(after: colon)...]
@@ -506,8 +505,7 @@ extension HTTPURL {
     }
 }
 
-/// Opens a socket to an address, unless the transfer registered by `HTTPClient.start` as `context` may not connect to
-/// it.
+/// Opens a socket to an address, if the transfer that `HTTPClient.start` registered as `context` may connect to it.
 func openSocket(
     _ context: UnsafeMutableRawPointer?,
     _ purpose: curlsocktype,
@@ -521,7 +519,7 @@ func openSocket(
     return unsafe wakegate_curl_open_socket(address, transfer.peerSilenceMillisecondsMax)
 }
 
-/// Allows sending a request on a connection whose peer its transfer may reach; another request may have opened it.
+/// Allows a request on a connection if its transfer may reach the peer; another request may have opened the connection.
 func beginRequest(
     _ context: UnsafeMutableRawPointer?,
     _ peer: UnsafeMutablePointer<CChar>?,
@@ -535,7 +533,7 @@ func beginRequest(
     transfer.localPort = localPort
     let address = unsafe peer.flatMap { unsafe IPAddress(String(cString: $0)) }
     guard transfer.admits(address) else { return CURL_PREREQFUNC_ABORT }
-    // libcurl repeats a request if a reused connection ends without an answer, even if libcurl ended it itself.
+    // libcurl repeats a request after a reused connection ends without an answer, even if libcurl ended the connection.
     if transfer.hasBegun, transfer.hasRefusedHead {
         transfer.isHeadTooLarge = true
         return CURL_PREREQFUNC_ABORT
@@ -547,8 +545,8 @@ func beginRequest(
 /// Reads the connection's properties from the handle, and adapts the handle to its protocol.
 func look(at handle: UnsafeMutableRawPointer, of transfer: HTTPTransfer, _ line: UnsafeRawBufferPointer) {
     if transfer.heedsTLSEnd { unsafe transfer.tlsConnection = wakegate_curl_tls_connection(handle) }
-    // libcurl 7.88 stops reading a stream after `content-length` bytes, and then misses a reset with which the server
-    // stops the request's body. libnghttp2 checks the length itself.
+    // libcurl 7.88 stops reading a stream after `content-length` bytes, and so misses the server's reset that should
+    // stop the request's body. libnghttp2 checks the length, too.
     let version = Array("HTTP/".utf8)
     guard transfer.sendsBody, unsafe line.starts(with: version), line.count > version.count else { return }
     let isHTTP2 = unsafe line[version.count] == UInt8(ascii: "2")
@@ -569,13 +567,13 @@ extension HTTPCookies {
     static func end(_ share: UnsafeMutableRawPointer) { _ = unsafe curl_share_cleanup(share) }
 }
 
-/// The owner of a multi handle: it is freed when the client and all wakers are gone.
+/// The owner of a multi handle, which is freed when the client and all wakers are released.
 ///
 /// `@unchecked Sendable`: threads other than the client's only call `curl_multi_wakeup`, which libcurl allows.
 @safe
 final class MultiHandle: @unchecked Sendable {
     private let multi: UnsafeMutableRawPointer
-    /// The ways in which TLS connections have ended; reports to it stop when the multi handle is freed.
+    /// The ways in which TLS connections have ended; written until the multi handle is freed.
     let ends: UnsafeMutablePointer<wakegate_curl_tls_ends>
 
     init(_ multi: UnsafeMutableRawPointer) {

@@ -1,9 +1,9 @@
 import Platform
 import Wire
 
-/// A thread that makes the requests of all tasks in this process that await or stream answers.
+/// A thread that performs all requests that tasks of this process await or stream.
 ///
-/// Created when it is first needed, and lives as long as the process; thousands of streams share it.
+/// Created at the first use, and never ended; thousands of streams share it.
 ///
 /// `@unchecked Sendable`: `monitor` guards all fields that change.
 package final class HTTPThread: @unchecked Sendable {
@@ -26,12 +26,12 @@ package final class HTTPThread: @unchecked Sendable {
     }
 
     private init() throws(HTTPClientError) {
-        // The client moves to the new thread, and has no other owner.
+        // Only the new thread will own the client.
         let client = try HTTPClient()
         self.waker = client.waker
         let moved = Handover(client)
         do throws(ThreadFailure) {
-            // Signals are for the threads that expect them.
+            // Other threads handle signals.
             try NamedThread("network", signals: .blocked) { [self] in self.run(HTTPLoop(moved.take())) }
         } catch {
             throw HTTPClientError(.unavailable, "no thread can be made for the network; raise the limit of threads")
@@ -86,7 +86,7 @@ package final class HTTPThread: @unchecked Sendable {
     }
 }
 
-/// An object that lives on an `HTTPThread` and is only called there.
+/// An object that is used only on an `HTTPThread`.
 package protocol HTTPAgent: AnyObject {
     /// Receives an event of a request that was started for this agent.
     func received(_ event: HTTPEvent, on loop: HTTPLoop)
@@ -95,9 +95,9 @@ package protocol HTTPAgent: AnyObject {
     func momentReached(on loop: HTTPLoop)
 }
 
-/// The part of an `HTTPThread` that runs on the thread: starts requests, records their owners, and runs timers.
+/// The part of an `HTTPThread` that runs on the thread: starts requests, knows their agents, and runs timers.
 package final class HTTPLoop {
-    /// The longest wait in milliseconds; nothing depends on it.
+    /// The longest wait in milliseconds; any long time would do.
     private static let waitMax: Int64 = 60_000
 
     private let client: HTTPClient
@@ -113,7 +113,7 @@ package final class HTTPLoop {
     /// The milliseconds since the machine started, including suspended time.
     package var now: Int64 { SystemClock.boot }
 
-    /// Starts a request; the agent receives its events and is kept until it has ended.
+    /// Starts a request. The agent receives the events and is kept until the request has ended.
     ///
     /// - Throws: an error if the request cannot be sent at all.
     package func start(_ request: HTTPRequest, for agent: any HTTPAgent) throws(HTTPClientError) -> HTTPRequestID {
@@ -135,7 +135,7 @@ package final class HTTPLoop {
         self.sleepers[key] = moment == nil ? nil : agent
     }
 
-    /// Sets the descriptors for which the agent is called; none to stop. The agent is kept until then.
+    /// Sets the descriptors for which the agent is called. The agent is kept until there are none.
     ///
     /// - Parameters:
     ///   - descriptors: the descriptors to watch for being readable.
@@ -245,8 +245,8 @@ final class HTTPAlarm: HTTPAgent, @unchecked Sendable {
 }
 
 extension HTTPClient {
-    /// Sends `request` and waits for the complete answer. Events of other requests are lost meanwhile, so this is for
-    /// clients with one request at a time.
+    /// Sends `request` and waits for the complete answer. Discards events of other requests, so it is for clients with
+    /// one request at a time.
     package func perform(_ request: HTTPRequest) throws(HTTPClientError) -> HTTPResponse {
         let id = try self.start(request)
         while true {
@@ -295,7 +295,7 @@ package struct MomentHeap<Key: Hashable & Sendable>: Sendable {
     }
 }
 
-/// Delays that grow with each failure, with random variation so that many workers do not return at the same time.
+/// Delays that grow with each failure and vary at random, so that many workers do not return at the same time.
 package struct Backoff: Sendable {
     private let firstMilliseconds: Int
     private let lastMilliseconds: Int

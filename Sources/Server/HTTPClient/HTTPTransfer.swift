@@ -22,18 +22,18 @@ final class HTTPTransfer {
     private var bodyBytes: Int64 = 0
     /// True if a connection was ready, so that the request may have been sent.
     var hasBegun = false
-    /// True if the request was cancelled: it is not sent if it has not been sent.
+    /// True if the request was cancelled, so that nothing more of it is sent.
     var isCancelled = false
-    /// The local port of its connection, which identifies the connection; nil before it has one.
+    /// The local port of the connection, which identifies it; nil before there is a connection.
     var localPort: Int32?
-    /// An address that was not connected to, because the settings do not allow it.
+    /// An address that the settings do not allow, to which no connection was made.
     var refusedAddress: IPAddress?
     let heedsTLSEnd: Bool
     /// True if the request has a body.
     let sendsBody: Bool
-    /// libcurl's handle while it exists, if its connection must be queried.
+    /// libcurl's handle while it exists, for queries about the connection; nil if none are needed.
     var handle: UnsafeMutableRawPointer?
-    /// The address of the TLS connection that the transfer uses, only for comparison; the connection may be gone.
+    /// The address of the transfer's TLS connection, only for comparisons, because the connection may be freed.
     var tlsConnection: UnsafeRawPointer?
     let reach: AddressReach
     let peerSilenceMillisecondsMax: UInt32
@@ -43,7 +43,7 @@ final class HTTPTransfer {
     private let unreported: UnreportedTransfers
     fileprivate var isUnreported = false
 
-    /// The maximum number of fields of a head; libcurl limits the length of each.
+    /// The maximum number of fields of a head; libcurl limits each field's length.
     static let headersMax = 256
 
     private let sink: (any HTTPBodySink)?
@@ -100,7 +100,7 @@ final class HTTPTransfer {
             return false
         }
         self.headerReceived(unsafe String(decoding: bytes, as: UTF8.self))
-        // Trailers look like another head.
+        // Ignores trailers, which look like another head.
         guard let sink = self.sink, self.isHeadComplete, !self.isHeadReported else { return true }
         self.isHeadReported = true
         return sink.headReceived(self.response)
@@ -109,7 +109,7 @@ final class HTTPTransfer {
     private func headerReceived(_ line: String) {
         let line = line.hasSuffix("\r\n") ? line.dropLast() : line.hasSuffix("\n") ? line.dropLast() : Substring(line)
         if line.hasPrefix("HTTP/") {
-            // A new head: the one before was informational (100, 103).
+            // A new head begins; an earlier one was informational (100, 103).
             let status = line.split(separator: " ").dropFirst().first.flatMap { Int($0) }
             self.response = HTTPResponse(status: status ?? 0)
             self.isHeadComplete = false
@@ -181,7 +181,7 @@ final class HTTPTransfer {
     }
 }
 
-/// The transfers with events to report, so that a turn does not examine thousands of silent ones.
+/// The transfers with events to report, so that a turn does not examine thousands of silent transfers.
 final class UnreportedTransfers {
     private var transfers: [HTTPTransfer] = []
 
@@ -259,8 +259,7 @@ func seekBody(_ context: UnsafeMutableRawPointer?, _ offset: Int, _ origin: Int3
     return 0
 }
 
-/// Cookies in memory that several requests share (RFC 6265): cookies set by an answer are sent with later requests to
-/// the same domain and path.
+/// Cookies in memory that several requests share (RFC 6265).
 ///
 /// `@unchecked Sendable`: the requests that share the cookies belong to one client, and so to one thread.
 @safe

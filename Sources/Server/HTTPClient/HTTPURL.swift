@@ -1,6 +1,6 @@
 import Glibc
 
-/// The parts of a URL as libcurl parses it, so that the checked host is the one connected to.
+/// The parts of a URL as libcurl parses it, so that checks apply to the host that libcurl connects to.
 package struct HTTPURL: Hashable, Sendable {
     /// The scheme in lower case.
     package var scheme: String
@@ -10,7 +10,7 @@ package struct HTTPURL: Hashable, Sendable {
     package var port: Int
     /// The path, which begins with a slash.
     package var path: String
-    /// True if it contains a user or a password.
+    /// True if the URL contains a user or a password.
     package var hasCredentials: Bool
     package var hasQuery: Bool
     package var hasFragment: Bool
@@ -33,7 +33,7 @@ package struct HTTPURL: Hashable, Sendable {
         let name = self.host.hasSuffix(".") ? self.host.dropLast() : self.host[...]
         let labels = name.split(separator: ".", omittingEmptySubsequences: false)
         guard name.utf8.count <= 253, labels.allSatisfy(Self.isLabel), let last = labels.last else { return false }
-        // A host that ends in a number is meant as an address (WHATWG URL, 3.5), and this one is not valid.
+        // A name that ends in a number would be an invalid address (WHATWG URL, 3.5).
         let digits = last.lowercased().hasPrefix("0x") ? last.dropFirst(2) : last
         let radix = digits.count == last.count ? 10 : 16
         return !digits.allSatisfy { $0.hexDigitValue.map { $0 < radix } ?? false }
@@ -172,7 +172,7 @@ extension IPAddress {
         (block: AddressBlock("2002::", 16, .reserved), offset: 2),
     ]
 
-    /// The scope of the address; if it contains an IPv4 address, that address's scope.
+    /// The scope of the address, or of the IPv4 address that it contains.
     package var scope: AddressScope {
         for (block, offset) in Self.carriers where block.contains(self.bytes) {
             return IPAddress(bytes: Array(self.bytes[offset..<offset + 4]))?.scope ?? .reserved

@@ -1,6 +1,6 @@
 import Glibc
 
-/// Watches the machine: provides the descriptors to wait on, and reads the conditions when it is time.
+/// Watches the machine: provides the descriptors to wait on, and reads the conditions when due.
 ///
 /// The kernel notifies of changes to links, routes and chargers, and logind of changes to the use of the machine.
 /// Temperatures, the charge, the memory pressure and the power profile are read every `pollMilliseconds`.
@@ -23,7 +23,7 @@ package final class ConditionsWatch {
     private var last = MachineConditions()
 
     /// - Parameters:
-    ///   - conditions: the conditions to read; the others are nil.
+    ///   - conditions: the conditions to read; all other values are nil.
     ///   - root: `/`, or a folder that replaces it, with `sys`, `proc`, `var` and `run`.
     ///   - network: the source of links and routes.
     package init(
@@ -62,10 +62,10 @@ package final class ConditionsWatch {
         return readAt + (self.hasNews ? Self.pauseMilliseconds : Self.pollMilliseconds)
     }
 
-    /// The reason why `appState` is not known though it is wanted; nil if it is known or may soon be.
+    /// Returns the reason why a requested `appState` is unknown; nil if it is known or may soon be known.
     package func appStateFault(now: Int64) -> String? { self.seat?.fault(now: now) }
 
-    /// Stops to watch the use of the machine.
+    /// Stops watching the use of the machine.
     package func endAppState() { self.seat = nil }
 
     /// Processes the events of the descriptors, and returns the machine's conditions if it is time to read them; nil
@@ -92,7 +92,7 @@ package final class ConditionsWatch {
     }
 
     /// Returns true if a kernel event (`change@/devices/...`, then `NAME=value`, each zero-terminated) is of a class
-    /// that is read here. An empty event stands for many lost ones.
+    /// that affects conditions. An empty event stands for lost events.
     package static func isOfInterest(_ event: ArraySlice<UInt8>) -> Bool {
         event.isEmpty
             || event.split(separator: 0).contains { field in
@@ -112,7 +112,7 @@ package struct ConditionsReporter: Hashable, Sendable {
         package var settling: Int64 = 1000
         /// The shortest time between two reports.
         package var interval: Int64 = 10_000
-        /// The delay after a report that did not arrive; it doubles each time.
+        /// The first and the last delay after a failed report; the delay doubles each time.
         package var firstRetry: Int64 = 5000
         package var lastRetry: Int64 = 300_000
 
@@ -146,7 +146,7 @@ package struct ConditionsReporter: Hashable, Sendable {
         }
     }
 
-    /// Stops to report `appState`, which another source reports from now on.
+    /// Stops reporting `appState`, which another source now reports.
     package mutating func endAppState() {
         self.current?.appState = nil
         self.confirmed?.appState = nil
@@ -180,7 +180,7 @@ package struct ConditionsReporter: Hashable, Sendable {
         )
     }
 
-    /// Returns the fields to send now if it is time; the caller must record the result of the report.
+    /// Returns the fields to send now; nil if no report is due. The caller must record the result of the report.
     package mutating func timePassed(now: Int64) -> MachineConditions? {
         guard let nextAt = self.nextAt, nextAt <= now, let current = self.current else { return nil }
         self.inFlight = current

@@ -10,7 +10,7 @@ package struct MachineConditions: Hashable, Sendable {
     package var thermalState: ThermalState?
     package var memoryPressure: MemoryPressure?
     package var network: Bool?
-    /// The use of the machine: active while a user is present.
+    /// The use of the machine: `active` while a user is present.
     package var appState: AppState?
 
     package init() {}
@@ -37,7 +37,7 @@ package struct MachineConditions: Hashable, Sendable {
 
     package var isEmpty: Bool { self == MachineConditions() }
 
-    /// Returns the known fields that differ from those of `earlier`; all known fields if it is nil.
+    /// Returns the known fields that differ from `earlier`; all known fields if `earlier` is nil.
     package func changes(since earlier: MachineConditions?) -> MachineConditions {
         guard let earlier else { return self }
         var changes = self
@@ -113,7 +113,7 @@ package struct SystemFolder: Hashable, Sendable {
     /// The maximum number of bytes read of one file, and of entries read of one folder.
     private static let fileBytesMax = 4096
     private static let entriesMax = 256
-    /// The largest accepted number: a gigawatt-hour in micro-watt-hours, more than any machine has.
+    /// The largest accepted number: a gigawatt-hour in micro-watt-hours, more than any battery holds.
     private static let integerMax = 1_000_000_000_000_000
 
     private let root: String
@@ -189,7 +189,7 @@ package struct SystemFolder: Hashable, Sendable {
         return lines.first { $0.hasPrefix("Profile=") }.map { String($0.dropFirst("Profile=".count)) }
     }
 
-    /// Returns a driver's number, limited to `integerMax`, as drivers may report anything.
+    /// Returns a driver's number, limited to `integerMax`, because drivers may report anything.
     private func integer(_ path: String) -> Int? {
         self.text(path).flatMap { Int($0) }.map { max(-Self.integerMax, min($0, Self.integerMax)) }
     }
@@ -210,9 +210,9 @@ package struct SystemFolder: Hashable, Sendable {
     }
 }
 
-/// The kernel's data about one power supply, a folder of `/sys/class/power_supply`; nil for missing values.
+/// The kernel's data about one power supply, from a folder of `/sys/class/power_supply`; nil for missing values.
 package struct PowerSupplyReading: Hashable, Sendable {
-    /// The content of a battery, in micro-watt-hours or micro-ampere-hours.
+    /// The present and the full content of a battery, in micro-watt-hours or micro-ampere-hours.
     package struct Amount: Hashable, Sendable {
         package var now: Double
         package var full: Double
@@ -227,7 +227,7 @@ package struct PowerSupplyReading: Hashable, Sendable {
     package var type: String
     /// The scope, `System` or `Device`; a mouse's battery has the latter.
     package var scope: String?
-    /// True if a battery is in its bay, or the supply does not report that.
+    /// True if a battery is in its bay, or if unknown.
     package var isPresent = true
     package var isOnline: Bool?
     /// The status: `Charging`, `Discharging`, `Not charging`, `Full`, `Unknown`.
@@ -241,12 +241,12 @@ package struct PowerSupplyReading: Hashable, Sendable {
         self.type = type
     }
 
-    /// True if it is a battery that powers this machine.
+    /// True if the supply is a battery that powers this machine.
     var isBattery: Bool {
         (self.type == "Battery" || self.type == "UPS") && self.scope != "Device" && self.isPresent
     }
 
-    /// True if it is an external supply.
+    /// True if the supply is external.
     var isExternal: Bool {
         ["Mains", "USB", "Wireless"].contains(self.type) && self.scope != "Device"
     }
@@ -343,9 +343,9 @@ package struct ThermalZoneReading: Hashable, Sendable {
         self.trips = trips
     }
 
-    /// Returns the zone's state. The kernel switches the machine off at `critical`, so the state is critical somewhat
-    /// below that, or from `hot` on. It is serious where the machine slows itself down (`passive`), and fair slightly
-    /// below. Fans (`active`) run for comfort and are ignored.
+    /// Returns the zone's state: critical from `hot` on, or slightly below `critical`, where the kernel switches the
+    /// machine off; serious from `passive` on, where the machine slows down; and fair slightly below. Fans (`active`)
+    /// run for comfort and are ignored.
     func state(atMore extra: Int = 0) -> ThermalState {
         let temperature = self.temperature + extra
         func lowest(_ type: String) -> Int? {
@@ -381,7 +381,7 @@ package struct CoolingReading: Hashable, Sendable {
         self.stateMax = stateMax
     }
 
-    /// The state by the device: a processor slowed down for cooling is fair, and serious if slowed by half or more.
+    /// The resulting state: fair if the device slows a processor down, and serious if by half or more.
     var thermalState: ThermalState {
         let slowing = ["Processor", "cpufreq", "thermal-cpufreq", "thermal-idle", "intel_powerclamp", "devfreq"]
         guard self.state > 0, self.stateMax > 0, slowing.contains(where: self.type.hasPrefix) else { return .nominal }
@@ -393,7 +393,7 @@ extension ThermalState {
     /// The hysteresis, in thousandths of a degree: a zone leaves a state only this far below its limit.
     static let hysteresis = 2000
 
-    /// Returns the worst state of all zones and devices; `before` is the previous state, which a zone near a limit
+    /// Creates the worst state of all zones and devices; `before` is the previous state, which a zone near a limit
     /// keeps.
     package init(zones: [ThermalZoneReading], cooling: [CoolingReading], before: ThermalState) {
         let zoneStates = zones.map { zone in max(zone.state(), min(before, zone.state(atMore: Self.hysteresis))) }
@@ -401,7 +401,7 @@ extension ThermalState {
     }
 }
 
-/// The share of the last ten seconds in which programs waited for memory, from `/proc/pressure/memory`.
+/// The shares of the last ten seconds in which programs waited for memory, from `/proc/pressure/memory`.
 package struct MemoryStalls: Hashable, Sendable {
     /// The percentage of time in which at least one program waited.
     package let some: Double
@@ -429,13 +429,12 @@ package struct MemoryStalls: Hashable, Sendable {
 package enum MemoryPressure: String, Sendable, CaseIterable {
     case normal, warning, critical
 
-    /// The percentage from which programs wait too long for memory.
+    /// The percentage of time from which a state begins.
     static let bound = 10.0
-    /// The percentage below which a state is left.
+    /// The percentage of time below which a state ends.
     static let end = 5.0
 
-    /// Creates the state: critical while all programs wait for a tenth of the time, and a warning while at least one
-    /// does.
+    /// Creates the state: critical if all programs waited for a tenth of the time, and a warning if at least one did.
     ///
     /// - Parameter before: the previous state, which a machine near a limit keeps.
     package init(_ stalls: MemoryStalls, before: MemoryPressure) {

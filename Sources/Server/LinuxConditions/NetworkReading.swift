@@ -19,7 +19,7 @@ package struct NetworkReading: Hashable, Sendable {
 
 /// Parses answers of rtnetlink; see `linux/rtnetlink.h`, whose numbers never change.
 package enum RouteMessages {
-    /// The progress of the dump that a datagram belongs to.
+    /// The progress of a dump after a datagram.
     package enum Progress: Hashable, Sendable {
         case more, done
         /// The kernel refused the request, or the datagram is invalid.
@@ -103,8 +103,8 @@ package enum RouteMessages {
 
     private static func aligned(_ length: Int) -> Int { (length + 3) & ~3 }
 
-    /// Returns the number of `bytes` bytes at `offset` in little-endian order, that of the supported machines; nil
-    /// beyond the end.
+    /// Returns the number of `bytes` bytes at `offset`, in little-endian order as on the supported machines; nil beyond
+    /// the end.
     private static func integer(_ bytes: ArraySlice<UInt8>, _ offset: Int, bytes count: Int) -> Int? {
         guard bytes.count >= offset + count else { return nil }
         let start = bytes.startIndex + offset
@@ -112,7 +112,7 @@ package enum RouteMessages {
     }
 }
 
-/// A source of a machine's links and routes and of notifications of their changes; tests replace it.
+/// A source of a machine's links and routes, and of notifications about changes.
 package protocol NetworkSource: AnyObject {
     /// A descriptor that becomes readable on changes; nil if there is none.
     var descriptor: Int32? { get }

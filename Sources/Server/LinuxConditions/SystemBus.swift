@@ -2,7 +2,7 @@ internal import CSystemBus
 import Glibc
 package import Platform
 
-/// A connection to a D-Bus message bus; owns its descriptor. No method waits.
+/// A connection to a D-Bus message bus, whose methods never wait. Owns the descriptor.
 ///
 /// Belongs to one thread.
 @safe
@@ -30,7 +30,7 @@ package final class SystemBus {
 
     private let bus: OpaquePointer
 
-    /// Starts to connect; later calls report a failure.
+    /// Starts to connect. Later calls report a failure.
     ///
     /// - Parameter socket: the path of the bus's socket; nil for the system's bus.
     package init(socket: String?) throws(SystemError) {
@@ -137,9 +137,9 @@ package final class SystemBus {
     }
 }
 
-/// Watches a property of a service on the system bus. It is queried at intervals, and soon after a signal of a change.
+/// Watches a property of a service on the system bus, by queries at intervals and soon after a signal.
 ///
-/// At most one query is unanswered at a time. A signal only triggers a query.
+/// At most one query is unanswered at a time. The contents of signals are ignored.
 ///
 /// Belongs to one thread and never waits.
 final class PropertyWatch {
@@ -149,7 +149,7 @@ final class PropertyWatch {
         static let pause: Int64 = 500
         /// The timeout for an answer.
         static let gracePeriod: Int64 = 10_000
-        /// The delay before the next connection after a failed one; it doubles each time.
+        /// The first and the last delay before connecting again; it doubles after each failure.
         static let firstRetry: Int64 = 1000
         static let lastRetry: Int64 = 60_000
     }
@@ -200,7 +200,7 @@ final class PropertyWatch {
     private var hasNews = false
     /// True if the missing answer was reported.
     private var isSilent = false
-    /// True if there may be more messages than were processed.
+    /// True if more messages may be waiting.
     private var isBehind = false
 
     /// - Parameter socket: the path of the bus's socket; nil for the system's bus.
@@ -223,7 +223,7 @@ final class PropertyWatch {
         return askedAt + (self.isSilent ? self.subject.abandonment : Timing.gracePeriod)
     }
 
-    /// The earliest time of the next query after the last one was answered.
+    /// The earliest time of the next query, if the last one was answered.
     private var asksAt: Int64 {
         guard let askedAt = self.askedAt else { return .min }
         return askedAt + (self.hasNews ? Timing.pause : self.subject.interval)
@@ -302,16 +302,16 @@ package enum AppState: String, Sendable {
 /// Watches the use of a machine: the `IdleHint` of logind for the first seat, `seat0`, which is the machine's own
 /// screen and keyboard.
 ///
-/// The hint of the seat is used instead of that of all sessions: an administrator's SSH shell and a cron job are also
-/// sessions, but no user is at the machine. Every machine has this seat, which is idle without a session.
+/// The seat's hint ignores sessions without a user at the machine, such as an SSH shell or a cron job. Every machine
+/// has this seat, which is idle without a session.
 ///
-/// logind signals when a graphical session changes its hint. For a text console it computes the hint on request, so it
-/// is queried at intervals.
+/// logind signals changes of a graphical session's hint. It computes the hint of a text console on request, so the
+/// watch queries it at intervals.
 ///
 /// Belongs to one thread and never waits.
 package final class SeatWatch {
-    /// The time for which the last hint is still used after it becomes unknown, as while the bus restarts, in
-    /// milliseconds.
+    /// The time, in milliseconds, for which the last hint is still used when the hint becomes unknown, for example
+    /// while the bus restarts.
     private static let grace: Int64 = 15_000
 
     private let hint: PropertyWatch
@@ -337,7 +337,7 @@ package final class SeatWatch {
     package var wantsToWrite: Bool { self.hint.wantsToWrite }
     package var nextAt: Int64 { self.hint.nextAt }
 
-    /// True if logind's last answer was a state.
+    /// True if logind's last answer was a hint.
     package var isKnown: Bool { self.isIdle != nil }
 
     /// True if there was an answer, or a reason why there is none.
@@ -345,21 +345,21 @@ package final class SeatWatch {
 
     /// Returns the value of `appState`; nil if it was never known.
     ///
-    /// After the hint becomes unknown, the last value is used for a while, and then `background`, as on a machine that
-    /// does not report its use. Otherwise, a machine whose logind is gone would count as in use indefinitely.
+    /// After the hint becomes unknown, the last value is used for a while, and then `background`. Otherwise a machine
+    /// without logind could count as in use indefinitely.
     package func appState(now: Int64) -> AppState? {
         guard let last = self.last else { return nil }
         if let lostAt = self.lostAt, now >= lostAt + Self.grace { return .background }
         return last ? .background : .active
     }
 
-    /// Returns the reason why the state is not known; nil if it is known or may soon be.
+    /// Returns the reason why the state is unknown; nil if it is known or may soon be known.
     package func fault(now: Int64) -> String? {
         if self.last != nil, let lostAt = self.lostAt, now < lostAt + Self.grace { return nil }
         return self.reason
     }
 
-    /// Connects, processes messages, and queries, as far as due; returns true if the hint has changed.
+    /// Connects, processes messages, and sends a query if due. Returns true if the hint has changed.
     package func take(now: Int64) -> Bool {
         let before = self.isIdle
         self.hint.take(now: now) { news in
@@ -389,15 +389,15 @@ package final class SeatWatch {
     }
 }
 
-/// Watches whether the network is metered: the property `Metered` of NetworkManager, which signals changes.
+/// Watches the property `Metered` of NetworkManager, which signals changes.
 ///
 /// Belongs to one thread and never waits.
 package final class MeteredWatch {
     private let property: PropertyWatch
     /// True if the network is metered; nil while unknown.
     package private(set) var isMetered: Bool?
-    /// True if a person set the connection to metered, as iOS has a Low Data Mode for each network; a network that is
-    /// only taken to be metered, such as a phone's hotspot, is not. Nil while nothing reports it.
+    /// True if a person set the connection to metered, like Low Data Mode on iOS; false if NetworkManager only assumes
+    /// that it is metered, as for a phone's hotspot. Nil while unknown.
     package private(set) var isConstrained: Bool?
 
     /// - Parameter root: `/`, or a folder that replaces it, with `run`.

@@ -18,7 +18,7 @@ package enum FileSystem {
         return FileStatus(status)
     }
 
-    /// Returns true if `path` exists, following symbolic links, as far as this user can tell.
+    /// Returns true if `path` exists and this user can see it, following symbolic links.
     package static func exists(_ path: String) -> Bool {
         unsafe access(path, F_OK) == 0
     }
@@ -28,7 +28,7 @@ package enum FileSystem {
         unsafe access(path, R_OK) == 0
     }
 
-    /// Returns the reason why this process may not read `path`, as a clause; nil if it may.
+    /// Returns the reason why this process may not read `path`, as a clause; nil if reading is allowed.
     package static func unreadable(_ path: String) -> String? {
         do throws(SystemError) {
             try self.checkAccess(path, R_OK)
@@ -73,7 +73,7 @@ package enum FileSystem {
         guard unsafe Glibc.rename(path, other) == 0 else { throw .last }
     }
 
-    /// Renames the file `draft` to `path`, where there must be an ordinary file or nothing.
+    /// Renames the file `draft` to `path`, which must be free or an ordinary file.
     ///
     /// A symbolic link to an ordinary file is replaced; its target is kept.
     /// - Throws: `SystemError.notOrdinaryFile` if `path` is a device, a pipe, a socket, or a link that leads to one or
@@ -93,8 +93,7 @@ package enum FileSystem {
         }
     }
 
-    /// Gives a file another name, which must not exist. The file keeps its old name as well, unless the file system has
-    /// no hard links: then it is renamed.
+    /// Gives a file an additional name, which must not exist. Without hard links in the file system, renames the file.
     ///
     /// - Throws: `EEXIST` if the name exists.
     package static func link(_ path: String, orRenameTo other: String) throws(SystemError) {
@@ -180,7 +179,7 @@ package struct FileStatus: Hashable, Sendable {
         case other
     }
 
-    /// The identity of a file: different for files that exist at the same time, and the same for all names of a file.
+    /// The identity of a file, which all its names share. Files that exist at the same time have different identities.
     package struct Identity: Hashable, Sendable {
         package let device: UInt64
         package let inode: UInt64
@@ -199,7 +198,7 @@ package struct FileStatus: Hashable, Sendable {
     package let size: Int
     package let owner: UInt32
     package let group: UInt32
-    /// The times of the last change of the content, and of the last change of anything about the file.
+    /// The times of the last change of the content, and of the last change of the content or the metadata.
     package let modified: Moment
     package let changed: Moment
 
@@ -234,8 +233,8 @@ package struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
         self.number = number
     }
 
-    /// The path is that of a device, a pipe or a socket instead of an ordinary file. Linux itself uses the number only
-    /// for optical disks.
+    /// The path names a device, a pipe or a socket instead of an ordinary file. Linux uses the number only for optical
+    /// disks.
     package static let notOrdinaryFile = SystemError(EMEDIUMTYPE)
 
     /// The error of the last failed call on this thread.
@@ -273,7 +272,7 @@ package struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// A file that is open as long as this value exists.
+/// An open file, which is closed when this value ends.
 package struct OpenFile: ~Copyable {
     /// The descriptor, for calls that this type does not have.
     package let descriptor: Int32
@@ -327,7 +326,7 @@ package struct OpenFile: ~Copyable {
 
     /// Writes all of `bytes` in one call.
     ///
-    /// - Throws: also if only some were written, as on a full disk: `ENOSPC`.
+    /// - Throws: `ENOSPC` if only some bytes were written, as on a full disk.
     package func write(_ bytes: [UInt8]) throws(SystemError) {
         guard try Descriptor.write(self.descriptor, bytes) == bytes.count else { throw SystemError(ENOSPC) }
     }
@@ -414,8 +413,8 @@ package enum Descriptor {
         }
     }
 
-    /// Opens a placeholder for each closed standard descriptor. A file or a socket opened later would otherwise get its
-    /// number, and receive what is written to it.
+    /// Opens a placeholder for each closed standard descriptor. Otherwise a file or socket opened later would get the
+    /// descriptor and receive the standard output.
     package static func holdStandardOnes() {
         while true {
             let descriptor = unsafe open("/dev/null", O_RDONLY)
@@ -454,7 +453,7 @@ package enum Descriptor {
     package struct Wait: Hashable, Sendable {
         package let descriptor: Int32
         package let readiness: Readiness
-        /// True if it is ready or will never be.
+        /// True if the descriptor is ready or will never be.
         package fileprivate(set) var isOver = false
 
         package init(_ descriptor: Int32, _ readiness: Readiness) {

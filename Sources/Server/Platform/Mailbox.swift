@@ -2,7 +2,7 @@
 package protocol MailboxBatch: AnyObject {
     var isEmpty: Bool { get }
 
-    /// True if it ends the thread's rest; otherwise it waits for the end of the rest.
+    /// True if the batch ends the thread's batching window; false if it waits for the window's end.
     var isUrgent: Bool { get }
 
     init()
@@ -17,11 +17,11 @@ extension MailboxBatch {
     package var isUrgent: Bool { !self.isEmpty }
 }
 
-/// A queue through which threads pass work to one other thread, and at which that thread sleeps.
+/// A queue through which threads pass work to one other thread, which sleeps while the queue is empty.
 ///
-/// Waking a thread often costs more than the work itself. The thread may therefore lend its work: while it sleeps, a
-/// caller with little work does it itself, in the thread's place. The thread may also have a batching window, in which
-/// work that is not urgent is collected and then wakes it once.
+/// Waking a thread often costs more than the work. So the thread may lend its processing function, and while it sleeps,
+/// a caller with little work runs the function instead. The thread may also have a batching window, in which work that
+/// is not urgent is collected and then wakes the thread once.
 ///
 /// `@unchecked Sendable`: `monitor` guards every field, and only one thread at a time calls `work`.
 package final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
@@ -30,14 +30,14 @@ package final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
 
     private let monitor = Monitor()
     private var incoming = Batch()
-    /// The thread's processing of a batch, while the thread lends it.
+    /// The thread's processing function, while the thread lends it.
     private var work: Work?
     private var isSleeping = false
     /// True if the thread sleeps in a batching window, in which only urgent work wakes it.
     private var isInBatchWindow = false
     /// True if another thread does the work of the sleeping thread.
     private var isTurnTaken = false
-    /// True if the thread is awake and waits for the one that does its work.
+    /// True if the thread is awake and waits for another thread that does its work.
     private var isTurnAwaited = false
     /// The time when the thread's sleep ends without an event, in nanoseconds of the monotonic clock.
     private var sleepsUntil: Int64 = 0
@@ -48,7 +48,7 @@ package final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
 
     // MARK: Submitting
 
-    /// Queues the content of `batch`, which is empty afterwards. A closed mailbox drops it, so that slow callers cannot
+    /// Queues the content of `batch` and empties it. A closed mailbox drops the content, so that slow callers cannot
     /// delay the end.
     package func submit(_ batch: inout Batch) {
         self.monitor.lock()
@@ -65,10 +65,10 @@ package final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
         if wakes { self.monitor.signal() }
     }
 
-    /// Processes `batch` on the calling thread if the mailbox's thread lends its work, sleeps, and has nothing else to
-    /// do; queues it otherwise. `batch` is empty afterwards.
+    /// Processes `batch` on the calling thread if the mailbox's thread lends its work, sleeps, and has no other work;
+    /// otherwise queues it. `batch` is empty afterwards.
     ///
-    /// - Returns: true if it was processed here.
+    /// - Returns: true if the calling thread processed the batch.
     @discardableResult
     package func perform(_ batch: inout Batch) -> Bool {
         guard let work = self.takeTurn() else {
@@ -110,7 +110,7 @@ package final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
     private func endTurn(waitingAtMost milliseconds: Int64) {
         self.monitor.lock()
         let moment = SystemClock.monotonicNanoseconds + milliseconds * 1_000_000
-        // Waits are whole milliseconds: repeated computations of the same time differ by less than that.
+        // Waits are whole milliseconds, so repeated computations of the same time may differ by less than one.
         let isEarlier = self.sleepsUntil - moment >= 1_000_000
         self.sleepsUntil = isEarlier ? moment : max(moment, self.sleepsUntil)
         self.isTurnTaken = false
@@ -159,8 +159,8 @@ package final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
 
     private var isIdle: Bool { self.incoming.isEmpty && !self.isSignaled && !self.isClosed }
 
-    /// Sleeps until a time, which `endTurn` may change, or until `isOver`; in any case until no other thread does the
-    /// thread's work.
+    /// Sleeps until a time, which `endTurn` may change, or until `isOver`. Also waits while another thread does the
+    /// work.
     private func pause(until moment: Int64, unless isOver: () -> Bool) {
         guard !isOver() else { return }
         self.sleepsUntil = moment
@@ -180,10 +180,10 @@ package final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
     }
 }
 
-/// Detects changes of a state that is examined at intervals, once they have lasted for two looks, so that a file is not
-/// read while it is being written.
+/// Detects changes of a state that is examined at intervals. A change counts when two examinations in a row find it, so
+/// that a file is not read while it is being written.
 package struct SettledChange<State: Equatable & Sendable>: Sendable {
-    /// The state that was taken, nil if that failed; and the state of the last look.
+    /// The state that was taken, or nil if that failed, and the state at the last examination.
     private var taken: State?
     private var seen: State
 
@@ -192,8 +192,7 @@ package struct SettledChange<State: Equatable & Sendable>: Sendable {
         self.seen = state
     }
 
-    /// - Returns: true if `state` should be taken: it differs from the last one taken, and equals that of the last
-    ///   look.
+    /// - Returns: true if `state` should be taken: it equals the state at the last examination, and was not taken yet.
     package mutating func looked(_ state: State) -> Bool {
         defer { self.seen = state }
         guard state == self.seen, state != self.taken else { return false }
@@ -201,7 +200,7 @@ package struct SettledChange<State: Equatable & Sendable>: Sendable {
         return true
     }
 
-    /// Records that taking the state failed: the next look that finds it unchanged takes it again.
+    /// Records that taking the state failed. The next examination that finds it unchanged takes it again.
     package mutating func failed() {
         self.taken = nil
     }

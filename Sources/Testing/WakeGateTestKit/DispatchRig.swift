@@ -30,7 +30,7 @@ package final class DispatchRig {
         .stream(LoopStream(loop: 0, connectionIndex: UInt32(stream), connectionGeneration: 1, number: 1))
     }
 
-    /// Advances time and performs everything that is due.
+    /// Advances time, and makes the dispatcher perform everything that is due.
     package func advance(by milliseconds: Int64) {
         self.rig.pass(milliseconds)
         while !self.dispatcher.advance(to: self.rig.instant, devicesMax: 1000) {}
@@ -58,7 +58,7 @@ package final class DispatchRig {
         }
     }
 
-    /// Subscribes a worker; `devices` are the devices it names, empty for any device of the topic.
+    /// Subscribes a worker to `devices`; empty for any device of the topic.
     @discardableResult
     package func subscribe(
         _ stream: Int,
@@ -133,7 +133,7 @@ package final class DispatchRig {
         try? self.dispatcher.transfersFinished(session: session, count: count, id: nil, self.rig.index(device))
     }
 
-    /// Reports the conditions of a device that `change` sets.
+    /// Reports conditions of a device, which `change` sets.
     @discardableResult
     package func conditions(_ device: Int, _ change: (inout ConditionsReport) -> Void) -> Conditions {
         var report = ConditionsReport()
@@ -149,7 +149,7 @@ package final class DispatchRig {
 }
 
 extension StreamAddress {
-    /// The number from which `DispatchRig.address` made the address.
+    /// The stream number of an address from `DispatchRig.address`.
     package var number: Int {
         switch self {
         case .stream(let stream), .faulted(let stream): Int(stream.connectionIndex)
@@ -196,7 +196,7 @@ package final class RecordingOutput: DispatchOutput {
         switch wake.cause {
         case .task(let task): delivery.task = task
         case .push(var push, let content):
-            // The handle is only valid during the call, and differs from run to run.
+            // The handle is valid only during the call, and differs between runs.
             push.handle = .none
             delivery.push = push
             delivery.apnsID = content?.apnsID
@@ -237,7 +237,7 @@ package final class RecordingOutput: DispatchOutput {
         return self.events
     }
 
-    /// The wakes delivered since the events were last taken.
+    /// The wakes delivered since the last call of `take`.
     package var deliveries: [Delivery] {
         self.events.compactMap {
             guard case .delivered(let delivery) = $0 else { return nil }
@@ -245,7 +245,7 @@ package final class RecordingOutput: DispatchOutput {
         }
     }
 
-    /// The wakes expired since the events were last taken.
+    /// The wakes expired since the last call of `take`.
     package var expirations: [WakeID] {
         self.events.compactMap {
             guard case .expired(let wake, _, _) = $0 else { return nil }

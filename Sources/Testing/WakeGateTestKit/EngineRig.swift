@@ -7,13 +7,13 @@ package final class EngineRig {
     package let engine: DeviceEngine
     /// The policy time in milliseconds.
     package private(set) var now: Int64
-    /// The number of the last push, from which its apns-id is made.
+    /// The number of the last push, which determines its apns-id.
     package var lastPush: UInt64 = 0
 
     /// The key of all histories in tests.
     package static let historyKey = HashKey((0x0123_4567_89AB_CDEF, 0xFEDC_BA98_7654_3210))
 
-    /// Creates an engine without devices; its wake ids are made from `seed`.
+    /// Creates an engine without devices. `seed` determines the wake ids.
     package init(
         _ configuration: EngineConfiguration = EngineRig.open(),
         start: Int64 = 1_700_000_000_000,
@@ -44,7 +44,7 @@ package final class EngineRig {
         return configuration
     }
 
-    /// Returns a configuration with open registration, every task permitted, and parameters by name in seconds.
+    /// Returns a configuration with open registration that permits every task, and with parameters by name in seconds.
     package static func openToTasks(_ parameters: [(String, Double)] = []) -> EngineConfiguration {
         var configuration = Self.open()
         configuration.permittedTasks = .all
@@ -57,7 +57,7 @@ package final class EngineRig {
         return configuration
     }
 
-    /// Returns the token of a device; tokens of different numbers differ in their first eight bytes.
+    /// Returns the token of a device. Its first eight bytes are different for each number.
     ///
     /// - `bytes`: the length of the token, 16...100.
     package static func token(_ number: Int, bytes: Int = 32) -> DeviceToken {
@@ -82,7 +82,7 @@ package final class EngineRig {
 
     package var instant: Instant { Instant(milliseconds: self.now) }
 
-    /// Advances policy time; the caller must advance the engine.
+    /// Advances policy time. The caller must advance the engine.
     package func pass(_ milliseconds: Int64) { self.now += milliseconds }
 
     /// Advances policy time, and makes the engine perform everything that is due.
@@ -93,7 +93,7 @@ package final class EngineRig {
 
     /// Makes the next push, whose payload contains its number.
     ///
-    /// - `clientID`: the number from which the client's apns-id is made; nil if the gateway makes one.
+    /// - `clientID`: the number that determines the client's apns-id; nil for an apns-id of the gateway.
     /// - `body`: called with the push and the expiration.
     package func makePush<Result>(
         _ priority: Priority,
@@ -157,7 +157,7 @@ package final class EngineRig {
 
     package func snapshot(_ device: Int) -> DeviceSnapshot { self.engine.snapshot(self.index(device)) }
 
-    /// Returns the events of a device since the last call; those of other devices are dropped.
+    /// Returns the events of a device since the last call, and drops the events of other devices.
     package func takeEvents(_ device: Int) -> [HistoryEvent] {
         var events: [HistoryEvent] = []
         self.engine.takeEvents(into: &events)
@@ -165,7 +165,7 @@ package final class EngineRig {
         return events.filter { $0.device == key }
     }
 
-    /// Reports the conditions that `change` sets.
+    /// Reports conditions of a device, which `change` sets.
     @discardableResult
     package func conditions(_ device: Int, _ change: (inout ConditionsReport) -> Void) -> Conditions {
         var report = ConditionsReport()

@@ -1,15 +1,15 @@
 package import Foundation
 import Platform
 
-/// A private message bus for a test, with logind's data about the first seat, or NetworkManager's about the network;
-/// `Clients/login_bus.py` has the commands. Removed with the last reference.
+/// A private message bus for a test, with the data of logind about the first seat, or of NetworkManager about the
+/// network. `Clients/login_bus.py` has the commands. The last reference ends the bus.
 package final class LoginBus {
     package struct Failure: Error, CustomStringConvertible {
         package let description: String
     }
 
     private static let script = "Tests/EndToEndTests/Clients/login_bus.py"
-    /// The longest wait for an answer, in milliseconds; a longer one means that it hangs.
+    /// The longest wait for an answer, in milliseconds, after which the bus counts as hanging.
     private static let waitMax: Int32 = 60_000
 
     /// The socket on which the bus listens.
@@ -25,9 +25,9 @@ package final class LoginBus {
     ///   - service: the service on the bus, `logind` or `network`.
     package init(root: URL, _ commands: [String] = ["start", "come"], service: String = "logind") throws {
         self.socket = root.appendingPathComponent("run/dbus/system_bus_socket").path
-        self.process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        self.process.arguments = ["python3", Checkout.root.appendingPathComponent(Self.script).path]
-        self.process.arguments? += [self.socket, service]
+        // Debian's packages for D-Bus are for Debian's Python.
+        self.process.executableURL = URL(fileURLWithPath: "/usr/bin/python3")
+        self.process.arguments = [Checkout.root.appendingPathComponent(Self.script).path, self.socket, service]
         self.process.standardInput = self.input
         self.process.standardOutput = self.output
         try self.process.start()
@@ -35,12 +35,12 @@ package final class LoginBus {
     }
 
     deinit {
-        // The end of its input ends the bus and the script.
+        // The end of the script's input ends the script and the bus.
         try? self.input.fileHandleForWriting.close()
         if self.process.isRunning { self.process.waitUntilExit() }
     }
 
-    /// Sends a command, and returns the answer once it is completed.
+    /// Sends a command, and returns the answer after its completion.
     @discardableResult
     package func tell(_ command: String) throws -> String {
         try self.input.fileHandleForWriting.write(contentsOf: Data("\(command)\n".utf8))

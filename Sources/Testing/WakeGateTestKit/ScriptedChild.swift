@@ -1,7 +1,7 @@
 package import Foundation
 
-/// A script that acts as a peer, such as those of `Tests/EndToEndTests/Clients`, which print a line for each request
-/// they receive and follow the commands of a test.
+/// A script that acts as a peer, such as the scripts of `Tests/EndToEndTests/Clients`. A script prints a line for each
+/// received request and follows the commands of a test.
 package final class ScriptedChild {
     package struct Request {
         package let method: String
@@ -16,7 +16,7 @@ package final class ScriptedChild {
     private let process = Process()
     private let pipe = Pipe.toChild()
     private let lines: AsyncStream<String>
-    /// The printed lines that no test has waited for yet.
+    /// The printed lines that were not returned yet.
     private var unclaimed: [String] = []
 
     /// Runs a script of `Tests/EndToEndTests/Clients`.
@@ -56,7 +56,7 @@ package final class ScriptedChild {
     /// The standard input of the script.
     package var input: FileHandle { self.pipe.fileHandleForWriting }
 
-    /// Sends a command, and waits until it is completed.
+    /// Sends a command, and waits for its completion.
     package func command(_ command: [String: Any]) async throws {
         let data = try JSONSerialization.data(withJSONObject: command)
         try self.input.write(contentsOf: data + Data("\n".utf8))

@@ -15,12 +15,12 @@ package struct SeededGenerator: RandomNumberGenerator {
         self.number(below: count) == 0
     }
 
-    /// Returns a number of 0..<`limit`; `limit` is at least 1.
+    /// Returns a number in 0..<`limit`. `limit` is at least 1.
     package mutating func number(below limit: Int) -> Int {
         Int(self.next() % UInt64(limit))
     }
 
-    /// Returns a number of `range`.
+    /// Returns a number in `range`.
     package mutating func number(in range: ClosedRange<Int>) -> Int {
         range.lowerBound + self.number(below: range.count)
     }

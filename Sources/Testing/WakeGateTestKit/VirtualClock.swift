@@ -1,4 +1,4 @@
-/// The uptime and wall clock of a machine, in milliseconds; a test advances them together or separately.
+/// The uptime and wall clock of a machine, in milliseconds. A test advances both, or steps the wall clock.
 package struct VirtualClock: Hashable, Sendable {
     /// The uptime, which never decreases except at a reboot.
     package private(set) var boot: Int64
@@ -22,7 +22,7 @@ package struct VirtualClock: Hashable, Sendable {
         self.wall += milliseconds
     }
 
-    /// Restarts the machine: the uptime begins at 0.
+    /// Restarts the machine, after which the uptime begins at 0.
     package mutating func reboot() {
         self.boot = 0
     }

@@ -72,8 +72,8 @@ package enum DevCommand {
         return configuration
     }
 
-    /// Returns the configuration that requires no setup. It also admits machines of the networks that the command line
-    /// names.
+    /// Returns the configuration that requires no setup, which also admits machines of the networks on the command
+    /// line.
     ///
     /// - Throws: `badUsage` if a network is malformed.
     package static func base(_ parsed: ParsedCommand) throws(CommandFailure) -> GatewayConfiguration {
@@ -85,7 +85,7 @@ package enum DevCommand {
             configuration.callerNetworks.append(network)
         }
         guard !configuration.callerNetworks.isEmpty else { return configuration }
-        // If IPv6 is disabled, as in many container networks, listening on its addresses fails.
+        // Listen on IPv6 only if a network requires it, because many container networks disable IPv6.
         let host = configuration.callerNetworks.contains { $0.text.contains(":") } ? "[::]" : "0.0.0.0"
         configuration.edge = ListenSetting("\(host):2197")
         configuration.admin = ListenSetting("\(host):9197")

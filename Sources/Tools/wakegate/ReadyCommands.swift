@@ -11,10 +11,10 @@ package struct ReadyCommands: Sendable {
     private let program: String
     /// True if client commands in the same directory find the gateway automatically.
     private let isDiscoverable: Bool
-    /// The directory of the client certificates that the gateway requires; nil if it requires none that it made.
+    /// The directory with generated client certificates that the gateway requires; nil if there is none.
     private let clientCertificates: String?
 
-    /// The launch interval of a device, in seconds; nil to omit the hint about it.
+    /// The launch interval of a device, in seconds, for a hint; nil for no hint.
     private let launchIntervalSeconds: Int?
     /// True if events are printed below the commands.
     private let showsEvents: Bool
@@ -38,11 +38,11 @@ package struct ReadyCommands: Sendable {
     private static let topic = "com.example.app"
     private static let task = "\(topic).refresh"
     private static let token = String(repeating: "0badcafe", count: 8)
-    /// The launch interval, in seconds, up to which no hint about waiting is needed.
+    /// The maximum launch interval, in seconds, that needs no hint.
     private static let shortInterval = 10
     private static let payload = "{\"aps\":{\"content-available\":1}}"
 
-    /// The text with the commands. Commands for listeners that are off are left out.
+    /// The text with the commands. It omits commands for listeners that are off.
     package var text: String {
         var lines = ["WakeGate accepts pushes. Paste into another terminal, in this folder:", ""]
         if self.file.edge != nil || self.file.plain != nil {
@@ -147,7 +147,7 @@ extension GatewayFile {
 
 /// The line on standard output which reports that the server accepts connections.
 package enum ReadyLine {
-    /// Returns a JSON object and a line feed. A listener that is off is null; one that was given as a list is an array.
+    /// Returns a JSON object and a line feed. A listener that is off is null, and a list of addresses is an array.
     package static func text(_ addresses: BoundAddresses) -> String {
         let members = [("edge", addresses.edge), ("admin", addresses.admin), ("plain", addresses.plain)]
         let parts = members.map { "\"\($0.0)\": \(self.json($0.1))" }
@@ -168,12 +168,12 @@ package struct StateFolder: Sendable {
     /// directory.
     private let lock: Int32
 
-    /// Creates the directory with mode 0700, or uses an existing one.
+    /// Creates the directory with mode 0700, or uses an existing directory.
     ///
     /// - Parameters:
     ///   - path: the directory.
-    ///   - user: the kind of server that uses it, for messages.
-    /// - Throws: if other users may access it, if it cannot be created, or if another gateway uses it.
+    ///   - user: the kind of server that uses the directory, for messages.
+    /// - Throws: if the directory cannot be created, is accessible to other users, or is used by another gateway.
     package init(_ path: String, for user: String = "gateway") throws(CommandFailure) {
         self.path = try Self.prepare(path)
         let lockFile = "\(self.path)/lock"
@@ -202,11 +202,11 @@ package struct StateFolder: Sendable {
         self.lock = file.release()
     }
 
-    /// Creates the directory with mode 0700, or uses an existing one, even if a gateway uses it.
+    /// Creates the directory with mode 0700, or uses an existing directory, even if a gateway uses it.
     ///
-    /// - `admitsRoot`: true to let root use the directory of another user, such as that of a service.
+    /// - `admitsRoot`: true to let root use the directory of another user, such as a service.
     /// - Returns: the absolute path.
-    /// - Throws: if other users may access it, or if it cannot be created.
+    /// - Throws: if the directory cannot be created or is accessible to other users.
     package static func prepare(_ path: String, admitsRoot: Bool = false) throws(CommandFailure) -> String {
         let path = CommandFile.absolute(path)
         _ = umask(0o077)
@@ -223,7 +223,7 @@ package struct StateFolder: Sendable {
             return self.syncParent(of: path)
         } catch { cause = error }
         if let link = self.danglingLink(in: path) { throw self.dangling(path, link) }
-        // The process that created it may have ended before its directory entry was durable.
+        // The process that created the directory may have ended before the entry was durable.
         guard cause.number != EEXIST else { return self.syncParent(of: path) }
         guard cause.number == ENOENT, !isParentMade, let slash = path.lastIndex(of: "/"), slash != path.startIndex
         else {
@@ -233,12 +233,11 @@ package struct StateFolder: Sendable {
             )
         }
         try self.make(String(path[..<slash]))
-        // Some directories, such as /proc, report every name as missing and accept no new one.
+        // Try only once more: in some directories, such as /proc, every name is missing and none can be created.
         try self.make(path, isParentMade: true)
     }
 
-    /// Returns the first directory of the path, or the path itself, that is a dangling symbolic link; nil if there is
-    /// none.
+    /// Returns the first part of the path that is a dangling symbolic link; nil if there is none.
     private static func danglingLink(in path: String) -> String? {
         var end = path.startIndex
         while end != path.endIndex {
@@ -258,14 +257,14 @@ package struct StateFolder: Sendable {
         )
     }
 
-    /// Makes the new directory entry durable, because files in the directory would be lost with it. Ignores a parent
+    /// Makes the entry of a new directory durable, because losing it would lose the directory's files. Ignores a parent
     /// that this user may not read.
     private static func syncParent(of path: String) {
         try? FileSystem.syncFolder(URL(fileURLWithPath: path).deletingLastPathComponent().path)
     }
 
-    /// Returns true if a gateway uses the directory, according to the kernel's list of locks. It does not try the lock
-    /// itself, which could disturb a gateway that is starting, unless that list is unavailable.
+    /// Returns true if a gateway uses the directory, according to the kernel's list of locks. Trying the lock could
+    /// disturb a gateway that is starting, so it is tried only without this list.
     package static func isInUse(_ path: String) -> Bool {
         let lock = "\(CommandFile.absolute(path))/lock"
         guard let status = try? FileSystem.status(lock) else { return false }
@@ -279,14 +278,14 @@ package struct StateFolder: Sendable {
         }
     }
 
-    /// Tests the lock itself, if the list of locks is not visible, as in the gateway's systemd unit during a reload. A
-    /// free lock is held for a moment.
+    /// Tries the lock, and holds a free lock for a moment. For processes that cannot see the list of locks, as in the
+    /// gateway's systemd unit during a reload.
     private static func isTaken(_ lock: String) -> Bool {
         guard let file = try? OpenFile(lock, O_RDONLY | O_NONBLOCK | O_CLOEXEC) else { return false }
         return flock(file.descriptor, LOCK_SH | LOCK_NB) != 0
     }
 
-    /// Returns the reason why a gateway could not use the directory; nil if it could. Nothing is created.
+    /// Returns the reason why a gateway could not use the directory; nil if there is none. Creates nothing.
     package static func fault(_ path: String) -> (problem: String, remedy: String)? {
         let path = CommandFile.absolute(path)
         if let link = self.danglingLink(in: path) { return self.parts(self.dangling(path, link)) }

@@ -60,7 +60,7 @@ package enum ServeCommand {
         configuration.acceptsLoss = parsed.isSet("--accept-loss")
         let sockets = parsed.isSet("--check") ? [] : try self.takeSockets()
         if parsed.isSet("--check") {
-            // The faults name files as another working directory needs them.
+            // Name files in faults by their absolute paths.
             configuration.mapPaths(CommandFile.absolute)
             let database = GatewayDatabase.check(configuration)
             for warning in database.warnings { Console.error("wakegate: warning: \(warning.description)") }
@@ -91,8 +91,8 @@ package enum ServeCommand {
         }
     }
 
-    /// Returns true if the state directory must be created. In-memory state requires none, but an explicitly named one
-    /// is created.
+    /// Returns true if the state directory must be created. In-memory state requires no directory, but an explicitly
+    /// named directory is created.
     private static func needsStateFolder(_ configuration: GatewayConfiguration) -> Bool {
         configuration.store != .memory || configuration.stateFolder != GatewayConfiguration().stateFolder
     }
@@ -100,7 +100,7 @@ package enum ServeCommand {
     /// Reads the configuration file and the settings.
     ///
     /// - Parameter sockets: the inherited sockets that replace listeners' addresses.
-    /// - Throws: `ConfigurationError` with all faults, including those of combinations.
+    /// - Throws: `ConfigurationError` with all faults, including invalid combinations.
     static func read(
         file: String?,
         settings: [String],
@@ -119,8 +119,8 @@ package enum ServeCommand {
         return configuration
     }
 
-    /// Returns the faults that a start would find in addition to those of the configuration: those of the state
-    /// directory and its files. Nothing is created, because a gateway may be running with it.
+    /// Returns the faults of the state directory and its files that a start would find. Creates nothing, because a
+    /// gateway may be using the directory.
     private static func startFaults(_ configuration: GatewayConfiguration) -> [ConfigurationFault] {
         guard self.needsStateFolder(configuration) else { return [] }
         if let fault = StateFolder.fault(configuration.stateFolder) {
@@ -140,8 +140,8 @@ package enum ServeCommand {
         return [ConfigurationFault(key: "state", problem: String(parts[0]), remedy: remedy)]
     }
 
-    /// Returns the addresses that another process listens on. If a gateway runs on the state directory, returns none,
-    /// because that gateway may use the addresses.
+    /// Returns a fault for each address on which another process listens. Returns none if a gateway uses the state
+    /// directory, because this gateway may also use the addresses.
     private static func portFaults(_ configuration: GatewayConfiguration) -> [ConfigurationFault] {
         if self.needsStateFolder(configuration), StateFolder.isInUse(configuration.stateFolder) { return [] }
         let listeners = [
@@ -180,8 +180,7 @@ package enum ServeCommand {
 
     /// Reads the configuration file and the command line.
     ///
-    /// - Parameter isWhole: true if nothing is added to the configuration later, so that faults of combinations can be
-    ///   reported now.
+    /// - Parameter isWhole: true if the configuration is complete, so that invalid combinations are reported.
     static func configuration(
         _ parsed: ParsedCommand,
         file: String?,
@@ -195,7 +194,7 @@ package enum ServeCommand {
         }
     }
 
-    /// - Throws: `badConfiguration` with all faults of the combination.
+    /// - Throws: `badConfiguration` with all faults.
     static func check(
         _ configuration: GatewayConfiguration,
         and others: [ConfigurationFault] = []
@@ -216,7 +215,7 @@ package enum ServeCommand {
     ///
     /// - Parameters:
     ///   - onNews: receives the gateway's events on a dedicated thread, and returns false if an event could not be
-    ///     written. Without it, no events are collected.
+    ///     written; nil to collect no events.
     ///   - onReady: called once when the gateway accepts connections.
     /// - Returns: the exit status.
     static func run(

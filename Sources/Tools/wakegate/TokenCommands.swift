@@ -174,7 +174,7 @@ enum TokenCommands {
 
     /// Returns the state directory named by `--state` or by the configuration, as an absolute path.
     ///
-    /// - Throws: if there is none, unless it `mayBeNew`.
+    /// - Throws: if the directory does not exist, unless it `mayBeNew`.
     static func folder(_ parsed: ParsedCommand, mayBeNew: Bool = false) throws(CommandFailure) -> String {
         let named: String
         if let folder = parsed.text("--state") {
@@ -223,7 +223,7 @@ enum TokenListCommand {
         /// The issued token; nil if an older version issued it.
         let issued: IssuedToken?
         let isRevoked: Bool
-        /// The last use in seconds since 1970; nil if it was never used.
+        /// The last use in seconds since 1970; nil if the token was never used.
         let usedAt: Int64?
 
         /// - Parameter now: the time in seconds since 1970.
@@ -249,7 +249,8 @@ enum TokenListCommand {
         return 0
     }
 
-    /// Returns the issued tokens in order of issue, followed by tokens of which only a use is recorded.
+    /// Returns the issued tokens in the order of issue, followed by tokens with a recorded use but no record of their
+    /// issue.
     static func rows(in folder: String) throws(CredentialError) -> [Row] {
         let issued = try IssuedTokens.read(in: folder)
         let uses = try TokenUses.read(in: folder)

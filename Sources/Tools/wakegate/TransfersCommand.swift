@@ -70,7 +70,7 @@ extension CommandDefinition {
 package enum TransfersCommand {
     private static let options = ["state", "listen", "gateway", "ca", "token", "metered", "constrained", "trust"]
 
-    /// Returns the default settings: this user's state directory, and the socket where clients look first.
+    /// Returns the default settings: this user's state directory, and the socket that clients try first.
     private static func defaults(_ variables: [String: String]) -> AgentSettings {
         var settings = AgentSettings()
         let folder = { (name: String) in variables[name].flatMap { $0.hasPrefix("/") ? $0 : nil } }

@@ -65,8 +65,9 @@ struct LaneTests {
     func failing() throws {
         var driver = try LanesDriver()
         driver.report(at: 0) { $0.appState = .active }
+        let before = driver.lanes
         let failed = driver.submit("c", .continued(.fail), at: 1, slotIsFree: false)
-        #expect(failed == .refused(.immediateRunIneligible))
+        #expect(failed == .refused(.immediateRunIneligible) && driver.lanes == before)
         guard case .waits = driver.submit("d", .continued(.queue), at: 1, slotIsFree: false) else {
             Issue.record("it should wait")
             return
@@ -162,7 +163,9 @@ extension LaneTests {
         #expect(action.discardedPush == PushHandle(rawValue: 1))
         #expect(action.discarded.map(driver.text) == ["s", "q"])
         #expect(driver.lanes.device.spacing == Spacing())
+        #expect(driver.lanes.device.conditions == Conditions())
         #expect(driver.lanes.tasks.usage == Usage())
+        #expect(driver.lanes.tasks.lastProcessing == .distantPast)
         driver.submit("r", .appRefresh, at: 8)
         driver.submit("p", .processing([]), at: 8)
         #expect(driver.launch(at: 8) == nil, "the lanes are taken")
@@ -248,6 +251,9 @@ extension LaneTests {
             return
         }
         #expect(driver.lanes.tasks.lastProcessing == .distantPast)
+        driver.submit("q", .appRefresh, at: 2, slotIsFree: false)
+        _ = driver.lanes.taskLaunchForced(other, at: LanesDriver.at(2), driver.parameters)
+        #expect(driver.inFlight == ["q", "p"] && driver.lanes.device.spacing == Spacing())
         driver.submit("p", .processing([]), at: 3)
         #expect(driver.lanes.taskLaunchForced(name, at: LanesDriver.at(3), driver.parameters) == .laneIsFull)
         #expect(driver.report(at: 4) { $0.batteryLevel = 0.9 }.ended.isEmpty)

@@ -28,6 +28,7 @@ struct TaskLedger {
         /// The priority of a push.
         var priority = 5
         var expiry = Int64.max
+        var isNowOrNever = false
 
         var lane: String { ["processing", "continued"].contains(self.kind) ? self.kind : "short" }
         var isRequest: Bool { self.kind != "push" && self.kind != "urlSession" }
@@ -153,13 +154,9 @@ extension TaskLedger {
     private func eligible(_ priority: Int = 5) -> Int64 {
         let limits = self.trace.limits
         guard !self.state.isActive, let last = self.charges.last?.moment else { return .min }
-        var window = self.charges[0].moment
-        var count: Int64 = 0
         var allowance = Int64.min
-        for charge in self.charges {
-            if charge.moment >= window + limits.budgetWindow { (window, count) = (charge.moment, 0) }
-            count += 1
-            if charge.jumped { allowance = max(allowance, charge.moment) + limits.immediateRefill }
+        for charge in self.charges where charge.jumped {
+            allowance = max(allowance, charge.moment) + limits.immediateRefill
         }
         var spaced = last + limits.interval(penalty: self.penalty, priority: priority, self.state)
         if priority == 10 {
@@ -167,7 +164,18 @@ extension TaskLedger {
             let refilled = (limits.immediateBurst - 1) * limits.immediateRefill
             spaced = allowance == .min ? .min : min(spaced, allowance - refilled)
         }
-        return count < limits.dailyLaunches ? spaced : max(spaced, window + limits.budgetWindow)
+        let window = self.window
+        return window.count < limits.dailyLaunches ? spaced : max(spaced, window.start + limits.budgetWindow)
+    }
+
+    /// The latest budget window, and the number of launches in it.
+    private var window: (start: Int64, count: Int64) {
+        var window = (start: Int64.min / 2, count: Int64(0))
+        for charge in self.charges {
+            if charge.moment >= window.start + self.trace.limits.budgetWindow { window = (charge.moment, 0) }
+            window.count += 1
+        }
+        return window
     }
 
     /// Returns the launch time of a refresh that may launch from `moment` on, delayed to precede habitual use.
@@ -211,7 +219,7 @@ extension TaskLedger {
         case .push(let name, let priority, let expiration):
             let life = expiration.map { $0 == 0 ? self.now : $0 } ?? self.now + self.trace.limits.defaultTTL
             var item = Item(name: name, kind: "push", place: Place(since: self.now, arrival: self.arrived()))
-            (item.priority, item.expiry) = (priority, life)
+            (item.priority, item.expiry, item.isNowOrNever) = (priority, life, expiration == 0)
             self.arriving = item
         case .submit(let request): self.submission = request
         case .finished(let session, let count): self.finished(session, count)
@@ -293,17 +301,39 @@ extension TaskLedger {
     }
 
     private mutating func pushed(_ name: String, _ disposition: OutcomeLine.Disposition) {
-        guard var item = self.arriving, item.name == name else { return self.broke("order: \(name) did not arrive") }
+        guard let newer = self.arriving, newer.name == name, newer.place.since == self.now else {
+            return self.broke("order: \(name) did not arrive now")
+        }
         self.arriving = nil
+        self.counters.accepted += 1
+        self.sightings.saw("disposition.\(disposition)")
+        let index = self.waiting.firstIndex { $0.kind == "push" }
+        let item = index.map { Self.joined(newer, self.waiting[$0]) } ?? newer
+        let expected = self.disposition(newer, joined: item)
+        if disposition != expected { self.broke("disposition: \(name) is \(disposition), not \(expected)") }
         guard disposition != .discarded else {
             self.musts.append(Must(event: "discard", name: name, word: "expired"))
             return
         }
-        if let index = self.waiting.firstIndex(where: { $0.kind == "push" }) {
-            item = Self.joined(item, self.waiting.remove(at: index))
+        if newer.isNowOrNever { self.sightings.saw("nowOrNever.\(disposition)") }
+        if item.priority > newer.priority { self.sightings.saw("joint.priority") }
+        if item.expiry > newer.expiry { self.sightings.saw("joint.expiry") }
+        if let index {
+            self.counters.coalesced += 1
+            self.waiting.remove(at: index)
         }
         self.waiting.append(item)
         if disposition == .launched { self.musts.append(Must(event: "launch", name: name, word: "push")) }
+    }
+
+    /// Returns the disposition of an arriving push that becomes `joined` with the pending one.
+    private func disposition(_ push: Item, joined: Item) -> OutcomeLine.Disposition {
+        let isOver = push.expiry <= self.now
+        if isOver, !push.isNowOrNever { return .discarded }
+        var joined = joined
+        joined.expiry = .max
+        if self.mayLaunch(joined, at: self.now) { return .launched }
+        return isOver ? .discarded : joined.count == 0 ? .scheduled : .coalesced
     }
 
     /// Returns `newer` with the merged properties and the position of `older`.
@@ -415,11 +445,19 @@ extension TaskLedger {
         }
         if item.count != count { self.broke("count: \(name) stands for \(count), not \(item.count)") }
         self.waiting.remove(at: index)
+        if kind == "push" { self.sawPush(item) }
         let isCharged = item.lane == "short" && !self.state.isActive
         if isCharged { self.charge(item) }
         if kind == "processing" { self.processingLaunches.append(self.now) }
         let end = self.end(item)
         self.flights.append(Flight(item: item, launchedAt: self.now, end: end, isCharged: isCharged))
+    }
+
+    private mutating func sawPush(_ item: Item) {
+        self.counters.launched += 1
+        if item.attempts > 1 { self.sightings.saw("launch.retry") }
+        if item.count > 0 { self.sightings.saw("launch.coalesced") }
+        if self.state.isActive { self.sightings.saw("launch.active") }
     }
 
     private mutating func sawRefresh(_ eligible: Int64) {
@@ -433,7 +471,12 @@ extension TaskLedger {
         let priority = item.kind == "push" ? item.priority : 5
         let interval = self.trace.limits.interval(penalty: self.penalty, priority: 10, self.state)
         let jumped = priority == 10 && self.now < (self.charges.last?.moment ?? .min / 2) + interval
-        if jumped { self.sightings.saw("push.jumped") }
+        if jumped { self.sightings.saw("launch.jumped") }
+        if self.penalty > 0 { self.sightings.saw("launch.penalized") }
+        let window = self.window
+        if window.count >= self.trace.limits.dailyLaunches, self.now == window.start + self.trace.limits.budgetWindow {
+            self.sightings.saw("budget.waited")
+        }
         self.charges.append(Charge(moment: self.now, jumped: jumped))
     }
 
@@ -471,7 +514,7 @@ extension TaskLedger {
         guard let index else { return self.broke("end: \(name) is \(outcome), and nothing of it ends so now") }
         var flight = self.flights.remove(at: isDue ? self.interruptible(name, outcome) ?? index : index)
         self.sightings.saw("\(flight.item.kind).\(outcome)")
-        self.count(flight.item, TaskOutcome(rawValue: outcome))
+        self.count(flight.item, outcome)
         let isContinued = flight.item.kind == "continued"
         if ["success", "newData"].contains(outcome), !isContinued { self.penalty = 0 }
         if outcome == "expired", !isContinued { self.penalty = min(self.penalty + 1, self.trace.limits.maxPenalty) }
@@ -496,8 +539,12 @@ extension TaskLedger {
         }
     }
 
-    private mutating func count(_ item: Item, _ outcome: TaskOutcome?) {
-        guard let outcome, item.kind != "push" else { return }
+    private mutating func count(_ item: Item, _ outcome: String) {
+        if item.kind == "push", let outcome = WakeOutcome(rawValue: outcome) {
+            self.counters.results[outcome, default: 0] += 1
+            if [.newData, .noData].contains(outcome) { self.counters.completed += 1 }
+        }
+        guard item.kind != "push", let outcome = TaskOutcome(rawValue: outcome) else { return }
         if item.isRequest { self.counters.tasks.results[outcome, default: 0] += 1 }
         if !item.isRequest { self.counters.sessions.results[outcome, default: 0] += 1 }
     }
@@ -515,8 +562,9 @@ extension TaskLedger {
             item.kind == "push" ? $0.kind == "push" : $0.isNamesake(item)
         }
         if let other, !item.isRequest {
-            self.sightings.saw("retry.takenUp")
+            self.sightings.saw("retry.\(item.kind)")
             if item.kind == "push" {
+                self.counters.coalesced += 1
                 self.waiting[other] = Self.joined(self.waiting[other], item)
             } else {
                 self.waiting[other].place = min(self.waiting[other].place, item.place)
@@ -540,7 +588,10 @@ extension TaskLedger {
 
     private mutating func dropped(_ name: String, isRequest: Bool?, _ reason: String) {
         let isDue = self.isDue(Must(event: "discard", name: name, word: reason))
-        self.sightings.saw("\(isRequest == nil ? "push" : isRequest == true ? "task" : "session").\(reason)")
+        self.sightings.saw("\(isRequest == nil ? "discard" : isRequest == true ? "task" : "session").\(reason)")
+        if isRequest == nil, let reason = DiscardReason(rawValue: reason) {
+            self.counters.discarded[reason, default: 0] += 1
+        }
         // Among tasks with the same name, a lost one follows the pending one.
         let index = self.waiting.lastIndex {
             let isKind = isRequest == nil ? $0.kind == "push" : $0.kind != "push" && $0.isRequest == isRequest
@@ -551,7 +602,7 @@ extension TaskLedger {
             return
         }
         let item = self.waiting.remove(at: index)
-        if !isDue, item.kind != "push" || item.expiry != self.now {
+        if !isDue, item.kind != "push" || item.expiry != self.now || reason != "expired" {
             self.broke("conservation: \(name) was dropped for nothing (\(reason))")
         }
         guard let reason = DiscardReason.ofTasks.first(where: { $0.rawValue == reason }), isRequest != nil else {

@@ -13,11 +13,9 @@ A line is {"scene": ..., "faults": [...]}: everything that should not be, and no
 """
 
 import functools
-import http.server
 import json
 import re
 import sys
-import threading
 import types
 import urllib.request
 
@@ -992,29 +990,14 @@ def late(page, watcher):
             watcher.note(f"a wake of {lag} ms of {window or told} ms stands out {found} times")
 
 
-class ForeignSite(http.server.BaseHTTPRequestHandler):
-    """A page of another site, with a link to the dashboard."""
-
-    def do_GET(self):
-        page = f'<!doctype html><title>foreign</title><a href="{settings.url}/">dashboard</a>'.encode()
-        self.send_response(200)
-        self.send_header("content-type", "text/html")
-        self.send_header("content-length", str(len(page)))
-        self.end_headers()
-        self.wfile.write(page)
-
-    def log_message(self, *_):
-        pass
-
-
 def foreign(browser):
     """Another site's page gets nothing by asking for it; a person who follows its link sees the dashboard."""
-    site = http.server.ThreadingHTTPServer(("127.0.0.1", 0), ForeignSite)
-    threading.Thread(target=site.serve_forever, daemon=True).start()
-    page = browser.new_context().new_page()
+    page = browser.new_context(permissions=["local-network-access"]).new_page()
+    html = f'<!doctype html><title>foreign</title><a href="{settings.url}/">dashboard</a>'
+    page.route("http://localhost/", lambda route: route.fulfill(content_type="text/html", body=html))
     answers, faults = [], []
     page.on("response", lambda answer: answers.append((answer.url.removeprefix(settings.url), answer.status)))
-    page.goto(f"http://localhost:{site.server_port}/")
+    page.goto("http://localhost/")
     asked = [("/v1/stats", "GET"), ("/v1/live", "GET"), ("/", "GET"), ("/v1/reload", "POST")]
     for path, method in asked:
         page.evaluate(
@@ -1027,7 +1010,6 @@ def foreign(browser):
     page.get_by_text("dashboard").click()
     page.wait_for_url(settings.url + "/")
     wait_for_ready(page)
-    site.shutdown()
     return faults
 
 

@@ -7,7 +7,6 @@ Arguments: the server's certificate, and its key unless it is in the same file. 
 - `{"do": "answer", "method", "end", "status", "body", "headers"}` is the answer to requests of this method whose path
   without its query ends so: to the next one that has no such answer yet, or, with `"lasts": true`, to all that have no
   other, until there is a newer one. Of an answer to `/wakes` the headers alone count: the next stream has them.
-  With `"held": true` it is sent once there is a command `{"do": "release"}`.
 
 What nothing is said of is answered 204. A command with `"told": true` is followed by a line `done`.
 """
@@ -20,9 +19,6 @@ import threading
 
 import scripted_peer
 from scripted_peer import answers, show, streams, take_answer, writing
-
-
-released = threading.Event()
 
 
 class Handler(scripted_peer.Handler):
@@ -55,8 +51,6 @@ class Handler(scripted_peer.Handler):
         body = self.body()
         answer = take_answer(self.command, path, {"status": 204})
         show(f"{self.command} {self.path} {body}")
-        if answer.get("held"):
-            released.wait()
         return self.reply(answer)
 
     do_GET = do_POST = do_PATCH = do_DELETE = answer
@@ -77,8 +71,6 @@ for line in sys.stdin:
     command = json.loads(line)
     if command["do"] == "answer":
         answers.append(command)
-    elif command["do"] == "release":
-        released.set()
     elif command["do"] == "end":
         streams[-1][1].set()
     else:

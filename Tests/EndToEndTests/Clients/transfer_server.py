@@ -4,10 +4,11 @@ usage: transfer_server.py PORTFILE [LOG]
 
 GET /entity/SIZE/SEED answers SIZE bytes that SEED makes, with a strong ETag. The query says what is wrong with it:
 noranges=1 knows no ranges and sends no validator; cut=N ends the connection after N bytes of each answer; rate=N sends
-N bytes a second; status=S answers S; fail=N answers 503 the first N times; lie=N announces N bytes more than there are;
-redirect=URL redirects; loop=1 redirects to itself; stall=1 sends half and then nothing; change=1 has another ETag and
-other bytes after the first answer. GET /digest/SIZE/SEED says the SHA-256 of those bytes. PUT /upload/NAME keeps what was
-sent; GET /upload/NAME says its SHA-256. GET /log lists the requests since the last look: method, path, range, authorization.
+N bytes a second; status=S answers S, with a body of as many words as times=N says, to be asked again after=N seconds;
+fail=N answers 503 the first N times; length=L announces L as the length; stall=1 sends half and then nothing; change=1
+has another ETag and other bytes after the first answer. GET /digest/SIZE/SEED says the SHA-256 of those bytes. PUT
+/upload/NAME keeps what was sent, redirects with redirect=URL, or never ends its answer with endless=1; GET /upload/NAME
+says its SHA-256. GET /log lists the requests since the last look: method, path, range.
 LOG gets a line for each answer with an entity: its status, its first byte, and how many bytes were sent.
 """
 
@@ -44,7 +45,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def note(self):
         with lock:
-            log.append([self.command, self.path, self.headers.get("range"), self.headers.get("authorization")])
+            log.append([self.command, self.path, self.headers.get("range")])
 
     def answer(self, status, body=b"", **fields):
         self.send_response(status)
@@ -66,14 +67,15 @@ class Handler(BaseHTTPRequestHandler):
             left -= len(part)
         query = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(self.path).query))
         if "redirect" in query:
-            return self.answer(int(query.get("status", 307)), location=query["redirect"])
-        if "status" in query:
-            return self.answer(int(query["status"]))
+            return self.answer(307, location=query["redirect"])
+        if "endless" in query:
+            self.send_response(200)
+            self.end_headers()
+            while True:
+                self.wfile.write(b"x" * 65_536)
         with lock:
             uploads[urllib.parse.urlsplit(self.path).path] = {"sha256": digest.hexdigest(), "bytes": total}
         self.answer(201)
-
-    do_POST = do_PUT
 
     def do_GET(self):
         parts = urllib.parse.urlsplit(self.path)
@@ -93,12 +95,9 @@ class Handler(BaseHTTPRequestHandler):
         with lock:
             seen[self.path] = seen.get(self.path, 0) + 1
             turn = seen[self.path]
-        if "redirect" in query:
-            return self.answer(int(query.get("status", 302)), location=query["redirect"])
-        if "loop" in query:
-            return self.answer(302, location=self.path)
         if "status" in query:
-            return self.answer(int(query["status"]), b"no")
+            body = b"no" * int(query.get("times", 1))
+            return self.answer(int(query["status"]), body, retry_after=query.get("after", "0"))
         if turn <= int(query.get("fail", 0)):
             return self.answer(503, b"later", retry_after="0")
         _, _, size, seed = parts.path.split("/")
@@ -120,7 +119,7 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("accept-ranges", "bytes")
         if status == 206:
             self.send_header("content-range", "bytes %d-%d/%d" % (first, size - 1, size))
-        self.send_header("content-length", str(size - first + int(query.get("lie", 0))))
+        self.send_header("content-length", query.get("length", str(size - first)))
         self.end_headers()
         self.sent = 0
         try:
@@ -142,7 +141,7 @@ class Handler(BaseHTTPRequestHandler):
             self.sent += self.wfile.write(body[start : start + step])
             if rate:
                 time.sleep(0.05)
-        if "cut" in query or "lie" in query:
+        if "cut" in query or "length" in query:
             self.close_connection = True
 
 

@@ -33,32 +33,22 @@ final class TaskGateway {
         try await self.send("wake", start + time + ",\(members)}")
     }
 
-    /// Answers the next request with this method whose path has this ending, once. If it is held, it is sent after
-    /// `release`.
+    /// Answers the next request with this method whose path has this ending, once.
     func answer(
         _ method: String,
         _ end: String,
         _ status: Int,
         _ body: String = "",
-        headers: [String: String] = [:],
-        isHeld: Bool = false
+        headers: [String: String] = [:]
     ) async throws {
         let answer: [String: Any] = ["method": method, "end": end, "status": status, "body": body, "headers": headers]
-        try await self.command(answer.merging(["do": "answer", "held": isHeld]) { $1 })
+        try await self.command(answer.merging(["do": "answer"]) { $1 })
     }
-
-    /// Sends the held answers.
-    func release() async throws { try await self.command(["do": "release"]) }
 
     /// Ends the open stream.
     func endStream() async throws { try await self.command(["do": "end"]) }
 
     /// Creates a worker of the topic `t` with the name `n`.
-    func worker(timing: WorkerTiming) throws -> WakeWorker {
-        let credentials = GatewayCredentials.none.trusting(certificateAuthority: self.certificateAuthority)
-        return try WakeWorker(gateway: self.url, topic: "t", credentials: credentials, slots: 4, timing: timing)
-    }
-
     func worker(devices: [String] = [], resources: BackgroundTaskResources = [], slots: Int = 4) throws -> WakeWorker {
         try WakeWorker(
             gateway: self.url,

@@ -104,13 +104,7 @@ struct DamageTests {
     func unchangeable(attribute: String) throws {
         let folder = try Self.folder()
         func change(_ sign: String) throws -> Int32 {
-            let process = Process()
-            process.executableURL = URL(filePath: "/usr/bin/chattr")
-            process.arguments = ["\(sign)\(attribute)", folder.path]
-            process.standardError = FileHandle.nullDevice
-            try process.start()
-            process.waitUntilExit()
-            return process.terminationStatus
+            try Children.run("/usr/bin/chattr", ["\(sign)\(attribute)", folder.path]).status
         }
         // Not every file system has attributes, and not every user may set them.
         guard FileManager.default.fileExists(atPath: "/usr/bin/chattr"), try change("+") == 0 else { return }

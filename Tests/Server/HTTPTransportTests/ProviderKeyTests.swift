@@ -17,15 +17,7 @@ final class ProviderKeyTests {
 
     /// Runs openssl and returns its exit status.
     private func openssl(_ arguments: [String]) throws -> Int32 {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/openssl")
-        process.arguments = arguments
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
-        try process.start()
-        process.waitUntilExit()
-        return process.terminationStatus
+        try Children.run("openssl", arguments).status
     }
 
     private func write(_ bytes: [UInt8], _ name: String) throws -> String {
@@ -169,11 +161,7 @@ final class ProviderPublicKeyTests {
         #expect(self.fault(Array("no key".utf8))?.hasPrefix("k.p8 holds no key in PEM without a password") == true)
         #expect(self.fault([])?.contains("name the .p8 file that Apple gave you") == true)
         #expect(self.fault(try self.bytes("ca.pem"))?.hasPrefix("k.p8 holds no key in PEM") == true)
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/openssl")
-        process.arguments = ["genpkey", "-algorithm", "ED25519", "-out", "\(self.folder)/other.pem"]
-        try process.start()
-        process.waitUntilExit()
+        _ = try Children.run("openssl", ["genpkey", "-algorithm", "ED25519", "-out", "\(self.folder)/other.pem"])
         #expect(
             self.fault(try self.bytes("other.pem"))
                 == "k.p8 holds a key of another kind than P-256; name the .p8 file that Apple gave you."

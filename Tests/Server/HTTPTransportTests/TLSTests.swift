@@ -27,25 +27,11 @@ struct TLSTests {
         }
     }
 
-    /// Runs a program and waits for its end.
-    private func run(_ program: String, _ arguments: [String]) throws -> (status: Int32, output: String) {
-        let process = Process()
-        let pipe = Pipe.toChild()
-        process.executableURL = URL(fileURLWithPath: program)
-        process.arguments = arguments
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = pipe
-        process.standardError = pipe
-        try process.start()
-        let output = pipe.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        return (process.terminationStatus, String(decoding: output, as: UTF8.self))
-    }
-
     private func curl(_ server: TestServer, _ folder: String, _ options: [String]) throws -> (Int32, String) {
         let url = server.address.replacingOccurrences(of: "127.0.0.1", with: "https://localhost") + "/echo"
         let always = ["-s", "-S", "--max-time", "10", "--noproxy", "*", "--cacert", folder + "/ca.pem"]
-        return try self.run("/usr/bin/curl", always + options + ["-d", "hello", "-w", " %{http_version}", url])
+        let ended = try Children.run("curl", always + options + ["-d", "hello", "-w", " %{http_version}", url])
+        return (ended.status, ended.output)
     }
 
     @Test(
@@ -130,10 +116,10 @@ struct TLSTests {
             print(outcome(client))
             """#
         let library = Checkout.root.appendingPathComponent("deploy/lib").path
-        let arguments = ["python3", "-B", "-c", script, library, server.address, isOlder ? "older" : "newest", act]
-        let (status, output) = try self.run("/usr/bin/env", arguments)
-        #expect(status == 0, "\(output)")
-        return output
+        let arguments = ["-B", "-c", script, library, server.address, isOlder ? "older" : "newest", act]
+        let ended = try Children.run("python3", arguments)
+        #expect(ended.status == 0, "\(ended.errors)")
+        return ended.output
     }
 
     @Test("Key updates of TLS 1.3 use the budget of frames without a request", arguments: [0, 1])
@@ -191,7 +177,8 @@ struct TLSTests {
     ) {
         let url = server.address.replacingOccurrences(of: "127.0.0.1", with: "https://localhost") + path
         let always = ["-s", "-S", "--max-time", "10", "--noproxy", "*", "--http2", "--cacert", folder + "/ca.pem"]
-        return try self.run("/usr/bin/curl", always + (certificate.map { ["--cert", $0] } ?? []) + [url])
+        let ended = try Children.run("curl", always + (certificate.map { ["--cert", $0] } ?? []) + [url])
+        return (ended.status, ended.output)
     }
 
     @Test("The handler receives the client's certificate, even from an unknown authority, or none")
@@ -267,9 +254,9 @@ struct TLSTests {
                 """
             let address = server.address.split(separator: ":").map(String.init)
             let arguments = [address[0], address[1], folder + "/ca.pem", version, certificate ?? ""]
-            let (status, output) = try self.run("/usr/bin/env", ["python3", "-c", script] + arguments)
-            try #require(status == 0, "\(output)")
-            return output == "True\n"
+            let ended = try Children.run("python3", ["-c", script] + arguments)
+            try #require(ended.status == 0, "\(ended.errors)")
+            return ended.output == "True\n"
         }
         #expect(try isResumed(nil))
         #expect(try !isResumed(folder + "/provider.pem"))
@@ -292,15 +279,10 @@ struct TLSTests {
             #expect(mode == 0o600)
         }
         #expect(before[4].starts(with: Data(("-----BEGIN " + "PRIVATE KEY-----").utf8)))
-        let (status, output) = try self.run(
-            "/usr/bin/openssl",
-            ["verify", "-CAfile", paths[0], "-verify_hostname", "api.push.apple.com", paths[2]]
-        )
-        #expect(status == 0, "\(output)")
-        for path in clients {
-            let purpose = ["verify", "-CAfile", paths[0], "-purpose", "sslclient", path]
-            let (status, output) = try self.run("/usr/bin/openssl", purpose)
-            #expect(status == 0, "\(output)")
+        let verified = ["-verify_hostname", "api.push.apple.com", paths[2]]
+        for uses in [verified] + clients.map({ ["-purpose", "sslclient", $0] }) {
+            let ended = try Children.run("openssl", ["verify", "-CAfile", paths[0]] + uses)
+            #expect(ended.status == 0, "\(ended.errors)")
         }
     }
 

@@ -1,21 +1,19 @@
 """A transfer agent (`wakegate transfers`) in a separate process, the server for its transfers, and a gateway that it
 notifies."""
 
-import contextlib
 import hashlib
 import http.client
+import http.server
 import json
 import os
 import random
 import shutil
 import signal
 import socket
-import socketserver
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterable
 from typing import Any
 
 from shared import processes, waiting
@@ -114,56 +112,28 @@ class TransferServer:
         return json.loads(connection.getresponse().read())
 
 
-class RawServer(socketserver.ThreadingTCPServer):
-    """A server that answers each path with invalid bytes, and keeps the header fields of every request."""
-
-    daemon_threads = True
-
-    class Handler(socketserver.StreamRequestHandler):
-        def handle(self) -> None:
-            if not (line := self.rfile.readline().decode()):
-                return
-            path = line.split(" ")[1]
-            fields: dict[str, str] = {}
-            while (line := self.rfile.readline().decode("latin-1").strip()) != "":
-                name, value = line.split(":", 1)
-                fields[name.lower()] = value.strip()
-            self.server.requests.append(fields)
-            body = self.rfile.read(int(fields.get("content-length", 0)))
-            with contextlib.suppress(OSError):
-                for part in self.server.answer(path, fields, body):
-                    self.wfile.write(part.encode("latin-1"))
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), self.Handler)
-        self.answers: dict[str, object] = {}
-        self.requests: list[dict[str, str]] = []
-        self.base = f"http://127.0.0.1:{self.server_address[1]}"
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-    def __exit__(self, *_: object) -> None:
-        self.shutdown()
-        self.server_close()
-
-    def answer(self, path: str, fields: dict[str, str], _: bytes) -> Iterable[str]:
-        answer = self.answers[path]
-        return answer(fields) if callable(answer) else [answer]
-
-
-class CountingGateway(RawServer):
+class CountingGateway(http.server.ThreadingHTTPServer):
     """A server that accepts session events like a gateway and keeps their ids; some answers are lost."""
 
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            told = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            event = (self.path, told["id"], told["finished"])
+            if event not in self.server.events:
+                self.server.events.append(event)
+            if self.server.chance.random() >= self.server.lose:
+                self.send_response(202)
+                self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
     def __init__(self, lose: float, chance: random.Random):
-        super().__init__()
+        super().__init__(("127.0.0.1", 0), self.Handler)
         self.lose, self.chance = lose, chance
         self.events: list[tuple[str, str, int]] = []
-
-    def answer(self, path: str, _: dict[str, str], body: bytes) -> Iterable[str]:
-        told = json.loads(body)
-        event = (path, told["id"], told["finished"])
-        if event not in self.events:
-            self.events.append(event)
-        return [] if self.chance.random() < self.lose else ["HTTP/1.1 202 -\r\nContent-Length: 0\r\n\r\n"]
+        self.base = f"http://127.0.0.1:{self.server_port}"
+        threading.Thread(target=self.serve_forever, daemon=True).start()
 
 
 class Stage:
@@ -185,6 +155,7 @@ class Stage:
 
     def __exit__(self, *_: object) -> None:
         self.agent.kill()
-        self.gateway.__exit__()
+        self.gateway.shutdown()
+        self.gateway.server_close()
         self.server.stop()
         shutil.rmtree(self.folder)

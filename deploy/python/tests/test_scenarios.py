@@ -32,7 +32,7 @@ def handler(actions: List[Dict[str, Any]], handled: List[Dict[str, Any]], begin:
             noted["payload"] = wake.payload
         if isinstance(wake, Task):
             noted["resumedFrom"] = wake.resumed_from._asdict() if wake.resumed_from else None
-        on_cancel: Optional[str] = None
+        on_cancel: Any = None
         begin(wake.id)
         try:
             for action in actions:
@@ -48,7 +48,7 @@ def handler(actions: List[Dict[str, Any]], handled: List[Dict[str, Any]], begin:
             noted["end"] = "cancelled" if on_cancel is None else "returned"
             if on_cancel is None:
                 raise
-            return Result(on_cancel)
+            return Result(on_cancel) if isinstance(on_cancel, str) else on_cancel
         except Exception:
             noted["end"] = "raised"
             raise

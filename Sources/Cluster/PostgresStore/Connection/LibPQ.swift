@@ -2,10 +2,10 @@
 internal import CPostgreSQL
 internal import Wire
 
-/// A libpq connection: the handle, its calls, and the notices the server sends on its own.
+/// A libpq connection: the handle, its calls, and the notices of the server.
 @safe
 final class LibPQ {
-    /// The event that a connection in progress waits for.
+    /// The event for which a connection in progress waits.
     enum Polling {
         case readable, writable, nothing, failed
     }
@@ -13,7 +13,7 @@ final class LibPQ {
     /// The maximum number of notices kept until a caller takes them.
     static let noticesMax = 256
 
-    /// The server's notices, which are not answers; beyond `noticesMax`, later ones are dropped.
+    /// The server's notices; after `noticesMax`, further notices are dropped.
     private(set) var notices: [PostgresNotice] = []
     /// The notice with which the server ends an idle session.
     private(set) var ending: PostgresNotice?
@@ -56,7 +56,7 @@ final class LibPQ {
 
     deinit { unsafe PQfinish(self.connection) }
 
-    /// Returns the options in a connection string; nil if libpq cannot parse it. libpq's message is dropped, as it
+    /// Returns the options in a connection string; nil if libpq cannot parse the string. Drops libpq's message, which
     /// contains parts of the string.
     static func options(parsing text: String) -> [String: String]? {
         var message: UnsafeMutablePointer<CChar>?
@@ -81,7 +81,7 @@ final class LibPQ {
 
     // MARK: Properties
 
-    /// The effective options, including those of a service file and the environment; nil if memory is exhausted.
+    /// The effective options, including options of a service file and the environment; nil if memory is exhausted.
     var options: [String: String]? { unsafe Self.values(of: PQconninfo(self.connection)) }
 
     var descriptor: Int32 { unsafe PQsocket(self.connection) }
@@ -115,7 +115,7 @@ final class LibPQ {
         }
     }
 
-    /// Enters pipeline mode without blocking: statements can be sent before earlier ones are answered.
+    /// Enters pipeline mode without blocking, in which statements can be sent before the answers to earlier statements.
     ///
     /// - Returns: true on success.
     func beginPipeline() -> Bool {
@@ -155,7 +155,8 @@ final class LibPQ {
 
     func sync() -> Bool { unsafe PQpipelineSync(self.connection) == 1 }
 
-    /// Passes queued bytes to the system. Returns 0 if none are left, 1 if some are, -1 if the connection is lost.
+    /// Passes queued bytes to the system. Returns 0 if all were passed, 1 if some remain, and -1 if the connection is
+    /// lost.
     func flush() -> Int32 { unsafe PQflush(self.connection) }
 
     /// Executes statements and waits for the result.
@@ -168,7 +169,7 @@ final class LibPQ {
     private func point(to parameters: borrowing PostgresParameters) {
         unsafe self.values.removeAll(keepingCapacity: true)
         self.lengths.removeAll(keepingCapacity: true)
-        // An empty value has an address, too, which distinguishes it from NULL.
+        // Even an empty value has an address, because libpq treats a null address as NULL.
         let base = unsafe parameters.bytes.buffer.baseAddress
         for place in parameters.places {
             let start = unsafe base.map { unsafe ($0 + place.offset).assumingMemoryBound(to: CChar.self) }
@@ -259,14 +260,14 @@ final class LibPQResult {
 
 /// The fields of an error or notice.
 struct ResultFields {
-    /// The SQLSTATE; nil if libpq made the error and not a server.
+    /// The SQLSTATE; nil if the error is from libpq.
     let state: String?
     /// The severity, never translated.
     let severity: String
     /// The first line of the server's message, or libpq's whole message.
     let message: String
 
-    /// True if the server ends the connection with it.
+    /// True if the server ends the connection with this error.
     var isFatal: Bool { self.severity == "FATAL" || self.severity == "PANIC" }
 
     fileprivate init(_ result: OpaquePointer) {

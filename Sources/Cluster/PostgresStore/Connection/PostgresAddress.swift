@@ -1,6 +1,7 @@
 /// The address of a database: a connection string of libpq, as a URI.
 ///
-/// The password is never shown, neither by `description` nor by reflection. libpq itself handles passfile and service.
+/// The password is never shown, neither by `description` nor by reflection. libpq reads the passfile and the service
+/// file.
 package struct PostgresAddress: Hashable, Sendable, CustomStringConvertible, CustomDebugStringConvertible,
     CustomReflectable
 {
@@ -23,8 +24,8 @@ package struct PostgresAddress: Hashable, Sendable, CustomStringConvertible, Cus
     /// - Parameters:
     ///   - text: such as `postgresql://user@h1:5432,h2/db?target_session_attrs=read-write`.
     ///   - isInsecureAllowed: true if remote connections may be made without `sslmode=verify-full`.
-    /// - Throws: `invalidAddress` if libpq cannot parse it, `insecure` if it names a remote server without
-    ///   `sslmode=verify-full`. Options of a service file and the environment are checked when it is connected to.
+    /// - Throws: `invalidAddress` if libpq cannot parse the string, `insecure` if the string names a remote server
+    ///   without `sslmode=verify-full`. Options of a service file and the environment are checked when connecting.
     package init(_ text: String, isInsecureAllowed: Bool = false) throws(PostgresError) {
         guard Self.isAddress(text) else {
             throw PostgresError(kind: .invalidAddress, message: "this is not the address of a database")
@@ -42,7 +43,7 @@ package struct PostgresAddress: Hashable, Sendable, CustomStringConvertible, Cus
                 message: "hosts, addresses and ports of the address are not equally many, or one is empty"
             )
         }
-        // An unencoded character in a password turns the rest of it into a host, a port or a database.
+        // After an unencoded character in a password, libpq takes the rest for a host, a port or a database.
         let database = options["dbname"] ?? ""
         guard !(names + addresses + [database]).contains(where: { $0.dropFirst().contains("@") }),
             ports.allSatisfy({ $0.isEmpty || (UInt16($0) ?? 0) > 0 })
@@ -95,7 +96,7 @@ struct PostgresHost: Hashable, Sendable {
     /// The port in digits; empty for 5432.
     let port: String
 
-    /// True if connections to it leave the machine.
+    /// True if connections to the server leave the machine.
     var isRemote: Bool {
         let place = self.address.isEmpty ? self.name : self.address
         guard !place.isEmpty, !place.hasPrefix("/"), !place.hasPrefix("@") else { return false }
@@ -109,7 +110,7 @@ struct PostgresHost: Hashable, Sendable {
         return "\(host):\(self.port.isEmpty ? "5432" : self.port)"
     }
 
-    /// Returns the servers in the options; one with an empty name if there are none.
+    /// Returns the servers in the options; without any, one server with an empty name.
     static func list(in options: ConnectionOptions) -> [PostgresHost] {
         let (names, addresses, ports) = (options.list("host"), options.list("hostaddr"), options.list("port"))
         return (0..<max(names.count, addresses.count, 1)).map { index in
@@ -137,7 +138,7 @@ struct ConnectionOptions {
         self.values = values
     }
 
-    /// Reads the effective options of a connection, including those of the environment and a service file; nil if
+    /// Reads the effective options of a connection, including options of the environment and a service file; nil if
     /// memory is exhausted.
     init?(of connection: LibPQ) {
         guard let values = connection.options else { return nil }
@@ -170,7 +171,7 @@ struct ConnectionWords {
         self.words = [
             ("keepalives_idle", "5"), ("keepalives_interval", "2"), ("keepalives_count", "3"),
             ("tcp_user_timeout", "10000"),
-            // Before TLS, libpq would otherwise try Kerberos encryption with any server.
+            // Without this, libpq would try Kerberos encryption before TLS.
             ("gssencmode", "disable"), ("fallback_application_name", application), ("dbname", address.text),
         ]
         if let host {
@@ -186,7 +187,7 @@ struct ConnectionWords {
     }
 }
 
-/// A setting of a session. It applies from the start, and overrides those of the user and of the database.
+/// A setting of a session. It overrides the settings of the user and of the database.
 package struct PostgresSetting: Hashable, Sendable {
     package let name: String
     package let value: String

@@ -1,21 +1,21 @@
 internal import Platform
 
-/// A connection whose caller waits for each answer, for the history, imports and checks.
+/// A connection with blocking calls, for the history, imports and checks.
 ///
-/// Used by one caller at a time, on any thread. After an error of kind `connectionLost`, every later call throws one,
-/// too: create another client.
+/// Used by one caller at a time, on any thread. After an error of kind `connectionLost`, every call throws this kind;
+/// create another client.
 package final class PostgresClient {
     private let link: PostgresLink
     private let answerMilliseconds: Int64
 
-    /// Connects, and waits until the connection is made.
+    /// Connects, and waits for the end of the attempt.
     ///
     /// - Parameters:
     ///   - address: the address of the database.
     ///   - application: the name that the server shows in `pg_stat_activity`.
     ///   - settings: the settings of the session.
     ///   - hostMilliseconds: the timeout for each server of the address, in milliseconds.
-    ///   - answerMilliseconds: the timeout for an answer, after which the connection counts as lost, in milliseconds.
+    ///   - answerMilliseconds: the timeout for an answer in milliseconds, after which the connection counts as lost.
     /// - Throws: the reason why no server of the address can be used.
     package init(
         _ address: PostgresAddress,
@@ -40,7 +40,7 @@ package final class PostgresClient {
         if let failure = self.link.failure { throw failure }
     }
 
-    /// The server it is connected to, such as `db1:5432`.
+    /// The current server, such as `db1:5432`.
     package var server: String { self.link.server }
 
     /// The process id of the session on the server.
@@ -84,7 +84,7 @@ package final class PostgresClient {
         return try self.answer()
     }
 
-    /// Executes several statements as one transaction, which is rolled back if one fails.
+    /// Executes several statements as one transaction, which is rolled back if any statement fails.
     package func script(_ sql: String) throws(PostgresError) {
         try self.link.script(sql)
     }

@@ -6,7 +6,7 @@ package struct PostgresError: Error, Hashable, Sendable, CustomStringConvertible
     package let state: String
     /// The message as one line without a full stop. Never contains a password.
     package let message: String
-    /// The server, such as `db1:5432`; empty if none was asked.
+    /// The server, such as `db1:5432`; empty if no server is involved.
     package let server: String
 
     package init(kind: Kind, state: String = "", message: String, server: String = "") {
@@ -46,9 +46,9 @@ extension PostgresError {
         case insecure
         /// The server's certificate could not be verified.
         case untrusted
-        /// No server could be reached, or none of the required kind.
+        /// No server of the required kind could be reached.
         case unreachable
-        /// An open connection is lost; the last statements may have been executed.
+        /// An open connection is lost; the server may have executed the last statements.
         case connectionLost
         /// The server rejects this user.
         case notAllowed
@@ -73,12 +73,12 @@ extension PostgresError {
         case diskFull
         case outOfMemory
         case tooManyConnections
-        /// A statement uses an object that does not exist, or that this user may not use.
+        /// A statement uses an unknown object, or an object that this user may not use.
         case wrongSchema
         case insufficientPrivilege
         /// Stored data is damaged.
         case corrupt
-        /// The server's answer violates the protocol, or this process has no memory for it.
+        /// The server's answer violates the protocol, or this process has no memory for the answer.
         case client
         case other
 
@@ -107,7 +107,7 @@ extension PostgresError {
             }
         }
 
-        /// True if a retry may succeed, on this connection or on a new one.
+        /// True if a retry may succeed, on this connection or on a new connection.
         package var isTransient: Bool {
             switch self {
             case .unreachable, .connectionLost, .deadlock, .serialization, .lockNotAvailable, .readOnly, .adminShutdown,
@@ -190,8 +190,7 @@ enum ConnectFailure {
                 }
             return PostgresError(kind: kind, message: message, server: server)
         }
-        // PostgreSQL accepts every startup parameter that a gateway sends; pgbouncer names the first one it does not
-        // know.
+        // PostgreSQL accepts every startup parameter that a gateway sends; pgbouncer rejects unknown parameters.
         if message.contains("unsupported startup parameter") {
             return PostgresError(
                 kind: .pool,
@@ -204,8 +203,8 @@ enum ConnectFailure {
         return PostgresError(state: state, message: self.dropping(state, of: message), server: server)
     }
 
-    /// Combines the failed attempts at all servers of an address into one error: its kind is that of the first server
-    /// that answered.
+    /// Combines the failed attempts at all servers of an address into one error of the kind from the first server that
+    /// answered.
     static func sum(of attempts: [PostgresError]) -> PostgresError {
         guard attempts.count != 1, let telling = attempts.first(where: { $0.kind != .unreachable }) ?? attempts.first
         else { return attempts.first ?? PostgresError(kind: .unreachable, message: "the address names no server") }
@@ -216,8 +215,7 @@ enum ConnectFailure {
         )
     }
 
-    /// Joins the lines of a text into one, without lines that only PostgreSQL's developers need; nil if nothing is
-    /// left.
+    /// Joins the lines of a text without hints and source locations; nil if no line remains.
     static func line(_ text: String) -> String? {
         let lines = text.split(separator: "\n").map(self.trimmed).filter { line in
             !line.isEmpty && !line.hasPrefix("LOCATION:") && !line.hasPrefix("This probably means the server")
@@ -237,7 +235,7 @@ enum ConnectFailure {
         let words = message.split(separator: " ")
         for (word, next) in zip(words, words.dropFirst()) where word.hasSuffix(":") && next.hasSuffix(":") {
             let code = next.dropLast()
-            // Severities consist of letters only, and FATAL is as long as a code.
+            // A code contains a digit, unlike FATAL, which has the same length.
             let isCode =
                 code.utf8.count == 5 && code.utf8.contains { (0x30...0x39).contains($0) }
                 && code.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) }

@@ -2,20 +2,20 @@ internal import Platform
 
 /// A connection to a database that never waits for the network. Used by one caller at a time, on any thread.
 ///
-/// To connect, call `advance` whenever `descriptor` is ready as `phase` says, or `deadline` has passed, until `phase`
-/// is `ready` or `failed`. Then send statements in batches: `prepare`, `query` and `execute` any number of times, one
-/// `sync`, and `flush` until nothing is left. Further batches may be sent before the first is answered. When
+/// To connect, call `advance` until `phase` is `ready` or `failed`: whenever `descriptor` is ready as `phase` says, or
+/// `deadline` has passed. Then send statements in batches: any number of `prepare`, `query` and `execute`, one `sync`,
+/// and `flush` until it returns `nothingLeft`. Further batches may be sent before the first is answered. When
 /// `descriptor` is readable, `consume` reads the available bytes, and `next` returns events in the order of the
 /// statements. A batch is one transaction, unless it contains BEGIN.
 ///
-/// `advance` resolves host names and blocks meanwhile; use addresses (hostaddr) if name lookups are slow.
+/// `advance` blocks while it resolves host names; use addresses (hostaddr) if name lookups are slow.
 package final class PostgresLink {
     package enum Phase: Hashable, Sendable {
         /// Connecting; waits for the descriptor to be readable.
         case reading
         /// Connecting; waits for the descriptor to be writable.
         case writing
-        /// Connected, and not known by `consume` or `flush` to be lost.
+        /// Connected; `isLost` says whether the connection was lost since.
         case ready
         /// Connecting failed; `failure` has the reason.
         case failed
@@ -34,8 +34,7 @@ package final class PostgresLink {
     package private(set) var phase = Phase.writing
     /// The reason why connecting failed or the connection was lost; nil otherwise.
     package private(set) var failure: PostgresError?
-    /// The time of the next `advance` if the descriptor is not ready: milliseconds of `SystemClock.monotonic`; nil once
-    /// connected.
+    /// The latest time for the next `advance`, in milliseconds of `SystemClock.monotonic`; nil once connected.
     package private(set) var deadline: Int64?
 
     private let application: String
@@ -48,14 +47,14 @@ package final class PostgresLink {
     private var attempts: [PostgresError] = []
     private var endsInARow = 0
 
-    /// Starts to connect, to one server of the address after the other.
+    /// Starts to connect to the servers of the address, one after the other.
     ///
     /// - Parameters:
     ///   - address: the address of the database.
     ///   - application: the name that the server shows in `pg_stat_activity`.
     ///   - settings: the settings of the session, such as `idle_session_timeout`.
-    ///   - firstHost: the index of the server tried first; those after it follow, then those before it.
-    ///   - hostMilliseconds: the timeout for each server in milliseconds, after which the next one is tried.
+    ///   - firstHost: the index of the server to try first; the others follow in cyclic order.
+    ///   - hostMilliseconds: the timeout for each server in milliseconds, after which the next server is tried.
     ///   - now: milliseconds of `SystemClock.monotonic`.
     package init(
         _ address: PostgresAddress,
@@ -75,22 +74,22 @@ package final class PostgresLink {
 
     // MARK: Connecting
 
-    /// The socket; -1 if there is none. May change with each `advance`.
+    /// The socket; -1 if there is none. Each `advance` may change it.
     package var descriptor: Int32 { self.connection?.descriptor ?? -1 }
 
-    /// The server it is connected to, such as `db1:5432`.
+    /// The current server, such as `db1:5432`.
     package var server: String {
         guard let connection, !connection.host.isEmpty else { return self.tried }
         return PostgresHost(name: connection.host, address: "", port: connection.port).description
     }
 
-    /// The index in the address of the server that is being tried or connected to.
+    /// The index of the current server in the address.
     package var hostIndex: Int { (self.firstHost + max(0, self.triedCount)) % max(1, self.address.hosts.count) }
 
     /// The process id of the session on the server, as in notifications and `pg_stat_activity`.
     package var backend: Int32 { self.connection?.backend ?? 0 }
 
-    /// The server's version, such as 150018; 0 before it is connected.
+    /// The server's version, such as 150018; 0 before the connection is open.
     package var version: Int { self.connection?.version ?? 0 }
 
     package var isEncrypted: Bool { self.connection?.isEncrypted ?? false }
@@ -172,7 +171,7 @@ package final class PostgresLink {
         )
         let connection = LibPQ(words)
         self.connection = connection
-        // Nothing is sent yet. The effective options are known now, including those of a service file and the
+        // Nothing is sent yet, and the effective options are known, including options of a service file and the
         // environment.
         guard let options = ConnectionOptions(of: connection) else {
             throw PostgresError(kind: .client, message: "out of memory for a connection", server: self.tried)
@@ -229,7 +228,7 @@ package final class PostgresLink {
 
     /// Reads the available bytes without waiting; `next` returns the events.
     ///
-    /// - Returns: false if the connection is lost: `next` may then return earlier events, and nothing after those.
+    /// - Returns: false if the connection is lost; `next` may still return earlier events.
     package func consume() -> Bool {
         guard self.connection?.consume() == true else {
             self.lose()
@@ -246,12 +245,12 @@ package final class PostgresLink {
         return true
     }
 
-    /// Returns the next event of the statements sent; nil if it has not arrived completely, or no more are expected.
+    /// Returns the next event of the statements sent; nil if no complete event has arrived.
     package func next() -> PostgresEvent? {
         guard let connection else { return nil }
         while !connection.isBusy {
             guard let result = connection.next() else {
-                // One nil ends a statement; a second one means that nothing was sent after it.
+                // One nil ends a statement; a second nil in a row means that no statement follows.
                 self.endsInARow += 1
                 guard self.endsInARow < 2 else {
                     self.endsInARow = 0
@@ -274,13 +273,13 @@ package final class PostgresLink {
         return nil
     }
 
-    /// Returns the server's notices since the last call; beyond a limit, later ones are dropped.
+    /// Returns the server's notices since the last call, at most `LibPQ.noticesMax`.
     package func takeNotices() -> [PostgresNotice] { self.connection?.takeNotices() ?? [] }
 
     /// Returns the next notification that `consume` read; nil if there is none.
     package func notification() -> PostgresNotification? { self.connection?.notification() }
 
-    /// Records the reason of the loss, unless it is known.
+    /// Records the loss and its reason, if no failure is recorded.
     private func lose() {
         guard self.failure == nil else { return }
         if let ending = self.connection?.ending {
@@ -327,7 +326,7 @@ package enum PostgresTransaction: Hashable, Sendable {
     case unknown
 }
 
-/// A message of a server that is not an answer: a warning, or the reason why it ends the connection.
+/// A message of a server outside its answers: a warning, or the reason why the server ends the connection.
 package struct PostgresNotice: Hashable, Sendable {
     /// The SQLSTATE.
     package let state: String
@@ -336,7 +335,7 @@ package struct PostgresNotice: Hashable, Sendable {
     /// The message as one line.
     package let message: String
 
-    /// True if a commit stopped waiting for standbys without their confirmation: it is durable only on this server.
+    /// True if a commit stopped waiting for standbys without their confirmation, and is durable only on this server.
     package var isUnreplicatedCommit: Bool {
         self.severity == "WARNING" && self.message.contains("synchronous replication")
     }
@@ -346,7 +345,7 @@ package struct PostgresNotice: Hashable, Sendable {
 package struct PostgresNotification: Hashable, Sendable {
     package let channel: String
     package let payload: String
-    /// The process id of the sender's session, to recognize the own session by `PostgresLink.backend`.
+    /// The process id of the sender's session, which equals `PostgresLink.backend` for the own notifications.
     package let sender: Int32
 
     package init(channel: String, payload: String, sender: Int32) {

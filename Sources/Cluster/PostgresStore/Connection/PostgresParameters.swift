@@ -30,7 +30,7 @@ extension PostgresValues where Self: ~Copyable {
         self.buffer.append(bytes)
     }
 
-    /// Appends text. PostgreSQL's text cannot contain NUL; a statement with it fails.
+    /// Appends text. PostgreSQL rejects text that contains NUL.
     package mutating func append(_ text: String) {
         self.begin(text.utf8.count)
         self.buffer.append(text)
@@ -44,7 +44,7 @@ extension PostgresValues where Self: ~Copyable {
     /// Appends a wake's id as a uuid.
     package mutating func append(_ id: WakeID) { self.append(uuid: (id.first, id.second)) }
 
-    /// Appends a uuid from its first eight bytes and its last eight bytes, the first byte in the highest bits.
+    /// Appends a uuid given as two big-endian words.
     package mutating func append(uuid: (UInt64, UInt64)) {
         self.begin(16)
         self.buffer.append(memoryOf: uuid.0.bigEndian)
@@ -57,7 +57,7 @@ extension PostgresValues where Self: ~Copyable {
     }
 }
 
-/// The binary parameters of one statement, in order. The buffer is kept when it is emptied.
+/// The binary parameters of one statement, in order. Emptying keeps the memory.
 package struct PostgresParameters: PostgresValues, ~Copyable {
     /// The position of a parameter in the buffer.
     struct Place {
@@ -109,7 +109,7 @@ package struct PostgresParameters: PostgresValues, ~Copyable {
     }
 }
 
-/// A one-dimensional array in PostgreSQL's binary format. The buffer is kept when it is emptied.
+/// A one-dimensional array in PostgreSQL's binary format. Emptying keeps the memory.
 ///
 /// The format: dimensions (4 bytes), flag for nulls (4), the type of the elements (4), their count (4), the first index
 /// (4), then each element after its length (4), all big-endian.

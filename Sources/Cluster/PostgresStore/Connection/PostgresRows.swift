@@ -1,6 +1,6 @@
 package import Wire
 
-/// The rows of a statement's result, each value in binary. Values are valid as long as this object.
+/// The rows of a statement's result, each value in binary. Bytes are valid as long as this object.
 package final class PostgresRows {
     private let result: LibPQResult
 
@@ -23,7 +23,7 @@ package final class PostgresRows {
     package func bytes(_ row: Int, _ column: Int) -> ByteView { self.result.bytes(row, column) ?? ByteView() }
 }
 
-/// Typed values; 0, false or empty for NULL and for a value of another size.
+/// Typed values. NULL and values of another size read as 0, false or empty.
 extension PostgresRows {
     package func int16(_ row: Int, _ column: Int) -> Int16 { self.integer(row, column) }
 
@@ -38,8 +38,7 @@ extension PostgresRows {
 
     package func text(_ row: Int, _ column: Int) -> String { self.bytes(row, column).string }
 
-    /// Returns a uuid as its first eight bytes and its last eight bytes, the first byte in the highest bits; nil for
-    /// NULL and for a value of another size.
+    /// Returns a uuid as two big-endian words; nil for NULL and for a value of another size.
     package func uuid(_ row: Int, _ column: Int) -> (UInt64, UInt64)? {
         let bytes = self.bytes(row, column)
         guard bytes.count == 16 else { return nil }
@@ -66,7 +65,7 @@ extension PostgresRows {
         PostgresElements(self.bytes(row, column))
     }
 
-    /// Returns an array of texts, in which NULL elements become empty; empty for NULL.
+    /// Returns an array of texts. NULL elements become empty texts, and NULL becomes an empty array.
     package func texts(_ row: Int, _ column: Int) -> [String] {
         guard var elements = self.elements(row, column) else { return [] }
         var texts: [String] = []
@@ -81,7 +80,7 @@ extension PostgresRows {
     }
 }
 
-/// A reader of a one-dimensional array in binary; it must not outlive the bytes.
+/// A reader of a one-dimensional array in binary, which must not outlive the array's bytes.
 package struct PostgresElements {
     /// An element's bytes; nil for NULL.
     package struct Element {
@@ -90,11 +89,11 @@ package struct PostgresElements {
 
     private static let headerBytes = 20
 
-    /// The number of elements left.
+    /// The number of remaining elements.
     package private(set) var count: Int
     private var rest: ByteView
 
-    /// - Returns: nil if the bytes are not such an array.
+    /// - Returns: nil if the bytes are not a one-dimensional array.
     package init?(_ bytes: ByteView) {
         guard bytes.count >= 12 else { return nil }
         let dimensions = Int32(bigEndian: bytes.load(Int32.self, at: 0))
@@ -112,7 +111,7 @@ package struct PostgresElements {
         self.rest = rest
     }
 
-    /// Returns the next element; nil at the end, and if the array is truncated.
+    /// Returns the next element; nil at the end or if the array is truncated.
     package mutating func next() -> Element? {
         guard self.count > 0, self.rest.count >= 4 else { return nil }
         let length = Int(Int32(bigEndian: self.rest.load(Int32.self, at: 0)))
@@ -133,20 +132,20 @@ package struct PostgresElements {
 
 /// An event of a statement or of a batch of statements.
 package enum PostgresEvent {
-    /// A statement was executed; its rows, empty if it returns none.
+    /// A statement was executed, with the rows that it returns.
     case rows(PostgresRows)
-    /// A statement failed. Later ones up to the next sync are `aborted`.
+    /// A statement failed. Later statements up to the next sync are `aborted`.
     case failed(PostgresError)
-    /// A statement was skipped, as an earlier one failed.
+    /// A statement was skipped, because an earlier statement failed.
     case aborted
     /// All statements up to one `sync` are answered.
     case synced
 }
 
-/// The place of a row version (`ctid`): the number of its page, and its number on the page, from 1.
+/// The place of a row version (`ctid`): the number of its page, and its number on the page, starting at 1.
 ///
-/// A transaction that has locked the row finds it there without an index. Another version of the row has another place,
-/// and another row may take the place once this version is gone.
+/// A transaction that has locked the row finds the row there without an index. After the transaction, the row may move
+/// and another row may take the place.
 package struct PostgresPlace: Hashable, Sendable {
     package let block: UInt32
     package let offset: UInt16

@@ -43,12 +43,12 @@ final class CommitLink {
         case loading(TransactionNumber, LoadStep)
         /// The engine has the rows. Can move to: committing, idle, closed.
         case open(Open)
-        /// The commit was sent. Can move to: idle, closed; the latter leaves the result in doubt.
+        /// The commit was sent. Can move to: idle, or closed with the result in doubt.
         case committing(Commit)
         case burying(GatewayNumber)
     }
 
-    /// The number of this connection, from 1.
+    /// The number of this connection, starting at 1.
     private let index: Int16
     private let state: StoreState
     private var session: Session<Purpose>?
@@ -60,11 +60,11 @@ final class CommitLink {
     private var epoch: Int64 = 0
     private var retryAt: Int64 = 0
     private var pause = RetryPause()
-    /// The gateway whose rows it writes; another number starts new counters.
+    /// The gateway whose rows this connection writes. Another gateway starts new counters.
     private var gateway: GatewayNumber?
     /// The deadline for an answer after the store was detached.
     private var answerDeadline: Int64?
-    /// The reason why it is not connected.
+    /// The reason why the connection is not open.
     private(set) var failure: StoreError?
 
     init(index: Int16, _ state: StoreState) {
@@ -81,7 +81,7 @@ final class CommitLink {
 
     var waits: [Descriptor.Wait] { self.session?.waits ?? [] }
 
-    /// The time of its next action without input, on the monotonic clock; nil if there is none.
+    /// The time of the next action without input, on the monotonic clock; nil if there is none.
     var nextMoment: Int64? {
         switch self.phase {
         case .closed: self.state.number == nil ? nil : self.retryAt
@@ -114,7 +114,7 @@ final class CommitLink {
             self.counters = ConnectionCounters()
             self.mark = 0
         }
-        // Each load waits only briefly for a lock. The next attempt skips the locked row.
+        // A load waits only briefly for a lock, and the next attempt skips the locked row.
         let settings =
             SessionSetup.committing(silenceMilliseconds: self.state.settings.silenceMilliseconds)
             + [PostgresSetting("lock_timeout", "\(self.state.settings.lockMilliseconds)")]
@@ -151,7 +151,7 @@ final class CommitLink {
 
     private func setUpEnded(_ outcome: Session<Purpose>.Outcome) {
         if let failure = outcome.failure { return self.ended(failure) }
-        // An answer from one server alone, without its standbys, is not reliable.
+        // A state that no standby has confirmed may be lost by a failover.
         if let warning = outcome.unreplicated { return self.ended(warning) }
         guard let own = outcome.results.last, own.count == 1, own.flag(0, 2) else {
             self.state.fault = StoreError(.fenced)
@@ -179,7 +179,7 @@ final class CommitLink {
 
     // MARK: Working
 
-    /// Starts a job; only when idle.
+    /// Starts a job. The connection must be idle.
     func begin(_ job: Job) {
         guard let session = self.session else { return }
         switch job {
@@ -307,7 +307,7 @@ final class CommitLink {
         guard outcome.results.last?.tag == "COMMIT" else {
             return self.state.fail(commit.number, self.failure(of: .odd))
         }
-        // The rows are written, if only on this server, so the counters continue from there.
+        // The rows are written, maybe only on this server, so the counters continue from there.
         self.counters.take(commit.counters)
         if let warning = outcome.unreplicated {
             return self.state.fail(commit.number, .refused(StoreError(warning)))
@@ -319,7 +319,7 @@ final class CommitLink {
         self.state.replies.append(.committed(commit.number, endedElsewhere: held))
     }
 
-    /// Returns the wakes in rows of `id` and `holder` that another gateway holds.
+    /// Returns the wakes that another gateway holds, from rows with the columns `id` and `holder`.
     private static func held(_ rows: PostgresRows, _ own: GatewayNumber) -> [HeldElsewhere] {
         (0..<rows.count).compactMap { row in
             let holder = GatewayNumber(rawValue: rows.int32(row, 1))
@@ -363,7 +363,7 @@ final class CommitLink {
         }
     }
 
-    /// Returns parameters that add the counts of a dead gateway to those of earlier dead ones, by topic.
+    /// Returns parameters that add the counts of a dead gateway to the counts of earlier dead gateways, by topic.
     private static func fold<Counts>(
         _ counts: [Int32: Counts],
         of gateway: GatewayNumber,
@@ -386,7 +386,7 @@ final class CommitLink {
 
     // MARK: Ending
 
-    /// Handles the loss of the connection: an open transaction did not happen, and the result of a commit in progress
+    /// Handles the loss of the connection. An open transaction is rolled back, and the result of a commit in progress
     /// is in doubt.
     private func ended(_ failure: PostgresError) {
         self.failure = StoreError(failure)
@@ -405,7 +405,7 @@ final class CommitLink {
         }
     }
 
-    /// Detaches the store: only a commit in progress may still complete.
+    /// Detaches the store. Only a commit in progress may still complete.
     func detached(_ error: StoreError) {
         if case .committing = self.phase {
             self.answerDeadline = SystemClock.monotonic + self.state.settings.silenceMilliseconds
@@ -416,7 +416,7 @@ final class CommitLink {
         self.retryAt = 0
     }
 
-    /// Closes the connection once an answer arrived after the store was detached.
+    /// Closes an idle connection of a gateway that is no longer attached.
     func closeIfDetached() {
         guard self.state.number != self.gateway, case .idle = self.phase else { return }
         self.close()

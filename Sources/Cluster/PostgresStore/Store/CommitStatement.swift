@@ -1,8 +1,8 @@
 /// The statements of connections that commit, prepared once per connection.
 ///
-/// Rows of named devices are locked in the order of their tokens, so that transactions do not deadlock. Rows selected
-/// by other criteria, and named ones after a failed wait, are skipped if another transaction has locked them. All rows
-/// that a transaction adds to or changes in one table are one statement over arrays, with one element per row.
+/// Rows of named devices are locked in the order of their tokens, so that transactions do not deadlock. Other rows are
+/// skipped if another transaction has locked them, and named devices are skipped after a failed wait. One statement
+/// over arrays, with one element per row, writes all rows of a transaction in a table.
 enum CommitStatement: Int, CaseIterable {
     case begin, commit, rollback, clock
     case lockTokens, lockTokensAndWakes, lockFreeTokens, lockHolder, lockDue
@@ -13,8 +13,8 @@ enum CommitStatement: Int, CaseIterable {
     case wakesOfHolder, holders, resolve
     case lockBurial, burialRows, foldCounters, foldRejections, endBurial
 
-    /// The names of the prepared statements in the order of their raw values: created once, as each transaction uses
-    /// several.
+    /// The names of the prepared statements in the order of their raw values: created once, because each transaction
+    /// uses several.
     private static let names = Self.allCases.map { "wakegate_\($0)" }
 
     /// The name of the prepared statement.
@@ -26,7 +26,7 @@ enum CommitStatement: Int, CaseIterable {
         case .begin: "BEGIN"
         case .commit: "COMMIT"
         case .rollback: "ROLLBACK"
-        // The devices are already locked. A session that has locked rows of other tables must not block the gateway.
+        // The devices are already locked. The timeout of 2 s is for sessions that have locked rows of other tables.
         case .clock: "SELECT \(clock), shift, oldest, set_config('lock_timeout', '2000', true) FROM wakegate.meta"
         case .lockTokens: Self.tokens + Self.inOrder
         case .lockTokensAndWakes: Self.tokensAndWakes + Self.inOrder
@@ -95,9 +95,9 @@ enum CommitStatement: Int, CaseIterable {
         """
     }
 
-    /// A claim for streams that only take pushes: rows are read in the order of their index, and each device is locked
-    /// as its row is read, until there are enough. The cost depends on the rows taken, not on the number of rows.
-    /// OFFSET 0 prevents PostgreSQL from sorting after the join, which seems cheap while the tables are empty.
+    /// A claim for streams that only take pushes. Rows are read in the order of their index, and each device is locked
+    /// as its row is read, until there are enough. The cost depends only on the rows taken. OFFSET 0 prevents
+    /// PostgreSQL from sorting after the join, which the planner prefers while the tables are empty.
     private static let readyPushes = """
         \(row) JOIN (
             SELECT r.device, r.since FROM wakegate.ready r WHERE r.topic = $1 AND r.kind = 0
@@ -105,11 +105,11 @@ enum CommitStatement: Int, CaseIterable {
         ORDER BY q.since LIMIT $2::integer
         """
 
-    /// A claim for streams that name tasks or sessions: only rows that these streams take are read.
+    /// A claim for streams that name tasks or sessions. It reads only rows that these streams take.
     ///
-    /// Rows that share a kind, a key and resources form a group, whose age is that of its first row. `found` has the
-    /// groups in the ranges that the streams name, `taken` those that the streams take, oldest first. If there are many
-    /// groups, few rows of each are read. A range with more groups than the limit is also searched by `sample`.
+    /// Rows with the same kind, key and resources form a group, which is as old as its first row. `found` has the
+    /// groups in the ranges that the streams name. `taken` has the oldest groups that the streams take. With many
+    /// groups, few rows of each are read. `sample` also searches ranges with more groups than the limit.
     private static let ready = """
         WITH found AS MATERIALIZED (\(named) UNION ALL \(matched)),
         taken AS MATERIALIZED (
@@ -139,15 +139,14 @@ enum CommitStatement: Int, CaseIterable {
         end: "left(n.low, -1) || '/'"
     )
 
-    /// The maximum number of rows that a claim reads of one name: more than it takes, because other claims may have
-    /// locked the first ones.
+    /// The maximum number of rows that a claim reads of one name. A claim takes fewer rows, because other claims may
+    /// have locked the first.
     private static let lanesMax = "4 * $8::integer + 64"
 
-    /// The groups whose key is in a range, from each start in two arrays to the corresponding end. "/" follows "." in
-    /// byte order.
+    /// The groups whose key is in a range. Two arrays have the starts of the ranges. "/" follows "." in byte order.
     ///
-    /// Each group is found by one index lookup. The next lookup begins at the next resources that the streams could
-    /// take, so that groups in between are skipped unread. At most `$9` groups of a range are found.
+    /// Each group costs one index lookup. The next lookup begins at the next resources that the streams could take, and
+    /// skips the groups in between. At most `$9` groups of a range are found.
     ///
     /// - Parameters:
     ///   - key: `name`, or the expression for its stem.
@@ -178,16 +177,16 @@ enum CommitStatement: Int, CaseIterable {
             """
     }
 
-    /// The least resources after those of the group `g` that a stream may take; NULL if there are none. After resources
-    /// that it takes, these are the same ones and an empty name. Otherwise, the last name that can be replaced with a
-    /// greater one of the stream is replaced.
+    /// The least resources, after the resources of the group `g`, that a stream may take; NULL if there are none. If
+    /// the stream takes the group, an empty name is appended to its resources. Otherwise, the last possible name is
+    /// replaced with a greater name that the stream has.
     private static let nextResources = """
         CASE WHEN g.resources <@ $7::text[] THEN g.resources || ''::text ELSE (
             SELECT g.resources[:j - 1] || o FROM generate_subscripts(g.resources, 1) j, unnest($7::text[]) o
             WHERE o > g.resources[j] AND g.resources[:j - 1] <@ $7::text[] ORDER BY j DESC, o LIMIT 1) END
         """
 
-    /// The oldest rows of each group that is taken. A name that ends with a dot does not match its own pattern.
+    /// The oldest rows of each group in `taken`. A name that ends with a dot does not match its own pattern.
     private static func rows(key: String, _ condition: String) -> String {
         """
         SELECT l.device, l.since FROM taken g, LATERAL (
@@ -200,8 +199,8 @@ enum CommitStatement: Int, CaseIterable {
         """
     }
 
-    /// Rows that the streams take among the topic's oldest, and among those from a random time on. They are read only
-    /// if a range has more groups than the limit, so that each of its rows is eventually found.
+    /// The rows that the streams take, among the topic's oldest rows and among the rows after a random time. They are
+    /// read only if a range has more groups than the limit, so that each row is found eventually.
     private static let sample = """
         SELECT r.device, r.since FROM (
             (SELECT * FROM wakegate.ready WHERE topic = $1 ORDER BY since LIMIT 500)
@@ -220,7 +219,8 @@ enum CommitStatement: Int, CaseIterable {
             OR (r.kind = 4 AND (r.name = ANY($5::text[]) OR \(beginning("$6")))))
         """
 
-    /// Few devices are named, and found by their tokens: the sum prevents reading the topic's whole queue.
+    /// A claim for named devices, which are found by their tokens. The sum `r.topic + 0` prevents a scan of the topic's
+    /// whole queue.
     private static let readyOfDevices = """
         \(row) JOIN (
             SELECT r.device, r.since FROM wakegate.ready r
@@ -243,7 +243,7 @@ enum CommitStatement: Int, CaseIterable {
             u(token, topic, record, tasks, derived)
         """
 
-    /// Each row is found by its place, which the transaction has locked, instead of the index.
+    /// Each row is found without an index by its place, which the transaction has locked.
     private static let updateDevicesSQL = """
         WITH changed AS (
             UPDATE wakegate.device d SET topic = u.topic, version = d.version + 1, at = $8::bigint,
@@ -276,8 +276,8 @@ enum CommitStatement: Int, CaseIterable {
         FROM unnest($1::uuid[], $2::bytea[], $3::bigint[]) u(id, device, deadline)
         """
 
-    /// Written so that the planner does not use the index of wakes in flight, which it would scan completely: each wake
-    /// is found by its id.
+    /// Each wake is found by its id. `coalesce` keeps the planner from scanning the index of wakes in flight
+    /// completely.
     private static let endWakesSQL = """
         UPDATE wakegate.wake SET ended = $2::bigint WHERE id = ANY($1::uuid[]) AND coalesce(ended, 0) = 0
         RETURNING id, holder
@@ -314,8 +314,8 @@ enum CommitStatement: Int, CaseIterable {
         SELECT wakegate.mark($1::integer, $2::smallint, $3::bigint, $4::bigint, $5::bigint)
         """
 
-    /// The wakes in flight of the devices that this transaction has locked, and of one more, which shows that there are
-    /// more. A row that is locked for writing has the locking transaction as its `xmax`.
+    /// The wakes in flight of the devices that this transaction has locked, and of one more device, if there is one.
+    /// The `xmax` of a row that is locked for writing is the locking transaction.
     private static let wakesOfHolderSQL = """
         SELECT w.id, w.device FROM (
             (\(heldDevices("=")) LIMIT $2::integer) UNION ALL (\(heldDevices("<>")) LIMIT 1)) h, LATERAL (
@@ -338,8 +338,8 @@ enum CommitStatement: Int, CaseIterable {
         RETURNING number, epoch, alive
         """
 
-    /// The existing ones of the named devices, and the session that holds each one's lock: a row that is locked for
-    /// writing has the locking transaction as its `xmax`.
+    /// The named devices that exist, each with the session that holds its lock. The `xmax` of a row that is locked for
+    /// writing is the locking transaction.
     private static let passedOverSQL = """
         WITH holder AS MATERIALIZED (
             SELECT l.transactionid, \(holderColumns) FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
@@ -370,7 +370,8 @@ enum CommitStatement: Int, CaseIterable {
             AND pg_try_advisory_xact_lock(\(AdvisoryLock.others), \(AdvisoryLock.burial))
         """
 
-    /// The rows to fold; of refused pushes only the last ones: each has the totals of its gateway at that time.
+    /// The rows to fold. Of refused pushes, only the last row of each gateway and topic is read, because it has the
+    /// totals.
     private static let burialRowsSQL = """
         SELECT 0, topic, counts FROM wakegate.books WHERE gateway = 0 OR gateway = $1::integer
         UNION ALL

@@ -3,10 +3,10 @@ import Platform
 import Policy
 import Wire
 
-/// The connection that holds the gateway's number: it creates the tables, takes the number, sends a heartbeat each
+/// The connection that holds the gateway's number. It creates the tables, takes a number, sends a heartbeat each
 /// second, and reads the topics and values that all gateways share.
 ///
-/// It commits only its own rows and waits for locks only briefly, as a late heartbeat ends the number.
+/// It commits only its own rows and waits only briefly for locks, because a late heartbeat ends the number.
 final class ControlLink {
     private enum Purpose {
         case greet, schemaFind, schemaRead, schemaLock, schemaReadLocked, schemaLockHolder, schemaMake, enter, register
@@ -34,7 +34,7 @@ final class ControlLink {
         case left
     }
 
-    /// The number of gateway numbers that one attempt tries.
+    /// The maximum number of gateway numbers that one attempt tries.
     private static let numberAttemptsMax = 1000
 
     private let state: StoreState
@@ -52,7 +52,7 @@ final class ControlLink {
     /// True if topics or values have changed since the current read began.
     private var hasMoreNews = false
     private var events: [Event] = []
-    /// The last value of synchronous_commit that was read for new sessions, if it is weak; empty otherwise.
+    /// The last value of synchronous_commit for new sessions, if it is weak; otherwise empty.
     private var durability = ""
 
     init(_ state: StoreState) {
@@ -63,7 +63,7 @@ final class ControlLink {
     var isClosed: Bool { if case .closed = self.phase { true } else { false } }
     private var isWorking: Bool { if case .working = self.phase { true } else { false } }
 
-    /// The time of its next action without input, on the monotonic clock; nil if there is none.
+    /// The time of the next action without input, on the monotonic clock; nil if there is none.
     var nextMoment: Int64? {
         switch self.phase {
         case .closed: nil
@@ -147,7 +147,7 @@ final class ControlLink {
         guard let session = self.session, let row = outcome.results.last, row.count == 1 else {
             return self.end(.odd)
         }
-        // A pool numbers its clients itself, and does not pass on the settings that they request.
+        // A pool assigns its own backend numbers, and drops the settings that clients request.
         guard row.int32(0, 2) == session.server.backend, !row.flag(0, 3) else {
             return self.end(StoreError(poolAt: self.serverName))
         }
@@ -169,10 +169,9 @@ final class ControlLink {
         }
     }
 
-    /// Serializes the creation of the tables by gateways. Gateways that find current tables need no lock, since every
-    /// role that may connect could hold it.
+    /// Serializes the creation of the tables by gateways. Gateways that find current tables take no lock, because every
+    /// role that may connect could hold the lock.
     private func lockSchema() {
-        // Creating the tables may take long.
         self.gracePeriodMilliseconds = StoreSettings.schemaMilliseconds
         self.session?.exchange(.schemaLock) { sender in
             sender.query("BEGIN")
@@ -423,7 +422,7 @@ final class ControlLink {
         self.state.replies.append(.value(name: name, self.values[name] ?? []))
     }
 
-    /// Fences silent gateways whose locks are held by sessions of other roles.
+    /// Fences silent gateways whose locks are held by sessions of roles that may not write the tables.
     private func fenceMasked() {
         guard let number = self.number else { return }
         self.session?.exchange(.fenceMasked) { sender in
@@ -559,7 +558,7 @@ final class ControlLink {
 
     /// - Parameter isOfServer: true if another server may succeed.
     private func end(_ error: StoreError, isOfServer: Bool = true) {
-        // A server that has just failed is tried last, since each dead server costs a timeout.
+        // Try a server that has just failed last, because each dead server costs a timeout.
         if isOfServer, let session = self.session, session.isReady {
             self.state.firstHost = session.server.hostIndex + 1
         }

@@ -7,7 +7,8 @@ enum ControlStatement: Int, CaseIterable {
     case valuesChanged, keep, notify, sendersOfGateways
     case sweepWakes
 
-    /// The time in milliseconds for which a dead gateway's marks are kept: a gateway that was cut off looks up its own.
+    /// The time in milliseconds for which the marks of a dead gateway are kept, so that a gateway can look up its own
+    /// after an interruption.
     private static let memoryMilliseconds: Int64 = 86_400_000
 
     /// The name of the prepared statement.
@@ -18,7 +19,7 @@ enum ControlStatement: Int, CaseIterable {
         switch self {
         // Rows that only describe the current state need not be durable.
         case .light: "SELECT set_config('synchronous_commit', 'off', true)"
-        // The control session itself keeps the settings of its role, which it monitors.
+        // The control session keeps the settings of its role, because it monitors them.
         case .durable: "SELECT set_config('synchronous_commit', 'on', true)"
         case .keepTime: Self.keepTimeSQL(clock)
         case .raiseOldest:
@@ -91,8 +92,8 @@ enum ControlStatement: Int, CaseIterable {
         """
     }
 
-    /// Continues policy time from the latest time of any commit, or from the latest one that this gateway has seen, if
-    /// the primary's clock is behind it. A clock that steps back must not stop time until it has caught up.
+    /// Moves policy time to the latest time of any commit, or to the latest time that this gateway has seen, if the
+    /// primary's clock is behind. Otherwise policy time would stop until a clock that stepped back has caught up.
     private static func keepTimeSQL(_ clock: String) -> String {
         let reached = "greatest((SELECT max(moment) FROM wakegate.connection), $1::bigint)"
         return """
@@ -100,8 +101,8 @@ enum ControlStatement: Int, CaseIterable {
             """
     }
 
-    /// Fences gateways whose locks are held by sessions of other roles: every role that may connect can take the lock
-    /// of a dead gateway.
+    /// Fences gateways whose locks are held by sessions of roles that may not write the tables: every role that may
+    /// connect can take the lock of a dead gateway.
     private static let fenceMaskedSQL = """
         WITH masked AS (
             SELECT g.number FROM wakegate.gateway g
@@ -116,7 +117,7 @@ enum ControlStatement: Int, CaseIterable {
         UPDATE wakegate.gateway g SET alive = false FROM masked m WHERE g.number = m.number
         """
 
-    /// Reads synchronous_commit as a new session of this role would have it, and whether standbys are configured.
+    /// Returns the value of synchronous_commit for new sessions of this role, and true if standbys are configured.
     /// Settings of a role and of a database apply to new sessions only.
     private static let durabilitySQL = """
         SELECT coalesce((

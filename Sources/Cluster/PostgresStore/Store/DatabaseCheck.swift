@@ -1,4 +1,4 @@
-/// A read-only check for faults of a database that would make a start fail, and for risks of losing pushes.
+/// A read-only check of a database for faults that would make a start fail and for risks of losing pushes.
 package struct DatabaseCheck {
     /// The result of a check.
     package struct Report {
@@ -18,7 +18,7 @@ package struct DatabaseCheck {
     private let settings: StoreSettings
     private var server: String { self.client.server }
 
-    /// Checks the database; waits for its answers.
+    /// Checks the database, and waits for its answers.
     package static func report(_ settings: StoreSettings) -> Report {
         do throws(PostgresError) {
             let client = try PostgresClient(
@@ -39,7 +39,7 @@ package struct DatabaseCheck {
         }
     }
 
-    /// Returns a fault if a connection pool answers: a pool numbers its clients itself.
+    /// Returns a fault if a connection pool answers. A pool assigns its own backend numbers.
     private func poolFault() throws(PostgresError) -> Fault? {
         let backend = try self.client.query("SELECT pg_backend_pid()").int32(0, 0)
         guard backend != self.client.backend else { return nil }
@@ -154,7 +154,7 @@ package struct DatabaseCheck {
         return [fault]
     }
 
-    /// Returns a fault if the version of the tables is newer, or older and the user may not upgrade them.
+    /// Returns a fault if the tables are newer than this program, or are older and the user may not upgrade them.
     private func tableFaults(_ user: String) throws(PostgresError) -> [Fault] {
         let there = try self.client.query("SELECT to_regclass('wakegate.meta') IS NOT NULL")
         let owns = try self.client.query(

@@ -2,18 +2,18 @@ package import Engine
 package import Policy
 import Wire
 
-/// Imports the state of another store into the tables, in separate transactions. An interrupted import resumes when it
-/// is run again. Gateways may use the database at the same time.
+/// Imports the state of another store into the tables, in separate transactions. Running an interrupted import again
+/// resumes it. Gateways may use the database at the same time.
 ///
 /// The counters of a state are stored under a negative number that no gateway has.
 package final class DatabaseImport {
     /// The state to import.
     package struct Source {
-        /// The identifier of the state, the same each time it is read.
+        /// The identifier of the state, which never changes.
         package let id: String
-        /// A fingerprint of the content, which changes with the state.
+        /// A fingerprint of the state's content.
         package let fingerprint: UInt64
-        /// The state's topics by their numbers in it.
+        /// The state's topics, by their numbers in the state.
         package let topics: [String]
 
         package init(id: String, fingerprint: UInt64, topics: [String]) {
@@ -176,8 +176,7 @@ package final class DatabaseImport {
 
     /// Writes the next devices and the progress.
     ///
-    /// - Parameter rows: the devices after the last one written, at most `devicesMax`, with topic numbers of the
-    ///   tables.
+    /// - Parameter rows: the next devices, at most `devicesMax`, with topic numbers of the tables.
     package func write(_ rows: [SharedDeviceChange]) throws(StoreError) {
         try self.transaction { () throws(PostgresError) in
             try ImportRows(client: self.client, now: self.mark.now).write(rows)
@@ -287,8 +286,8 @@ package final class DatabaseImport {
 
     // MARK: Delivery log
 
-    /// Writes the events of the next devices and the progress. The events sort before those that running gateways have
-    /// written for these devices.
+    /// Writes the events of the next devices and the progress. These events sort before events that running gateways
+    /// have written for the same devices.
     ///
     /// - Parameter logs: the events of each device, the newest first.
     package func write(logs: [[HistoryEvent]]) throws(StoreError) {
@@ -313,7 +312,7 @@ package final class DatabaseImport {
 
     // MARK: Transactions
 
-    /// Number 5 of the class of locks that are not gateways'.
+    /// The number of the import lock in the class `AdvisoryLock.others`.
     private static let lock: Int32 = 5
 
     /// Runs `body` in a transaction, which is rolled back if it throws or returns an error.
@@ -337,15 +336,14 @@ package final class DatabaseImport {
     }
 }
 
-/// The progress of an import, which the database stores with the rows: the state, the time at which it was read, and
-/// the number of devices written.
+/// The progress of an import, which the database stores together with the imported rows.
 struct ImportMark: Hashable {
-    /// Returns the name of the value that stores it.
+    /// Returns the name of the shared value with the progress of a source.
     static func name(_ source: String) -> String { "import.\(source)" }
 
     /// The fingerprint of the state when it was read.
     var fingerprint: UInt64
-    /// The policy time of every row, so that a resumed import uses the same one.
+    /// The policy time of every row, also after a resumption.
     var now: Instant
     /// The number of devices written, in their order.
     var next: Int
@@ -355,7 +353,7 @@ struct ImportMark: Hashable {
     var nextLogged = 0
     /// True if the whole delivery log is written.
     var isLogDone = false
-    /// The negative number, used by no gateway, of the rows with counters.
+    /// The negative gateway number of the rows with counters.
     var number: Int32
 
     init(fingerprint: UInt64, now: Instant, next: Int = 0, isDone: Bool = false, number: Int32) {
@@ -376,7 +374,7 @@ struct ImportMark: Hashable {
     /// Parses the fields; nil if they are invalid.
     init?(_ content: ByteView) {
         let words = content.string.split(separator: " ")
-        // An import without a delivery log wrote six words.
+        // Earlier versions, which imported no delivery log, wrote six words.
         guard words.count == 6 || words.count == 8, words[0] == "1", let fingerprint = UInt64(words[1]),
             let now = Int64(words[2]), let next = Int(words[3]), next >= 0, let number = Int32(words[5])
         else { return nil }
@@ -399,7 +397,7 @@ struct ImportRows: StatementRunner {
     let client: PostgresClient
     let now: Instant
 
-    /// Writes the rows; called within a transaction.
+    /// Writes the rows. The caller has begun a transaction.
     func write(_ rows: [SharedDeviceChange]) throws(PostgresError) {
         _ = try WriteStep(devices: rows, versions: RowVersions(), now: self.now, self)
         try self.writeWakes(rows)
@@ -409,7 +407,8 @@ struct ImportRows: StatementRunner {
         try self.client.query(statement.sql(clock: ""), parameters)
     }
 
-    /// Writes ended wakes that are remembered; none is in flight. They did not belong to a gateway of this database.
+    /// Writes the remembered ended wakes. No gateway of this database has launched them, and no imported wake is in
+    /// flight.
     private func writeWakes(_ rows: [SharedDeviceChange]) throws(PostgresError) {
         var wakes = PostgresArray(.uuid)
         var tokens = PostgresArray(.bytes)

@@ -2,7 +2,7 @@ package import Engine
 import Policy
 package import Wire
 
-/// The delivery log as tables: the events of a device in one transaction are one row of bytes.
+/// The delivery log as tables. The events of a device in one transaction are one row of bytes.
 package enum EventTables {
     /// The tables as created by version 1 of the schema.
     static let statements = [
@@ -24,11 +24,11 @@ package enum EventTables {
         "CREATE INDEX push_at ON wakegate.push USING brin (at)",
     ]
 
-    /// The indexes of version 2 of the schema: BRIN summaries of pages instead of an index entry per row.
+    /// The indexes of version 2 of the schema: BRIN summaries of pages.
     ///
-    /// An index entry per row, at a random place, would be half the cost of a push. A query reads the summaries, a
-    /// hundredth of the size of the rows, and the few pages that they select. Pages that autovacuum has not summarized
-    /// yet are all read.
+    /// An index entry per row, at a random place, would be half the cost of a push. A query reads the summaries, which
+    /// have a hundredth of the rows' size, the few pages that they select, and all pages that autovacuum has not
+    /// summarized yet.
     static let summaries = [
         "DROP INDEX wakegate.event_at, wakegate.event_device, wakegate.push_apns, wakegate.push_at",
         """
@@ -44,12 +44,12 @@ package enum EventTables {
         Self.oldest,
     ]
 
-    /// The tables that version 3 of the schema adds: rows for events of many devices at the same time.
+    /// The tables that version 3 of the schema adds, with rows for the events of many devices at the same time.
     ///
-    /// One row per device and one per push are a third of PostgreSQL's cost of a push. A bundle replaces dozens of
-    /// both, and has a filter of its devices and pushes. A query for a device or time reads the bundles of that time. A
-    /// query for a push by its identifier alone reads the pages of all bundles, since filters are stored next to the
-    /// bodies. Storage is PLAIN, so that no row is moved out of its page: two fill a page.
+    /// Rows per device and rows per push cause a third of PostgreSQL's cost of a push. A bundle replaces dozens of
+    /// both, and has a filter of its devices and pushes. A query with a time reads the bundles of that time. A query
+    /// for a push by its identifier alone reads the pages of all bundles, because filters are stored next to the
+    /// bodies. Storage is PLAIN, so that no value is moved out of its page; two rows fill a page.
     static let bundles = [
         """
         CREATE TABLE wakegate.bundle (
@@ -64,9 +64,9 @@ package enum EventTables {
         Self.summarize,
     ]
 
-    /// Summarizes pages that have no summary. Autovacuum does this once a minute for a few hundred pages; after a
-    /// burst, a query would otherwise read all the others for up to an hour. Does nothing if a vacuum, which also
-    /// summarizes, is in progress, or if another role owns the tables.
+    /// Summarizes pages that have no summary. Autovacuum alone summarizes a few hundred pages a minute, so that queries
+    /// after a burst would read the other pages for up to an hour. Does nothing during a vacuum, which also summarizes,
+    /// or if another role owns the tables.
     private static let summarize = """
         CREATE FUNCTION wakegate.summarize() RETURNS void LANGUAGE plpgsql SET lock_timeout = '100ms' AS $$
         BEGIN
@@ -92,8 +92,8 @@ package enum EventTables {
     /// The approximate number of rows in the pages of one summary.
     private static let rowsPerSummary = 2000
 
-    /// Returns two times: no events exist up to `early`, and some exist up to `late`, at most those of a 64th of the
-    /// whole time span. NULL if the table is empty.
+    /// Returns two times: no events exist up to `early`, and some events exist up to `late`. Their difference is at
+    /// most about a 64th of the time after `late`. NULL if the table is empty.
     private static let oldest = """
         CREATE FUNCTION wakegate.oldest_events(OUT early bigint, OUT late bigint) LANGUAGE plpgsql STABLE
         SET enable_seqscan = off AS $$
@@ -116,15 +116,15 @@ package enum EventTables {
     /// The maximum number of events of one row; `EventRecord` writes this many as one record.
     static let eventsPerRow = 512
 
-    /// The events of one device in one transaction, or some of them.
+    /// Events of one device in one transaction.
     package struct Row {
-        /// The number by which the history identifies the device.
+        /// The number of the device in the history.
         package let device: Int64
         /// The policy time of the first event.
         package let at: Int64
         package fileprivate(set) var events: [HistoryEvent]
 
-        /// - Parameter events: at least one event, in the order they happened.
+        /// - Parameter events: at least one event, in chronological order.
         init(events: [HistoryEvent]) {
             self.device = Int64(bitPattern: events[0].device)
             self.at = events[0].at.milliseconds
@@ -139,8 +139,7 @@ package enum EventTables {
         }
     }
 
-    /// Groups events by device, keeping the order of each device's events; devices are in the order of their first
-    /// events.
+    /// Groups events by device, in the order of each device's first event. The order of a device's events is kept.
     package static func rows(_ events: [HistoryEvent]) -> [Row] {
         var places: [UInt64: Int] = [:]
         var rows: [Row] = []
@@ -155,7 +154,7 @@ package enum EventTables {
         return rows
     }
 
-    /// Returns the accepted pushes: identifier (ignoring case), device and time.
+    /// Returns the identifier, device and time of each accepted push.
     package static func pushes(_ events: [HistoryEvent]) -> [(apns: APNsID, device: Int64, at: Int64)] {
         events.compactMap { event in
             guard case .push = event.kind, let apns = event.apnsID else { return nil }
@@ -166,18 +165,17 @@ package enum EventTables {
 
 /// Events of many devices at the same time, as one row of `EventTables.bundles`.
 package struct EventBundle {
-    /// The minimum number of events that are bundled: fewer are stored as separate rows, which indexes find.
+    /// The minimum number of events in a bundle. Fewer events become separate rows, which indexes find.
     package static let eventsMin = 16
-    /// The maximum number of bytes of a body: for pushes, two rows with their filters fill a page.
+    /// The maximum number of bytes of a body, so that two rows with their filters fill a page.
     private static let bodyBytesMax = 3_500
 
-    /// A filter of its devices and pushes.
+    /// A filter of the bundle's devices and pushes.
     package let keys: [UInt8]
     /// The events in the format of `EventRecord`.
     package let body: [UInt8]
 
-    /// Returns true if events should be stored as bundles: there are enough, and all have the same time, as in one
-    /// transaction.
+    /// Returns true if events should be stored as bundles: there are at least `eventsMin`, all with the same time.
     package static func isWorthwhile(_ events: [HistoryEvent]) -> Bool {
         guard events.count >= self.eventsMin else { return false }
         let moment = events[0].at
@@ -209,10 +207,9 @@ package struct EventBundle {
     }
 }
 
-/// A Bloom filter of keys: it contains every key added, and about one in several hundred others.
+/// A Bloom filter of keys. About one in several hundred other keys is a false positive.
 ///
-/// The number of bits is a power of two; each key sets four. PostgreSQL tests the bits, so a key's bits must never
-/// change.
+/// The number of bits is a power of two. PostgreSQL tests the bits, so a key's bits must never change.
 package struct BundleFilter {
     /// The number of bits that a key sets.
     static let bitsPerKey = 4
@@ -229,7 +226,7 @@ package struct BundleFilter {
         self.lastDevice = nil
     }
 
-    /// Adds the keys by which an event is found: its device, and its push if it is a push.
+    /// Adds the keys of an event: its device, and its identifier if the event is a push.
     mutating func append(_ event: HistoryEvent) {
         if event.device != self.lastDevice {
             self.keys.append(Self.key(device: event.device))
@@ -253,7 +250,7 @@ package struct BundleFilter {
         return bytes
     }
 
-    /// Returns the numbers whose remainders, modulo the number of bits, are the positions of a key's bits.
+    /// Returns the positions of a key's bits, modulo the number of bits.
     static func places(_ key: UInt64) -> [Int64] { (0..<self.bitsPerKey).map { self.place($0, of: key) } }
 
     @inline(__always)
@@ -262,7 +259,7 @@ package struct BundleFilter {
         return Int64((key &+ UInt64(number) &* step) & 0x7FFF_FFFF)
     }
 
-    /// Returns the key of a device, from the number by which events identify it.
+    /// Returns the key of a device, from its number in the history.
     static func key(device: UInt64) -> UInt64 { SplitMix64.scattered(device &+ SplitMix64.step) }
 
     /// Returns the key of a push, ignoring case.
@@ -271,10 +268,10 @@ package struct BundleFilter {
 
 /// Imported events of devices, as rows of the delivery log.
 ///
-/// A device's rows are read in the order of their ids. Imported rows have negative ids, and rows of gateways have
-/// positive ones, so that imported rows come first even if they are written last.
+/// A device's rows are read in the order of their ids. Imported rows have negative ids and rows of gateways have
+/// positive ids, so imported rows come first even if they are written last.
 struct ImportedEvents: ~Copyable {
-    /// The longest time span of one row, in milliseconds: a row is deleted when its first event is too old.
+    /// The longest time span of one row, in milliseconds. The age of the first event decides when a row is deleted.
     private static let spanMax: Int64 = 3_600_000
 
     private var ids = PostgresArray(.int8)
@@ -309,7 +306,7 @@ struct ImportedEvents: ~Copyable {
         }
     }
 
-    /// Returns the end of a row: after a push, since the events of a push are searched for in rows from its own time
+    /// Returns the end of a row. A push ends its row, because the events of a push are searched in rows from its time
     /// on.
     private static func end(ofRowFrom start: Int, _ newestFirst: [HistoryEvent]) -> Int {
         let newest = newestFirst[start].at
@@ -318,7 +315,7 @@ struct ImportedEvents: ~Copyable {
             if case .push = event.kind { return place + 1 }
             guard place + 1 < newestFirst.count else { break }
             let older = newestFirst[place + 1]
-            // A name stays with its event, which comes before it in this order.
+            // Keep the parts of a name in the row of their event.
             guard !older.isNamePart else { continue }
             let isFull = place + 1 - start >= EventTables.eventsPerRow / 2
             if isFull || newest.milliseconds - older.at.milliseconds > self.spanMax { return place + 1 }
@@ -326,7 +323,7 @@ struct ImportedEvents: ~Copyable {
         return newestFirst.count
     }
 
-    /// Writes the rows; called within a transaction.
+    /// Writes the rows. The caller has begun a transaction.
     func write(to client: PostgresClient) throws(PostgresError) {
         guard self.ids.count > 0 else { return }
         var parameters = PostgresParameters()

@@ -13,10 +13,10 @@ package import Wire
 /// - from version 3 on, the list of durations of wakes: topic (4), code of the kind (1), flag for a row of one worker
 ///   (1), the worker's name (text), sum and longest (8 each), and the list of buckets: number, wakes (4 each).
 ///
-/// Later bytes are of a newer version, and are ignored.
+/// Further bytes are from newer versions and are ignored.
 extension GatewayReport {
     private static let storedVersion: UInt8 = 3
-    /// The maximum size of the stored offers, in bytes, because every gateway reads all of them each second. Offers
+    /// The maximum size of the stored offers, in bytes, because every gateway reads all offers each second. Offers
     /// beyond the limit are omitted.
     package static let offerBytesMax = 16_384
     /// The maximum size of the stored durations, in bytes. Rows of topics come before rows of workers, each with the
@@ -168,7 +168,7 @@ extension GatewayReport {
     }
 }
 
-/// Reads consecutive fields; past the end it returns zeros and sets `isShort`.
+/// Reads consecutive fields. Reads after the end return zeros and set `isShort`.
 private struct StoredFields {
     private let bytes: ByteView
     private var offset = 0
@@ -211,8 +211,8 @@ private struct StoredFields {
 }
 
 extension ClusterView {
-    /// - Parameter results: the results of a report's statements: two of its own, clock, members, dead, ready, due,
-    ///   totals.
+    /// - Parameter results: the results of a report's statements: two results of the report itself, clock, members,
+    ///   dead, ready, due, totals.
     init(results: [PostgresRows], time: inout PolicyTime) {
         let (clock, members, dead) = (results[2], results[3], results[4])
         let (ready, due, totals) = (results[5], results[6], results[7])
@@ -244,9 +244,8 @@ extension ClusterView {
     }
 }
 
-/// The counts of refused pushes by reason, as gateways write them for one topic: for each reason its name (with a
-/// length of 1 byte) and its count (8 bytes, little-endian). The names are not interpreted, as they may come from newer
-/// gateways.
+/// The counts of refused pushes by reason, for one topic. A row has, for each reason, its name (with a length of 1
+/// byte) and its count (8 bytes, little-endian). Names from newer gateways are kept.
 package struct RefusedCounts: Hashable {
     private var counts: [[UInt8]: Int64] = [:]
 

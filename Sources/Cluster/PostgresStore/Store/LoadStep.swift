@@ -7,18 +7,18 @@ struct LoadStep {
     /// The meaning of a statement's rows.
     private enum Part {
         case devices
-        /// Selected rows. If there are `countMax`, the database may have more.
+        /// Selected rows. With `countMax` rows, the database may have more.
         case selected(countMax: Int)
         /// Rows selected from a slice of the devices, and the slice's end.
         case slice(countMax: Int)
         case heldWakes
-        /// Named devices, read or not, with the sessions that have locked them.
+        /// All named devices, with the sessions that have locked them.
         case passedOver
         case clock
     }
 
     private var parts: [Part] = []
-    /// The number of results before those of the parts.
+    /// The number of results before the results of the parts.
     private let skippedCount: Int
     /// True if the step does not wait for row locks.
     let passesOverLocked: Bool
@@ -48,10 +48,9 @@ struct LoadStep {
 
     // MARK: Locking
 
-    /// The maximum number of groups of waiting rows that a claim examines. All names and
-    /// patterns of its streams share them.
+    /// The maximum number of groups of waiting rows that a claim examines, for all names and patterns of its streams.
     private static let groupsMax = 256
-    /// The fewest groups for each name or pattern, even if they then exceed `groupsMax`.
+    /// The minimum number of groups for each name or pattern, even if the total then exceeds `groupsMax`.
     private static let groupsOfRangeMin = 8
 
     private mutating func appendNamed(_ plan: LoadPlan, _ sender: SessionSender) {
@@ -163,12 +162,12 @@ struct LoadStep {
     /// The rows that were read.
     struct Loaded {
         var devices: [SharedDevice] = []
-        /// The versions by token; a write must find the same version.
+        /// The versions of the rows, by token.
         var versions = RowVersions()
         var heldWakes: [WakeID] = []
         var passedOver: [PassedOverDevice] = []
         var hasMore = false
-        /// The last device examined, if fewer were found than requested and there are others after it.
+        /// The last device examined, if fewer devices were found than requested and unexamined devices remain.
         var sliceEnd: DeviceToken?
         /// The latest policy time at which one of the rows was written.
         var writtenAt: Int64 = 0
@@ -252,8 +251,8 @@ extension LockHolder {
     /// The maximum number of characters of an application's name.
     private static let applicationMax = 63
 
-    /// Reads a session from the columns starting at `first`; nil if they are NULL. A client sets the application's
-    /// name, so only plain characters are kept.
+    /// Reads a session from the columns starting at `first`; nil if they are NULL. Clients choose the application's
+    /// name, so other than plain characters are replaced.
     init?(_ rows: PostgresRows, _ row: Int, _ first: Int) {
         let pid = rows.int32(row, first)
         guard pid != 0 else { return nil }
@@ -284,8 +283,8 @@ private struct NamePatterns {
 
 /// The versions of the rows that a transaction has read, by token.
 ///
-/// Rows are normally written in the order in which they were read, so that each version is found after the previous
-/// one; otherwise it is looked up.
+/// Rows are normally written in the order in which they were read, so each version follows the previous one without a
+/// lookup.
 struct RowVersions {
     private var tokens: [DeviceToken] = []
     private var versions: [RowVersion] = []
@@ -301,9 +300,9 @@ struct RowVersions {
         self.versions.reserveCapacity(count)
     }
 
-    /// - Parameter isKnownNew: true if no row of this token can have been added: the rows have distinct tokens and are
-    ///   the first ones read.
-    /// - Returns: false if there is already a row of this token.
+    /// - Parameter isKnownNew: true if the rows of one statement with distinct tokens are being added first, so that no
+    ///   row of this token exists.
+    /// - Returns: false if a row of this token exists.
     mutating func append(_ version: RowVersion, of token: DeviceToken, isKnownNew: Bool) -> Bool {
         if !isKnownNew {
             self.makePlaces()
@@ -315,7 +314,7 @@ struct RowVersions {
         return true
     }
 
-    /// Returns the version of a row; `none` if it was not read.
+    /// Returns the version of a row; `none` if the row was not read.
     mutating func version(of token: DeviceToken) -> RowVersion {
         if self.next < self.tokens.count, self.tokens[self.next] == token {
             self.next += 1
@@ -336,12 +335,12 @@ struct RowVersions {
     }
 }
 
-/// The version of a row that a transaction has read; a write must find the same version.
+/// The version of a row that a transaction has read. A write fails if the row has another version.
 struct RowVersion: Hashable {
     let number: Int64
-    /// The place of the row, which is constant until the transaction ends if it has locked the row.
+    /// The place of the row, which is constant while the transaction has locked the row.
     let place: PostgresPlace
 
-    /// The version for a row that was not read; no row has it.
+    /// The version for a row that was not read. No stored row has this version.
     static let none = RowVersion(number: -1, place: .nowhere)
 }

@@ -1,11 +1,10 @@
 package import Engine
 import Wire
 
-/// The payload of a notification: lines, of which the first is the number of the sending gateway.
+/// The payload of a notification. The first line is the number of the sending gateway.
 ///
-/// `r TOPIC`, `e HOLDER WAKE REASON` (`-` for none), `a WAKE`, `c TOKEN TOPIC`, `t` (topics were added), `v` (a value
-/// was stored).
-/// Other lines are ignored: every client of the database can notify, and a newer gateway may send more kinds.
+/// Further lines are `r TOPIC`, `e HOLDER WAKE REASON` (`-` for none), `a WAKE`, `c TOKEN TOPIC`, `t` (topics were
+/// added), `v` (a value was stored). Other lines, such as lines of newer gateways or other clients, are ignored.
 package enum NoticePayload {
     /// One line of a payload.
     package enum Item: Hashable {
@@ -19,7 +18,7 @@ package enum NoticePayload {
     /// The maximum size of a payload, in bytes: PostgreSQL accepts fewer than 8,000.
     package static let bytesMax = 7900
 
-    /// Returns a payload with as many items as fit, from `start` on.
+    /// Writes as many items as fit, from `start` on.
     ///
     /// - Returns: the payload, and the index of the first item that did not fit.
     package static func write(_ items: [Item], from start: Int, sender: GatewayNumber) -> (text: String, end: Int) {
@@ -52,8 +51,8 @@ package enum NoticePayload {
         return buffer.view.string
     }
 
-    /// Returns the items of a payload from another gateway, without wakes that ended at a third gateway; none if this
-    /// gateway sent the payload.
+    /// Returns the items of a payload, without ended wakes of other holders than the receiver. Own payloads have no
+    /// items.
     package static func read(_ text: String, receiver: GatewayNumber) -> [Item] {
         var lines = text.split(separator: "\n", omittingEmptySubsequences: true)
         guard let first = lines.first, let sender = Int32(first), sender != receiver.rawValue else { return [] }
@@ -93,7 +92,7 @@ package enum NoticePayload {
 
 /// Notices to send to other gateways; equal notices are sent once.
 package struct NoticeQueue {
-    /// The maximum number of notices in the queue. Later ones are dropped, so nothing may depend on a notice.
+    /// The maximum number of notices in the queue. Further notices are dropped, so no code may depend on a notice.
     package static let countMax = 20_000
 
     package private(set) var items: [NoticePayload.Item] = []
@@ -123,22 +122,22 @@ package struct NoticeQueue {
     }
 }
 
-/// The sessions that send notices. Only those of gateways are trusted.
+/// The sessions that send notices, of which only gateways are trusted.
 ///
-/// Every role that may connect to the database can send notices. PostgreSQL reports the session of the sender, so
-/// notices are accepted only from sessions whose role may write the gateways' tables. All others are dropped and
-/// counted.
+/// Every role that may connect to the database can send notices. PostgreSQL reports the sender's session. Notices are
+/// accepted only if the role of this session may write the gateways' tables. Other notices are dropped and counted.
 package struct NoticeSenders {
-    /// The maximum number of known sessions, and of notices that wait for the check of their session.
+    /// The maximum number of known sessions. The same limit applies to notices that wait for the check of their
+    /// session.
     package static let countMax = 1000
     /// The number of notices dropped in a second above which the connection counts as flooded.
     package static let droppedMax = 2000
-    /// The interval of checks in milliseconds: the process id of a session may be reused after its end.
+    /// The interval of checks in milliseconds. Checks repeat because the process id of an ended session may be reused.
     package static let checkMilliseconds: Int64 = 10_000
 
     /// The known sessions by process id: true if the session has the role of gateways.
     private var known: [Int32: Bool] = [:]
-    /// The sessions to check next, and those being checked now.
+    /// The sessions to check next, and in `asked` the sessions that are being checked.
     private var unchecked: Set<Int32> = []
     private var asked: Set<Int32> = []
     private var waiting: [PostgresNotification] = []
@@ -190,7 +189,7 @@ package struct NoticeSenders {
         return self.asked.sorted()
     }
 
-    /// Takes the server's answer.
+    /// Applies the server's answer.
     ///
     /// - Parameter trusted: the sessions of gateways.
     /// - Returns: the kept notices of gateways.

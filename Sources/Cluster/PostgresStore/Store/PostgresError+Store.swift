@@ -4,11 +4,11 @@ extension PostgresError {
     /// The error code with which `wakegate.mark` refuses a commit.
     static let fencedState = "WG001"
 
-    /// Other gateways consider this one dead, or its connection was replaced.
+    /// Other gateways consider this gateway dead, or a newer connection has replaced this connection.
     static let fenced = PostgresError(state: Self.fencedState, message: "the gateway's number is dead")
     static let odd = PostgresError(kind: .client, message: "an answer that no statement of WakeGate has")
 
-    /// True if the same transaction may succeed when it is repeated at once.
+    /// True if an immediate retry of the transaction may succeed.
     var isConflict: Bool {
         switch self.kind {
         case .uniqueViolation, .deadlock, .serialization, .lockNotAvailable, .idleTimeout: true
@@ -19,8 +19,7 @@ extension PostgresError {
         }
     }
 
-    /// True if another server of the same database may succeed: the cause is neither this gateway nor a property of the
-    /// whole database.
+    /// True if another server of the same database may succeed, because the cause may be this server.
     var isOfServer: Bool {
         guard self.state != Self.fencedState else { return false }
         return switch self.kind {
@@ -51,7 +50,7 @@ extension StoreError {
 
     /// - Parameters:
     ///   - server: host and port.
-    ///   - found: the version of the tables, which is newer than the version this program supports.
+    ///   - found: the version of the tables, which this program does not support.
     init(server: String, newerSchema found: Int32) {
         self.init(
             message: "PostgreSQL at \(server) has schema version \(found) of WakeGate, and this program works with "

@@ -4,8 +4,8 @@ package import Policy
 package import Storage
 package import Wire
 
-/// Pushes to all devices: found by time, one span after the other from the newest on, since the page summaries contain
-/// only times. The latest events of many devices are read at once.
+/// Lists of the pushes and latest events of many devices. Page summaries contain only times, so the search reads one
+/// time span after the other, starting with the newest.
 extension PostgresHistory {
     /// The first time span that is searched, in milliseconds; each further span is eight times as long.
     private static let spanMilliseconds: Int64 = 1000
@@ -13,16 +13,16 @@ extension PostgresHistory {
     private static let spanMillisecondsMax: Int64 = 1 << 50
     /// The maximum number of bundles read at a time.
     private static let bundlesPerPage: Int64 = 64
-    /// The maximum number of event rows that a list examines, and of bundles, each of which has dozens of events.
+    /// The maximum numbers of event rows and of bundles that a list examines. A bundle has dozens of events.
     private static let eventRowsMax: Int64 = 65_536
     private static let eventBundlesMax: Int64 = 8_192
-    /// The first span that is read for the latest events of devices; each one after it is eight times as long, and none
-    /// follows one that took so long, in milliseconds.
+    /// The first span that is read for the latest events of devices, in milliseconds; each further span is eight times
+    /// as long. The search ends with a span that took `latestMillisecondsMax`.
     private static let latestSpanMilliseconds: Int64 = 60_000
     private static let latestMillisecondsMax: Int64 = 1_000
     /// The maximum number of tokens read at a time.
     private static let tokensPerPage: Int32 = 8192
-    /// The maximum number of devices remembered by their numbers.
+    /// The maximum number of devices that are remembered by number.
     private static let rememberedMax = 65_536
 
     package func pushes(behind place: LoggedPush?, notBefore oldest: Instant, countMax: Int) -> LoggedPushes {
@@ -30,7 +30,7 @@ extension PostgresHistory {
         guard let newest = self.query(Self.newestMoment, PostgresParameters()), newest.count == 1 else {
             return collector.finish(unseen: nil)
         }
-        // Events are deleted up to an eighth of their age late.
+        // Events may be deleted late, by up to an eighth of their maximum age.
         let age = self.limits.ageMillisecondsMax
         let end = max(oldest.milliseconds, newest.int64(0, 0) - age - age / 8) - 1
         if let place { self.collect(at: place.at.milliseconds, &collector) }
@@ -39,15 +39,15 @@ extension PostgresHistory {
         while upper > end, upper >= collector.bound.milliseconds {
             let lower = max(end, min(upper, newest.int64(0, 0)) - span)
             upper = self.collect(after: lower, notAfter: upper, countMax: countMax, &collector)
-            // The next span continues after a partly searched one; after a completely searched one, it is longer.
+            // After a completely searched span, the next span is longer. Otherwise it continues in the same span.
             if upper == lower, span < Self.spanMillisecondsMax { span *= 8 }
         }
         return collector.finish(unseen: nil)
     }
 
-    /// Collects the newest pushes of a span, including all with the time of the last one.
+    /// Collects the newest pushes of a span, and all other pushes at the time of the oldest of these.
     ///
-    /// - Returns: the time up to which nothing was examined.
+    /// - Returns: the latest time that was not examined.
     private func collect(
         after lower: Int64,
         notAfter upper: Int64,
@@ -60,7 +60,7 @@ extension PostgresHistory {
         else { return .min }
         for row in 0..<rows.count { collector.append(Self.push(rows, row)) }
         for row in 0..<bundles.count { Self.collect(bundles.bytes(row, 0), &collector) }
-        // If rows or bundles were cut off by a limit, the later of their last times is how far both were examined.
+        // If a limit cut off rows or bundles, both are complete only down to the later of their last times.
         let cutRow = rows.count == countMax ? rows.int64(rows.count - 1, 2) : nil
         let cutBundle = bundles.count == Self.bundlesPerPage ? bundles.int64(bundles.count - 1, 1) : nil
         guard let last = [cutRow, cutBundle].compactMap(\.self).max() else { return lower }
@@ -76,7 +76,7 @@ extension PostgresHistory {
         return parameters
     }
 
-    /// Collects every push with one time.
+    /// Collects all pushes at one time.
     private func collect(at moment: Int64, _ collector: inout LoggedPushCollector) {
         var parameters = PostgresParameters()
         parameters.append(moment)
@@ -126,8 +126,8 @@ extension PostgresHistory {
         return events
     }
 
-    /// All of the devices are read at a time: span by span from the newest on, until there are many events, or a span
-    /// took so long that the next one might not be answered in time.
+    /// Reads all devices together, span by span from the newest on, until there are many events or a span took so long
+    /// that the next span might exceed the timeout.
     package func entries(devices: some Collection<UInt64>, since oldest: Instant, countEach: Int) -> LoggedEntries {
         var (found, entries) = (LoggedEntries(), [UInt64: HistoryEntries]())
         guard let newest = self.query(Self.newestMoment, PostgresParameters()), newest.count == 1 else { return found }
@@ -149,7 +149,7 @@ extension PostgresHistory {
 
     /// Collects the events of some devices in a span.
     ///
-    /// - Returns: the moment up to which not everything was read; nil if nothing could be.
+    /// - Returns: the time up to which the span is incomplete; nil if the query failed.
     private func collect(
         after lower: Int64,
         notAfter upper: Int64,
@@ -190,7 +190,7 @@ extension PostgresHistory {
         return found
     }
 
-    /// Searches the tokens of all devices for those with some numbers.
+    /// Searches the tokens of all devices for the devices with these numbers.
     private func find(_ numbers: Set<UInt64>, _ key: HashKey) -> [UInt64: LoggedDevice] {
         var tokens = PostgresArray(.bytes)
         var after: [UInt8] = []

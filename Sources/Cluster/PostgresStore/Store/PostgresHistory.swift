@@ -5,32 +5,33 @@ package import Wire
 
 /// The events of devices and pushes, as all gateways have written them to `EventTables`.
 ///
-/// Used by one caller at a time, on any thread, who waits for each answer. A lost connection is replaced at the next
-/// query.
+/// Used by one caller at a time, on any thread. Each query blocks. The query after a loss of the connection connects
+/// again.
 package final class PostgresHistory: HistorySource {
     /// The maximum number of rows read at a time, which is enough for most devices.
     private static let rowsPerPage: Int64 = 64
-    /// The time spans, in milliseconds, that are searched first, before all older rows.
+    /// The time spans, in milliseconds, to search before all older rows.
     private static let windowMilliseconds: [Int64] = [3_600_000, 86_400_000]
-    /// The timeout for an answer, in milliseconds. It also limits how long a user waits for a history.
+    /// The timeout for an answer, in milliseconds.
     private static let answerMilliseconds: Int64 = 10_000
-    /// The maximum number of rows and of bundles deleted by one piece of tidying: about the same number of events.
+    /// The maximum numbers of rows and of bundles that one call of `tidy` deletes. Both have about the same number of
+    /// events.
     private static let deletedMax: Int64 = 5_000
     private static let deletedBundlesMax: Int64 = 100
-    /// The maximum number of outdated summaries remembered per table: those of a gigabyte of rows.
+    /// The maximum number of outdated summaries remembered per table, which cover a gigabyte of rows.
     private static let staleSummariesMax = 4096
     /// The maximum number of summaries recreated at a time, which reads 4,096 pages.
     private static let summariesMadeMax = 128
-    /// The maximum number of bundles read at a time to find a push, of devices a push is followed to, and of rows read
-    /// of these devices. A push normally has a unique identifier and one device; for an identifier that was used many
-    /// times, the last pushes are returned.
+    /// The maximum numbers, in the search for a push, of bundles read at a time, of devices, and of rows of these
+    /// devices. An identifier is normally unique; of an identifier that was used many times, the last pushes are
+    /// returned.
     private static let bundlesPerPage: Int64 = 1_024
     private static let devicesOfPushMax = 64
     private static let rowsOfPushMax: Int64 = 4_096
 
     private let address: PostgresAddress
     private(set) var limits: HistoryLimits
-    /// Some devices by the numbers that identify them in events.
+    /// Some devices by their numbers in events.
     var remembered: [UInt64: LoggedDevice] = [:]
     private var client: PostgresClient?
     private var failure: StoreError?
@@ -54,7 +55,7 @@ package final class PostgresHistory: HistorySource {
     }
 
     package func visit(device: UInt64, notAfter latest: Instant, _ body: (HistoryEvent) -> Bool) {
-        // Most queries are for the latest events: the last hour is searched first, then the last day, then everything.
+        // Most queries are for the latest events, so search the last hour, then the last day, then everything.
         var upper = latest.milliseconds
         for milliseconds in Self.windowMilliseconds + [upper] {
             let lower = max(-1, min(upper, latest.milliseconds - milliseconds) - 1)
@@ -136,8 +137,8 @@ package final class PostgresHistory: HistorySource {
         return first.map { ($0.key, $0.value) }.sorted { ($0.1, $0.0) < ($1.1, $1.0) }
     }
 
-    /// Adds the devices and times of receipts in bundles. One filter in a thousand contains a push by chance, so in a
-    /// long log many do: bundles are read page by page from the newest on, until a device is found.
+    /// Adds the devices and times of receipts in bundles. One filter in a thousand contains a push by chance, so
+    /// bundles are read page by page, the newest first, until a device is found.
     ///
     /// - Returns: false if a query failed.
     private func addBundled(_ apnsID: APNsID, to first: inout [UInt64: Int64]) -> Bool {
@@ -171,10 +172,10 @@ package final class PostgresHistory: HistorySource {
         }
     }
 
-    /// Deletes some of the events that are too old, or of the oldest ones if the total size is too large. Several
-    /// gateways may do so at the same time, each with other rows.
+    /// Deletes some events that are too old, or some of the oldest events if the total size is too large. Several
+    /// gateways may call this at the same time, and delete different rows.
     ///
-    /// - Returns: true if there may be more to delete.
+    /// - Returns: true if more events may have to be deleted.
     package func tidy() -> Bool {
         self.summarizeAgain()
         var parameters = PostgresParameters()
@@ -190,7 +191,7 @@ package final class PostgresHistory: HistorySource {
         _ = self.query("SELECT wakegate.summarize()", PostgresParameters())
         // A failure only makes queries slower.
         self.failure = failure
-        // Makes the counters include this session's deletions after the next statement, instead of a second later.
+        // Let the counters include this session's deletions at once, instead of a second later.
         _ = self.query("SELECT pg_stat_force_next_flush()", PostgresParameters())
         if deleted == 0, let rows = self.query(Self.bytes, PostgresParameters()), rows.count == 1,
             rows.int64(0, 0) > Int64(self.limits.bytesMax)
@@ -198,7 +199,7 @@ package final class PostgresHistory: HistorySource {
             deleted = self.deleteOldest()
             if deleted > 0 { _ = self.delete(Self.pushesOfNothing, from: .push, PostgresParameters()) }
         }
-        // A failed piece is retried later, and no caller waits for it.
+        // A later call retries the deletion.
         if self.takeFailure() != nil { return false }
         return deleted > 0
     }
@@ -214,7 +215,7 @@ package final class PostgresHistory: HistorySource {
         return self.delete(Self.oldestEvents, from: .event, most)
     }
 
-    /// Deletes the rows of a table that satisfy a condition, and records their page summaries.
+    /// Deletes the rows of a table that satisfy a condition, and records the summaries of their pages as outdated.
     ///
     /// - Returns: the number of rows deleted.
     private func delete(
@@ -234,15 +235,15 @@ package final class PostgresHistory: HistorySource {
             self.staleSummaries[table, default: []].insert(rows.int64(row, 0))
             deleted += Int(rows.int64(row, 1))
         }
-        // Without the right to summarize, these numbers would otherwise accumulate.
+        // A role without the right to summarize would accumulate numbers.
         while self.staleSummaries[table, default: []].count > Self.staleSummariesMax {
             _ = self.staleSummaries[table]?.popFirst()
         }
         return deleted
     }
 
-    /// Recreates the summaries of pages from which rows were deleted. New rows reuse the space, and a summary grows but
-    /// never shrinks: after a while, a search for the oldest rows would read all pages.
+    /// Recreates the summaries of pages from which rows were deleted. New rows reuse the space, but PostgreSQL never
+    /// narrows a summary, so a search for the oldest rows would soon read all pages.
     private func summarizeAgain() {
         let failure = self.takeFailure()
         for (table, summaries) in self.staleSummaries {
@@ -264,8 +265,7 @@ package final class PostgresHistory: HistorySource {
             do throws(PostgresError) {
                 return try self.connected().query(sql, parameters)
             } catch {
-                // The server was replaced while the connection was idle: the query is retried without reporting an
-                // error.
+                // The server may have been replaced while the connection was idle, so retry once.
                 guard wasConnected, error.kind == .connectionLost else { throw error }
                 self.client = nil
                 return try self.connected().query(sql, parameters)
@@ -282,8 +282,8 @@ package final class PostgresHistory: HistorySource {
         let client = try PostgresClient(
             self.address,
             application: "wakegate history",
-            // A query needs few of all rows, and the summaries find them, though the planner misjudges that. It also
-            // overestimates the work, and would start workers and compile, which takes longer than the query.
+            // The planner overestimates these queries, which read few rows by their summaries. It would scan whole
+            // tables, start workers and compile.
             settings: [
                 PostgresSetting("enable_seqscan", "off"), PostgresSetting("jit", "off"),
                 PostgresSetting("max_parallel_workers_per_gather", "0"),
@@ -294,7 +294,7 @@ package final class PostgresHistory: HistorySource {
         return client
     }
 
-    /// Returns the events of one row, up to the first one that cannot be read.
+    /// Returns the events of one row up to the first malformed event.
     static func events(_ body: ByteView) -> [HistoryEvent] {
         var events: [HistoryEvent] = []
         do throws(EventRecord.Fault) {
@@ -312,12 +312,13 @@ extension PostgresHistory {
         places.map { "get_bit(b.keys, \($0) & (octet_length(b.keys) * 8 - 1)) = 1" }.joined(separator: " AND ")
     }
 
-    /// Returns the bit positions of one key, from a parameter on.
+    /// Returns the parameters with the bit positions of one key, starting at the parameter `first`.
     private static func places(from first: Int) -> [String] {
         (0..<BundleFilter.bitsPerKey).map { "$\(first + $0)::bigint" }
     }
 
-    /// One device's rows are in the order of their transactions, as each transaction locks the device's row.
+    /// The ids of a device's rows are in the order of their transactions, because each transaction locks the device's
+    /// row.
     private static let newestFirst = """
         SELECT id, body FROM wakegate.event WHERE device = $1::bigint AND id < $2::bigint
             AND at > $3::bigint AND at <= $4::bigint
@@ -337,8 +338,7 @@ extension PostgresHistory {
         ORDER BY b.id DESC LIMIT $1::bigint
         """
 
-    /// Selects the events of a push's devices from its arrival on. The limit of rows per device is high enough for the
-    /// push to end within it.
+    /// Selects the events of a push's devices from its arrival on, up to a limit of rows per device.
     private static let eventsOfPush = """
         SELECT p.device, e.body
         FROM unnest($1::bigint[], $2::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
@@ -373,7 +373,7 @@ extension PostgresHistory {
             ORDER BY at LIMIT $2::bigint FOR UPDATE SKIP LOCKED))
         """
 
-    /// Deletes the oldest bundles, but none newer than the oldest rows.
+    /// Deletes the oldest bundles that are not newer than the oldest rows.
     private static let deleteOldestBundles = """
         DELETE FROM wakegate.bundle WHERE ctid = ANY(ARRAY(
             SELECT ctid FROM wakegate.bundle
@@ -389,9 +389,8 @@ extension PostgresHistory {
 
     private static let pushesOfNothing = "at <= (SELECT early FROM wakegate.oldest_events())"
 
-    /// Does nothing if another role owns the table, or if a vacuum or another gateway holds its lock, which it would
-    /// have to wait for. Rows that an old snapshot still sees are included in a new summary until later deletions on
-    /// the same pages.
+    /// Does nothing if another role owns the table, or if a vacuum or another gateway holds its lock. A new summary
+    /// includes deleted rows that an old snapshot still sees.
     private static func summarizeAgain(_ table: EventTables.Summarized) -> String {
         """
         SELECT brin_desummarize_range('wakegate.\(table)_place', page),
@@ -405,7 +404,8 @@ extension PostgresHistory {
         """
     }
 
-    /// The size of the existing rows by the server's counters; the files also contain the space of deleted rows.
+    /// The size of the existing rows, estimated from the server's counters. The size of the files would include deleted
+    /// rows.
     private static let bytes = """
         SELECT (pg_stat_get_live_tuples('wakegate.event'::regclass) * (52 + coalesce((
             SELECT avg_width FROM pg_stats

@@ -2,21 +2,21 @@ package import Engine
 import Platform
 import Wire
 
-/// The store that gateways share, in a PostgreSQL database.
+/// The store in a PostgreSQL database that several gateways share.
 ///
-/// A separate thread has all connections: one that holds the gateway's number, one that shares topics, values and
-/// notices, one for queries, and several that commit devices, each one transaction at a time in two round trips. The
-/// database contains no policy: it locks rows, returns them, and stores them.
+/// One thread has all connections: one holds the gateway's number, one shares topics, values and notices, one is for
+/// queries, and several commit devices. A transaction takes two round trips. The database contains no policy: it only
+/// locks, returns and stores rows.
 package final class PostgresStore: ClusterStore {
     package let transactionsMax: Int
     private let exchange: StoreExchange
     private let thread: NamedThread
 
-    /// Attaches a store, and waits for that.
+    /// Attaches a store, and waits until it is attached.
     ///
     /// - Parameters:
     ///   - settings: the address and settings of the database.
-    ///   - ring: called on the store's thread when replies are ready to be taken.
+    ///   - signal: called on the store's thread when replies are ready to be taken.
     ///   - onWarning: called on the store's thread with each setting of the database that may lose pushes, and its
     ///     remedy.
     /// - Throws: `StoreError` if the database cannot be reached, is older than version 15, is read-only, has tables of
@@ -56,7 +56,7 @@ package final class PostgresStore: ClusterStore {
 
 /// A value that all gateways share under a name and that never changes, such as a key.
 package enum SharedValue {
-    /// Returns the value stored under a name; stores `content` for every gateway if there is none.
+    /// Returns the value stored under a name, after storing `content` if the name has none.
     ///
     /// Waits for the database. The tables must exist; attaching a store creates them.
     ///
@@ -72,7 +72,7 @@ package enum SharedValue {
             var parameters = PostgresParameters()
             parameters.append(name)
             parameters.append(content)
-            // A second insert has no effect; both read the first one's value.
+            // Of concurrent inserts, the first succeeds, and all callers read its value.
             try client.query(
                 "INSERT INTO wakegate.value (name, content) VALUES ($1::text, $2::bytea) ON CONFLICT DO NOTHING",
                 parameters

@@ -3,10 +3,10 @@ import Platform
 import Policy
 import Wire
 
-/// The connection for queries: it reads rows and counts, and takes no row lock, no transaction id, and no committing
-/// connection. A query that was sent when the connection ended is sent once more on the next one.
+/// The connection for queries of rows and counts. It takes no row locks and no transaction ids. If the connection ends,
+/// unanswered queries are sent once more on the next connection.
 final class QuestionLink {
-    /// A query, and a flag if it is sent for the second time. A search through many devices reads one slice per query.
+    /// A query. A search through many devices reads one slice per query.
     struct Job {
         enum Subject {
             case read(ReadPlan)
@@ -92,7 +92,7 @@ final class QuestionLink {
     private func setUp() {
         guard let session = self.session, let gateway = self.state.number else { return }
         session.exchange(.setUp) { sender in
-            // Set after connecting: libpq checks this setting when it looks for a server that accepts writes.
+            // Set this only after connecting, because libpq checks the setting to find a server that accepts writes.
             sender.query("SET default_transaction_read_only = on")
             for statement in QuestionStatement.allCases {
                 sender.prepare(statement.name, statement.sql(clock: self.state.settings.clock))
@@ -117,7 +117,7 @@ final class QuestionLink {
 
     // MARK: Asking
 
-    /// Sends a query as soon as there is a connection.
+    /// Sends a query as soon as a connection is open.
     func ask(_ job: Job) {
         if case .ready = self.phase { self.send(job) } else { self.waiting.append(job) }
     }
@@ -127,7 +127,6 @@ final class QuestionLink {
         self.sent.append(job)
         switch job.subject {
         case .read(let plan):
-            // The step is known once its statements are sent.
             session.exchange({ .read(job, LoadStep(plan, $0)) })
         case .count(let topics):
             session.exchange(.count(job)) { sender in
@@ -219,8 +218,8 @@ final class QuestionLink {
 
     // MARK: Ending
 
-    /// Handles the loss of the connection, or a failure to connect. Queries that were sent once may be sent again; the
-    /// others fail.
+    /// Handles the loss of the connection, or a failure to connect. Queries that were sent once are sent again; queries
+    /// that were sent twice fail.
     private func ended(_ failure: PostgresError) {
         let isMade = if case .ready = self.phase { true } else { false }
         let error = StoreError(failure)
@@ -239,7 +238,7 @@ final class QuestionLink {
         self.retryAt = self.pause.next()
     }
 
-    /// Closes the connection; every query fails with this error.
+    /// Closes the connection and fails every query with this error.
     func close(_ error: StoreError) {
         self.refuse(error)
         self.session = nil
@@ -287,8 +286,8 @@ enum QuestionStatement: Int, CaseIterable {
     /// The maximum number of devices that one statement examines.
     private static let sliceMax = 4096
 
-    /// Reads the rows of a slice that satisfy a filter, and, if there are devices after it, a last row without a
-    /// version that has the slice's end. A statement is therefore short, however few devices match.
+    /// Reads the rows of a slice that satisfy a filter. If devices follow the slice, a last row without a version has
+    /// the slice's end. The slice bounds the time of a statement, even if few devices match.
     ///
     /// - Parameters:
     ///   - condition: the condition on the devices in the slice, in the order of their tokens.
@@ -312,8 +311,8 @@ enum QuestionStatement: Int, CaseIterable {
         """
     }
 
-    /// An expression that is true for a device with a pending push. A `derived` value that is too short, which gateways
-    /// do not write, counts as none pending.
+    /// An expression that is true for a device with a pending push. A `derived` value that is too short counts as no
+    /// pending push.
     private static let isPending = "get_bit(d.derived || '\\x0000'::bytea, \(SharedDevice.pendingBit)) = 1"
 
     private static let countSQL = """

@@ -1,8 +1,8 @@
 /// The version of the tables, and the steps from each version to the next.
 ///
-/// A step only adds, and changes nothing that programs of the previous version read or write, since they may run at the
-/// same time. `meta.version` is the version of the tables, `meta.oldest` the oldest program version that may be
-/// attached: it stays one version behind until no gateway of the older program is alive.
+/// Programs of two consecutive versions may run at the same time, so a step changes nothing that the previous version
+/// reads or writes. `meta.version` is the version of the tables, and `meta.oldest` the oldest program version that may
+/// be attached. `oldest` stays one version behind until no older gateway is alive.
 enum Schema {
     /// The version that this program supports.
     static let version: Int32 = 6
@@ -12,11 +12,11 @@ enum Schema {
         SchemaTables.statements, EventTables.summaries, EventTables.bundles, SchemaTables.readyIndices, [], [],
     ]
 
-    /// The version from which programs read the events of subscriptions. It changed no table.
+    /// The first version whose programs read the events of subscriptions. It changed no table.
     static let subscriptionsFrom: Int32 = 6
 
-    /// Returns the statements that upgrade tables of version `found` to `version`; 0 means that there are none. They
-    /// must run in one transaction that holds the schema lock.
+    /// Returns the statements that upgrade tables of version `found` to `version`; 0 for no tables. They must run in
+    /// one transaction that holds the schema lock.
     static func statements(from found: Int32) -> [String] {
         let steps = self.steps[Int(found)..<Int(self.version)].joined()
         let oldest = found == 0 ? self.version : self.version - 1
@@ -30,7 +30,7 @@ enum Schema {
     /// The compatibility of this program with the tables.
     enum Verdict: Hashable {
         case current
-        /// The tables are older, or do not exist, which is version 0.
+        /// The tables are older. Version 0 stands for no tables.
         case older(Int32)
         /// The tables are newer and incompatible with this program.
         case newer(Int32)
@@ -45,10 +45,9 @@ enum Schema {
     }
 }
 
-/// The advisory locks: pairs of one of these classes and a number.
+/// The advisory locks. A lock is a pair of a class and a number.
 enum AdvisoryLock {
-    /// "wake" in ASCII. The locks of gateways have a separate class, so that their numbers do not collide with other
-    /// locks.
+    /// "wake" in ASCII. The locks of gateways have a separate class, so their numbers do not collide with other locks.
     static let gateways: Int32 = 0x7761_6B65
     static let others: Int32 = 0x7761_6B66
 
@@ -66,7 +65,7 @@ enum AdvisoryLock {
 enum SchemaTables {
     static let statements =
         [
-            // An existing schema is used: a user who may not create schemas does not need to.
+            // An existing schema is used, so that the user needs no right to create schemas.
             "DO $$ BEGIN IF to_regnamespace('wakegate') IS NULL THEN CREATE SCHEMA wakegate; END IF; END $$",
             """
             CREATE TABLE wakegate.meta (
@@ -176,11 +175,11 @@ enum SchemaTables {
             leave,
         ] + EventTables.statements
 
-    /// An expression for the part of a name up to its last dot, by which patterns such as `com.example.*` find it; the
-    /// whole name if it has no dot.
+    /// An expression for the part of a name up to its last dot, or the whole name without a dot. Patterns such as
+    /// `com.example.*` find a name by this part.
     static let stem = "left(name, length(name) - strpos(reverse(name), '.') + 1)"
 
-    /// The indexes of `ready` that claims use, from version 4 on: one for each way in which a stream names its lanes.
+    /// The indexes of `ready` that claims use, from version 4 on: for pushes, for names, and for patterns.
     static let readyIndices = [
         "CREATE INDEX ready_pushes ON wakegate.ready (topic, since) WHERE kind = 0",
         """
@@ -192,13 +191,14 @@ enum SchemaTables {
         """,
     ]
 
-    /// Returns vacuum settings for tables whose rows change constantly: dead rows are removed while they are few.
+    /// Returns vacuum settings for tables whose rows change constantly, so that dead rows are removed early.
     private static func eager(scale: String) -> String {
         "autovacuum_vacuum_scale_factor = \(scale), autovacuum_vacuum_threshold = 1000, "
             + "autovacuum_analyze_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 1"
     }
 
-    /// Fails a transaction that wrote fewer rows than it had read, because another transaction has changed them.
+    /// Fails a transaction that wrote fewer rows than it had read, because another transaction has changed the missing
+    /// rows.
     private static let expect = """
         CREATE FUNCTION wakegate.expect(there bigint, wanted bigint) RETURNS void LANGUAGE plpgsql AS $$
         BEGIN
@@ -208,7 +208,7 @@ enum SchemaTables {
         END $$
         """
 
-    /// Records the number of the transaction, or fails it: its gateway is dead, or its own gateway has replaced the
+    /// Records the number of the transaction. Fails the transaction if its gateway is dead or has replaced the
     /// connection.
     private static let mark = """
         CREATE FUNCTION wakegate.mark(
@@ -225,8 +225,8 @@ enum SchemaTables {
         END $$
         """
 
-    /// Fences the gateways whose locks are not held: they can commit nothing from then on. A gateway with a commit in
-    /// progress is left for the next call.
+    /// Fences the gateways whose locks are not held, after which they can commit nothing. The next call fences a
+    /// gateway that has a commit in progress.
     private static let fence = """
         CREATE FUNCTION wakegate.fence(own integer) RETURNS void LANGUAGE plpgsql SET lock_timeout = '300ms' AS $$
         DECLARE silent integer;

@@ -13,7 +13,7 @@ final class Session<Purpose> {
         /// The server's notices during the exchange.
         var notices: [PostgresNotice] = []
 
-        /// The reason why a commit is only on one server; nil if it is replicated as required.
+        /// The reason why a commit is on only one server; nil if it is replicated as required.
         var unreplicated: PostgresError? {
             self.notices.first(where: \.isUnreplicatedCommit).map {
                 PostgresError(kind: .cancelled, state: $0.state, message: $0.message)
@@ -144,7 +144,7 @@ final class Session<Purpose> {
     }
 }
 
-/// The pauses between attempts to connect: each is twice as long as the one before, up to a second.
+/// The pauses between attempts to connect. Each pause is twice as long as the previous pause, up to a second.
 struct RetryPause {
     private var milliseconds = StoreSettings.pauseMilliseconds.lowerBound
 

@@ -1,11 +1,10 @@
 import Engine
 import Platform
 
-/// The connection for everything that gateways share besides devices: it adds topics, stores values, and sends and
-/// receives notices.
+/// The connection that adds topics, stores shared values, and sends and receives notices.
 ///
-/// The gateway's number does not depend on it. A commit that waits for a standby, a lock held by another session, and a
-/// flood of notices delay only this connection, and never the heartbeat.
+/// A commit that waits for a standby, a lock of another session, and a flood of notices delay this connection, but not
+/// the heartbeat of the control connection.
 final class SharedLink {
     private enum Purpose {
         case listen, notify, checkSenders
@@ -50,13 +49,13 @@ final class SharedLink {
     private var notices = NoticeQueue()
     private var isNotifying = false
     private var senders = NoticeSenders()
-    /// The requested topics; nil if no answer is owed.
+    /// The requested topics that are not answered yet; nil if there are none.
     private var topics: [String]?
     private var topicAttempts = 0
     private var isMakingTopics = false
     /// True if topics were requested since the current exchange began.
     private var isAskedAgain = false
-    /// Values that are not stored yet, in the order in which they were given.
+    /// Values that are not stored yet, in the order of the requests.
     private var keeps: [Keep] = []
     private var isKeeping = false
 
@@ -113,7 +112,7 @@ final class SharedLink {
         self.sendKeep()
     }
 
-    /// Refuses all requests, which cannot be fulfilled without a connection.
+    /// Refuses all requests, which cannot be sent without a connection.
     private func refuseAll(_ error: StoreError) {
         if self.topics != nil { self.refuseTopics(error) }
         for keep in self.keeps { self.refuse(keep, error) }
@@ -122,7 +121,7 @@ final class SharedLink {
 
     // MARK: Sharing
 
-    /// Adds topics. The answer has all existing topics, even if none was added.
+    /// Adds topics. The answer has all existing topics, even if no topic was added.
     func addTopics(_ names: [String]) {
         var topics = self.topics ?? []
         for name in names where !topics.contains(name) { topics.append(name) }
@@ -136,7 +135,8 @@ final class SharedLink {
         self.isMakingTopics = true
         self.session?.exchange(.topics(names)) { sender in
             if !names.isEmpty {
-                // A gateway that cannot take the lock adds topics without it: equal numbers conflict.
+                // A gateway that cannot take the lock adds topics without the lock; a unique constraint detects equal
+                // numbers.
                 sender.query(ControlStatement.lockTopics.sql(clock: self.state.settings.clock))
                 var parameters = PostgresParameters()
                 parameters.append(names)
@@ -305,7 +305,7 @@ final class SharedLink {
         case .listen:
             if let failure = outcome.failure { return self.ended(failure) }
             self.pause = RetryPause()
-            // Earlier notices were not received.
+            // The gateway missed earlier notices.
             self.events.append(.news)
             self.notify()
         case .notify:
@@ -319,7 +319,8 @@ final class SharedLink {
 
     // MARK: Ending
 
-    /// Handles the loss of the connection, or a failure to connect. After a loss everything is retried.
+    /// Handles the loss of the connection, or a failure to connect. After a loss, all requests are retried. After a
+    /// failure to connect, they are refused.
     private func ended(_ failure: PostgresError) {
         let wasConnecting = !self.isWorking
         self.close()
@@ -327,7 +328,7 @@ final class SharedLink {
         self.retryAt = self.pause.next()
     }
 
-    /// Detaches the store. The engine has refused all unanswered requests, or will repeat them.
+    /// Detaches the store. The engine has refused all unanswered requests or will repeat them.
     func detached() {
         self.close()
         self.topics = nil

@@ -15,7 +15,7 @@ final class StoreExchange: @unchecked Sendable {
     private var replies: [ClusterReply] = []
     private var wantsStop = false
     private var isEnded = false
-    /// The result of the first attempt to attach; nil until it has ended.
+    /// The result of the first attempt to attach; nil before its end.
     private var firstAttempt: Result<Void, StoreError>?
 
     /// - Throws: `StoreError` if the process has no descriptor left.
@@ -61,7 +61,7 @@ final class StoreExchange: @unchecked Sendable {
         try attempt?.get()
     }
 
-    /// Ends the store's thread, and waits for that.
+    /// Ends the store's thread, and waits for its end.
     func stop() {
         self.monitor.withLock { self.wantsStop = true }
         self.wakeup.signal()
@@ -92,7 +92,7 @@ final class StoreExchange: @unchecked Sendable {
 
     var isStopping: Bool { self.monitor.withLock { self.wantsStop } }
 
-    /// - Parameter error: the reason why the store is not attached; nil if it is.
+    /// - Parameter error: the reason why the attempt to attach failed; nil if the store is attached.
     func attempted(_ error: StoreError?) {
         self.monitor.withLock {
             guard self.firstAttempt == nil else { return }

@@ -4,8 +4,8 @@ package import Engine
 package struct StoreSettings: Sendable {
     /// The address of the database: one server, or several of which one accepts writes.
     package var address: PostgresAddress
-    /// The number of connections that commit devices. Three more connections control, share topics and notices, and
-    /// read for queries.
+    /// The number of connections that commit devices. Three more connections are the control connection, the shared
+    /// connection, and the connection for queries.
     package var connections = 8
     /// For tests: an expression that replaces the primary's clock, in milliseconds since 1970.
     package var clock = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
@@ -63,15 +63,15 @@ extension StoreSettings {
 
 /// The settings of sessions from their start.
 enum SessionSetup {
-    /// Planner settings that make plans use the given arrays and index order, never whole tables: a plan made while a
-    /// table was small would be kept.
+    /// Planner settings that make plans use the given arrays and index order. Otherwise sessions would keep plans that
+    /// scan whole tables, made while a table was small.
     private static let plans = [
         ("jit", "off"), ("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off"),
         ("enable_bitmapscan", "off"), ("enable_hashjoin", "off"), ("enable_mergejoin", "off"),
     ]
 
-    /// Returns the settings of connections that commit. Statements have no timeout: a commit that is abandoned while it
-    /// waits for a standby has been made nevertheless.
+    /// Returns the settings of connections that commit. Statements have no timeout, because a commit that was cancelled
+    /// while it waited for a standby has still happened.
     static func committing(silenceMilliseconds: Int64) -> [PostgresSetting] {
         self.settings(
             self.plans + self.common + [("idle_in_transaction_session_timeout", "\(silenceMilliseconds)")]
@@ -88,11 +88,11 @@ enum SessionSetup {
         )
     }
 
-    /// The settings of the connection for everything that gateways share besides devices.
+    /// The settings of the shared connection, `SharedLink`.
     static let shared = Self.settings([("jit", "off")] + Self.common + [("lock_timeout", "3000")])
 
-    /// A statement that makes the session wait for durable commits, whatever the current or later settings of the
-    /// server, the database and the role. A stronger setting, such as remote_apply, is kept.
+    /// A statement that makes the session wait for durable commits, even if settings of the server, the database or the
+    /// role change later. A stronger setting, such as remote_apply, is kept.
     static let durable = """
         SELECT set_config('synchronous_commit', CASE WHEN current_setting('synchronous_commit') IN ('off', 'local')
             THEN 'on' ELSE current_setting('synchronous_commit') END, false)

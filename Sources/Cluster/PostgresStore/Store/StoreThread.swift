@@ -18,7 +18,7 @@ final class StoreThread {
     private var attachDeadline: Int64 = 0
     private var pause = RetryPause()
     private var failure = StoreError.unknown
-    /// The cause last reported to the engine; nil while the store is attached or has never been.
+    /// The cause last reported to the engine; nil while the store is attached or before it was first attached.
     private var reported: String?
     /// The time by which the thread must end; nil while it is not stopping.
     private var stopDeadline: Int64?
@@ -221,7 +221,7 @@ final class StoreThread {
         self.control.close()
         self.attachment = nil
         self.state.number = nil
-        // The first cause reports that the store is detached, and each different one why it still is.
+        // Report the first cause and each different later cause.
         if self.state.isAttached || self.reported.map({ $0 != error.message }) ?? false {
             self.state.replies.append(.detached(error))
             self.reported = error.message
@@ -243,13 +243,13 @@ final class StoreState {
     /// The replies to pass to the engine.
     var replies: [ClusterReply] = []
     var time = PolicyTime()
-    /// The number under which connections are made; nil while there is none.
+    /// The gateway's number, which all connections use; nil while there is none.
     var number: GatewayNumber?
     /// True if the engine was notified that the store is attached.
     var isAttached = false
     /// The index of the server that connections try first: the server on which the number was taken.
     var firstHost = 0
-    /// The reason why the number is no longer valid, as a connection found out.
+    /// The reason why a connection has found the number invalid; nil if none has.
     var fault: StoreError?
     /// Database settings that the administrator should know, each described with its remedy.
     var warnings: [String] = []
@@ -270,8 +270,8 @@ final class StoreState {
     }
 }
 
-/// Policy time as seen by this gateway: the primary's clock, shifted forward if an earlier primary was ahead, and never
-/// earlier than before.
+/// Policy time as seen by this gateway: the primary's clock plus a shift for earlier primaries that were ahead. It
+/// never decreases.
 struct PolicyTime {
     /// The latest time returned, or read in a row.
     private(set) var last = Instant(milliseconds: 0)
@@ -288,11 +288,10 @@ struct PolicyTime {
         return self.last
     }
 
-    /// Returns the wall clock at a policy time: the primary's clock, or later if the policy time is later. The two
-    /// always differ by the shift, whatever the delay of an answer.
+    /// Returns the wall clock at a policy time. The two times differ by exactly the shift.
     static func wall(_ moment: Instant, shift: Int64) -> Int64 { moment.milliseconds - shift }
 
-    /// Raises the minimum of the times returned.
+    /// Raises the minimum of the times to return.
     mutating func reached(_ moment: Int64) {
         self.last = max(self.last, Instant(milliseconds: moment))
     }

@@ -12,7 +12,7 @@ protocol StatementRunner {
 /// The statements that write the changes of a transaction, in this order: devices, their lookup rows, wakes, events,
 /// counters.
 ///
-/// Changes are accessed by index: copies would retain and release everything in them.
+/// Changes are accessed by index, because copies would retain and release their contents.
 struct WriteStep<Runner: StatementRunner> {
     private let runner: Runner
     private var count = 0
@@ -80,7 +80,7 @@ struct WriteStep<Runner: StatementRunner> {
                 tasks.append(changes[index].device.tasks)
                 derived.append(changes[index].device.derived)
                 guard !isNew else { continue }
-                // A row that was not read has no valid version: the transaction fails.
+                // A row that was not read has the version `none`, with which the transaction fails.
                 let version = versions.version(of: changes[index].device.token)
                 numbers.append(version.number)
                 places.append(version.place)
@@ -240,8 +240,8 @@ struct WriteStep<Runner: StatementRunner> {
         try self.append(.insertPushes, parameters)
     }
 
-    /// Appends the rows that only this connection writes, and last the mark by which it later knows whether it
-    /// committed.
+    /// Appends the rows that only this connection writes. The last row is the mark that shows later whether the
+    /// transaction has committed.
     mutating func appendOwn(
         _ counters: ConnectionCounters.Step,
         _ rejections: [(topic: UInt32, content: [UInt8])],
@@ -289,12 +289,12 @@ struct WriteStep<Runner: StatementRunner> {
     }
 }
 
-/// The row that a transaction writes about itself.
+/// The row that records the progress of a connection's transactions.
 struct WriteMark {
     let gateway: GatewayNumber
     let connection: Int16
     let epoch: Int64
-    /// The number among this connection's transactions, from 1.
+    /// The number of the transaction on this connection, starting at 1.
     let number: Int64
     let moment: Instant
     /// The position among all transactions of the gateway.
@@ -314,7 +314,7 @@ extension LaunchKind {
     }
 }
 
-/// The counters of one connection since its gateway was attached, in rows that only it writes.
+/// The counters of one connection since its gateway was attached, in rows that only this connection writes.
 struct ConnectionCounters {
     /// The topic number in the tables that stands for all topics together.
     static let everyTopic: Int32 = -1

@@ -5,7 +5,7 @@ package import Wire
 package enum ClusterReply {
     /// The store is attached under a new number. Wakes held under an earlier number are lost.
     case attached(Attachment)
-    /// The store is detached. Nothing commits until it attaches again, which it retries on its own.
+    /// The store is detached, and tries to attach again. Until then, nothing commits.
     ///
     /// - Parameter error: the cause, with the server and the remedy.
     case detached(StoreError)
@@ -24,7 +24,7 @@ package enum ClusterReply {
     case notified(ClusterNotice)
     /// The stored value under a name, written by this gateway or by another.
     case value(name: String, [UInt8])
-    /// A value was not stored. It may have been stored if the database's answer was lost.
+    /// A value was probably not stored: the database refused it, or its answer was lost.
     case unkept(name: String, [UInt8], StoreError)
 }
 
@@ -71,12 +71,12 @@ package enum ClusterFailure: Error {
     case refused(StoreError)
 }
 
-/// A session of the database that holds a lock. Two values are equal if process and application are: the session may
-/// have started another query in between.
+/// A session of the database that holds a lock. Equality ignores the query, because a session may start another query.
 package struct LockHolder: Hashable, Sendable {
     package let pid: Int32
     package let application: String
-    /// The start of its last query, in milliseconds since 1970; nil if the role may not see it.
+    /// The start of the session's last query, in milliseconds since 1970; nil if the gateway's database role may not
+    /// read it.
     package let queryStart: Int64?
 
     package init(pid: Int32, application: String, queryStart: Int64?) {
@@ -98,7 +98,7 @@ package struct LockHolder: Hashable, Sendable {
 /// A named device that a load left out because another session holds the lock of its row.
 package struct PassedOverDevice {
     package let token: DeviceToken
-    /// The wake that named the device; nil if its token did.
+    /// The wake that named the device; nil if its token named it.
     package let wake: WakeID?
     /// The session that holds the lock, if it is known.
     package let holder: LockHolder?
@@ -119,11 +119,11 @@ package struct LoadedDevices {
     package var devices: [SharedDevice]
     /// True if the selection may have more rows.
     package var hasMore: Bool
-    /// The last device of the examined slice, if the slice had fewer matching rows than requested and more devices
-    /// follow. It may be of any topic.
+    /// The last examined device, of any topic, if fewer rows than requested matched up to there and more devices
+    /// follow.
     package var sliceEnd: DeviceToken?
     /// For a selection of a gateway's wakes: the wakes in flight that this gateway holds on these devices. A device may
-    /// also have wakes of other gateways.
+    /// also have wakes that other gateways hold.
     package var heldWakes: [WakeID]
     /// The named devices locked by other sessions, if the plan skips them; one entry for each token and wake.
     package var passedOver: [PassedOverDevice]
@@ -151,8 +151,8 @@ package struct LoadedDevices {
 package struct ClusterCounts {
     package let total: ActivityCounters
     package let byTopic: [TopicIndex: ActivityCounters]
-    /// Rejected pushes as encoded by `Rejections`, one entry per gateway that counted any. The total has the topic
-    /// `RecordKey.everyTopic`.
+    /// Rejected pushes as encoded by `Rejections`, one entry per topic and gateway that counted any. The total has the
+    /// topic `RecordKey.everyTopic`.
     package let rejections: [(topic: UInt32, content: [UInt8])]
 
     package init(
@@ -194,11 +194,11 @@ package struct GatewayReport: Sendable {
     package var version: String
     /// One entry per topic that has streams on this gateway.
     package var workers: [Workers] = []
-    /// The distinct offers of these streams, at most `offersMax`. Empty for a gateway of an earlier version.
+    /// The distinct offers of the gateway's streams, at most `offersMax`. Empty for a gateway of an earlier version.
     package var offers: [StreamOffer] = []
-    /// The durations of wakes on these streams. Empty for a gateway of an earlier version.
+    /// The durations of wakes on the gateway's streams. Empty for a gateway of an earlier version.
     package var durations: [WakeDurationRow] = []
-    /// The number of wakes in flight on its streams.
+    /// The number of wakes in flight on the gateway's streams.
     package var wakes = 0
     /// Digests of the settings that must be equal on all gateways, by key.
     package var digests: [String: UInt64] = [:]
@@ -239,7 +239,7 @@ package struct ClusterView: Sendable {
     package let ready: [(topic: TopicIndex, since: Instant)]
     /// The earliest time at which a device has something due.
     package let nextDue: Instant?
-    /// The number of devices of all topics, removed ones included.
+    /// The number of devices of all topics, including removed devices.
     package let deviceCount: Int
 
     package init(
@@ -261,7 +261,7 @@ package struct ClusterView: Sendable {
     }
 }
 
-/// Hints that gateways send each other. A lost notice delays work; it has no other effect.
+/// Hints that gateways send each other. A lost notice only delays work.
 package enum ClusterNotice: Hashable, Sendable {
     /// A launch of the topic waits for a slot.
     case ready(TopicIndex)
@@ -269,7 +269,7 @@ package enum ClusterNotice: Hashable, Sendable {
     ///
     /// - `reason`: the cause of an expiration; nil if the wake ended otherwise.
     case ended(holder: GatewayNumber, WakeID, reason: ExpirationReason?)
-    /// A result arrived for a wake that had already ended: its stream, on whichever gateway, is responsive.
+    /// A result arrived for a wake that had already ended, so that its stream, on any gateway, counts as responsive.
     case answeredLate(WakeID)
     /// The conditions of a device have changed.
     case conditions(DeviceToken, TopicIndex)

@@ -2,13 +2,13 @@ package import Wire
 
 /// A database of device rows, with its indexes, that several gateways read and write at the same time.
 ///
-/// A transaction locks and reads the rows of the devices it names, and writes them back; no other transaction reads or
-/// writes them in between. One thread submits requests and is never blocked by them. After the store has signaled that
-/// thread, it fetches the replies with `takeReplies`. A commit is atomic. Effects that depend on its reply are safe to
-/// publish: the data is on stable storage on as many machines as the database is configured to use.
+/// A transaction locks and reads the rows of the devices that it names, and writes them back. No other transaction can
+/// lock or write them in between. One thread submits requests without blocking, and calls `takeReplies` when the store
+/// signals it. A commit is atomic, and durable when its reply arrives: the data is on stable storage on as many
+/// machines as the database is configured to use.
 ///
 /// An attached store has a number that no earlier run of any gateway had. While a store is detached, transactions fail.
-/// Once other gateways have declared a number dead, nothing commits under it.
+/// When other gateways have declared a number dead, nothing commits under this number.
 package protocol ClusterStore: AnyObject {
     /// The maximum number of open transactions.
     var transactionsMax: Int { get }
@@ -19,7 +19,7 @@ package protocol ClusterStore: AnyObject {
     /// Appends the replies since the last call, in order of arrival.
     func takeReplies(into replies: inout [ClusterReply])
 
-    /// Releases the gateway's number if no transaction is open, closes every connection, and waits until that is done.
+    /// Releases the gateway's number if no transaction is open, and waits until every connection is closed.
     func stop()
 }
 
@@ -47,7 +47,7 @@ package struct GatewayNumber: Hashable, Comparable, Sendable {
 package enum ClusterRequest {
     /// Begins a transaction: locks and reads rows. The reply is `loaded` or `failed`.
     case load(TransactionNumber, LoadPlan)
-    /// Writes and commits, which ends the transaction. The reply is `committed` or `failed`.
+    /// Writes, commits and ends the transaction. The reply is `committed` or `failed`.
     case commit(TransactionNumber, ClusterWrites)
     /// Ends a transaction without writing anything. No reply follows.
     case abandon(TransactionNumber)
@@ -58,26 +58,26 @@ package enum ClusterRequest {
     ///
     /// - `topics`: the topics to read in addition to the totals; nil for every topic.
     case count(TransactionNumber, topics: [TopicIndex]?)
-    /// Adds the topics of these names that do not exist yet. The reply is `topics` or `topicsRefused`; there is no
-    /// reply while the store is detached.
+    /// Adds the topics with these names that do not exist yet. The reply is `topics` or `topicsRefused`; none while the
+    /// store is detached.
     case addTopics([String])
-    /// Reports this gateway's state, once per second. The reply is `view`; there is none while the store is detached.
+    /// Reports this gateway's state, once per second. The reply is `view`; none while the store is detached.
     case report(GatewayReport)
     /// Sends notices to other gateways. No reply follows. Notices may be lost, so correctness must not depend on them.
     case tell([ClusterNotice])
-    /// Stores a value under a name that all gateways share. The reply is `value` once it is durable, or `unkept`; there
-    /// is none while the store is detached.
+    /// Stores a value under a name that all gateways share. The reply is `value` when the value is durable, or
+    /// `unkept`; none while the store is detached.
     case keep(name: String, [UInt8])
-    /// Adds the counters of a dead gateway that has no wakes left to those of all dead gateways. No reply follows.
+    /// Adds the counters of a dead gateway without wakes to the sum for all dead gateways. No reply follows.
     case bury(GatewayNumber)
 }
 
 /// The rows that a transaction locks and reads.
 package struct LoadPlan {
-    /// Rows that are found by other means than a device's token.
+    /// Rows that are found without a device's token.
     package enum Selection {
         case none
-        /// Devices with something due by now, the earliest first. Rows locked by other sessions are skipped.
+        /// Devices with a due time that has come, the earliest first. Rows locked by other sessions are skipped.
         case due(countMax: Int)
         /// Devices with a lane that waits for a slot. Rows locked by other sessions are skipped.
         case ready(ReadyPlan)
@@ -85,13 +85,13 @@ package struct LoadPlan {
         case wakes(of: GatewayNumber, countMax: Int)
     }
 
-    /// Devices by token, each once. Unknown tokens are left out of the answer.
+    /// Devices by token, each once. The answer leaves out unknown tokens.
     package var tokens: [DeviceToken] = []
-    /// Wakes that are in flight, or ended in the last 10 minutes, whose devices to load.
+    /// The devices of these wakes are loaded, too. A wake must be in flight or have ended in the last 10 minutes.
     package var wakes: [WakeID] = []
     package var selection = Selection.none
     /// True to skip named devices that other sessions have locked, and list them in `LoadedDevices.passedOver`. If
-    /// false, the load waits for them briefly and then fails with `ClusterFailure.locked`.
+    /// false, the load waits briefly for the locks, then fails with `ClusterFailure.locked`.
     package var passesOverLocked = false
 
     package init() {}
@@ -99,20 +99,20 @@ package struct LoadPlan {
 
 /// The rows to read for a query.
 package struct ReadPlan {
-    /// Rows that are found by other means than a device's token.
+    /// Rows that are found without a device's token.
     package enum Selection {
         case none
-        /// Devices with requests, sessions or habits after this token, in token order; of one topic, or of any.
+        /// Devices with requests, sessions or habits, after this token in token order, of one topic or of any.
         case withTasks(topic: TopicIndex?, after: DeviceToken?, countMax: Int)
         /// Devices after this token in token order, of these topics or of any.
         case inOrder(topics: [TopicIndex]?, after: DeviceToken?, countMax: Int)
-        /// Devices with a pending push after this token in token order, of these topics or of any.
+        /// Devices with a pending push, after this token in token order, of these topics or of any.
         case pending(topics: [TopicIndex]?, after: DeviceToken?, countMax: Int)
     }
 
-    /// Devices by token, each once. Unknown tokens are left out of the answer.
+    /// Devices by token, each once. The answer leaves out unknown tokens.
     package var tokens: [DeviceToken] = []
-    /// Wakes that are in flight, or ended in the last 10 minutes, whose devices to read.
+    /// The devices of these wakes are read, too. A wake must be in flight or have ended in the last 10 minutes.
     package var wakes: [WakeID] = []
     package var selection = Selection.none
 
@@ -129,7 +129,7 @@ package struct ReadyPlan: Sendable {
     package var tasks: [String] = []
     /// Patterns of session names.
     package var sessions: [String] = []
-    /// The resources on offer: a task that needs others is not selected.
+    /// The offered resources. Tasks that need further resources are not selected.
     package var resources: [String] = []
     package var countMax: Int
 

@@ -6,13 +6,13 @@ package import Wire
 /// Invariant after every step: `accepted` = `completed` + `coalesced` + the sum of `discarded` + `pending` +
 /// `inFlight`.
 package struct ActivityCounters: Hashable, Sendable {
-    /// Pushes that entered the policy.
+    /// Accepted pushes whose payload asks to wake the device.
     package var accepted: Int64 = 0
     /// Pushes answered 200 that wake no device.
     package var noWake: Int64 = 0
     package var completed: Int64 = 0
     package var coalesced: Int64 = 0
-    /// By reason.
+    /// Discarded pushes, by reason.
     package var discarded = PerCase<DiscardReason>()
     /// The number of devices with a pending push.
     package var pending: Int64 = 0
@@ -30,7 +30,7 @@ package struct ActivityCounters: Hashable, Sendable {
     package var registered: Int64 = 0
     /// Devices with a held pending push, by the first hold that applies.
     package var held = PerCase<Hold>()
-    /// Further counters of gateways that share a store.
+    /// Totals that gateways with a shared store cannot count in memory.
     package var stock = StockCounters()
 
     package init() {}
@@ -165,7 +165,7 @@ extension TaskOutcome: CountedCase {}
 package struct TaskCounters: Hashable, Sendable {
     /// Accepted requests, by kind.
     package var submitted = PerCase<TaskKind>()
-    /// Refused requests, by reason. They are not in `submitted`.
+    /// Refused requests, by reason; not included in `submitted`.
     package var refused = PerCase<TaskRefusal>()
     package var replaced: Int64 = 0
     /// Requests cancelled while pending.
@@ -180,7 +180,7 @@ package struct TaskCounters: Hashable, Sendable {
     package var held = PerCase<Hold>()
 }
 
-/// The counters of finished transfers. A wake counts for all transfers it was launched for.
+/// The counters of finished transfers. The end of a wake counts for each of its transfers.
 ///
 /// Invariant after every step: `finished` = `completed` + the sum of `discarded` + `waiting` + `inFlight`.
 package struct SessionCounters: Hashable, Sendable {
@@ -218,7 +218,7 @@ extension ActivityCounters {
 }
 
 extension TaskRefusal: CountedCase {}
-/// Current totals in the counters that gateways share. No single process has all of the data in memory.
+/// Current totals of a store that gateways share, as no single process has all of its data in memory.
 ///
 /// Zero in an engine with its own store.
 package struct StockCounters: Hashable, Sendable {

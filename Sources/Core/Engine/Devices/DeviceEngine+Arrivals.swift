@@ -16,7 +16,7 @@ extension DeviceEngine {
         return isSame ? .device(device) : .refused(.otherTopic)
     }
 
-    /// Returns the device with this token, removed ones included.
+    /// Returns the device with this token, also if it was removed.
     package func find(_ token: borrowing DeviceToken) -> DeviceIndex? {
         let number = HistoryEvent.device(of: token, self.events.key)
         guard let device = self.devices.find(token, hash: number) else { return nil }
@@ -120,7 +120,7 @@ extension DeviceEngine {
         )
     }
 
-    /// Returns the reason why memory for this push is lacking, or nil if it suffices. Changes nothing.
+    /// Returns the refusal of a push for which memory is lacking, or nil. Changes nothing.
     ///
     /// A push that replaces a pending push of at least its size needs no memory.
     ///
@@ -140,7 +140,7 @@ extension DeviceEngine {
         return older.map { $0.byteCount >= byteCount } ?? false ? nil : refusal
     }
 
-    /// Returns the reason why the device's push rate refuses a push now, or nil if it does not. Changes nothing.
+    /// Returns the refusal of a push beyond the device's push rate, or nil. Changes nothing.
     package func rateRefusal(_ device: DeviceIndex) -> Refusal? {
         self.devices[device].rateRefusal(self.configuration.pushRate, at: self.now)
     }
@@ -165,7 +165,7 @@ extension DeviceEngine {
     /// Accepts a task request for a registered device. Call `catchUp` for the device first.
     ///
     /// - `hasSlot`: true if a stream that takes the request has a free slot for this device.
-    /// - Throws: `TaskRejection` if the request is not accepted. Only a counter and the log have changed then.
+    /// - Throws: `TaskRejection` if the request is not accepted. A rejection changes only a counter and the log.
     package func submit(
         _ request: IncomingTask,
         device: DeviceIndex,
@@ -249,8 +249,8 @@ extension DeviceEngine {
     /// Records finished transfers of a background session for a registered device. Call `catchUp` for the device first.
     ///
     /// - `count`: the number of transfers, at least 1.
-    /// - `id`: the id of the event. A remembered id changes nothing.
-    /// - Throws: `TaskRejection` if the transfers are not accepted. Only a counter and the log have changed then.
+    /// - `id`: the id of the event. If the device remembers the id, nothing changes.
+    /// - Throws: `TaskRejection` if the transfers are not accepted. A rejection changes only a counter and the log.
     package func transfersFinished(
         session: String,
         count: UInt64,
@@ -287,7 +287,7 @@ extension DeviceEngine {
         self.reconcile(device)
     }
 
-    /// Remembers that a request, or finished transfers, are not taken.
+    /// Records the rejection of a request or of finished transfers.
     private func refused(
         _ rejection: TaskRejection,
         _ kind: TaskKind,
@@ -307,8 +307,8 @@ extension DeviceEngine {
     /// Returns the limit that `count` more requests or sessions with `bytes` more bytes would exceed, or nil.
     private func limitMet(_ bytes: Int, count: Int64, _ topic: TopicIndex) -> EngineLimit? {
         let configuration = self.configuration
-        // A topic over its share gets the topic's limit, even if other topics have used up the total. A share of 100%
-        // does not limit a topic.
+        // Checks the limits of the topic before the totals, so that the reason for a topic over its share is its own
+        // limit. A share of 100% does not limit a topic.
         let (requestsMax, bytesMax) = (configuration.taskRequestsPerTopicMax, configuration.taskBytesPerTopicMax)
         if count > 0, requestsMax < configuration.taskRequestsMax,
             self.topics.counters(topic).requestCount >= requestsMax
@@ -326,8 +326,8 @@ extension DeviceEngine {
 // MARK: - Cancellation
 
 extension DeviceEngine {
-    /// Cancels the request with this identifier, or every request of the device if it is nil. Pending requests are
-    /// dropped, and a running continued task ends.
+    /// Cancels the request with this identifier, or every request of the device if `identifier` is nil. Pending
+    /// requests are dropped, and a running continued task ends.
     package func cancelTask(_ identifier: String?, device: DeviceIndex) {
         self.settle(device)
         guard let row = self.tasks[device] else { return }
@@ -350,8 +350,8 @@ extension DeviceEngine {
 
     /// Records the end of a request, or of a session's transfers, without a result.
     ///
-    /// - `isCancelled`: true if it was cancelled while pending, which has a separate counter.
-    /// - `waits`: false if it was in flight.
+    /// - `isCancelled`: true if the task was cancelled while pending; such tasks have a separate counter.
+    /// - `waits`: false if the task was in flight.
     func noteDropped(
         _ task: BackgroundTask,
         _ reason: DiscardReason,
@@ -400,8 +400,8 @@ extension LaunchAnswer {
     ///
     /// - Parameters:
     ///   - hold: the first hold from the device's conditions.
-    ///   - isLaneFull: true if its lane has no room for another wake in flight.
-    ///   - isPaused: true if its topic is paused.
+    ///   - isLaneFull: true if the launch's lane has no room for another wake in flight.
+    ///   - isPaused: true if the device's topic is paused.
     init(
         _ disposition: Disposition,
         heldBy hold: Hold?,
@@ -443,7 +443,7 @@ extension PushAnswer {
     }
 }
 
-/// The immediate outcome of an accepted push, as its provider reads it.
+/// The immediate outcome of an accepted push, as reported to its provider.
 package enum Disposition: UInt8, BitwiseCopyable, Sendable, CaseIterable {
     case launched, scheduled, coalesced, discarded, noWake
 
@@ -480,7 +480,7 @@ package struct IncomingTask: Hashable, Sendable {
     }
 }
 
-/// The details of a request that the policy does not use: the texts of a continued task for its user, the resources
+/// The details of a request, which the policy does not use: the texts of a continued task for its user, the resources
 /// that it needs from a worker, and its trace.
 package struct TaskDetails: Hashable, Sendable {
     /// At most 256 bytes.
@@ -530,7 +530,7 @@ package enum TaskDisposition: String, CaseIterable, Sendable {
 
 /// The reason why a submission, or finished transfers, were not accepted.
 package enum TaskRejection: Error, Hashable, Sendable {
-    /// The policy refused it.
+    /// The launch policy refused the request.
     case policy(TaskRefusal)
     /// The device already has the maximum of eight sessions.
     case tooManySessions
@@ -541,7 +541,7 @@ package enum TaskRejection: Error, Hashable, Sendable {
 /// The decision to accept or refuse a push for a token.
 package enum Admission: Hashable, Sendable {
     case device(DeviceIndex)
-    /// An accepted push would register the token (dry runs only). The topic is nil if it is new as well.
+    /// The push would register the token if it were real (dry runs only). The topic is nil if it is new as well.
     case newcomer(TopicIndex?)
     case refused(Refusal)
 }

@@ -5,7 +5,7 @@ package import Wire
 ///
 /// A step consists of `take` for each row, `beginSharedStep`, `advance` and the operations on the devices,
 /// `takeSharedChanges`, `takeSharedCounts` and `takeEvents`, and `evict`. State derived from a row is loaded as stored,
-/// however much time has passed and whichever policy is in effect. The changes of the counters are therefore exact.
+/// regardless of the time and of policy changes since then, so that the changes of the counters are exact.
 extension DeviceEngine {
     /// Switches the engine to a shared store. Call this once, before the first topic or device.
     package func share() {
@@ -58,10 +58,10 @@ extension DeviceEngine {
         self.configuration.topicsMax = self.topics.count
     }
 
-    /// Sets the recent counters of all gateways. Each step starts from these counters, memory totals and the limits on
-    /// them, until the next call. Requires that no row is taken.
+    /// Sets the recent counters of all gateways together. Until the next call, each step starts from these counters and
+    /// memory totals. Call this while no row is taken.
     ///
-    /// - `byTopic`: the topics with new counters; the others keep theirs.
+    /// - `byTopic`: the new counters of topics; other topics keep their counters.
     package func show(_ total: ActivityCounters, byTopic: [TopicIndex: ActivityCounters]) {
         precondition(self.devices.count == 0, "a step has its rows")
         self.step.totals = total
@@ -95,7 +95,7 @@ extension DeviceEngine {
     /// The number of rows taken or created in this step.
     package var takenCount: Int { self.devices.count }
 
-    /// Takes a row. The step's `flow` offers its lanes that wait for a slot again.
+    /// Takes a row. If lanes of the device wait for a slot, `Dispatcher.flow` launches them in this step.
     ///
     /// - Throws: `StoreError` if the row is inconsistent or its device was taken before. The step is then unusable and
     ///   must be evicted.
@@ -175,7 +175,8 @@ extension DeviceEngine {
         }
     }
 
-    /// Starts the step after all rows are taken. All of it happens at `now`, which may be before another step's time.
+    /// Starts the step after all rows are taken. All events of the step happen at `now`, which may be earlier than the
+    /// time of a previous step.
     ///
     /// - `deviceCount`: the recent number of devices in the store, to be compared with `devicesMax`.
     package func beginSharedStep(now: Instant, deviceCount: Int) {
@@ -205,8 +206,8 @@ extension DeviceEngine {
         self.now - self.devices[device].readyMilliseconds(at: self.now)
     }
 
-    /// Removes every device and the counts since `show`. Topics, policies, `times` and events that were not taken
-    /// remain. The memory is kept for the next step.
+    /// Removes every device and the counts since `show`. Topics, policies, `times` and events that were not taken are
+    /// kept. The memory is kept for the next step.
     package func evict() {
         let step = self.step
         self.takeCountedTopics { _ in }
@@ -227,7 +228,7 @@ extension DeviceEngine {
     }
 
     /// Ends wakes as lost because their gateway is dead. Their attempts are taken back, and a loss takes precedence
-    /// over a deadline that has passed. Call this before `advance`. Ids of other wakes are ignored.
+    /// over a deadline that has passed. Call this before `advance`. Ids of wakes that are not in flight are ignored.
     package func loseForGood(_ wakes: [WakeID]) {
         let lost = Set(wakes)
         for number in 0..<self.devices.count {
@@ -267,7 +268,7 @@ extension DeviceEngine {
         for number in 0..<self.devices.count {
             let device = DeviceIndex(rawValue: UInt32(number))
             let derived = self.derived(device)
-            // Changes of derived state are not always noted as changes of the records.
+            // Derived state may change without a noted change of the record.
             let isChanged = self.step.row(device).map { !$0.derived.isSame(as: derived) } ?? true
             guard isChanged || self.devices[device].isChanged else { continue }
             changed.append((TokenPlace(device, self.devices[device].token.token), derived))
@@ -280,8 +281,7 @@ extension DeviceEngine {
         return changed.map { self.change(of: $0.place.device, $0.derived) }
     }
 
-    /// Returns a device of an engine with its own store as a new row of a shared store, for a migration between the
-    /// two.
+    /// Returns the row of a device for a shared store, to which an engine with its own store is migrated.
     package func sharedRow(_ device: DeviceIndex) -> SharedDeviceChange {
         var buffer = ByteBuffer()
         return self.change(of: device, self.derived(device), nil, &buffer)
@@ -416,7 +416,7 @@ extension DeviceEngine {
     /// step.
     func takeCountedTopics(_ body: (TopicIndex) -> Void) {
         var topics = self.topics.takeChanges()
-        // The list has the topic that a device left only if it changed for another reason.
+        // A topic that a device left is not necessarily noted as changed.
         for (number, row) in self.step.rows.enumerated() where number < self.devices.count {
             let isSame = self.devices[DeviceIndex(rawValue: UInt32(number))].topic == row.topic
             if !isSame, !topics.contains(row.topic) { topics.append(row.topic) }
@@ -428,7 +428,7 @@ extension DeviceEngine {
     }
 }
 
-/// A device with the first bytes of its token, which order rows by the bytes of their tokens.
+/// A device with the first bytes of its token, by which rows are sorted.
 private struct TokenPlace {
     let device: DeviceIndex
     private let beginning: UInt64

@@ -2,7 +2,7 @@ package import Policy
 import Wire
 
 extension DeviceEngine {
-    /// Ends and expires what is due for one device, then updates all state derived from it.
+    /// Ends the wakes and drops the pushes of one device that are due, then updates all state derived from the device.
     func settle(_ device: DeviceIndex) {
         let (now, parameters) = (self.now, self.parameters(of: device))
         while true {
@@ -27,8 +27,8 @@ extension DeviceEngine {
         }
     }
 
-    /// Applies what is due for one device by now, even if a bounded step has not reached it. A launch that waits for a
-    /// slot is left to the engine's owner.
+    /// Applies all due events of one device, even if the current step would reach them later. The engine's owner makes
+    /// the launches that wait for a slot.
     ///
     /// - Returns: true if anything was due.
     package func catchUp(_ device: DeviceIndex) -> Bool {
@@ -63,7 +63,7 @@ extension DeviceEngine {
         let parameters = self.parameters(self.devices[device].topic)
         let isReady = state.isLaunchable(self.now, parameters)
         self.derivePush(device, state, parameters, isReady: isReady)
-        // A device that waits for a slot launches by a claim. Only the expiry of its push depends on time.
+        // `claim` launches a device that waits for a slot. Only the expiry of its push depends on time.
         let next = isReady ? state.pending?.expiry : state.nextMoment(parameters)
         self.schedule.set(device, to: self.warning(device, state, parameters, before: next))
     }
@@ -105,14 +105,15 @@ extension DeviceEngine {
         }
     }
 
-    /// The time at which a push or task becomes ready in the step that is applied; `restored` at a restart.
+    /// The time at which a push or task becomes ready: the due time of the event being applied, or now. At a restart,
+    /// `restored`.
     @inline(__always)
     private func readyMoment(_ restored: @autoclosure () -> Instant) -> Instant {
         guard let moment = self.schedule.momentBeingDone else { return self.now }
         return moment == .distantPast ? min(restored(), self.now) : moment
     }
 
-    /// The time from which a pending push that may launch has waited only for a slot, by its device's stored state.
+    /// The time since which a pending push has waited only for a slot, computed from its device's stored state.
     func readyFrom(_ device: DeviceIndex, _ state: DeviceState, _ parameters: Parameters) -> Instant {
         guard let push = state.pending else { return self.now }
         let record = self.devices[device]
@@ -163,7 +164,7 @@ extension DeviceEngine {
         self.watch(device, kind, nil, related: related, wake: wake, name: name, offset)
     }
 
-    /// Conditions were reported, of which these changed.
+    /// Records the conditions that a report changed.
     func remember(_ device: DeviceIndex, changed: ConditionsReport) {
         self.events.append(device, changed: changed, at: self.now, in: self.devices)
         if let offset = self.watchOffset { self.watch(device, .conditions, nil, changed: changed, offset) }
@@ -186,7 +187,7 @@ extension DeviceEngine {
     /// The time at which reported progress becomes a change; nil if none is delayed.
     package var progressDue: Instant? { self.tasks.progressDue }
 
-    /// Makes delayed progress a change now, for an owner that stops stepping.
+    /// Makes delayed progress a change now. The owner calls this before its last step.
     package func flushProgress() { self.tasks.flushProgress() }
 
     /// Takes the changes since the last call, which a store must make durable.
@@ -216,7 +217,7 @@ package struct EngineStep: Sendable {
     package var isEmpty: Bool { self.devices.isEmpty && self.topics.isEmpty }
 }
 
-/// Operations on a device with tasks, whose lanes decide.
+/// Operations on the policy state of a device with all of its lanes.
 extension DeviceEngine {
     func parameters(of device: DeviceIndex) -> Parameters { self.parameters(self.devices[device].topic) }
 
@@ -244,7 +245,7 @@ extension DeviceEngine {
         return result
     }
 
-    /// Changes the policy state of a device, which gets a row if it has none. `derive` removes a blank row.
+    /// Changes the policy state of a device. Adds a task row if the device has none; `derive` removes a blank row.
     func changeLanes<Result>(_ device: DeviceIndex, _ body: (inout DeviceLanes) -> Result) -> Result {
         _ = self.tasks.row(device)
         self.devices[device].hasTasks = true

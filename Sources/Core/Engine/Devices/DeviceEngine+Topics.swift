@@ -2,7 +2,7 @@ package import Policy
 package import Wire
 
 extension DeviceEngine {
-    /// The topic of this name, if a device, subscription or configuration has named it before.
+    /// The topic of this name; nil if it does not exist.
     package func findTopic(_ name: ByteView) -> TopicIndex? { self.topics.find(name) }
 
     /// The topic of this name, created if it is new.
@@ -13,14 +13,14 @@ extension DeviceEngine {
         return topic
     }
 
-    /// Grows everything that is kept per topic.
+    /// Grows the queues and memory accounts of topics.
     func makeRoomForTopics() {
         self.ready.grow(topicCount: self.topics.count)
         self.memory.grow(topicCount: self.topics.count)
         self.taskMemory.grow(topicCount: self.topics.count)
     }
 
-    /// True if a subscription may use the topic of this name, creating it if needed.
+    /// True if the topic of this name exists or may be created by a subscription.
     package func mayAddTopic(_ name: ByteView) -> Bool {
         self.topics.find(name) != nil || self.topics.count < self.configuration.topicsMax
     }
@@ -30,10 +30,10 @@ extension DeviceEngine {
 
     package var topicCount: Int { self.topics.count }
 
-    /// The longest time for which a due launch has waited for a worker or the engine itself, in milliseconds; 0 if
-    /// nothing is due. Launches of paused topics are not due.
+    /// The longest time for which a due launch has waited for a worker or for the engine, in milliseconds; 0 if nothing
+    /// is due. Launches of paused topics are not due.
     package var oldestDueMilliseconds: Int64 {
-        // A first launch is due since `.distantPast`, so it counts as not late.
+        // The due time of a first launch is `.distantPast`; it counts as on time.
         let late = self.schedule.first.map { $0 == .distantPast ? 0 : self.now.milliseconds - $0.milliseconds } ?? 0
         let waits = self.ready.longestMilliseconds(at: self.now, in: self.devices) { topic in
             self.isPaused(topic) ? nil : self.lateness(since: .distantPast, topic)
@@ -64,16 +64,14 @@ extension DeviceEngine {
     }
 }
 
-/// Paused topics. Nothing of a paused topic launches, and new pushes and requests are kept pending.
+/// Paused topics. A paused topic launches nothing, and its new pushes and requests stay pending.
 ///
-/// A pause does not touch the state of devices: due times and queues are maintained as usual. The cost of pausing and
-/// resuming is therefore independent of the number of devices. The engine's owner must not claim launches of a paused
-/// topic.
+/// A pause does not change the devices of the topic, their due times or queues, so its cost does not depend on their
+/// number. The engine's owner must not claim launches of a paused topic.
 extension DeviceEngine {
     /// True if the topic is paused.
     package func isPaused(_ topic: TopicIndex) -> Bool { self.topics.isPaused(topic) }
 
-    /// The paused topics.
     package var pausedTopics: Set<TopicIndex> { self.topics.paused }
 
     /// Pauses or resumes a topic.
@@ -103,7 +101,8 @@ extension DeviceEngine {
         return totals
     }
 
-    /// The time for which a launch has waited for a slot since `moment`, in milliseconds, not counting a pause.
+    /// The time in milliseconds for which a launch has waited for a slot since `moment` or, if that is later, since the
+    /// topic was resumed.
     func lateness(since moment: Instant, _ topic: TopicIndex) -> Int64 {
         let begin = max(moment, self.topics.resumedAt(topic))
         return begin == .distantPast ? .max : self.now.milliseconds - begin.milliseconds
@@ -139,10 +138,8 @@ extension DeviceEngine {
         self.ready.first(topic, at: self.now, in: self.devices)
     }
 
-    /// The device's conditions.
     package func conditions(of device: DeviceIndex) -> Conditions { self.devices[device].state.conditions }
 
-    /// The name of a topic.
     package func topicName(_ topic: TopicIndex) -> String { self.topics.name(topic) }
 }
 

@@ -115,7 +115,7 @@ extension DeviceEngine {
         return .ended
     }
 
-    /// Ends a wake in flight. The caller applies what is due then.
+    /// Ends a wake in flight. The caller must then settle the device.
     ///
     /// - `outcome`: an outcome of the wake's kind.
     /// - Returns: the id of the wake.
@@ -190,7 +190,7 @@ extension DeviceEngine {
 
     /// Ends a wake as lost because its stream ended.
     ///
-    /// - `takingBackAttempt`: true if the wake never reached its worker. The attempt does not count then.
+    /// - `takingBackAttempt`: true if the wake never reached its worker. Such an attempt does not count.
     package func lose(_ id: WakeID, takingBackAttempt: Bool = false) {
         guard let device = self.wakes.device(of: id) else { return }
         self.settleBeforeWakeEnds(device, id)
@@ -199,8 +199,9 @@ extension DeviceEngine {
         self.settle(device)
     }
 
-    /// Applies what was due before an outcome that arrives now. Of events at the same instant, deadlines of this wake
-    /// and of the wakes listed before it come first, then the outcome, then the expiry of a pending push.
+    /// Applies the events of a device that precede the outcome of a wake, which arrives now. At the same instant, the
+    /// deadlines of this wake and of wakes listed before it precede the outcome; the expiry of a pending push follows
+    /// it.
     func settleBeforeWakeEnds(_ device: DeviceIndex, _ id: WakeID) {
         self.warnIfDue(device)
         guard let moment = self.schedule[device], moment <= self.now else { return }
@@ -219,8 +220,8 @@ extension DeviceEngine {
         if wakes.prefix(last + 1).contains(where: { $0.deadline <= self.now }) { self.settle(device) }
     }
 
-    /// Launches the request of an identifier or, without one, the pending push or an empty wake. Ignores interval,
-    /// budget and holds.
+    /// Launches the request with this identifier; without an identifier, the pending push or, if there is none, an
+    /// empty wake. Ignores interval, budget and holds.
     package func launchForced(_ device: DeviceIndex, identifier: String? = nil) -> ForcedLaunch {
         self.settle(device)
         let (now, parameters) = (self.now, self.parameters(of: device))
@@ -285,7 +286,7 @@ extension DeviceEngine {
         self.wakes.ended(EndedWake(id: wake, outcome: outcome, at: self.now), device, in: &self.devices)
     }
 
-    /// - Parameter before: the device's record from before the wake ended.
+    /// - Parameter before: the device's record in its state before the wake ended.
     func noteEnd(
         _ device: DeviceIndex,
         _ before: DeviceRecord,
@@ -304,7 +305,7 @@ extension DeviceEngine {
         case .absorbed(let push):
             self.linkTraces(of: push, device)
             self.absorb(push, before.topic)
-            // The wait of the pending push counts from its own arrival, not from that of the push in flight.
+            // The wait of the pending push starts at its own arrival.
             if before.wait == nil, let newer = before.state.pending {
                 let hold = before.held == .worker ? nil : before.held
                 self.devices[device].wait = WaitLog(start: newer.firstReceivedAt, hold)
@@ -315,7 +316,7 @@ extension DeviceEngine {
         }
     }
 
-    /// Adds the traces of an older push, which was coalesced into the pending push at the end of its wake.
+    /// Adds the traces of a push that was coalesced into the pending push when its wake ended.
     private func linkTraces(of older: PushHandle, _ device: DeviceIndex) {
         guard let older = PushContent(older), let pending = self.devices[device].state.pending,
             let newer = PushContent(pending.handle), let joined = self.traces.content(of: newer, inPlaceOf: older)
@@ -384,9 +385,9 @@ extension DeviceEngine {
 // MARK: - Ends
 
 extension DeviceEngine {
-    /// Records the end of a task's wake, which the policy has applied.
+    /// Records the end of a task's wake after the policy has applied it.
     ///
-    /// - `wake`: the wake from before its end.
+    /// - `wake`: the wake in its state before the end.
     /// - Returns: the id of the wake.
     func noteTaskEnd(
         _ device: DeviceIndex,
@@ -449,7 +450,7 @@ extension DeviceEngine {
         }
     }
 
-    /// Updates the device's next due time after a deadline moved, which changes nothing else unless something is due.
+    /// Updates the device's next due time after a deadline moved, and all derived state if something is due.
     private func deriveDeadline(
         _ device: DeviceIndex,
         _ row: TaskRow,
@@ -488,7 +489,7 @@ extension DeviceEngine {
             }
         }
 
-        /// The outcome of a wake of this kind that is lost.
+        /// The outcome of this launch if its wake is lost.
         var lost: LaunchOutcome { self.kind.task.map { .task($0, .lost) } ?? .push(.lost) }
     }
 

@@ -4,8 +4,8 @@ package import Wire
 /// Warnings to workers some time before the deadlines of their wakes.
 ///
 /// A warning adds a due time to its device and changes no stored state. Streams remember the deadline of their last
-/// warning. The engine of a shared store holds no devices between steps and has no such due times;
-/// `ClusterEngine` keeps them for the wakes of its streams.
+/// warning. The engine of a shared store has no devices between steps, and thus no such due times; `ClusterEngine`
+/// keeps them for the wakes of its streams.
 extension DeviceEngine {
     /// The time of a wake's warning, and its deadline; nil if the wake is not in flight or `expirationLead` is 0.
     package func warning(ofWake id: WakeID) -> (at: Instant, deadline: Instant)? {
@@ -23,8 +23,8 @@ extension DeviceEngine {
         return lead > 0 ? (deadline - lead, deadline) : nil
     }
 
-    /// Returns the next due time of a device without tasks, given the policy's (`next`). Notes a wake whose deadline is
-    /// near.
+    /// Returns the next due time of a device without tasks: that of a warning, or `next`, the due time by the policy.
+    /// Notes a wake whose deadline is near.
     @inline(__always)
     func warning(
         _ device: DeviceIndex,
@@ -38,7 +38,8 @@ extension DeviceEngine {
         return self.moment(of: warning, self.devices[device].wake, before: next)
     }
 
-    /// Returns the next due time of a device, given the policy's (`next`). Notes the wakes whose deadlines are near.
+    /// Returns the next due time of a device: that of a warning, or `next`, the due time by the policy. Notes the wakes
+    /// whose deadlines are near.
     func warning(
         _ device: DeviceIndex,
         _ row: TaskRow,
@@ -67,14 +68,14 @@ extension DeviceEngine {
         return next
     }
 
-    /// Warns the workers of a device about their deadlines, until something other than a warning is due.
+    /// Warns the workers of a device about due deadlines, until another kind of event is due or nothing is.
     func warnIfDue(_ device: DeviceIndex) {
         while let moment = self.schedule[device], moment <= self.now, self.warn(device, at: moment) {}
     }
 
     /// Warns the workers of a device if nothing else was due at `moment`. Changes only the device's next due time.
     ///
-    /// - Returns: false if something else may be due; nothing was done then.
+    /// - Returns: false if another kind of event may be due; no worker was warned.
     func warn(_ device: DeviceIndex, at moment: Instant) -> Bool {
         guard self.shared == nil else { return false }
         let parameters = self.parameters(of: device)
@@ -86,7 +87,7 @@ extension DeviceEngine {
             self.schedule.set(device, to: self.warning(device, state, parameters, before: next))
             return true
         }
-        // The instant before is used: a task that becomes launchable at `moment` does not wait for a slot yet then.
+        // Uses the instant before `moment`, because a task that becomes launchable at `moment` is still due there.
         let next = self.lanes(device).nextMoment(beside: moment - 1, parameters)
         guard let next, next > moment, self.isWarning(moment, device, row, parameters) else { return false }
         self.schedule.set(device, to: self.warning(device, row, parameters, before: next))

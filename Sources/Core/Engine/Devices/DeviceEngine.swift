@@ -4,7 +4,7 @@ package import Wire
 /// The in-memory engine for all devices: states, due times, queues for slots, and counters. One thread steps it.
 ///
 /// `DeviceState` and `DeviceLanes` make the decisions. The engine has no clock: its owner supplies the time with
-/// `advance`. It knows nothing about workers: its owner determines whether a slot is free, and takes devices that are
+/// `advance`. The owner also knows the workers: it determines whether a slot is free, and claims devices that are
 /// ready.
 package final class DeviceEngine {
     /// Policy time of the current step.
@@ -19,7 +19,6 @@ package final class DeviceEngine {
     package var ready = ReadyQueues()
     /// Requests and sessions that have begun to wait for a slot and were not offered to the dispatcher yet.
     var readyTasks = FIFOQueue<ReadyTask>()
-    /// The due times of devices.
     var schedule = DueSchedule()
     var wakes = WakeLedger()
     /// The memory of push contents.
@@ -31,7 +30,7 @@ package final class DeviceEngine {
     var events: EventQueue
     /// The subscriptions that `takeSubscriptions` has not returned, as events for the history.
     var subscriptions: [HistoryEvent] = []
-    /// The number of events of subscriptions of each topic in `subscriptionSecond`, a second of policy time.
+    /// The number of subscriptions of each topic, noted as events, in `subscriptionSecond`, a second of policy time.
     var subscriptionCounts: [TopicIndex: Int] = [:]
     var subscriptionSecond: Int64 = 0
     /// Pending events for watchers.
@@ -67,7 +66,7 @@ package final class DeviceEngine {
         self.events = EventQueue(key: historyKey)
     }
 
-    /// The key that hashes device tokens to the numbers in events and in the device table.
+    /// The key of the hash from device tokens to the numbers in events and in the device table.
     package var historyKey: HashKey { self.events.key }
 }
 
@@ -116,23 +115,23 @@ extension DeviceEngine {
     /// The next time at which `advance` has work to do.
     package var nextDue: Instant? { self.schedule.first }
 
-    /// Takes the oldest wake that ended without its worker. Its slot must be freed.
+    /// Takes the oldest wake that ended without a result of its worker. Its slot must be freed.
     package func popExpiredWake() -> ExpiredWake? { self.wakes.popExpired() }
 
-    /// Takes a wake whose deadline is near. Its worker may have been warned of that deadline already.
+    /// Takes a wake whose deadline is near. Its worker may already have been warned.
     package func popExpiringWake() -> ExpiringWake? { self.wakes.popExpiring() }
 
-    /// True if there is an untaken wake that ended without its worker or is near its deadline, or an unoffered launch
-    /// that waits for a slot.
+    /// True if there is a wake for `popExpiredWake` or `popExpiringWake`, or a launch that waits for a slot and was not
+    /// offered yet.
     package var hasNews: Bool {
         self.wakes.hasExpired || self.wakes.hasExpiring || self.ready.hasNewcomer || !self.readyTasks.isEmpty
     }
 
-    /// Applies another configuration to everything that happens from now on.
+    /// Applies another configuration from now on.
     ///
-    /// The launch times of pending pushes and tasks are updated in the next calls of `advance`, for a bounded number of
-    /// devices each; a device that is launched, queried or pushed to first is updated then. Wakes in flight keep their
-    /// deadlines. Contents that exceed a lowered limit remain.
+    /// The next calls of `advance` update the launch times of pending pushes and tasks, each for a bounded number of
+    /// devices. An operation on a device updates it earlier. Wakes in flight keep their deadlines. Contents that exceed
+    /// a lowered limit remain.
     @discardableResult
     package func reconfigure(_ configuration: EngineConfiguration) -> Bool {
         self.configuration = configuration
@@ -179,7 +178,7 @@ extension DeviceEngine {
         return self.subscriptions
     }
 
-    /// Takes back subscriptions that were not stored.
+    /// Returns events of `takeSubscriptions` that were not stored to the engine.
     package func keep(_ subscriptions: [HistoryEvent]) {
         if !subscriptions.isEmpty { self.subscriptions.insert(contentsOf: subscriptions, at: 0) }
     }
@@ -214,8 +213,8 @@ extension DeviceEngine {
     /// The names of the topics in the restored records, by number; empty after `finishRestoring`.
     package var restoredTopics: [String] { self.topics.restoredNames }
 
-    /// Updates all derived state after the last record, and continues at `now`. Wakes in flight remain in flight, as
-    /// records do not say if their workers still exist.
+    /// Updates all derived state after the last record, and continues at `now`. Wakes in flight remain in flight,
+    /// because their workers may still exist.
     ///
     /// - Throws: `StoreError` if records are missing.
     package func finishRestoring(now: Instant) throws(StoreError) {
@@ -223,7 +222,7 @@ extension DeviceEngine {
         try self.topics.finishRestoring(self.configuration)
         self.makeRoomForTopics()
         guard self.devices.finishPlacing() else { throw .unreadable("a device, which is missing") }
-        // What is ready has been so since some time before, which its state says.
+        // Launches that are ready became so before the restart, at a time computed from their device's state.
         self.schedule.begin(.distantPast)
         defer { self.schedule.end() }
         var ready: [(since: Instant, device: DeviceIndex)] = []
@@ -259,9 +258,8 @@ extension DeviceEngine {
         self.topics.beginSteps()
     }
 
-    /// Ends every wake in flight as lost and takes its attempt back. For an owner that knows that no worker holds a
-    /// wake, such as a gateway that starts as the only user of a store. A loss takes precedence over a deadline that
-    /// has passed.
+    /// Ends every wake in flight as lost and takes its attempt back. Call this only if no worker holds a wake, as when
+    /// the only gateway of a store starts. A loss takes precedence over a deadline that has passed.
     package func loseEveryWake() {
         for number in 0..<self.devices.count {
             let device = DeviceIndex(rawValue: UInt32(number))
@@ -282,7 +280,7 @@ extension StoreError {
 }
 
 extension DeviceEngine {
-    /// Returns the device with this number in events, removed ones included.
+    /// Returns the device with this number in events, also if it was removed.
     package func find(number: UInt64) -> DeviceIndex? { self.devices.find(hash: number) }
 
     /// The token and topic of a device, and true if it is registered.
@@ -291,7 +289,6 @@ extension DeviceEngine {
         return (record.token.token, record.topic, record.isRegistered)
     }
 
-    /// The device's topic.
     package func topic(of device: DeviceIndex) -> TopicIndex { self.devices[device].topic }
 
     /// Registers a token. A registered token is not changed.
@@ -304,7 +301,7 @@ extension DeviceEngine {
         let record = self.devices[device]
         let isSame = self.topics.isName(name, of: record.topic)
         guard !record.isRegistered else { return isSame ? .device(device) : .refused(.otherTopic) }
-        // A wake from before the removal is still counted in the old topic.
+        // A wake launched before the removal is still counted in the old topic.
         guard isSame || self.wakesInFlight(device).isEmpty else { return .refused(.otherTopic) }
         if !isSame {
             if let refusal = self.refusalOfMove(topic: name) { return .refused(refusal) }
@@ -314,9 +311,9 @@ extension DeviceEngine {
             self.devices[device].topic = topic
         }
         self.devices[device].isRegistered = true
-        // The removal discarded the pushes that these answers are for.
+        // The answers are for pushes that the removal discarded.
         self.devices[device].forgetAnswers()
-        // The device starts afresh, regardless of reports while it was removed. Nothing is pending.
+        // Discards conditions reported while the device was removed. Nothing is pending.
         _ = self.startAfresh(device)
         self.noteRegistration(device)
         return .device(device)
@@ -380,7 +377,7 @@ extension DeviceEngine {
 
     private func reported(_ report: ConditionsReport, _ device: DeviceIndex) -> DroppedAction {
         let isUsed = self.devices[device].state.conditions.appState == .active
-        // A use of the device is stored in its tasks, not in `DeviceState`.
+        // The task row stores a use of the device, so a report with one needs the row.
         guard self.devices[device].hasTasks || isUsed || report.appState == .active else {
             return DroppedAction(discardedPush: self.devices[device].state.conditionsReported(report))
         }
@@ -404,12 +401,12 @@ extension DeviceEngine {
         self.reconcile(device)
     }
 
-    /// Returns the reason why no device can be added to the topic of this name; nil if one can.
+    /// Returns the refusal of a new device in the topic with this name; nil if there is room.
     func refusalOfNewcomer(topic name: ByteView) -> Refusal? {
         self.devices.count < self.configuration.devicesMax ? self.refusalOfMove(topic: name) : .tooManyDevices
     }
 
-    /// Returns the reason why no existing device can move to the topic of this name; nil if one can.
+    /// Returns the refusal of an existing device that moves to the topic with this name; nil if there is room.
     private func refusalOfMove(topic name: ByteView) -> Refusal? {
         guard let topic = self.topics.find(name) else {
             return self.topics.count < self.configuration.topicsMax ? nil : .tooManyTopics

@@ -3,12 +3,12 @@ package import Wire
 
 /// One row of the device table.
 ///
-/// Most of a gateway's memory is device records, up to a million. Fields that few devices need are therefore allocated
-/// separately on first use (`LazyMemory`), and the others are ordered to minimize padding.
+/// Most of a gateway's memory is device records, up to a million. Rarely used fields are therefore allocated on first
+/// use (`LazyMemory`), and the other fields are ordered to minimize padding.
 @safe
 package struct DeviceRecord {
     var state = DeviceState()
-    /// The hold that the counters include this device under.
+    /// The hold under which the counters include this device.
     var held: Hold?
     private var marks: Marks = .isRegistered
     var topic: TopicIndex
@@ -16,7 +16,7 @@ package struct DeviceRecord {
     package internal(set) var token: StoredDeviceToken
     /// The number of pushes counted in the current rate window.
     var rateWindowCount: UInt16 = 0
-    /// The start of that window, in seconds of policy time.
+    /// The start of the current rate window, in seconds of policy time.
     var rateWindowStart: UInt32 = 0
     /// The time of the last registration, or of the removal if the device is removed.
     var registrationChangedAt: Instant
@@ -24,11 +24,11 @@ package struct DeviceRecord {
     private var wakes = LazyMemory<DeviceWakes>()
     /// The answers to recent pushes with a client-supplied apns-id; allocated at the first such push.
     var answeredPushes = LazyMemory<Ring<AnsweredPush>>()
-    /// The neighbors in the topic's queue of devices that wait for a slot. For a device that was used: its position in
-    /// the topic's heap of used devices, and a marker (`ReadyQueues`).
+    /// The neighbors in the topic's list of devices that wait for a slot (`ReadyQueues`). A device that was ever used
+    /// is in a heap instead; the fields are then its position there and a marker.
     var previousReady = DeviceIndex.none
     var nextReady = DeviceIndex.none
-    /// The time it entered the topic's queue: the lower 32 bits of policy time in milliseconds.
+    /// The time at which the device entered the topic's queue: the lower 32 bits of policy time in milliseconds.
     var readySince: UInt32 = 0
 
     /// Creates a registered device without pushes.
@@ -45,7 +45,7 @@ private struct DeviceWakes {
     var inFlight = WakeID(random: (0, 0))
     /// The most recently ended wakes.
     var ended = Ring<EndedWake>()
-    /// The wait of the pending push so far; nil if the device's state says everything about it.
+    /// The log of the pending push's wait; nil if the wait can be derived from the device's state.
     var wait: WaitLog?
 }
 
@@ -71,7 +71,7 @@ extension DeviceRecord {
         self.wakes.change(from: DeviceWakes()) { $0.inFlight = wake }
     }
 
-    /// The wait of the pending push so far; nil if the device's state says everything about it.
+    /// The log of the pending push's wait; nil if the wait can be derived from the device's state.
     var wait: WaitLog? {
         get { self.wakes.value?.wait }
         set { self.wakes.change(from: DeviceWakes()) { $0.wait = newValue } }
@@ -105,7 +105,7 @@ extension DeviceRecord {
 // MARK: - Marks
 
 extension DeviceRecord {
-    /// Boolean properties in one byte. Five separate ones would cost each device eight more bytes.
+    /// Boolean properties in one byte. Separate properties would cost each device eight more bytes.
     private struct Marks: OptionSet {
         let rawValue: UInt8
 
@@ -158,7 +158,7 @@ extension DeviceRecord {
         self.readySince = UInt32(truncatingIfNeeded: moment.milliseconds)
     }
 
-    /// The time it has waited in its topic's queue, in milliseconds, modulo 2^32 (49 days).
+    /// The time for which the device has waited in its topic's queue, in milliseconds, modulo 2^32 (49 days).
     func readyMilliseconds(at now: Instant) -> Int64 {
         Int64(UInt32(truncatingIfNeeded: now.milliseconds) &- self.readySince)
     }
@@ -168,11 +168,11 @@ extension DeviceRecord {
     }
 }
 
-/// The stored form of a device: flags, then the parts that they announce. All integers are little-endian.
+/// The stored form of a device. Integers are little-endian, and sizes are in bytes.
 ///
-/// flags (2 bytes), penalty (1), token count (1), token, topic number (4), `registrationChangedAt` (8); then, by flag:
-/// spacing, conditions, pending push, wake in flight, the wait of the pending push (`WaitLog`), ended wakes, answered
-/// pushes. The codes of enumerations are written out here because they must not change within a version of the journal.
+/// Flags (2), penalty (1), token count (1), token, topic number (4), `registrationChangedAt` (8). Then, each if
+/// flagged: spacing, conditions, pending push, wake in flight, the wait of the pending push (`WaitLog`), ended wakes,
+/// answered pushes. Enumerations are stored as explicit codes, which must not change within a version of the journal.
 extension DeviceRecord {
     private struct Flags: OptionSet {
         let rawValue: UInt16
@@ -188,9 +188,9 @@ extension DeviceRecord {
         /// True if the wake in flight carries a push.
         static let content = Flags(rawValue: 1 << 8)
         static let answeredPushes = Flags(rawValue: 1 << 9)
-        /// True if the pending push, or one that it coalesced, has a trace.
+        /// True if the pending push, or a push coalesced into it, has a trace.
         static let pendingTrace = Flags(rawValue: 1 << 10)
-        /// True if the push in flight, or one that it coalesced, has a trace.
+        /// True if the push in flight, or a push coalesced into it, has a trace.
         static let inFlightTrace = Flags(rawValue: 1 << 11)
         static let wait = Flags(rawValue: 1 << 12)
         /// All defined flags.
@@ -255,7 +255,7 @@ extension DeviceRecord {
     }
 
     /// Decodes the output of `store` and allocates memory for its pushes; nil if it is malformed or contains values
-    /// that no device can reach. The policy relies on that.
+    /// that no device can reach and the policy cannot handle.
     init?(stored bytes: ByteView) {
         var reader = RecordReader(bytes)
         let flags = Flags(rawValue: reader.integer())
@@ -340,8 +340,7 @@ extension DeviceRecord {
     }
 
     /// Stores the battery level (8 bytes), app state, background refresh, thermal state (1 each), and one byte with
-    /// three switches and the memory pressure above them. Versions that do not know memory pressure refuse any but
-    /// normal.
+    /// three switches and the memory pressure above them. Older versions accept only normal memory pressure.
     private static func store(_ conditions: Conditions, to buffer: inout ByteBuffer) {
         buffer.appendLittleEndian(conditions.batteryLevel.bitPattern)
         buffer.append(conditions.appState.storedCode)
@@ -460,10 +459,10 @@ extension DeviceRecord {
     }
 }
 
-/// A push with a client-supplied apns-id, remembered with its answer because a sender without an answer retries.
+/// The answer to a push with a client-supplied apns-id, for a client that received no answer and repeats the push.
 struct AnsweredPush {
     let apnsID: APNsID
-    /// The time at which it was accepted.
+    /// The time at which the push was accepted.
     let at: Instant
     let disposition: Disposition
     let held: Hold?
@@ -477,7 +476,7 @@ struct AnsweredPush {
         self.eligibleAt = answer.eligibleAt
     }
 
-    /// The answer, without the wake that the push launched, since a repetition launches none.
+    /// The answer to a repetition of the push, which launches no wake.
     var answer: PushAnswer {
         PushAnswer(disposition: self.disposition, eligibleAt: self.eligibleAt, held: self.held, wake: nil)
     }
@@ -541,7 +540,7 @@ extension DeviceRecord {
     }
 }
 
-/// A value that costs one pointer until its first change. The owner must call `deallocate`.
+/// A value that is allocated at its first change. The owner must call `deallocate`.
 @safe
 struct LazyMemory<Value> {
     private var pointer: UnsafeMutablePointer<Value>?

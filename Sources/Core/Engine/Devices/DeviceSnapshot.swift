@@ -15,26 +15,26 @@ package struct DeviceSnapshot: Sendable {
     package let wake: WakeID?
     package let pendingID: APNsID?
     package let inFlightID: APNsID?
-    /// Every hold that applies to the pending push, the one that takes precedence first.
+    /// Every hold that applies to the pending push, in order of precedence.
     package let held: [Hold]
     package let usage: Usage
     /// Pending tasks, the longest waiting first, then running tasks.
     package var tasks: [TaskSnapshot]
-    /// The name of the worker on which the device's last wake expired, if nothing was ever received from that worker.
+    /// The name of the worker on which the device's last wake expired, if that worker has never responded.
     package var silentWorker: String?
-    /// The availability of open streams for its pushes. The dispatcher sets it, since it knows the streams.
+    /// The availability of open streams for the device's pushes. The dispatcher sets this property.
     package var pushTakers = Takers.none
 }
 
 /// The readiness of open streams to take a push or a task.
 package enum Takers: Int, Comparable, Sendable {
-    /// No stream takes it.
+    /// No stream takes the launch.
     case none
-    /// Streams take it, but none of them has a free slot.
+    /// Streams take the launch, but none of them has a free slot.
     case busy
-    /// Streams of other gateways may take it; this gateway does not know their state.
+    /// Streams of other gateways may take the launch; this gateway does not know their state.
     case unknown
-    /// A stream that takes it has a free slot.
+    /// A stream that takes the launch has a free slot.
     case free
 
     package static func < (left: Takers, right: Takers) -> Bool { left.rawValue < right.rawValue }
@@ -53,9 +53,8 @@ package struct TopicSnapshot: Sendable {
 }
 
 extension DeviceEngine {
-    /// Returns the state of a device.
     package func snapshot(_ device: DeviceIndex) -> DeviceSnapshot {
-        // The result is ignored: applying what is due changes nothing that a store must keep for an idle device.
+        // Ignores the result: if nothing was due, nothing changed that a store must keep.
         _ = self.catchUp(device)
         let record = self.devices[device]
         let parameters = self.parameters(record.topic)
@@ -89,11 +88,10 @@ extension DeviceEngine {
 /// A request, or the finished transfers of a session, at one instant; pending or running.
 package struct TaskSnapshot: Sendable {
     package enum State: Hashable, Sendable {
-        /// - `eligibleAt`: the first time at which interval, budget, earliest start and habits allow its launch; nil if
+        /// - `eligibleAt`: the first time at which interval, budget, earliest start and habits allow the launch; nil if
         ///   they allow it now.
-        /// - `held`: every hold that applies, the one that takes precedence first; `worker` if it waits for a slot
-        ///   only.
-        /// - `laneIsFull`: true if it waits for the running tasks of its lane.
+        /// - `held`: every hold that applies, in order of precedence; `worker` if the task waits only for a slot.
+        /// - `laneIsFull`: true if the task waits for the running tasks of its lane.
         case waiting(eligibleAt: Instant?, held: [Hold], laneIsFull: Bool)
         /// - `progress`: the last reported progress of a continued task.
         case running(wake: WakeID, launchedAt: Instant, deadline: Instant, progress: TaskProgress?)
@@ -106,9 +104,11 @@ package struct TaskSnapshot: Sendable {
     package let task: BackgroundTask
     package let details: TaskDetails
     package let state: State
-    /// True if it is pending and an open stream takes it, with or without a free slot. The dispatcher sets it.
+    /// True if the task is pending and an open stream takes it, with or without a free slot. The dispatcher sets this
+    /// property.
     package var isTaken = false
-    /// The name of the worker if it runs on a stream here and the worker gave one. The dispatcher sets it.
+    /// The name of the worker that runs the task on a stream of this gateway; nil if it gave none. The dispatcher sets
+    /// this property.
     package var worker: String?
 }
 
@@ -130,7 +130,7 @@ package struct TaskFilter: Sendable {
 }
 
 extension DeviceEngine {
-    /// The requests and sessions of a device: pending ones first, the longest waiting first, then running ones.
+    /// The requests and sessions of a device: pending tasks, the longest waiting first, then running tasks.
     package func tasks(of device: DeviceIndex) -> [TaskSnapshot] {
         _ = self.catchUp(device)
         guard let row = self.tasks[device] else { return [] }

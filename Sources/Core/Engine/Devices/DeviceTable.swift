@@ -17,8 +17,8 @@ package struct DeviceIndex: Hashable, Sendable {
 ///
 /// Rows are stored in blocks of 1,024 and are never removed. The index uses open addressing with linear probing over
 /// 8-byte cells (row number and 32 bits of the token's hash), at most three quarters full. Growth is incremental, so no
-/// single step is slow: from five eighths on, each insertion clears a few cells of the next index; after the switch,
-/// each insertion moves a few cells of the previous index.
+/// single step is slow: from five eighths full on, each insertion clears a few cells of the next index; after the
+/// switch, each insertion moves a few cells of the previous index.
 @safe
 package struct DeviceTable: ~Copyable {
     private static let blockShift = 10
@@ -77,8 +77,8 @@ package struct DeviceTable: ~Copyable {
 
     /// The row of a device that is in the table.
     package subscript(device: DeviceIndex) -> DeviceRecord {
-        // Addresses, not coroutines: in debug builds Swift 6.3 reads a field of what `_read` yielded after it has
-        // freed the coroutine's frame, which holds a copy.
+        // `_read` would be unsafe in debug builds of Swift 6.3: it yields a copy in the coroutine's frame, and the
+        // caller reads a field of the copy after the frame is freed.
         unsafeAddress {
             precondition(Int(device.rawValue) < self.count, "no such device")
             return unsafe UnsafePointer(self.row(device))
@@ -297,7 +297,7 @@ package struct DeviceTable: ~Copyable {
 }
 
 extension DeviceToken {
-    /// True if its bytes sort before those of `other`, in the order of a database.
+    /// Returns true if the token sorts before `other` by its bytes, as in a database.
     package func isBefore(_ other: DeviceToken) -> Bool {
         let (beginning, others) = (self.beginning, other.beginning)
         guard beginning == others else { return beginning < others }
@@ -306,7 +306,7 @@ extension DeviceToken {
         }
     }
 
-    /// The first eight bytes as a big-endian number, which sorts as the bytes do.
+    /// The first eight bytes as a big-endian number, which sorts like the bytes.
     var beginning: UInt64 { self.withBytes { UInt64(bigEndian: $0.load(UInt64.self, at: 0)) } }
 }
 
@@ -318,8 +318,8 @@ package struct DeviceFilter: Hashable, Sendable {
         case pending
         /// A wake is in flight, with or without a pending push.
         case inFlight
-        /// A push is pending and a hold applies, also while an earlier wake is in flight. These are the devices that
-        /// the statistics count as held.
+        /// A push is pending and a hold applies, also while an earlier wake is in flight. The statistics count these
+        /// devices as held.
         case held
         /// Nothing is pending or in flight.
         case idle
@@ -345,7 +345,7 @@ package struct DeviceFilter: Hashable, Sendable {
 }
 
 extension DeviceSnapshot {
-    /// The state of its push.
+    /// The state of the device's push.
     package var pushState: DeviceFilter.State {
         if self.wake != nil { return .inFlight }
         if self.state.pending == nil { return .idle }
@@ -369,7 +369,7 @@ package struct DeviceSearch: Sendable {
         package static let listed: [Order] = [.token, .waiting]
     }
 
-    /// A device that was found. In token order, all devices have the same time.
+    /// A device that was found. In token order, `since` is equal for all devices.
     private struct Found {
         let since: Instant
         let token: DeviceToken

@@ -9,10 +9,10 @@ package struct EngineConfiguration: Sendable {
     package var topicPolicies: [String: Parameters] = [:]
     /// The identifiers of background tasks that workers may submit.
     package var permittedTasks = PermittedTasks.none
-    /// True if the first push registers an unknown token.
+    /// True if a push to an unknown token registers the token.
     package var openRegistration = false
-    /// The maximum number of tokens, removed ones included. Ten million take 3 GB when idle, and 9 GB with one pending
-    /// push each.
+    /// The maximum number of tokens, including removed tokens. Ten million take 3 GB when idle, and 9 GB with one
+    /// pending push each.
     package var devicesMax = 10_000_000
     /// The maximum number of tokens in one topic. By default all, as a gateway may serve a single app.
     package var devicesPerTopicMax = 10_000_000
@@ -26,11 +26,11 @@ package struct EngineConfiguration: Sendable {
     package var pendingBytesPerTopicMax = Int.max
     /// The maximum number of requests and sessions that are pending or running; by default two per device.
     package var taskRequestsMax = 20_000_000
-    /// The maximum number of these in one topic.
+    /// The maximum number of such requests and sessions in one topic.
     package var taskRequestsPerTopicMax = 20_000_000
     /// The maximum bytes of names and details of requests and sessions, and of the ids of session events.
     package var taskBytesMax = Int.max
-    /// The maximum of these bytes in one topic.
+    /// The maximum of such bytes in one topic.
     package var taskBytesPerTopicMax = Int.max
     /// The rate limit of pushes to one device.
     package var pushRate = PushRate()
@@ -91,7 +91,7 @@ package struct PermittedTasks: Hashable, Sendable {
     /// The maximum number of patterns in one topic's list.
     package static let patternsPerTopicMax = 1000
 
-    /// Permits only what is listed for a topic.
+    /// Permits only the listed identifiers of each topic.
     package static let none = PermittedTasks(permitsUnnamed: false)
     /// Permits everything, except in topics with a list.
     package static let all = PermittedTasks(permitsUnnamed: true)
@@ -103,7 +103,7 @@ package struct PermittedTasks: Hashable, Sendable {
         let identifiers: Set<Substring>
         /// The prefixes of patterns with a wildcard, each up to and including its last dot.
         let beginnings: Set<Substring>
-        /// The lengths of these prefixes in bytes, each once.
+        /// The distinct lengths of the prefixes in bytes.
         let lengths: [Int]
         /// The identifiers and prefixes, in ascending order.
         let stems: [Substring]
@@ -125,7 +125,7 @@ package struct PermittedTasks: Hashable, Sendable {
         /// Returns true if at least one identifier that matches `pattern` is permitted.
         func permitsAny(of pattern: IdentifierPattern) -> Bool {
             guard !pattern.isExact else { return self.permits(pattern.text) }
-            // The stem ends with a dot, so a permitted prefix of the stem permits this identifier, too.
+            // The stem ends with a dot, so a pattern that covers the stem permits the identifier with "x" appended.
             if self.permits(pattern.stem + "x") { return true }
             var (low, high) = (0, self.stems.count)
             while low < high {
@@ -188,7 +188,7 @@ package struct SubscriptionWarning: Hashable, Sendable {
     package enum Problem: Hashable, Sendable {
         /// The topic permits no identifier of these patterns, so no such task can be submitted.
         case notPermitted
-        /// This gateway permits every identifier, as `wakegate dev` does. Others would not.
+        /// This gateway permits every identifier, as `wakegate dev` does. A production gateway would not.
         case everythingPermitted
     }
 
@@ -202,7 +202,7 @@ package struct SubscriptionWarning: Hashable, Sendable {
     /// The maximum number of patterns in the text, which limits the size of a header that must pass through proxies.
     package static let namesMax = 8
 
-    /// The first `namesMax` patterns, and the number of the others.
+    /// The first `namesMax` patterns, and the number of further patterns.
     package var names: String {
         let names = self.tasks.prefix(Self.namesMax).map(\.text).joined(separator: ", ")
         let others = self.tasks.count - Self.namesMax
@@ -232,7 +232,7 @@ package struct SubscriptionWarning: Hashable, Sendable {
 
 /// The rate limit of pushes to one device: a maximum number per window. The first push after a window starts the next.
 ///
-/// The rate is not part of the policy: a refused push was never accepted. Its state does not survive a restart.
+/// The rate is checked before the launch policy sees a push. The current windows do not survive a restart.
 package struct PushRate: Hashable, Sendable {
     /// The maximum number of pushes per window, at most 65,535; 0 means unlimited.
     package var pushesMax = 6000
@@ -276,7 +276,7 @@ extension DeviceRecord {
 
 /// The history of launch policies in effect. Version numbers increase by one, across restarts too.
 ///
-/// A version covers the default policy and those of all topics. The last `keptMax` versions are known.
+/// A version covers the default policy and the policies of all topics. The last `keptMax` versions are remembered.
 package struct PolicyVersions: Hashable, Sendable {
     /// The maximum number of remembered versions.
     package static let keptMax = 32
@@ -303,7 +303,7 @@ package struct PolicyVersions: Hashable, Sendable {
         self.versions.last { $0.since <= moment }?.number
     }
 
-    /// Starts a version at `now` if the policies of `configuration` differ from those in effect.
+    /// Starts a version at `now` if the policies of `configuration` differ from the policies in effect.
     ///
     /// - Returns: true if they differ.
     package mutating func begin(_ configuration: EngineConfiguration, at now: Instant) -> Bool {
@@ -318,8 +318,8 @@ package struct PolicyVersions: Hashable, Sendable {
     /// Returns the 64-bit FNV-1a hash of all parameters, and of the topics whose parameters differ from the default
     /// policy.
     ///
-    /// A parameter that was added later counts only if it is not the default. Fingerprints of policies that do not set
-    /// it therefore remain the same.
+    /// A parameter of a newer WakeGate version counts only if it is not the default, so that upgrades do not change
+    /// fingerprints.
     private static func fingerprint(_ configuration: EngineConfiguration) -> UInt64 {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         func mix(_ byte: UInt8) { hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01b3 }
@@ -377,7 +377,7 @@ extension PolicyVersions {
 
 extension Parameters {
     /// A hash that is the same in every process: 64 bits mixed from the names and values of the parameters that are not
-    /// the default. A parameter added later does not change it unless it is set.
+    /// the default. A new parameter does not change the hash unless it is set.
     var digest: UInt64 {
         var hash: UInt64 = 0xE703_7ED1_A0B4_28DB
         func mix(_ word: UInt64) { hash = FoldedProduct.of(hash ^ word, 0xA076_1D64_78BD_642F) }

@@ -6,8 +6,8 @@ package import Wire
 /// A record is a version (1 byte), its sequence number (8), the mark of the history's key (8), the number of events
 /// (4), and the events. An event is its code (1), flags (1), and the fields that differ from the previous event, as
 /// announced by the flags: device (8), time (8), attempt and coalesced count (2 each), the identifiers of the push and
-/// of the related push (16 each, and 4 if letters are in upper case). Parts of a name are written like events with push
-/// identifiers, but later events never refer to them. All integers are little-endian.
+/// of the related push (16 each, and 4 if letters are in upper case). A part of a name is written like an event with
+/// push identifiers, but no later event refers to its bytes. All integers are little-endian.
 package struct EventRecord {
     /// The description of a malformed record, as a clause.
     package struct Fault: Error, Hashable {
@@ -28,14 +28,15 @@ package struct EventRecord {
     /// The maximum size of one event, in bytes.
     fileprivate static let eventBytesMax = 2 + 8 + 8 + 4 + 2 * 20
 
-    /// The maximum sequence number, which leaves room for the numbers of all following records.
+    /// The maximum sequence number of a record that is read. All later records of a store fit above it.
     package static let sequenceMax: UInt64 = 1 << 62
-    /// The range of sequence numbers per second, for stores that restart numbering with that of the current second.
+    /// The count of sequence numbers per second. A store that restarts its numbering begins with the first number of
+    /// the current second.
     package static let sequencesOfSecond: UInt64 = 1 << 30
 
     /// The sequence number, from 1 to `sequenceMax`. Each record of a store has the number after the previous one.
     package let sequence: UInt64
-    /// The mark of the key by which its devices are numbered: `HistoryEvent.mark(of:)`.
+    /// The mark of the key by which the devices are numbered: `HistoryEvent.mark(of:)`.
     package let keyMark: UInt64
     package let eventCount: Int
     private let content: ByteView
@@ -56,7 +57,7 @@ package struct EventRecord {
         guard self.eventCount > 0 else { throw Fault(clause: "has no events") }
     }
 
-    /// Returns true if numbering was restarted between two consecutive records, so that the gap does not mean missing
+    /// Returns true if numbering was restarted between two consecutive records. Their gap then hides no missing
     /// records.
     package static func isBeginning(_ sequence: UInt64, after last: UInt64) -> Bool {
         sequence > last && sequence - last > self.sequencesOfSecond / 2
@@ -122,10 +123,10 @@ private struct EventParts: OptionSet {
     static let time = EventParts(rawValue: 1 << 1)
     static let numbers = EventParts(rawValue: 1 << 2)
     static let apnsID = EventParts(rawValue: 1 << 3)
-    /// The push is the last one that an earlier event named.
+    /// The event has the push that an earlier event named last.
     static let sameAPNsID = EventParts(rawValue: 1 << 4)
     static let related = EventParts(rawValue: 1 << 5)
-    /// The related push is the last one that an earlier event named.
+    /// The event has the related push that an earlier event named last.
     static let sameRelated = EventParts(rawValue: 1 << 6)
     /// Each identifier is followed by four bytes of upper-case bits.
     static let upperCase = EventParts(rawValue: 1 << 7)
@@ -251,10 +252,9 @@ private struct EventReader {
 
 /// Events of devices that the history has not taken yet. The history identifies a device by a number.
 package struct EventQueue: ~Copyable {
-    /// The key that hashes device tokens to their numbers, which also index the device table.
+    /// The key of the hash from device tokens to numbers. The device table uses the same hash.
     package let key: HashKey
-    /// The device that was found or had an event last, and its number. Queries about one device often follow each
-    /// other.
+    /// The device that was found or had an event last, and its number. Consecutive queries are often about one device.
     private var lastNumbered: (device: DeviceIndex, number: UInt64) = (.none, 0)
     private var events: [HistoryEvent] = []
 
@@ -350,7 +350,7 @@ package struct EventQueue: ~Copyable {
     }
 }
 
-/// An event for watchers. It contains names, where the history has numbers.
+/// An event for watchers, with names where the history has numbers.
 package struct WatchedEvent: Sendable {
     package enum Kind: Hashable, Sendable {
         /// An event that the history keeps, too.
@@ -367,15 +367,15 @@ package struct WatchedEvent: Sendable {
     /// Milliseconds since 1970.
     package let at: Int64
     package let kind: Kind
-    /// The name of the topic; empty if none was named.
+    /// The name of the topic; empty if the request named none.
     package let topic: String
     /// The device; nil for events without one.
     package let device: DeviceToken?
     package let apnsID: APNsID?
-    /// The other push of a coalescing; of a launch and a drop the wait, as the history keeps it.
+    /// The other push of a coalescing; for a launch or a drop, the wait in the form of `HistoryEvent.related`.
     package let related: APNsID?
     package let wake: WakeID?
-    /// The identifier of a task, the name of a session, or what a stream takes.
+    /// The identifier of a task, the name of a session, or the description of a stream.
     package let name: String?
     /// The conditions that a report changed.
     package let changed: ConditionsReport?

@@ -7,7 +7,7 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
         case registered
         case removed
         case push(Disposition)
-        /// - `coalesced`: the number of pushes coalesced into the launched one; 0 for other kinds.
+        /// - `coalesced`: the number of pushes coalesced into the launched push; 0 for other kinds.
         case launch(LaunchKind, attempt: UInt16, coalesced: UInt16 = 0)
         case result(LaunchOutcome)
         /// A push, a request, or the transfers of a session ended without a result.
@@ -21,15 +21,16 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
         case taskRefused(TaskKind, TaskRejection)
         /// Transfers of a session finished.
         case transfersFinished(count: UInt16)
-        /// 16 bytes of the name of the worker that received the wake of a push, or of the last task before it.
+        /// Up to 16 bytes of the name of the worker that received the wake of the event's push; without a push, the
+        /// wake of the task launched last.
         ///
         /// - `length`: the length of the whole name, in bytes.
         /// - `place`: the number of the part, from 0.
         case worker(length: UInt8, place: UInt8)
-        /// A worker's stream opened; its name says what the stream takes. The events have a number of their own
-        /// (`HistoryEvent.streams`), and appear in the logs of the devices of the stream when these are read.
+        /// A worker's stream opened; the event's name describes what the stream takes. `device` is then
+        /// `HistoryEvent.streams`, and readers add the event to the logs of the stream's devices.
         case subscribed
-        /// Not an event: up to 32 bytes of the name of the next event.
+        /// Up to 32 bytes of the name that belongs to the next event.
         ///
         /// - `length`: the length of the whole name, in bytes.
         /// - `place`: the zero-based number of the part.
@@ -40,16 +41,17 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
     package let device: UInt64
     /// The time, in policy time.
     package let at: Instant
-    /// The push of the event, if there is one. In a part of a name: its first 16 bytes.
+    /// The push of the event, if there is one. In a part of a name: the first 16 bytes of the part.
     package let apnsID: APNsID?
     /// The kind of event, as a number that may be stored in files. Codes never change their meaning.
     package let code: UInt8
     /// For a launch: the attempt of its push or task. For an extension: the seconds left. For a push: its priority, or
-    /// 0 if that was not kept, and above four bits the size of its payload minus one. For finished transfers: their
-    /// count. For a part of a name: the length of the name. For conditions: the lower half of the changed fields.
+    /// 0 if not kept, in the lowest four bits, and above them the size of its payload minus one. For finished
+    /// transfers: their count. For a part of a name: the length of the name. For conditions: the lower half of the
+    /// changed fields.
     package let attempt: UInt16
-    /// The other push of a coalescing: the one that this push replaced, or the one that absorbed it. In a part of a
-    /// name: its bytes after the first 16; of the name of a worker, all bytes of the part. For a launch or a drop: the
+    /// The other push of a coalescing: the push that the event's push replaced, or the push that absorbed it. In a part
+    /// of a name: the bytes after the first 16; in a part of a worker's name: all bytes. For a launch or a drop: the
     /// wait (`Waited`). For conditions: the battery level in the first word, if it changed.
     package let related: APNsID?
     /// For the launch of a push: the number of pushes coalesced into it. For a push: the code of its lifetime. For the
@@ -95,7 +97,7 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
         }
     }
 
-    /// Creates an event from its stored parts; nil if no kind has this code, or none with these numbers.
+    /// Creates an event from its stored parts; nil if no kind has this code with these numbers.
     package init?(
         device: UInt64,
         at: Instant,
@@ -159,23 +161,23 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
 
     /// Returns the number by which the history knows a device.
     ///
-    /// A client that registers devices can read the events of its devices. Without the key, it cannot find a token with
-    /// the number of another: a million random tokens hit one of a million devices once in 2^24 attempts.
+    /// The key prevents a client from computing a token with the number of another client's device, whose events it
+    /// could then read. A million random tokens hit one of a million devices with a probability of 2^-24.
     package static func device(of token: borrowing DeviceToken, _ key: HashKey) -> UInt64 {
         key.hash(token)
     }
 
-    /// Returns the number of the subscriptions to a topic: of streams for all of its devices, or of those that name
-    /// `device`.
+    /// Returns the number by which the history knows the subscriptions to a topic: those for all devices, or those that
+    /// name `device`.
     package static func streams(_ topic: String, naming device: DeviceToken? = nil, _ key: HashKey) -> UInt64 {
         let number = device.map { self.device(of: $0, key) } ?? 0
-        // The complement of what a token with the same bytes would give.
+        // The complement differs from the number of a token with the same bytes.
         return ~(topic.withByteView { key.hash($0) } ^ (number << 1 | number >> 63))
     }
 
     /// A fingerprint of the key. Device numbers made with one key are meaningless with another.
     package static func mark(of key: HashKey) -> UInt64 {
-        // No token is this short.
+        // A token is longer, so no device has this number.
         "history".withByteView { key.hash($0) }
     }
 }
@@ -187,12 +189,12 @@ extension HistoryEvent.Kind {
     /// The codes of tasks, sessions and names, one bit each.
     private static let codesWithBoundNumbers: UInt32 = 0x10E0_E0C0
 
-    /// Returns true if `code`, which is that of a kind, is valid with some numbers only.
+    /// Returns true if `code`, the code of a kind, is valid only with certain numbers.
     static func hasBoundNumbers(_ code: UInt8) -> Bool {
         Self.codesWithBoundNumbers & (1 << UInt32(code)) != 0
     }
 
-    /// Returns true if `code` is that of a kind.
+    /// Returns true if a kind has this code.
     package static func isCode(_ code: UInt8) -> Bool {
         code < 32 && Self.codes & (1 << UInt32(code)) != 0
     }
@@ -256,10 +258,10 @@ extension HistoryEvent.Kind {
         }
     }
 
-    /// Creates the kind of a code that is valid with some numbers only; nil if these are not valid.
+    /// Creates the kind of a code that is valid only with certain numbers; nil for other numbers.
     private init?(boundCode: UInt8, attempt: UInt16, coalesced: UInt16) {
         guard let stored = UInt8(exactly: coalesced) else { return nil }
-        // The kind of task is the whole number, or its upper half.
+        // The code of the kind of task is the whole number, or its upper four bits.
         let (whole, upper) = (TaskKind(storedCode: stored), TaskKind(storedCode: stored >> 4))
         switch (boundCode, attempt) {
         case (6, _):
@@ -296,7 +298,7 @@ extension HistoryEvent.Kind {
     }
 }
 
-/// The terms on which a push was sent, as far as they decide its outcome under another policy.
+/// The terms of a push that may change its outcome under another launch policy.
 package struct PushTerms: Hashable, Sendable {
     package let priority: Priority
     package let lifetime: Lifetime
@@ -349,8 +351,8 @@ package struct PushTerms: Hashable, Sendable {
     }
 }
 
-/// The stored form of an identifier or session name: parts of 32 bytes, which are events of the same device and time
-/// immediately before the event of the name.
+/// The stored form of an identifier or session name: parts of 32 bytes, stored as events of the same device and time
+/// immediately before the event.
 package enum NameParts {
     /// The size of every part but the last, in bytes.
     private static let partBytes = 32
@@ -378,7 +380,7 @@ package enum NameParts {
         }
     }
 
-    /// Appends the name of the worker that received the wake of a push, or of the task launched before it.
+    /// Appends the name of the worker that received the wake of `push` or, if it is nil, of the task launched last.
     static func append(
         worker name: String,
         _ push: APNsID?,
@@ -438,13 +440,13 @@ extension HistoryEvent {
     }
 }
 
-/// An event of a device, with the name of its task or session, and of the worker of a launch.
+/// An event of a device with the names that belong to it.
 package struct HistoryEntry: Hashable, Sendable {
     package let event: HistoryEvent
     /// The identifier of the task, or the name of the session; nil for other events, and if the history no longer has
     /// it.
     package let name: String?
-    /// The name of the worker that received the wake of a launch; nil if it has none, and for other events.
+    /// The name of the worker that received the wake of a launch; nil if the name is unknown, and for other events.
     package let worker: String?
 
     package init(_ event: HistoryEvent, name: String? = nil, worker: String? = nil) {
@@ -455,7 +457,7 @@ package struct HistoryEntry: Hashable, Sendable {
 }
 
 /// Assembles the entries of one device from its events, which arrive newest first. An entry is complete once its whole
-/// name is read, or the preceding event.
+/// name, or the event before it, is read.
 package struct HistoryEntries {
     private var entries: [HistoryEntry] = []
     /// An event whose name is not complete yet.
@@ -464,7 +466,7 @@ package struct HistoryEntries {
     private var parts: [[UInt8]] = []
     /// The length of the name, and the number of the part that was appended last.
     private var last: (length: UInt8, place: UInt8)?
-    /// The parts of the name of the worker of a launch that precedes them, the last part first.
+    /// The parts of a worker's name, the last part first. The launch to which they belong is read after them.
     private var worker: [HistoryEvent] = []
 
     package init() {}
@@ -472,7 +474,7 @@ package struct HistoryEntries {
     /// The number of entries, complete or not.
     package var count: Int { self.entries.count + (self.open == nil ? 0 : 1) }
 
-    /// Appends the event that precedes the last one. The names of workers make no entries, but belong to launches.
+    /// Appends the next older event. The name of a worker becomes part of the entry of its launch.
     package mutating func append(_ event: HistoryEvent) {
         if case .worker(_, let place) = event.kind {
             guard let last = self.worker.last, case .worker(_, place + 1) = last.kind else {
@@ -503,7 +505,7 @@ package struct HistoryEntries {
         if place == 0 { self.close(String(validating: self.parts.reversed().joined(), as: UTF8.self)) }
     }
 
-    /// Completes the last entry with what was read.
+    /// Completes the last entry with the parts read so far.
     ///
     /// - Returns: the entries, the newest first.
     package mutating func finish() -> [HistoryEntry] {
@@ -522,7 +524,7 @@ package struct HistoryEntries {
 }
 
 extension HistoryEntries {
-    /// Returns the name of the worker of a launch, if the last parts of a name are those of this launch.
+    /// Returns the name of the worker of a launch, if the parts read last belong to this launch.
     private mutating func takeWorker(of event: HistoryEvent) -> String? {
         guard case .launch(let kind, _, _) = event.kind, let first = self.worker.last,
             case .worker(let length, 0) = first.kind, first.at == event.at, first.device == event.device,
@@ -534,7 +536,7 @@ extension HistoryEntries {
 }
 
 extension HistoryEvent.Kind {
-    /// The kind of the task or session, for kinds of events that follow a name; nil for others.
+    /// The kind of the task or session, for kinds of events that follow a name; nil for other kinds.
     package var task: TaskKind? {
         switch self {
         case .launch(let kind, _, _), .discard(let kind, _), .extended(let kind, _): kind.task

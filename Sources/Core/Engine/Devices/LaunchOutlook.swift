@@ -3,15 +3,14 @@ import Wire
 
 /// All conditions that delay a launch at a given time.
 ///
-/// For a push of priority 5 that arrives now, this matches the answer to a dry run and includes everything that the
-/// answer leaves out.
+/// For a push of priority 5 that arrives now, the outlook agrees with the answer to a dry run, and has more details.
 package struct LaunchOutlook: Hashable, Sendable {
     package let kind: LaunchKind
     /// Every hold by the device's conditions and its topic, in order of precedence.
     package let holds: [Hold]
-    /// The first time at which interval, budget, earliest start and habits allow its launch; may be in the past.
+    /// The first time at which interval, budget, earliest start and habits allow the launch; may be in the past.
     package let eligibleAt: Instant
-    /// True if it waits for another wake of its lane, or is running.
+    /// True if the launch waits for another wake of its lane, or is running.
     package let isInFlight: Bool
     package var takers: Takers
     /// The time of the outlook.
@@ -29,7 +28,7 @@ package struct LaunchOutlook: Hashable, Sendable {
         return self.takers == .free ? .ready : .held
     }
 
-    /// The time at which it may launch, if only time or a wake in flight delays it.
+    /// The time at which the launch is possible, if only time or a wake in flight delays it.
     package var answeredEligibleAt: Instant? {
         switch self.verdict {
         case .waiting, .inFlight: max(self.eligibleAt, self.now)
@@ -60,11 +59,11 @@ extension DeviceSnapshot {
 /// All conditions that delay the request of an identifier.
 package struct TaskOutlook: Sendable {
     package let name: String
-    /// True if its topic permits the identifier.
+    /// True if the device's topic permits the identifier.
     package let isPermitted: Bool
-    /// The pending request, or else the running one; nil if there is none, in which case a new one is assumed.
+    /// The pending request or, if there is none, the running request; nil if there is neither.
     package let found: TaskSnapshot?
-    /// The request of this outlook; a refresh if none was found.
+    /// The request of this outlook; a new refresh if none was found.
     package let task: BackgroundTask
     package var launch: LaunchOutlook
     /// The time from which the interval of processing tasks allows a launch.
@@ -77,8 +76,8 @@ package struct TaskOutlook: Sendable {
 }
 
 extension DeviceEngine {
-    /// Returns the outlook of the request with this identifier, or of one that would be submitted now. The dispatcher
-    /// adds the streams that take it.
+    /// Returns the outlook of the request with this identifier; if there is none, of a refresh submitted now. The
+    /// dispatcher sets `launch.takers`.
     func outlook(ofTask name: String, _ device: DeviceIndex) -> TaskOutlook {
         let found = self.tasks(of: device).first { $0.name == name && $0.task.kind != .urlSession }
         let (lanes, parameters) = (self.lanes(device), self.parameters(of: device))

@@ -58,11 +58,11 @@ package enum WakeReport: Hashable, Sendable {
 package enum ReportOutcome: Hashable, Sendable {
     /// The report ended the wake.
     case ended
-    /// The wake ended before, with this very result.
+    /// The wake had already ended with the same result.
     case repeated
-    /// The wake had ended with another outcome.
+    /// The wake had already ended with another outcome.
     case endedOtherwise(LaunchOutcome)
-    /// The wake is a push's and the report a task's, or vice versa. Nothing has changed.
+    /// The report is for a task and the wake for a push, or vice versa. Nothing has changed.
     case otherKind
     /// No such wake is remembered.
     case unknown
@@ -72,7 +72,7 @@ package enum ReportOutcome: Hashable, Sendable {
 package enum ProgressOutcome: Hashable, Sendable {
     /// The wake's deadline is now this time.
     case lasts(Instant)
-    /// The wake is not that of a continued task.
+    /// The wake belongs to no continued task.
     case notContinued
     /// The wake has ended.
     case ended(LaunchOutcome)

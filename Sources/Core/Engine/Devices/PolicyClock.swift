@@ -27,9 +27,8 @@ package struct PolicyClock: Sendable {
 
     /// Creates the clock of a restart: policy time continues at the stored time plus the elapsed time.
     ///
-    /// Within one boot, the uptime measures the elapsed time. Across boots, the wall clock does, but not below zero; a
-    /// wall clock that was set back must catch up first. A jump of more than `jumpMax` is not trusted: no time has
-    /// elapsed then.
+    /// Within one boot, the uptime measures the elapsed time. Across boots, the wall clock measures it: never below
+    /// zero, and without the part that makes up for a clock that was set back. A result above `jumpMax` counts as zero.
     ///
     /// - Returns: the clock, and the jump of the wall clock if it exceeds `jumpMax` in either direction and the uptime
     ///   does not determine the elapsed time.
@@ -79,7 +78,7 @@ package struct PolicyClock: Sendable {
 
     /// Returns the record of both clocks at `now`.
     ///
-    /// - `offset`: the offset of the wall clock to policy time then.
+    /// - `offset`: the offset of the wall clock to policy time at `now`.
     package mutating func record(_ now: Instant, _ offset: WallOffset) -> ClockRecord {
         self.wallAheadMax = max(self.wallAheadMax, offset.milliseconds)
         let passed = max(0, Self.difference(now.milliseconds, self.origin.milliseconds))
@@ -91,14 +90,14 @@ package struct PolicyClock: Sendable {
         )
     }
 
-    /// Returns the difference, clamped to the range of `Int64`.
+    /// Returns `left` minus `right`, clamped to the range of `Int64`.
     private static func difference(_ left: Int64, _ right: Int64) -> Int64 {
         let (difference, isPastAll) = left.subtractingReportingOverflow(right)
         return isPastAll ? (left < 0 ? .min : .max) : difference
     }
 }
 
-/// A change of the wall clock at a start that the time since the last commit does not explain.
+/// A change of the wall clock between the last commit and a start, larger than the time between them can explain.
 package struct WallClockJump: Hashable, Sendable {
     /// The wall clock at the last commit, in milliseconds since 1970.
     package let from: Int64
@@ -116,11 +115,11 @@ package struct WallClockJump: Hashable, Sendable {
 
 /// The offset of the wall clock to policy time, used to convert times at the edges.
 ///
-/// The offset ignores differences below `stepMin`, so that one instant always converts to the same number. It follows a
-/// wall clock that is set.
+/// The offset changes only if the wall clock is set by at least `stepMin`, so that one instant otherwise always
+/// converts to the same number.
 package struct WallOffset: Hashable, Sendable {
-    /// The minimum change that counts as setting the wall clock, in milliseconds. Both clocks are read within a tenth
-    /// of that. Smaller changes are not detected.
+    /// The minimum change that counts as setting the wall clock, in milliseconds. A reading of both clocks may take at
+    /// most a tenth of it.
     package static let stepMin: Int64 = 50
 
     /// Wall clock minus policy time, in milliseconds.
@@ -133,8 +132,8 @@ package struct WallOffset: Hashable, Sendable {
 
     /// Returns the offset to use after another reading of both clocks.
     ///
-    /// - `tolerance`: the maximum time between the readings of the two clocks, in milliseconds. A reading with too
-    ///   large a tolerance is ignored.
+    /// - `tolerance`: the maximum time between the readings of the two clocks, in milliseconds. If it is too large, the
+    ///   reading is ignored.
     package func following(wall: Int64, now: Instant, tolerance: Int64) -> WallOffset {
         let read = WallOffset(wall: wall, now: now)
         guard tolerance < Self.stepMin / 10, abs(read.milliseconds - self.milliseconds) >= Self.stepMin else {
@@ -171,13 +170,13 @@ package struct ClockRecord: Hashable, Sendable {
     package let now: Instant
     /// Milliseconds since 1970.
     package let wall: Int64
-    /// The maximum lead of the wall clock over policy time, in milliseconds. It is below the current lead only if an
-    /// older record does not contain it.
+    /// The maximum lead of the wall clock over policy time, in milliseconds. For an older record without this field,
+    /// the current lead.
     package let wallAheadMax: Int64
     /// The machine's uptime; nil if the boot is unknown.
     package let boot: BootMoment?
 
-    /// - `wallAheadMax`: nil if the wall clock was never ahead by more than now.
+    /// - `wallAheadMax`: nil if the current lead is the maximum.
     package init(now: Instant, wall: Int64, wallAheadMax: Int64? = nil, boot: BootMoment? = nil) {
         self.now = now
         self.wall = wall

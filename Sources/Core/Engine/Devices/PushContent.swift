@@ -3,13 +3,14 @@ package import Wire
 
 /// The content of a push: its apns-id, collapse id, payload and trace, in one block of memory.
 ///
-/// A value is a reference with one owner, who calls `deallocate` once. The policy carries it as a `PushHandle`.
+/// A value is a reference with one owner, which calls `deallocate` once. The launch policy carries the reference as a
+/// `PushHandle`.
 @safe
 package struct PushContent {
     private struct Header {
         let apnsID: APNsID
         let collapseIDCount: UInt16
-        /// The size of the trace in bytes. This position uses padding.
+        /// The size of the trace in bytes. At this position, the field takes no additional memory.
         let traceCount: UInt16
         let payloadCount: UInt32
     }
@@ -39,7 +40,7 @@ package struct PushContent {
         self.write(trace, at: collapseID.count + payload.count)
     }
 
-    /// Returns the content of a handle made by `handle`; nil for the handle of no push.
+    /// Returns the content behind a value of `handle`; nil for `PushHandle.none`.
     package init?(_ handle: PushHandle) {
         guard let base = unsafe UnsafeMutableRawPointer(bitPattern: UInt(handle.rawValue)) else { return nil }
         unsafe self.base = base
@@ -71,7 +72,7 @@ package struct PushContent {
         )
     }
 
-    /// The size of its memory block in bytes.
+    /// The size of the memory block in bytes.
     var byteCount: Int {
         let header = self.header
         return Self.byteCount(
@@ -127,7 +128,7 @@ package struct ContentMemory: ~Copyable {
         while self.topicBytes.count < topicCount { self.topicBytes.append(0) }
     }
 
-    /// Returns the reason why there is not enough room for `byteCount` more bytes; nil if there is.
+    /// Returns the refusal of `byteCount` more bytes; nil if there is enough memory.
     ///
     /// - `topic`: nil for a topic that does not exist yet.
     package func refusal(
@@ -137,7 +138,7 @@ package struct ContentMemory: ~Copyable {
         bytesPerTopicMax: Int
     ) -> Refusal? {
         let topicBytes = topic.map { self.topicBytes[Int($0.rawValue)] } ?? 0
-        // A topic over its share gets the topic's reason, even if other topics have used up the total.
+        // The limit of the topic is checked first, so that the reason for a topic over its share is its own limit.
         if topicBytes + byteCount > bytesPerTopicMax { return .noMemoryForTopic }
         return self.bytes + byteCount > bytesMax ? .noMemory : nil
     }
@@ -156,13 +157,13 @@ package struct ContentMemory: ~Copyable {
     /// The bytes of one topic.
     package func bytes(_ topic: TopicIndex) -> Int { self.topicBytes[Int(topic.rawValue)] }
 
-    /// Sets the bytes of one topic to the count of another source.
+    /// Replaces the bytes of one topic.
     package mutating func set(_ topic: TopicIndex, to bytes: Int) { self.topicBytes[Int(topic.rawValue)] = bytes }
 
-    /// Sets the bytes of all topics together to the count of another source.
+    /// Replaces the bytes of all topics together.
     package mutating func set(to bytes: Int) { self.bytes = bytes }
 
-    /// Frees the content of a push of this topic, which is no longer needed.
+    /// Frees the content of a push of this topic.
     package mutating func letGo(_ content: PushContent, _ topic: TopicIndex) {
         self.change(by: -content.byteCount, topic)
         content.deallocate()
@@ -173,7 +174,7 @@ package struct ContentMemory: ~Copyable {
 ///
 /// All integers are little-endian: 1 if the push has its own trace, else 0 (1 byte), number of links (1), size of
 /// `tracestate` in bytes (2), number of dropped links (4); then the push's own parent, the links, and `tracestate`. A
-/// parent or link is trace id (16), parent id (8) and flags (1). Most pushes have no trace, and then no bytes at all.
+/// parent or link is trace id (16), parent id (8) and flags (1). A push without traces has no bytes.
 package struct PushTrace {
     /// The maximum number of links, of which the newest are kept.
     package static let linksMax = 8
@@ -194,10 +195,10 @@ package struct PushTrace {
         }
     }
 
-    /// The trace context of the push's sender; nil if there is none.
+    /// The trace context that the client sent; nil if there is none.
     package var parent: TraceParent? { self.bytes[0] == 0 ? nil : self.parent(at: Self.headCount) }
 
-    /// The sender's `tracestate`; empty when there is none.
+    /// The `tracestate` that the client sent; empty if there is none.
     package var state: ByteView { self.bytes.dropFirst(self.stateStart) }
 
     /// The number of kept traces of coalesced pushes.
@@ -220,7 +221,7 @@ package struct PushTrace {
         buffer.append(state)
     }
 
-    /// Appends the trace of a push that an older one is coalesced into.
+    /// Appends the trace of a push into which an older push is coalesced.
     ///
     /// - Parameter newer: the trace of the newer push; nil if it has none.
     static func write(_ newer: PushTrace?, standingFor older: PushTrace, to buffer: inout ByteBuffer) {

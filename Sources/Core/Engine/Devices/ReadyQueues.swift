@@ -2,8 +2,8 @@ package import Policy
 
 /// Devices that wait only for a slot: a queue for each topic, in the order of `ReadyOrder`.
 ///
-/// Devices that were never used form a linked list in order of arrival. Its links are in the device records, so it
-/// needs no separate memory. Used devices are in a heap. The next device is the first of the list or of the heap.
+/// Devices that were never used form a linked list in order of arrival. The links are in the device records and need no
+/// separate memory. Used devices are in a heap. The next device is the first of the list or of the heap.
 package struct ReadyQueues: ~Copyable {
     private struct Queue {
         var first = DeviceIndex.none
@@ -37,10 +37,10 @@ package struct ReadyQueues: ~Copyable {
         return second(used) <= second(first) ? used : first
     }
 
-    /// The position of a device among all waiting devices. In one engine, a use of the device while it waits does not
-    /// change it. With a shared store, the last use is the one in the device's row when it is read.
+    /// The position of a device among all waiting devices. A use of the device while it waits does not change its
+    /// position. With a shared store, the last use is read from the device's row in each step.
     ///
-    /// - Parameter moment: the time at which it began to wait.
+    /// - Parameter moment: the time at which the device began to wait.
     package func order(
         _ device: DeviceIndex,
         since moment: Instant,
@@ -76,8 +76,8 @@ package struct ReadyQueues: ~Copyable {
     /// Inserts a device into its topic's queue.
     ///
     /// - Parameters:
-    ///   - moment: the time at which it began to wait.
-    ///   - lastUse: the time of its last use; `distantPast` for never.
+    ///   - moment: the time at which the device began to wait.
+    ///   - lastUse: the time of the device's last use; `distantPast` for never.
     package mutating func append(
         _ device: DeviceIndex,
         since moment: Instant,
@@ -113,7 +113,7 @@ package struct ReadyQueues: ~Copyable {
         devices[device].isReady = false
     }
 
-    /// Empties the queue of this topic without access to its devices, whose records are being dropped.
+    /// Empties the queue of this topic without access to the records of its devices, which are being dropped.
     package mutating func removeAll(_ topic: TopicIndex) { self.queues[Int(topic.rawValue)] = Queue() }
 
     /// Forgets the devices that were not offered yet.
@@ -122,16 +122,16 @@ package struct ReadyQueues: ~Copyable {
     /// True if there is a device for `popNewcomer`.
     package var hasNewcomer: Bool { !self.newcomers.isEmpty }
 
-    /// Takes the device that began to wait first; it may no longer wait.
+    /// Takes the device that began to wait first. The device may no longer wait.
     package mutating func popNewcomer() -> DeviceIndex? { self.newcomers.popFirst() }
 }
 
 /// The order of launches that wait for a slot: the earliest second first, then the most recently used device, then the
 /// earliest arrival.
 package struct ReadyOrder: Comparable, Sendable {
-    /// The time at which it began to wait.
+    /// The time at which the launch began to wait.
     let since: Instant
-    /// The time of its device's last use; `distantPast` for never.
+    /// The time of the device's last use; `distantPast` for never.
     let lastUse: Instant
 
     /// The second of policy time that contains `moment`.
@@ -224,7 +224,7 @@ private struct UsedDevices {
 
 /// A first-in, first-out queue. Removing the first element takes amortized constant time.
 ///
-/// Other modules specialize it for their elements: unspecialized generic code would be many times slower.
+/// The code is inlinable because unspecialized generic code would be many times slower.
 @usableFromInline
 package struct FIFOQueue<Element> {
     @usableFromInline var elements: [Element] = []
@@ -253,7 +253,8 @@ package struct FIFOQueue<Element> {
         guard self.firstIndex < self.elements.count else { return nil }
         let element = self.elements[self.firstIndex]
         self.firstIndex += 1
-        // Keeping the memory avoids a new allocation. A queue that is never empty does not grow without bound.
+        // An empty queue keeps its memory. A queue that is never empty drops its taken elements, so that its memory is
+        // bounded.
         if self.firstIndex == self.elements.count {
             self.elements.removeAll(keepingCapacity: true)
             self.firstIndex = 0
@@ -264,7 +265,7 @@ package struct FIFOQueue<Element> {
         return element
     }
 
-    /// The number of elements it has memory for.
+    /// The number of elements that fit without a new allocation.
     @inlinable
     package var capacity: Int { self.elements.capacity }
 

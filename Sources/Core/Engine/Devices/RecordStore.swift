@@ -8,36 +8,35 @@ package protocol RecordStore: AnyObject {
     /// Calls `take` with the newest record of every key, each once, in no particular order. A view is valid during the
     /// call.
     ///
-    /// Records of events are an exception: all that still exist are passed, which include the newest, and some perhaps
-    /// twice. Called once, before `begin`. Nothing is written.
+    /// Event records are an exception: every record that still exists is passed, perhaps twice. Called once, before
+    /// `begin`. Nothing is written.
     ///
     /// - Throws: `StoreError` if the store cannot be read completely. Records already passed must then be discarded.
     func load(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError)
 
-    /// The committed data that is lost, which `begin` accepts as lost; nil if nothing is lost. Available until `begin`.
+    /// The committed data that is lost; nil if none is. `begin` accepts the loss. Available until `begin`.
     var loss: StoreLoss? { get }
 
     /// True if `begin` forks the history of another store, because this store is a copy or has lost data. Sequence
     /// numbers could then be assigned twice. Available until `begin`.
     var isFork: Bool { get }
 
-    /// Accepts the loaded records after the user has verified them. From then on they are durable, and commits may
-    /// follow. Called once, before the first commit. Until then, no file is changed.
+    /// Accepts the loaded records after the user has verified them. They are then durable. Called once, before the
+    /// first commit. Until then, no file is changed.
     ///
     /// - Throws: `StoreError` if the store cannot be written; it is then unusable.
     func begin() throws(StoreError)
 
     /// Makes one batch durable. After this returns, a crash loses nothing of it.
     ///
-    /// - Throws: `StoreError` on failure. The batch may or may not be found at the next start. Its effects must not be
-    ///   published, and nothing more may be committed.
+    /// - Throws: `StoreError` on failure. The next start may or may not find the batch. Its effects must not be
+    ///   published, and no further commit may follow.
     func commit(_ batch: borrowing RecordBatch) throws(StoreError)
 
     /// The reason why commits fail, if it is known before the next commit. May be read on any thread.
     var failure: StoreError? { get }
 
-    /// Passes the records that were durable when a commit failed, read again, as `load` does. Call this after a failure
-    /// only.
+    /// Reads the durable records again and passes them like `load`. Call this only after a commit has failed.
     func reload(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError)
 }
 
@@ -107,14 +106,14 @@ package struct RecordKey: Hashable, Sendable {
         case rejections = 5
         /// The history of launch policies; one record, index 0.
         case policies = 6
-        /// Events for the history, by the lower half of their sequence number. They do not replace each other.
+        /// Events for the history, by the lower half of their sequence number. A newer record replaces no older record.
         case events = 7
         /// The requests, sessions and habits of a device, by its position; empty if it has none left.
         case tasks = 8
     }
 
-    /// Marks that workers were required to authenticate. Its content repeats the start of the counters, which older
-    /// versions read from every record of this kind.
+    /// Marks that workers were required to authenticate. Its content is the start of the counters, because older
+    /// versions read every record of this kind as that.
     package static let workersAsked = RecordKey(.origin, 1)
 
     /// The index for the total of all topics.
@@ -186,8 +185,8 @@ package struct RecordBatch: ~Copyable {
 
 /// A reader for the output of `ByteBuffer.appendLittleEndian`.
 ///
-/// Past the end of the bytes it returns zeros, and for a value outside of its range the lower bound of the range. After
-/// either, `isWhole` is false, so that a caller can check once, at the end of a record.
+/// The reader returns zeros past the end, and the lower bound of the range for a value outside of its range. `isWhole`
+/// is then false, so that a caller needs only one check at the end of a record.
 struct RecordReader {
     private let bytes: ByteView
     private var offset = 0
@@ -215,8 +214,8 @@ struct RecordReader {
         Instant(milliseconds: self.integer(-Self.momentMax...Self.momentMax))
     }
 
-    /// Reads a time chosen by a client, such as an expiry. It may be farther in the future. Its difference from another
-    /// such time, and its sum with the time of an event, do not overflow.
+    /// Reads a time chosen by a client, such as an expiry. It may be farther in the future than the time of an event.
+    /// Differences of such times, and sums with the time of an event, do not overflow.
     mutating func distantMoment() -> Instant {
         Instant(milliseconds: self.integer(-Self.momentMax...Self.distantMomentMax))
     }

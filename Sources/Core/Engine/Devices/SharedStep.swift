@@ -3,18 +3,17 @@ package import Wire
 
 /// The rows taken by a step of a shared store, in their stored form, and the counters of all devices.
 final class SharedStep {
-    /// A row in its state when it was taken. Its index is that of the device.
+    /// A row in the state in which it was taken. Its index is the device's index.
     struct Row {
         let topic: TopicIndex
         let derived: DerivedState
-        /// The index of its first wake in `wakes`: those in flight come first, then those that ended and are
-        /// remembered.
+        /// The index of the row's first wake in `wakes`: first the wakes in flight, then the remembered ended wakes.
         let firstWake: Int
         let inFlightCount: Int
         let endedCount: Int
     }
 
-    /// The configuration, without the limits that a step overrides.
+    /// The configuration with its own limits, some of which the engine overrides in a step.
     var configuration: EngineConfiguration
     private(set) var rows: [Row] = []
     private var wakes: [WakeID] = []
@@ -49,7 +48,7 @@ final class SharedStep {
         )
     }
 
-    /// The row of a device in its state when it was taken; nil if it was not taken.
+    /// The row of a device in the state in which it was taken; nil if the device is new in this step.
     func row(_ device: DeviceIndex) -> Row? {
         Int(device.rawValue) < self.rows.count ? self.rows[Int(device.rawValue)] : nil
     }
@@ -57,7 +56,7 @@ final class SharedStep {
     /// The wakes that were in flight when the row was taken.
     func inFlight(_ row: Row) -> ArraySlice<WakeID> { self.wakes[row.firstWake..<row.firstWake + row.inFlightCount] }
 
-    /// The wakes that had ended when the row was taken, and were remembered.
+    /// The remembered ended wakes when the row was taken.
     func ended(_ row: Row) -> ArraySlice<WakeID> {
         let start = row.firstWake + row.inFlightCount
         return self.wakes[start..<start + row.endedCount]
@@ -71,7 +70,7 @@ final class SharedStep {
         self.readyTasks.removeAll(keepingCapacity: true)
     }
 
-    /// The counters of a topic, of all gateways.
+    /// The counters of a topic, summed over all gateways.
     subscript(topic: TopicIndex) -> ActivityCounters {
         get { self.counters.isEmpty ? ActivityCounters() : self.counters[topic] ?? ActivityCounters() }
         set { self.counters[topic] = newValue }
@@ -168,8 +167,8 @@ package struct SharedDeviceChange: Sendable {
     }
 }
 
-/// State derived from a device's records under the policy at their last write, and values stored in addition. The
-/// counters include exactly this state, so that they can be corrected exactly.
+/// State that was derived from a device's records when they were last written, and additional stored values. The
+/// counters include exactly this state, so that its changes correct them exactly.
 struct DerivedState {
     /// The gauges of a device's requests and sessions, and the tasks that wait only for a slot.
     final class Tasks {
@@ -199,7 +198,7 @@ struct DerivedState {
 }
 
 extension DerivedState {
-    /// True if a store with `other` does not need a write. A difference of the policy's digest alone needs none.
+    /// True if a store that has `other` needs no write. The policy's digest alone does not require a write.
     func isSame(as other: DerivedState) -> Bool {
         self.isPending == other.isPending && self.isInFlight == other.isInFlight && self.held == other.held
             && self.rateWindowStart == other.rateWindowStart && self.rateWindowCount == other.rateWindowCount
@@ -217,11 +216,11 @@ extension DerivedState {
 
 // MARK: - Stored
 
-/// The stored form: version and flags (1 byte each), then by flag: the digest (8), the due time (8), the hold (1), the
-/// start of the push's wait for a slot (4), the window of the push rate (4) and its count (2), and for tasks the gauges
-/// (8 each) and the tasks that wait for a slot as count (2) and arrival and start of the wait (8 each). Integers are
-/// little-endian. Version 2 appends the gauge of tasks held by memory pressure. It is written only if that gauge is not
-/// zero, because older versions cannot read it.
+/// The stored form: version and flags (1 byte each), then, each if flagged: the digest (8), the due time (8), the hold
+/// (1), the start of the push's wait for a slot (4), the window of the push rate (4) and its count (2), and for tasks
+/// the gauges (8 each) and the tasks that wait for a slot as count (2) and arrival and start of the wait (8 each).
+/// Integers are little-endian. Version 2 appends the gauge of tasks held by memory pressure. It is written only if that
+/// gauge is not zero, because older versions cannot read it.
 extension DerivedState {
     private static let version: UInt8 = 1
     private static let versionWithMemory: UInt8 = 2

@@ -15,7 +15,7 @@ extension StoredCase {
 }
 
 extension Array where Element: Equatable {
-    /// Returns the code of an element, which is its position from 1 on; 0 if it is not in the array.
+    /// Returns the code of an element: its one-based position, or 0 if it is not in the array.
     func code(_ element: Element) -> UInt8 { self.firstIndex(of: element).map { UInt8($0) + 1 } ?? 0 }
 
     /// Returns the element with this code; nil if there is none.
@@ -69,8 +69,8 @@ extension TaskDisposition: StoredCase {
 }
 
 extension LaunchOutcome {
-    /// The code of a push is that of its outcome. The code of a task has that of its kind in the upper four bits and
-    /// that of its outcome in the lower four.
+    /// For a push, the code of its outcome. For a task, the code of its kind in the upper four bits and the code of its
+    /// outcome in the lower four bits.
     package var storedCode: UInt8 {
         switch self {
         case .push(let outcome): outcome.storedCode
@@ -110,7 +110,7 @@ extension Disposition: StoredCase {
     package var storedCode: UInt8 { self.rawValue + 1 }
 }
 
-/// Holds of pushes and of tasks have separate codes in records: the positions in these lists, from 1 on.
+/// Holds of pushes and of tasks have separate codes in records: their one-based positions in these lists.
 extension Hold {
     static let pushCodes: [Hold] = [
         .forceQuit, .backgroundRefresh, .network, .thermal, .battery, .priority, .worker, .paused,
@@ -131,10 +131,10 @@ extension Conditions.MemoryPressure: StoredCase {
     }
 }
 
-/// The stored form of the conditions that a report changed: bit 0 is always set, bit 1 for a new battery level, which
-/// is stored elsewhere, and three bits for each other field hold 0 if it did not change, or else its code from 1 on.
+/// The stored form of the conditions that a report changed: bit 0 is always set; bit 1 is set for a new battery level,
+/// which is stored elsewhere; three bits for each further field are 0 if the field did not change, or else its code.
 extension ConditionsReport {
-    /// The number that an event keeps.
+    /// The stored form of the report, without the battery level.
     package var code: UInt32 {
         func number(_ flag: Bool?) -> UInt8? { flag.map { $0 ? 2 : 1 } }
         let fields = [

@@ -5,7 +5,7 @@ import Wire
 final class TaskRow {
     /// A task's wake in flight.
     struct Flight {
-        /// The arrival number of the task, which identifies it among those in flight.
+        /// The arrival number of the task, unique within the device.
         let arrival: UInt64
         let wake: WakeID
         /// The state from which a continued task resumes in this launch; nil for its first launch.
@@ -21,8 +21,8 @@ final class TaskRow {
         var details: TaskDetails
         /// The state from which a pending continued task will resume; nil before its first launch.
         var resumption: TaskResumption?
-        /// The log of the task's wait, which begins with its first hold or after its last launch; nil before that and
-        /// while the task is in flight.
+        /// The log of the task's wait. Starts at the first hold or at the end of the last launch; nil before, and while
+        /// the task is in flight.
         var wait: WaitLog?
 
         var isBlank: Bool { self.details == TaskDetails() && self.resumption == nil && self.wait == nil }
@@ -35,10 +35,9 @@ final class TaskRow {
     static let eventIDsMax = 16
 
     var policy = BackgroundTasks()
-    /// The wakes in flight, sorted by arrival number for binary search, because a device may have a thousand of them.
-    /// The notes are sorted in the same way.
+    /// The wakes in flight, sorted by arrival number for binary search. A device may have a thousand.
     private(set) var flights: [Flight] = []
-    /// A note for each request that has data for one, by arrival number.
+    /// The notes of the requests that have such data, sorted by arrival number.
     private(set) var notes: [Note] = []
     /// The ids of the most recent session events with an id, the oldest first.
     private(set) var eventIDs: [String] = []
@@ -52,7 +51,7 @@ final class TaskRow {
     var isAhead = false
     /// True if a store has a record of the row, or will have one with the next commit.
     var isKept = false
-    /// The text of each name in `policy`, by name.
+    /// The text of each name in `policy`, sorted by name.
     private var texts: [(name: TaskName, text: String)] = []
     private var lastName: UInt64 = 0
 
@@ -85,7 +84,6 @@ extension TaskRow {
     /// Returns the name for this identifier or session; nil if it is not in use.
     func find(_ text: String) -> TaskName? { self.texts.first { $0.text == text }?.name }
 
-    /// The number of names.
     var nameCount: Int { self.texts.count }
 
     /// The identifier or session of a name in `policy`.
@@ -146,7 +144,7 @@ extension TaskRow {
         self.note(task)?.wait?.change(to: hold, at: now)
     }
 
-    /// Keeps the last progress of a continued task that is pending again, or that it launched without progress.
+    /// Keeps the state from which a continued task resumes, when it is pending again.
     func keepResumption(of flight: Flight) {
         let resumption = flight.progress.map { .progress($0) } ?? flight.resumedFrom ?? .noProgress
         if let index = self.notes.find(flight.arrival, { $0.arrival }) {
@@ -237,7 +235,7 @@ extension TaskRow {
 
 /// The contribution of one device's requests and sessions to the gauges of the counters, at one instant.
 struct TaskGauges: Hashable {
-    /// Requests that are pending or in flight, by kind. Sessions count wakes.
+    /// Requests that are pending or in flight, by kind. For sessions, the number of wakes.
     var waiting = PerCase<TaskKind>()
     var inFlight = PerCase<TaskKind>()
     /// Pending requests that are held, by the first hold that applies.
@@ -298,11 +296,11 @@ extension TaskRow {
     }
 }
 
-/// The stored form of a row. All integers are little-endian, and texts follow their byte counts (2 bytes): flags (1);
-/// by flag, the time of the last use (8), the number of the hour in which a use last began (8) and the hours of a week
-/// (3 times 8); by flag, the last launch of a processing task (8); by flag, the time at which pressure ends the next
-/// continued task (4); the numbers of arrivals (3 times 8); the pending tasks and the wakes in flight, each list after
-/// its count (2); the ids of session events after their count (1).
+/// The stored form of a row. Integers are little-endian, and a text follows its size (2 bytes). The fields, with sizes
+/// in bytes: flags (1); if flagged, the time of the last use (8), the hour in which a use last began (8) and the hours
+/// of a week (3 times 8); if flagged, the last launch of a processing task (8); if flagged, the time at which pressure
+/// ends the next continued task (4); the numbers of arrivals (3 times 8); the pending tasks and the wakes in flight,
+/// each list after its count (2); the ids of session events after their count (1).
 extension TaskRow {
     private struct Flags: OptionSet {
         let rawValue: UInt8
@@ -341,8 +339,8 @@ extension TaskRow {
         for id in self.eventIDs { buffer.append(text: id) }
     }
 
-    /// Decodes the output of `store`; nil if it is malformed or contains values that no device can reach. The policy
-    /// relies on that.
+    /// Decodes the output of `store`; nil if it is malformed or contains values that no device can reach and the policy
+    /// cannot handle.
     convenience init?(stored bytes: ByteView) {
         self.init()
         var reader = RecordReader(bytes)
@@ -402,7 +400,7 @@ extension TaskRow {
     }
 
     /// Stores kind and needs (1 byte each), name, arrivedAt, waitsSince, arrival, transfers (8 each), attempts (4),
-    /// flags (1), and by flag title, subtitle, resources after their count (1), the last progress, the wait
+    /// flags (1), and if flagged: title, subtitle, resources after their count (1), the last progress, the wait
     /// (`WaitLog`), and the trace after its size (2).
     private func store(_ task: BackgroundTask, to buffer: inout ByteBuffer) {
         buffer.append(task.kind.storedCode)
@@ -512,7 +510,7 @@ extension TaskRow {
     }
 
     /// Stores the task, then the wake's id (16 bytes), launchedAt, deadline, progress (8 each), tolerated holds (2),
-    /// flags (1), and by flag the charge of the launch and the progress reported before and in this launch.
+    /// flags (1), and if flagged: the charge of the launch, and the progress reported before and during the launch.
     private func store(_ wake: TaskWake, to buffer: inout ByteBuffer) {
         guard let flight = self.flight(of: wake.task.arrival) else {
             preconditionFailure("a wake in flight has an id")
@@ -579,7 +577,7 @@ extension TaskRow {
             }
             wakes.append(wake)
         }
-        // The policy never runs more than one of these at a time.
+        // The policy runs at most one wake at a time in each of these lanes.
         let isCrowded = [Lane.short, .processing].contains { lane in wakes.count { $0.task.kind.lane == lane } > 1 }
         return isCrowded ? nil : wakes
     }

@@ -3,21 +3,21 @@ import Wire
 
 /// The task rows of devices that have requests, sessions or habits. Other devices take no memory here.
 struct TaskTable: ~Copyable {
-    /// 256 dictionaries, chosen by the device's number, so that growth of one moves only a few entries.
+    /// 256 dictionaries, chosen by the device's number, so that growth of a dictionary moves only a few entries.
     private var shards = [[DeviceIndex: Int]](repeating: [:], count: 256)
-    /// Rows in an order that is the same in every process, and free positions.
+    /// The rows, with nil at free positions. Unlike a dictionary's, their order is the same in every process.
     private var rows: [(device: DeviceIndex, row: TaskRow)?] = []
     private var unused: [Int] = []
     /// Devices whose rows have changed or were removed, each once.
     private var changed: [DeviceIndex] = []
     /// Devices in `changed` whose row was removed.
     private var gone: Set<DeviceIndex> = []
-    /// Devices with reported progress that is not in `changed` yet. An entry may be a duplicate, or already stored.
+    /// Devices with reported progress that is not in `changed` yet. A device may occur twice, or its progress may
+    /// already be stored.
     private var progressed: [DeviceIndex] = []
-    /// The time at which that progress becomes a change; nil if there is none.
+    /// The time at which delayed progress becomes a change; nil if there is none.
     private(set) var progressDue: Instant?
 
-    /// The number of rows.
     var count: Int { self.rows.count - self.unused.count }
 
     /// The device's row; nil if it has none.
@@ -37,7 +37,7 @@ struct TaskTable: ~Copyable {
         let place = self.unused.popLast() ?? self.rows.count
         if place == self.rows.count { self.rows.append((device, row)) } else { self.rows[place] = (device, row) }
         self.shards[Self.shard(device)][device] = place
-        // The new row replaces the removal that would otherwise be stored.
+        // The device is already in `changed`, for the removal of its row. Now the new row is stored.
         if self.gone.remove(device) != nil { row.isChanged = true }
     }
 
@@ -92,7 +92,7 @@ struct TaskTable: ~Copyable {
 
 extension TaskTable {
     /// The time after which reported progress becomes a change, in milliseconds. A crash may lose one second of
-    /// progress; the other 250 milliseconds are for the commit and for one that is under way.
+    /// progress; the remaining 250 milliseconds are for the commit and for a commit before it.
     static let progressInterval: Int64 = 750
 
     /// True if a row has changed since the last call of `takeChanges`, or delayed progress is due.
@@ -107,8 +107,8 @@ extension TaskTable {
         self.changed.append(device)
     }
 
-    /// Notes that a task reported progress. The row becomes a change with the next change of another kind or after
-    /// `progressInterval`, whichever comes first.
+    /// Notes that a task reported progress. The progress is stored with the next other change of the row, or after
+    /// `progressInterval`.
     mutating func noteProgress(_ device: DeviceIndex, _ row: TaskRow, at now: Instant) {
         guard !row.isChanged, !row.isAhead else { return }
         row.isAhead = true

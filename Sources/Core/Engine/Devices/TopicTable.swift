@@ -20,7 +20,7 @@ struct Topic {
     var isPaused = false
     /// The moment of its last pause; `distantPast` if it was paused before this engine started, or never.
     var pausedAt = Instant.distantPast
-    /// The time of the last resumption in this engine's lifetime. Waits for a slot before it do not count.
+    /// The time of the last resumption in this engine's lifetime. Waits for a slot before this time do not count.
     var resumedAt = Instant.distantPast
     /// True if the topic is in the current step's list of changes.
     var isChanged = false
@@ -76,7 +76,7 @@ package struct TopicTable: ~Copyable {
     /// The time of the topic's last resumption; `distantPast` if there was none.
     package func resumedAt(_ topic: TopicIndex) -> Instant { self.topics[Int(topic.rawValue)].resumedAt }
 
-    /// The part of the last pause of the topic between two moments, in milliseconds.
+    /// The duration of the topic's last pause between `start` and `end`, in milliseconds.
     func pausedMilliseconds(_ topic: TopicIndex, since start: Instant, until end: Instant) -> Int64 {
         let topic = self.topics[Int(topic.rawValue)]
         let (pausedAt, resumedAt) = (max(start, topic.pausedAt), topic.isPaused ? end : min(end, topic.resumedAt))
@@ -127,13 +127,13 @@ package struct TopicTable: ~Copyable {
         self.topics[Int(topic.rawValue)].deviceCount += change
     }
 
-    /// Sets the counters of a topic to those of another source. This is not a change that a store must keep.
+    /// Replaces the counters of a topic. A store need not keep this change.
     mutating func set(_ topic: TopicIndex, to counters: ActivityCounters) {
         self.topics[Int(topic.rawValue)].counters = counters
         self.topics[Int(topic.rawValue)].deviceCount = Int(counters.stock.devices)
     }
 
-    /// Sets the totals to those of another source.
+    /// Replaces the totals.
     mutating func set(to totals: ActivityCounters) { self.totals = totals }
 
     /// Applies the policies of another configuration.
@@ -195,7 +195,7 @@ extension TopicTable {
         self.restored.sorted { $0.key < $1.key }.map { $0.value.name.withByteView { $0.string } }
     }
 
-    /// Creates the topics of all restored records. Counts from here on are not changes, until `beginSteps`.
+    /// Creates the topics of all restored records. Counts before `beginSteps` are not changes that a store must keep.
     ///
     /// - Throws: `StoreError` if a record is missing or duplicated.
     package mutating func finishRestoring(_ configuration: EngineConfiguration) throws(StoreError) {
@@ -280,14 +280,14 @@ package struct TopicNames: ~Copyable {
 
 /// The stored form of a topic: name (2 bytes of length and its bytes), `accepted`, `noWake`, `completed`, `coalesced`,
 /// `launched` (8 each), then discards and results as pairs of a code (1) and a count (8), each list after its length
-/// (1). Then parts after their codes (1): for each kind of task with launches, its code, its launches (8) and its
+/// (1). Then parts, each after its code (1): for each kind of task with launches, its code, its launches (8) and its
 /// results as such a list; after `requestsCode`, if there ever was a request, `replaced` and `cancelled` (8 each) and
 /// lists of submitted, refused and discarded requests; after `sessionsCode`, if a transfer ever finished, `finished`,
 /// `refused` and `completed` (8 each) and the list of discarded transfers; `pausedCode` alone while the topic is
 /// paused. Gauges (pending, in flight, registered, held) are recomputed from the devices.
 ///
-/// Versions that do not know a code refuse the record. Parts added later are therefore written only if they have
-/// content: a state in which no push was ever cancelled does not contain that count.
+/// A version refuses a record with a code that it does not know. Parts of newer versions are therefore written only if
+/// they have content, such as the count of cancelled pushes.
 extension Topic {
     /// Codes above those of task kinds.
     private static let requestsCode: UInt8 = 32

@@ -14,18 +14,18 @@ package struct Waited: Hashable, Sendable {
         }
     }
 
-    /// The time without a hold in milliseconds: that of the launch interval, the budget and earlier wakes.
+    /// The time without a hold in milliseconds: the waits for the launch interval, the budget and earlier wakes.
     package private(set) var interval: Int64 = 0
     /// The time under each hold, `paused` and `worker` included: the longest first, at most `spansMax`.
     package private(set) var spans: [Span] = []
     /// The hold at the end of the wait; nil for a launch.
     package private(set) var held: Hold?
 
-    /// The maximum number of spans that an event keeps; the time of others counts as the interval's.
+    /// The maximum number of spans that an event keeps. The time of further spans is added to `interval`.
     static let spansMax = 4
 
     /// - Parameters:
-    ///   - times: the time under each hold; a hold may be there several times.
+    ///   - times: the time under each hold; a hold may occur several times.
     ///   - held: the hold at the end of the wait, if it ended without a launch.
     package init(interval: Int64, times: [Span], held: Hold? = nil) {
         self.interval = interval
@@ -38,7 +38,7 @@ package struct Waited: Hashable, Sendable {
             }
         }
         if let held, !self.spans.contains(where: { $0.hold == held }) { self.spans.append(Span(held, 0)) }
-        // The last hold of a wait that ended without a launch is kept in any case.
+        // The hold at the end of the wait sorts first, so that it is always kept.
         self.spans.sort { ($0.hold == held ? 1 : 0, $0.milliseconds) > ($1.hold == held ? 1 : 0, $1.milliseconds) }
         while self.spans.count > Self.spansMax { self.interval += self.spans.removeLast().milliseconds }
     }
@@ -57,16 +57,16 @@ package struct Waited: Hashable, Sendable {
 
 // MARK: - Stored
 
-/// The stored form of a wait, in place of the identifier of a related push, which launches and discards lack.
+/// The stored form of a wait, in the field for a related push. Launches and discards have no related push.
 ///
 /// The lower half of the first word is the interval in milliseconds. Its upper half, both halves of the second word and
-/// the bits of the letters are a span each: the hold's code in bits 0 to 3, bit 4 for the hold at the end, and from
-/// bit 6 on milliseconds, or units of 64 of them if bit 5 is set. Longer times are stored as the longest that fit.
+/// `upperCase` are a span each: bits 0 to 3 are the hold's code, bit 4 marks the hold at the end, and bits 6 to 31 are
+/// milliseconds, or units of 64 milliseconds if bit 5 is set. Longer times are stored as the maximum.
 extension Waited {
     private static let unit: Int64 = 64
     private static let amountMax: Int64 = (1 << 26) - 1
 
-    /// The wait as an event keeps it; nil for none.
+    /// The stored form of the wait; nil if there was none.
     package var stored: APNsID? {
         guard self.interval > 0 || !self.spans.isEmpty else { return nil }
         func word(_ place: Int) -> UInt64 { place < self.spans.count ? UInt64(self.code(self.spans[place])) : 0 }
@@ -84,7 +84,7 @@ extension Waited {
             | (isCoarse ? 1 << 5 : 0) | UInt32(clamping: amount) << 6
     }
 
-    /// The wait that an event keeps.
+    /// Decodes the stored form of a wait.
     package init(stored: APNsID) {
         self.interval = Int64(UInt32(truncatingIfNeeded: stored.first))
         let words = [stored.first >> 32, stored.second, stored.second >> 32, UInt64(stored.upperCase)]
@@ -97,7 +97,7 @@ extension Waited {
 }
 
 extension Hold {
-    /// The holds of pushes and tasks, where the place of each is the code by which events keep it, from 1 on.
+    /// The holds of pushes and tasks in the order of their codes in events, which start at 1.
     static let eventCodes: [Hold] = [
         .forceQuit, .backgroundRefresh, .active, .network, .power, .lowPower, .thermal, .battery, .usage, .priority,
         .worker, .paused, .memory,
@@ -108,8 +108,7 @@ extension Hold {
 
 /// The past holds of a push or task that still waits.
 ///
-/// A push has a log after the first change of its hold, and after a wake that ended in a retry; before that, its device
-/// says everything.
+/// A push gets a log when its hold first changes or its wake ends in a retry. Before, the device's state suffices.
 final class WaitLog {
     /// When the wait began.
     let start: Instant
@@ -186,7 +185,7 @@ extension DeviceEngine {
         }
     }
 
-    /// Returns the wait of a push that is discarded on arrival: no time, under the hold that applies to it.
+    /// Returns the wait of a push that is discarded on arrival: zero milliseconds under the hold that applies to it.
     func waited(_ device: DeviceIndex, arriving priority: Priority) -> Waited {
         let record = self.devices[device]
         let (state, parameters) = (record.state, self.parameters(record.topic))
@@ -222,14 +221,14 @@ extension DeviceEngine {
         let hold = record.held == .worker ? nil : record.held
         if record.wait == nil {
             let before = before == .worker ? nil : before
-            // A push that came under a hold needs no log until that changes.
+            // A push needs no log until its first hold changes.
             guard wasPending, hold != before else { return }
             self.devices[device].wait = WaitLog(start: pending.firstReceivedAt, before)
         }
         self.devices[device].wait?.change(to: hold, at: self.now)
     }
 
-    /// Returns the wait of a push whose wait ends now, before the device's hold is brought up to date.
+    /// Returns the wait of a push whose wait ends now. Call this before the device's hold is updated.
     ///
     /// - `isLaunched`: true if it is launched, false if it is discarded.
     func waited(_ device: DeviceIndex, _ push: PendingPush, isLaunched: Bool) -> Waited {
@@ -247,7 +246,7 @@ extension DeviceEngine {
 
     /// Returns the wait that ends now.
     ///
-    /// - `readySince`: the moment from which only a free slot was missing; nil if something else is missing.
+    /// - `readySince`: the time since which only a free slot was missing; nil if anything else was missing.
     func waited(_ log: WaitLog, readySince: Instant?, _ topic: TopicIndex, isLaunched: Bool) -> Waited {
         let times = log.times(until: self.now)
         var rest = times.reduce(self.now.milliseconds - log.start.milliseconds) { $0 - $1.milliseconds }

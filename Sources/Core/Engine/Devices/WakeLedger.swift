@@ -14,7 +14,7 @@ package struct EndedWake: Hashable, Sendable {
     }
 }
 
-/// A wake that ended without its worker.
+/// A wake that ended without a result of its worker.
 package struct ExpiredWake: Hashable, Sendable {
     package let id: WakeID
     package let reason: ExpirationReason
@@ -31,8 +31,8 @@ package struct ExpiringWake: Hashable, Sendable {
     package let deadline: Instant
 }
 
-/// An index from wakes to devices: wakes in flight and ended wakes that are remembered. Also queues wakes that are near
-/// their deadline, and expired wakes whose slot is not freed yet.
+/// An index from wakes to devices: wakes in flight and ended wakes that are remembered. Also queues of wakes that are
+/// near their deadline, and of ended wakes whose slot is not freed yet.
 ///
 /// Ended wakes are remembered in their device's row: the last four of each device, for ten minutes.
 package struct WakeLedger: ~Copyable {
@@ -45,7 +45,6 @@ package struct WakeLedger: ~Copyable {
     private var expired = FIFOQueue<ExpiredWake>()
     private var expiring = FIFOQueue<ExpiringWake>()
 
-    /// Creates an empty ledger.
     package init() {}
 
     /// The device of a wake that is in flight, or ended and remembered.
@@ -64,7 +63,7 @@ package struct WakeLedger: ~Copyable {
         self.noteWhenForgotten(device, in: devices)
     }
 
-    /// Forgets wakes that ended long enough before `now`, of at most `devicesMax` devices.
+    /// Forgets the wakes of at most `devicesMax` devices that ended ten minutes before `now` or earlier.
     ///
     /// - Returns: true if all such wakes are forgotten.
     package mutating func forget(at now: Instant, devicesMax: Int, in devices: inout DeviceTable) -> Bool {
@@ -79,7 +78,7 @@ package struct WakeLedger: ~Copyable {
         return self.forgetting.first.map { $0 > now } ?? true
     }
 
-    /// Adds a wake that ended without its worker. Its slot must be freed.
+    /// Adds a wake that ended without a result of its worker. Its slot must be freed.
     package mutating func expired(_ wake: WakeID, _ reason: ExpirationReason) {
         self.expired.append(ExpiredWake(id: wake, reason: reason))
     }
@@ -87,7 +86,7 @@ package struct WakeLedger: ~Copyable {
     /// True if there is a wake for `popExpired`.
     package var hasExpired: Bool { !self.expired.isEmpty }
 
-    /// Takes the oldest wake that ended without its worker.
+    /// Takes the oldest wake that ended without a result of its worker.
     package mutating func popExpired() -> ExpiredWake? { self.expired.popFirst() }
 
     /// Adds a wake whose deadline is near. A wake may be added several times.
@@ -208,7 +207,7 @@ package struct Ring<Element> {
 ///
 /// They are updated at the launch and at the end of a wake; a pending push costs nothing.
 package struct WakeTimes: Sendable {
-    /// The time from when a push waited only for a slot to its launch; 0 if it launched on arrival.
+    /// The time for which a push waited only for a slot before its launch; 0 if it launched on arrival.
     package internal(set) var lateness = Histogram(
         bounds: [
             1, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000, 900_000, 3_600_000,
@@ -239,7 +238,7 @@ package struct WakeTimes: Sendable {
 
     package subscript(kind: TaskKind) -> Histogram { self.taskDurations[kind.place] }
 
-    /// Subtracts the counts between two earlier states.
+    /// Subtracts the counts added between two earlier states.
     package mutating func takeBack(from earlier: WakeTimes, to later: WakeTimes) {
         self.lateness.takeBack(from: earlier.lateness, to: later.lateness)
         for place in self.durations.indices {
@@ -262,7 +261,7 @@ package struct WakeTimes: Sendable {
 package struct Histogram: Sendable {
     /// The upper bound of each bucket, in ascending order; one more bucket has no upper bound.
     package let bounds: [Int64]
-    /// The number of values in each bucket; the last one has no upper bound.
+    /// The number of values in each bucket; the last bucket has no upper bound.
     package private(set) var counts: [Int64]
     package private(set) var sum: Int64 = 0
 
@@ -282,7 +281,7 @@ package struct Histogram: Sendable {
         self.sum += value * times
     }
 
-    /// Subtracts the counts between two earlier states of a histogram with these bounds.
+    /// Subtracts the counts added between two earlier states of a histogram with these bounds.
     mutating func takeBack(from earlier: Histogram, to later: Histogram) {
         guard earlier.counts != later.counts else { return }
         for bucket in self.counts.indices { self.counts[bucket] -= later.counts[bucket] - earlier.counts[bucket] }
@@ -293,9 +292,8 @@ package struct Histogram: Sendable {
 /// A hash map from wake ids to values.
 ///
 /// It uses open addressing with linear probing and is at most three quarters full. Removing a wake leaves no gap:
-/// displaced entries after it move up. Ids serve as their own hash: their bits are random when a wake is launched, and
-/// ids from a store are trusted to be such ids. Other modules specialize it for their values: unspecialized generic
-/// code would be many times slower.
+/// displaced entries after it move up. Ids serve as their own hash, because their bits are random; ids from a store are
+/// trusted. The code is inlinable because unspecialized generic code would be many times slower.
 @usableFromInline
 package struct WakeMap<Value> {
     @usableFromInline
@@ -385,7 +383,7 @@ package struct WakeMap<Value> {
         self.wakeCount -= 1
         var place = (gap + 1) & mask
         while self.places[place].value != nil {
-            // It may move up unless its search starts after the gap.
+            // The entry may move up unless its search starts after the gap.
             let distance = (place - self.begin(self.places[place].wake)) & mask
             if distance >= (place - gap) & mask {
                 self.places.swapAt(place, gap)
@@ -394,7 +392,7 @@ package struct WakeMap<Value> {
             place = (place + 1) & mask
         }
         self.places[gap].value = nil
-        // Otherwise memory for thousands of wakes would be kept, and scanned by each use of `all`.
+        // Frees memory for thousands of wakes, which each use of `all` would scan.
         if self.wakeCount == 0, self.places.count > Self.placesKeptMax { self.places = [] }
         return value
     }
@@ -425,8 +423,8 @@ package struct WakeMap<Value> {
 
 /// A hash map for a large number of wake ids, divided to bound the cost of growth.
 ///
-/// It consists of 256 maps, chosen by random bits of an id. Growth of one map moves a few thousand wakes, not all of a
-/// million. Other modules specialize it for their values: unspecialized generic code would be many times slower.
+/// It consists of 256 maps, chosen by random bits of an id. Growth of one map moves a few thousand of a million wakes.
+/// The code is inlinable because unspecialized generic code would be many times slower.
 @usableFromInline
 package struct WakeTable<Value> {
     @inlinable static var mapCount: Int { 256 }

@@ -1,12 +1,12 @@
 /// The condition changes that streams of one topic have not received yet.
 ///
-/// A stream that names devices has its own list of changed devices. All other streams read one log, which contains each
-/// device once, at its last change. Memory is therefore bounded by one entry per device and one position per stream,
-/// even if streams do not read for a long time. Changes are sent in bounded steps.
+/// A stream that names devices has its own list of changed devices. All other streams read one log. Only the last entry
+/// of each device counts. Memory is therefore bounded by one entry per device and one position per stream, even if
+/// streams do not read for a long time. Changes are sent in bounded steps.
 struct ConditionsLog {
     /// The read state of one stream.
     struct ReadState {
-        /// The index among the streams that name no device; nil for a stream that names some.
+        /// The index among the streams that name no device; nil for a stream that names devices.
         fileprivate var place: Int?
         /// The number of the last log entry that the stream received.
         fileprivate var lastRead: UInt64 = 0
@@ -38,28 +38,28 @@ struct ConditionsLog {
     private var turn = 0
     /// The number of changes sent in this turn.
     private var sentInTurn = 0
-    /// The number of consecutive streams that must still be found up to date to complete the round.
+    /// The number of further consecutive streams that must be up to date for the round to end.
     private var streamsLeft = 0
-    /// The number of streams in this round that do not read and have unsent changes.
+    /// The number of streams with unsent changes that do not read, as found in this round.
     private var laggards = 0
 
     /// True if no stream has a change that can be sent now.
     var isDone: Bool { self.streamsLeft == 0 && self.naming.isEmpty }
 
-    /// The total length of the lists of streams that name devices.
+    /// The total number of unsent changes of streams that name devices.
     private(set) var unsentCount = 0
 
     /// True if every change was sent to every stream.
     var isEmpty: Bool { self.log.isEmpty && self.unsentCount == 0 }
 
-    /// Adds a stream. It receives changes from now on.
+    /// Adds a stream, which receives changes from now on.
     mutating func insert(_ stream: Subscription) {
         self.streamCount += 1
         guard stream.request.devices.isEmpty else { return }
         stream.conditionsRead.place = self.streams.count
         stream.conditionsRead.lastRead = self.lastNumber
         self.streams.append(stream)
-        // The current round includes the new stream. Otherwise another stream would be skipped.
+        // The current round includes the new stream, so that it skips no other stream.
         if self.streamsLeft > 0 { self.streamsLeft += 1 }
     }
 
@@ -116,7 +116,7 @@ struct ConditionsLog {
     /// Returns the next device to send, and its stream.
     ///
     /// - `looksLeft`: the number of streams and entries that may still be examined.
-    /// - Returns: nil if nothing can be sent now, or nothing more may be examined.
+    /// - Returns: nil if nothing can be sent now, or `looksLeft` is used up.
     mutating func next(_ looksLeft: inout Int) -> (stream: Subscription, device: DeviceIndex)? {
         while looksLeft > 0, !self.isDone {
             looksLeft -= 1

@@ -3,7 +3,7 @@ package import Wire
 
 /// Operations on devices.
 extension Dispatcher {
-    /// Registers a token, and returns the engine's answer.
+    /// Registers a token, and notifies streams if its conditions change.
     package func register(_ token: borrowing DeviceToken, topic: ByteView) -> Admission {
         guard let device = self.engine.find(token) else { return self.engine.register(token, topic: topic) }
         self.catchUp(device)
@@ -33,13 +33,14 @@ extension Dispatcher {
         case launched
         /// The lane has no room for another wake.
         case laneIsFull
-        /// Nothing is pending, or no request with the identifier.
+        /// No push, or no request with the identifier, is pending.
         case notWaiting
         /// No stream that takes the launch has a free slot.
         case noWorker
     }
 
-    /// Launches the request of an identifier or, without one, the pending push or an empty wake, regardless of holds.
+    /// Launches the request with this identifier; without an identifier, the pending push or an empty wake. Ignores
+    /// holds.
     ///
     /// - `ofPendingAlone`: true to launch a push only if one is pending.
     package func simulateLaunch(
@@ -51,7 +52,7 @@ extension Dispatcher {
         defer { self.flow() }
         var target = LaunchTarget.push
         if let identifier {
-            // Pending requests come before running ones.
+            // Pending tasks come before running tasks.
             let task = self.engine.tasks(of: device).first { $0.name == identifier && $0.task.kind != .urlSession }
             guard let task, case .waiting(_, _, let laneIsFull) = task.state else { return .notWaiting }
             guard !laneIsFull else { return .laneIsFull }
@@ -74,8 +75,8 @@ extension Dispatcher {
         }
     }
 
-    /// Expires a wake in flight: without an identifier, that of the short lane, of any kind; otherwise that of the
-    /// request with this identifier, or of the session of this name.
+    /// Expires a wake in flight: the wake of the request with this identifier, or of the session with this name;
+    /// without an identifier, the wake in the short lane, of any kind.
     ///
     /// - Returns: false if none is in flight.
     package func simulateExpiration(_ device: DeviceIndex, identifier: String? = nil) -> Bool {
@@ -91,7 +92,7 @@ extension Dispatcher {
 extension Dispatcher {
     /// Accepts a task request for a registered device.
     ///
-    /// - Throws: `TaskRejection` if the request is not accepted. Only a counter has changed then.
+    /// - Throws: `TaskRejection` if the request is not accepted. A rejection changes only a counter and the log.
     package func submit(_ request: IncomingTask, _ device: DeviceIndex) throws(TaskRejection) -> TaskAnswer {
         self.catchUp(device)
         let identity = self.engine.identity(device)
@@ -110,8 +111,8 @@ extension Dispatcher {
     /// Records finished transfers of a background session of a registered device.
     ///
     /// - `count`: the number of transfers, at least 1.
-    /// - `id`: the id of the event. A remembered id changes nothing.
-    /// - Throws: `TaskRejection` if the transfers are not accepted. Only a counter has changed then.
+    /// - `id`: the id of the event. If the device remembers the id, nothing changes.
+    /// - Throws: `TaskRejection` if the transfers are not accepted. A rejection changes only a counter and the log.
     package func transfersFinished(
         session: String,
         count: UInt64,
@@ -123,7 +124,7 @@ extension Dispatcher {
         self.flow()
     }
 
-    /// Cancels the request with this identifier, or every request of the device if it is nil.
+    /// Cancels the request with this identifier, or every request of the device if `identifier` is nil.
     package func cancelTask(_ identifier: String?, _ device: DeviceIndex) {
         self.catchUp(device)
         self.engine.cancelTask(identifier, device: device)
@@ -159,7 +160,7 @@ extension Dispatcher {
 
 /// Operator controls for pending launches.
 extension Dispatcher {
-    /// Pauses or resumes a topic. Nothing of a paused topic launches; wakes in flight continue.
+    /// Pauses or resumes a topic. A paused topic launches nothing; its wakes in flight continue.
     ///
     /// - Returns: true if that changed the topic.
     @discardableResult

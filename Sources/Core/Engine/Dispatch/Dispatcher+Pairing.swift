@@ -6,7 +6,8 @@ extension Dispatcher {
     /// Returns true if launches of a topic are allowed: the gateway is not shutting down and the topic is not paused.
     func launches(_ topic: TopicIndex) -> Bool { !self.isDraining && !self.engine.isPaused(topic) }
 
-    /// Returns the stream for a wake of this device; nil if none is free, or launches of the topic are not allowed.
+    /// Returns the stream for a wake of this device; nil if no stream is free, or launches of the topic are not
+    /// allowed.
     ///
     /// - Parameters:
     ///   - target: the launch; nil for a push.
@@ -21,8 +22,8 @@ extension Dispatcher {
         return self.streams.free(topic, token, target)
     }
 
-    /// Uses a stream that can take the push of a device that has begun to wait: launches the push, or whatever has
-    /// waited longest for that stream.
+    /// Finds a free stream for the push of a device that has begun to wait, and launches this push or the launch that
+    /// has waited longest for the stream.
     func offer(_ device: DeviceIndex) {
         let identity = self.engine.identity(device)
         guard let stream = self.freeStream(identity.topic, identity.token) else { return }
@@ -39,18 +40,18 @@ extension Dispatcher {
         }
     }
 
-    /// Launches a topic's longest waiting push on the next stream of the rotation, or on a free one that names the
+    /// Launches a topic's longest waiting push on the next stream of the rotation, or on a free stream that names the
     /// device.
     ///
-    /// - Returns: false if no push waits, or no stream is free for one.
+    /// - Returns: false if no push waits, or no stream is free for a push.
     private func claimNext(_ topic: TopicIndex) -> Bool {
         while let device = self.engine.longestReady(topic) {
-            // By its policy, another launch of the device may have waited longer.
+            // A task of the device may have waited longer than its push.
             if self.engine.hasTasks(device), self.launchNext(device) {
                 if self.engine.longestReady(topic) != device { return true }
                 continue
             }
-            // A wake of the device may just have expired and stalled its stream.
+            // `launchNext` may have expired a wake, which may have stalled the stream.
             guard let stream = self.streams.nextInRotation(topic) else { return false }
             guard let wake = self.engine.claim(device) else { continue }
             self.workLeft -= 1
@@ -60,7 +61,7 @@ extension Dispatcher {
         return false
     }
 
-    /// Gives a stream the launches that wait for it.
+    /// Fills the free slots of a stream with waiting launches.
     ///
     /// - Returns: false if more remains than this step may launch.
     func fill(_ subscription: Subscription) -> Bool {
@@ -78,7 +79,7 @@ extension Dispatcher {
         return true
     }
 
-    /// Gives a stream that takes tasks the longest waiting launches it takes, while it has free slots.
+    /// Gives a stream that takes tasks the longest waiting launches that it takes, while it has free slots.
     ///
     /// - Returns: false if more remains than this step may launch.
     private func fillWithTasks(_ subscription: Subscription) -> Bool {
@@ -100,7 +101,7 @@ extension Dispatcher {
             }
             return true
         }
-        // A device can launch in several lanes: each device gets one wake per round, until a round launches none.
+        // A device can launch in several lanes. Each device gets one wake per round, until a round launches nothing.
         var devicesLeft = subscription.request.devices.count
         while subscription.isFree, devicesLeft > 0 {
             guard self.workLeft > 0 else { return false }
@@ -110,8 +111,8 @@ extension Dispatcher {
         return true
     }
 
-    /// Launches the next push or task of a device that a free stream names, in the order of the device's policy. It may
-    /// go to another free stream, and before a longer waiting launch of that stream.
+    /// Launches the next push or task of a device that a free stream names, in the order of the device's policy. The
+    /// wake may go to another free stream, for which another launch may have waited longer.
     @discardableResult
     private func launchNamed(_ token: DeviceToken, _ subscription: Subscription) -> Bool {
         guard let device = self.engine.find(token), self.engine.topic(of: device) == subscription.topic else {
@@ -128,14 +129,14 @@ extension Dispatcher {
 // MARK: - Longest waits
 
 extension Dispatcher {
-    /// Launches the longest waiting push or task of all that a free stream takes, on this stream or on one that
-    /// precedes it.
+    /// Launches the push or task that has waited longest of all that a free stream takes, on this stream or on a stream
+    /// before it in the rotation.
     ///
-    /// - Returns: false if nothing waits for the stream, or nothing more may be examined.
+    /// - Returns: false if nothing waits for the stream, or the work limit is reached.
     @discardableResult
     func launchLongest(for stream: Subscription) -> Bool {
         guard stream.request.takesTasks else { return self.claimNext(stream.topic) }
-        // A stream with a slot that was just freed may be missing from the rotation of tasks.
+        // A stream whose slot was just freed may be missing from the rotations.
         self.streams.rotate(stream)
         lazy var longest = stream.isFreeForPush ? self.engine.longestReady(stream.topic) : nil
         lazy var pushOrder = longest.map { self.engine.readyOrder($0) }
@@ -143,7 +144,8 @@ extension Dispatcher {
             if let pushOrder, pushOrder <= task.order { break }
             if self.isReady(task) {
                 if self.launchNext(task.device) { return true }
-                // Due work of the device was done first. The task may be held now, or the stream may have stalled.
+                // `launchNext` first applied due events of the device, which may have held the task or stalled the
+                // stream.
                 if self.isReady(task) { break }
             }
             self.workLeft -= 1
@@ -153,32 +155,32 @@ extension Dispatcher {
         return self.claimNext(stream.topic)
     }
 
-    /// Adds a task that has begun to wait for a slot. If a stream can take it, launches the
-    /// pending launches of that stream in order.
+    /// Adds a task that has begun to wait for a slot. While a stream can take it, makes the launches that wait for this
+    /// stream, in order.
     func offer(_ task: ReadyTask) {
         guard self.isReady(task) else { return }
         let token = self.engine.identity(task.device).token
         self.streams.wait(task, key: self.engine.topics.key) { self.isReady($0) }
         while self.isReady(task), let stream = self.freeStream(task.topic, token, task.target) {
             guard self.workLeft > 0 else {
-                // Without this, the task would not be examined again.
+                // Ensures that the task is examined again.
                 self.freed.append(stream)
                 return
             }
             let isForAny = stream.request.devices.isEmpty
             let isLaunched = isForAny ? self.launchLongest(for: stream) : self.launchNext(task.device)
-            // If the stream has stalled, the loop offers the task to another one.
+            // If the stream has stalled, the loop offers the task to another stream.
             guard isLaunched || self.workLeft <= 0 || !stream.isFree else { return }
         }
     }
 
-    /// Launches the next push or task of a device with tasks that has a free stream.
+    /// Launches the next push or task of a device with tasks for which a stream is free.
     ///
-    /// - Returns: false if there is none.
+    /// - Returns: false if nothing was launched.
     @discardableResult
     func launchNext(_ device: DeviceIndex) -> Bool {
         guard self.launches(self.engine.topic(of: device)) else { return false }
-        // Expirations must be sent before the launches that replace them.
+        // The expiration of a wake must be sent before the launch that replaces it.
         if self.engine.catchUp(device) { self.takeExpiredWakes() }
         let identity = self.engine.identity(device)
         let wake = self.engine.claim(device) { self.streams.free(identity.topic, identity.token, $0) != nil }
@@ -199,7 +201,7 @@ extension Dispatcher {
 }
 
 extension LaunchedWake {
-    /// The requirements of this wake for a stream.
+    /// The properties that a stream must have to take this wake.
     var target: LaunchTarget {
         switch self.cause {
         case .push: .push

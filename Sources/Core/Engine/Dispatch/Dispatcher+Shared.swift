@@ -1,15 +1,15 @@
 package import Policy
 package import Wire
 
-/// Operation on a shared store, where streams persist and devices are in memory during a step only.
+/// Operation on a shared store, where devices are in memory only during a step.
 ///
-/// The changes of a step to streams are recorded and taken with `takeStreamChanges`. Once the fate of the step is
-/// known, the owner calls `committed` or `undo` with them, in any order of the steps.
+/// The changes of a step to streams are recorded and taken with `takeStreamChanges`. When the step is durable or has
+/// failed, the owner passes the changes to `committed` or `undo`, in any order of the steps.
 extension Dispatcher {
     /// Switches the dispatcher to a shared store. Call this once, before the first stream.
     ///
-    /// - Parameter mayLaunchElsewhere: returns true if another gateway, by its last report, may have a free slot for a
-    ///   push of this topic.
+    /// - Parameter mayLaunchElsewhere: returns true if another gateway may have a free slot for a push of this topic,
+    ///   according to its last report.
     package func share(mayLaunchElsewhere: @escaping (TopicIndex) -> Bool) {
         precondition(self.streams.count == 0, "streams are noted from the first one on")
         self.streams.shared = SharedStreams(mayLaunchElsewhere: mayLaunchElsewhere)
@@ -33,10 +33,10 @@ extension Dispatcher {
         self.flow()
     }
 
-    /// Undoes a step that failed. Wakes that it gave are silently taken from their streams, wakes that it released are
-    /// held again, and slots, stalls and turns are restored.
+    /// Undoes a step that failed. Streams silently lose the wakes that they got in the step and hold the wakes again
+    /// that they released; slots, stalls and turns are restored.
     ///
-    /// - Returns: wakes that are held again although their streams have ended. The caller must end each as lost.
+    /// - Returns: wakes whose end was undone although their streams have ended. The caller must end each as lost.
     package func undo(_ changes: StreamChanges) -> [WakeID] {
         var lost: [WakeID] = []
         self.progressReports -= changes.progressReports
@@ -53,19 +53,19 @@ extension Dispatcher {
         return lost
     }
 
-    /// The topic's free slots, grouped by the kinds of launches the streams take, in an order independent of arrival.
+    /// The topic's free slots, grouped by the launches that the streams take, in an order independent of arrival.
     package func freeSlots(_ topic: TopicIndex) -> [FreeSlots] {
         self.launches(topic) ? self.streams.shared?.offered.slots(of: topic) ?? [] : []
     }
 
-    /// The kinds of a topic's streams by the launches they take, for the report to other gateways.
+    /// The topic's streams, grouped by the launches that they take, for the report to other gateways.
     ///
     /// - Parameter hasFreeSlots: false to report no free slots.
     package func offers(_ topic: TopicIndex, countMax: Int, hasFreeSlots: Bool) -> [StreamOffer] {
         self.streams.shared?.offered.offers(of: topic, countMax: countMax, hasFreeSlots: hasFreeSlots) ?? []
     }
 
-    /// The devices whose wakes the streams with these free slots take, in token order; empty for all devices.
+    /// The devices that the streams with these free slots name, in token order; empty if the streams take every device.
     package func devices(_ slots: FreeSlots) -> [DeviceToken] {
         slots.namesDevices ? self.streams.shared?.offered.devices(slots) ?? [] : []
     }
@@ -77,9 +77,9 @@ extension Dispatcher {
 // MARK: - Wakes
 
 extension Dispatcher {
-    /// Removes a stream that has ended. Replaces `streamEnded`: its wakes are not ended here.
+    /// Removes a stream that has ended. Used instead of `streamEnded`, which also ends the wakes.
     ///
-    /// - Returns: the wakes it held. The caller must end each as lost in a step that has its device.
+    /// - Returns: the wakes that the stream held. The caller must end each as lost in a step that has its device.
     package func removeStream(_ address: StreamAddress) -> [WakeID] {
         guard let subscription = self.streams[address] else { return [] }
         self.streams.remove(subscription)
@@ -87,8 +87,8 @@ extension Dispatcher {
         return subscription.wakes.sortedWakes
     }
 
-    /// Ends wakes as lost because their stream has ended, in a step that has their devices. All are lost before any of
-    /// the devices launches anything.
+    /// Ends wakes as lost because their stream has ended, in a step that has their devices. Every wake is lost before
+    /// any of the devices launches again.
     package func lose(_ wakes: [WakeID]) {
         for wake in wakes { self.engine.lose(wake) }
         self.flow()
@@ -97,11 +97,11 @@ extension Dispatcher {
     /// Ends wakes of a dead gateway as lost, in a step that has their devices. Call this before `advance`.
     package func loseForGood(_ wakes: [WakeID]) { self.engine.loseForGood(wakes) }
 
-    /// Releases a wake that a stream here may hold, because it has ended at another gateway.
+    /// Releases a wake that has ended at another gateway from the stream that holds it, if there is one here.
     ///
-    /// - `reason`: the reason of its expiration, which is sent to its worker; `lost` if its worker gave it back; nil
-    ///   for another outcome.
-    /// - `now`: policy time, if it is later than that of the last step.
+    /// - `reason`: the reason of the wake's expiration, which is sent to the worker; `lost` if the worker gave the wake
+    ///   back; nil for another outcome.
+    /// - `now`: policy time; ignored if it is before the last step.
     package func wakeEndedElsewhere(_ wake: WakeID, _ reason: ExpirationReason?, at now: Instant = .distantPast) {
         let endedAt = max(now, self.engine.now)
         guard let subscription = self.streams.holder(of: wake) else { return }
@@ -112,7 +112,7 @@ extension Dispatcher {
             }
             self.slotFreed(subscription)
         } else if let reason {
-            // A stream no longer holds an expired wake, although a late answer may follow.
+            // The stream is still the holder of a wake that has expired on it, but no longer holds the wake.
             if subscription.holds(wake) { self.wakeExpired(wake, reason, at: endedAt) }
         } else {
             _ = self.release(wake, subscription, endedAt: endedAt)
@@ -143,8 +143,8 @@ extension Dispatcher {
     /// The time for which a now-or-never push waits for a slot of another gateway, in milliseconds.
     private static var nowElsewhere: Int64 { 2000 }
 
-    /// Returns the effective expiration of a push. A now-or-never push without a free slot here waits for two seconds
-    /// if another gateway has one; others keep their expiration. Applies what is due for the device first.
+    /// Returns the effective expiration of a push. A now-or-never push waits for two seconds if only another gateway
+    /// has a free slot; all other pushes keep their expiration. Applies what is due for the device first.
     package func reachingElsewhere(_ push: Push, _ expiration: Expiration) -> Expiration {
         guard expiration == .nowOrNever, push.wakes, !self.isDraining,
             let topic = self.engine.findTopic(push.topic), self.launches(topic), let shared = self.streams.shared
@@ -163,8 +163,8 @@ extension Dispatcher {
     /// Returns true if a stream of this topic receives condition changes.
     package func hearsConditions(_ topic: TopicIndex) -> Bool { self.streams.hasConditionsReader(topic) }
 
-    /// Notifies streams that another gateway changed the conditions of this device. Launches nothing, so the step may
-    /// be read-only.
+    /// Notifies streams that another gateway changed the conditions of this device. Launches nothing, so that a
+    /// read-only step suffices.
     package func conditionsChangedElsewhere(_ device: DeviceIndex) {
         let identity = self.engine.identity(device)
         self.streams.conditionsChanged(identity.topic, device, identity.token)
@@ -175,8 +175,8 @@ extension Dispatcher {
     /// The maximum number of devices in `conditionsOwed`.
     private static var owedMax: Int { 256 }
 
-    /// Devices whose conditions must be sent to streams here but were not in memory, at most 256. The owner loads each,
-    /// read-only if it wants, and calls `sendOwedConditions`.
+    /// Devices whose conditions must be sent to streams here but were not in memory, at most 256. The owner loads the
+    /// devices, for which a read-only step suffices, and calls `sendOwedConditions`.
     package var conditionsOwed: [DeviceToken] {
         var tokens: [DeviceToken] = []
         var known: Set<DeviceToken> = []
@@ -197,8 +197,7 @@ extension Dispatcher {
         self.sendConditions()
     }
 
-    /// Sends condition changes to streams, as many as this step allows. Devices that are not in memory are noted as
-    /// owed.
+    /// Sends condition changes to streams, as many as this step allows. Notes devices that are not in memory as owed.
     func sendSharedConditions() {
         while self.streams.shared?.owed.count ?? 0 < Self.owedMax,
             let (stream, index) = self.streams.nextConditions(&self.looksLeft)
@@ -210,7 +209,7 @@ extension Dispatcher {
 
     /// - Returns: true if the device is in memory, or nothing needs to be sent.
     private func sendConditions(_ token: DeviceToken, _ stream: Subscription) -> Bool {
-        // A stream that was asked to end and holds no wakes ends once the step is durable.
+        // A draining stream without wakes ends when the step is durable, and gets no more messages.
         guard !stream.isDraining || !stream.wakes.isEmpty else { return true }
         guard let device = self.engine.find(token) else { return false }
         let topic = self.engine.topic(of: device)

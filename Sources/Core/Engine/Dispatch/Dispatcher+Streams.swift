@@ -29,7 +29,7 @@ extension Dispatcher {
         return isFull ? .streamsPerDeviceMax : nil
     }
 
-    /// Ends a worker's stream. The wakes it holds are lost.
+    /// Ends a worker's stream. The wakes that it holds are lost.
     package func streamEnded(_ address: StreamAddress) {
         guard let subscription = self.streams[address] else { return }
         self.streams.remove(subscription)
@@ -37,7 +37,7 @@ extension Dispatcher {
         self.flow()
     }
 
-    /// Drains a stream whose worker stops: it gets no new wakes, and ends once it holds none.
+    /// Drains a stream whose worker stops: the stream gets no new wakes, and ends when it holds no wakes.
     ///
     /// - `isAdmitted`: returns true if the caller may access the stream's topic.
     /// - Returns: false if there is no such stream.
@@ -56,7 +56,7 @@ extension Dispatcher {
         self.flow()
     }
 
-    /// Changes the number of wakes that a stream may hold. It keeps those it has.
+    /// Changes the number of wakes that a stream may hold. The stream keeps all wakes that it holds.
     package func slotsChanged(_ address: StreamAddress, to slots: Int) {
         guard let subscription = self.streams[address] else { return }
         self.streams.resize(subscription, to: slots)
@@ -64,7 +64,7 @@ extension Dispatcher {
         self.flow()
     }
 
-    /// Changes the bytes of payloads that each stream may hold. Streams keep the wakes they have.
+    /// Changes the bytes of payloads that each stream may hold. Streams keep all wakes that they hold.
     package func wakeBytesPerStreamChanged(to bytesMax: Int) {
         self.streams.resizeAll(wakeBytesMax: bytesMax)
     }
@@ -83,12 +83,12 @@ extension Dispatcher {
 extension Dispatcher {
     /// Ends a wake of an open stream as lost.
     ///
-    /// - `takingBackAttempt`: true if its worker never received it. The attempt does not count then.
+    /// - `takingBackAttempt`: true if the worker never received the wake. Such an attempt does not count.
     package func lose(_ wake: WakeID, on address: StreamAddress, takingBackAttempt: Bool) {
         guard let subscription = self.streams[address], subscription.holds(wake) else { return }
         let isTask = self.streams.kind(of: wake, subscription) != .push
         self.engine.lose(wake, takingBackAttempt: takingBackAttempt)
-        // The wake's deadline may have passed unnoticed. It then expired first and was not lost.
+        // The wake's deadline may have passed unnoticed. Then it has expired instead of being lost.
         self.takeExpiredWakes()
         if isTask, !takingBackAttempt, subscription.holds(wake) {
             self.output.expire(wake, on: subscription.address, reason: .lost)
@@ -97,13 +97,13 @@ extension Dispatcher {
         self.flow()
     }
 
-    /// Takes back a wake that its worker could not start. The wake is lost without counting an attempt. Its launch goes
-    /// to another stream if one is free.
+    /// Takes back a wake that its worker could not start. The wake is lost, and its attempt does not count. Another
+    /// free stream gets the launch.
     ///
     /// - `reason`: the worker's explanation.
     package func release(_ wake: WakeID, reason: String) -> ReleaseOutcome {
         let outcome = self.engine.release(wake)
-        // The wake's deadline may have passed unnoticed. It then expired first and was not given back.
+        // The wake's deadline may have passed unnoticed. Then it has expired instead of being given back.
         self.takeExpiredWakes()
         guard outcome == .released else {
             if let stream = self.streams.holder(of: wake) { stream.hasResponded = true }
@@ -130,11 +130,11 @@ extension Dispatcher {
     /// Applies a worker's result to a wake.
     package func report(_ report: WakeReport, wake: WakeID) -> ReportOutcome {
         let outcome = self.engine.report(report, wake: wake)
-        // The wake's deadline may have passed unnoticed. It then expired first, and this is a late answer.
+        // The wake's deadline may have passed unnoticed. Then it has expired, and this is a late answer.
         self.takeExpiredWakes()
         // A report of the wrong kind ends nothing and does not count as an answer.
         if outcome != .otherKind, let subscription = self.streams.holder(of: wake) {
-            // Whatever the outcome of the report, the wake has ended, here or elsewhere.
+            // With every outcome of the report, the wake has ended, here or at another gateway.
             _ = self.release(wake, subscription, endedAt: self.engine.now)
             self.streams.answered(subscription)
             self.slotFreed(subscription)
@@ -180,11 +180,11 @@ extension Dispatcher {
     /// The number of continued tasks held by streams of this gateway that have not advanced for `stallSpan`.
     package var stalledTaskCount: Int { self.streams.stalledCount(at: self.engine.now, after: Self.stallSpan) }
 
-    /// The time in milliseconds after which a continued task that has not advanced counts as stalled. Operators can
-    /// then act before its deadline.
+    /// The time in milliseconds after which a continued task that has not advanced counts as stalled. Operators can act
+    /// before the task's deadline.
     package static let stallSpan: Int64 = 15_000
 
-    /// Releases a wake that is no longer in flight from the stream that still holds it, since it ended elsewhere.
+    /// Releases a wake that ended at another gateway from the stream that still holds it.
     private func endedElsewhere(_ wake: WakeID) {
         guard let subscription = self.streams.holder(of: wake), self.release(wake, subscription) else { return }
         self.slotFreed(subscription)

@@ -3,37 +3,37 @@ package import Wire
 
 /// Pairs due devices with free worker slots, on the engine's thread.
 ///
-/// After every operation, no launch waits that a free slot could take, with one exception: at most `workPerStepMax`
-/// launches are made between two calls of `advance`, so that large amounts of work do not delay other requests. A
+/// After every operation, every launch that a free slot can take has been made, with one exception: at most
+/// `workPerStepMax` launches are made between two calls of `advance`, so that they do not delay other requests. A
 /// device's wake goes to a free stream that names the device, if there is one; otherwise streams take turns. A stream
 /// with a freed slot gets the longest waiting launch that it takes.
 package final class Dispatcher {
     let engine: DeviceEngine
     let output: any DispatchOutput
     var streams: StreamTable
-    /// Ended streams with wakes to be lost.
+    /// Ended streams whose wakes must still end as lost.
     var ended = EndedStreams()
     /// Streams that may have a free slot again.
     var freed = FIFOQueue<Subscription>()
     /// The maximum number of wakes that are launched from queues, or lost with their streams, between calls of
     /// `advance`.
     let workPerStepMax: Int
-    /// The remaining number of such wakes.
+    /// The remaining number of such wakes until the next call of `advance`.
     var workLeft: Int
     /// The remaining number of streams and changes to examine for condition changes before the next call of `advance`.
-    /// The limit is the same as for wakes but counted separately, so that neither delays the other.
+    /// It starts at `workPerStepMax`, too, but is counted separately, so that neither kind of work delays the other.
     var looksLeft: Int
     /// True if the gateway is shutting down: nothing is launched.
     var isDraining = false
-    /// True while devices are in memory for reading only: nothing is launched or sent.
+    /// True while an operation only reads devices: nothing is launched or sent.
     package var isReading = false
-    /// The number of progress reports accepted here.
+    /// The number of progress reports that this gateway accepted.
     package internal(set) var progressReports: Int64 = 0
 
     /// Creates a dispatcher without streams.
     ///
-    /// - `wakeBytesPerStreamMax`: the maximum bytes of unanswered payloads per stream. A stream gets wakes until it
-    ///   reaches them.
+    /// - `wakeBytesPerStreamMax`: the maximum bytes of unanswered payloads per stream. A stream that has reached it
+    ///   gets no wakes.
     /// - `workPerStepMax`: the maximum number of wakes that are launched from queues, or lost with their streams,
     ///   between calls of `advance`.
     package init(
@@ -65,7 +65,7 @@ extension Dispatcher {
         return isDone && !self.isBehind
     }
 
-    /// True if this step had too much work. Call `advance` again soon.
+    /// True if this step reached a limit. Call `advance` again soon.
     package var isBehind: Bool {
         if !self.ended.isEmpty || self.streams.hasConditionsToSend { return true }
         let isWaiting = self.engine.ready.hasNewcomer || !self.engine.readyTasks.isEmpty
@@ -103,10 +103,10 @@ extension Dispatcher {
 
     /// Delivers a wake that an operation launched because `stream` had a free slot.
     ///
-    /// - Returns: true if the stream got it.
+    /// - Returns: true if the stream got the wake.
     @discardableResult
     func launched(_ id: WakeID, for stream: Subscription?) -> Bool {
-        // A wake that is no longer in flight has ended elsewhere. No stream may receive it.
+        // Another operation may have ended the wake. No stream may then receive it.
         guard let wake = self.engine.launchedWake(id) else { return false }
         guard let stream, stream.isFree else {
             // No worker ever receives the wake.
@@ -137,14 +137,14 @@ extension Dispatcher {
 // MARK: - Queries
 
 extension Dispatcher {
-    /// Worker counts of one topic, or of all.
+    /// Worker counts of one topic, or of all topics together.
     package struct WorkerCounts: Hashable, Sendable {
         package var connected = 0
         package var slots = 0
         package var busy = 0
         /// The number of stalled streams of this gateway, which get no wakes.
         package var stalled = 0
-        /// The name of a stalled stream, and the reason; any one if there are several.
+        /// The name of one of the stalled streams, and the reason.
         package var stallReason: String?
 
         package init(connected: Int = 0, slots: Int = 0, busy: Int = 0) {
@@ -157,15 +157,15 @@ extension Dispatcher {
     /// - Parameter topic: the topic; nil for all topics together.
     package func workerCounts(_ topic: TopicIndex?) -> WorkerCounts { self.streams.counts(topic) }
 
-    /// The open streams and their states; if there are more than `countMax`, those that hold the most wakes.
+    /// The open streams and their states; if there are more than `countMax`, the streams with the most wakes.
     package func streams(countMax: Int) -> [StreamSnapshot] {
         Array(self.streams.all).top(countMax) { $0.wakes.count }.map {
             StreamSnapshot($0, trouble: self.streams.trouble(of: $0))
         }
     }
 
-    /// The open streams of each topic; if a topic has more than `countMax`, or more than its share of `totalMax`, those
-    /// that hold the most wakes.
+    /// The open streams of each topic; if a topic has more than `countMax`, or more than its share of `totalMax`, the
+    /// streams with the most wakes.
     package func streamsByTopic(countMax: Int, totalMax: Int) -> [TopicIndex: [StreamSnapshot]] {
         let groups = Dictionary(grouping: self.streams.all, by: \.topic)
         let share = max(1, min(countMax, totalMax / max(1, groups.count)))
@@ -193,7 +193,7 @@ extension Dispatcher {
         return snapshot
     }
 
-    /// Returns the availability of streams here for this push or task of the device.
+    /// Returns the availability of this gateway's streams for this push or task of the device.
     package func takers(of target: LaunchTarget, _ device: DeviceIndex) -> Takers {
         let identity = self.engine.identity(device)
         if !self.isDraining, self.streams.free(identity.topic, identity.token, target) != nil { return .free }
@@ -218,20 +218,19 @@ extension Dispatcher {
         }
     }
 
-    /// The number of tasks in a topic's queues. It includes some that no longer wait, but never mostly those.
+    /// The number of tasks in a topic's queues. At most half of them no longer wait.
     package func waitingTaskCount(_ topic: TopicIndex) -> Int { self.streams.waitingCount(topic) }
 
-    /// The number of streams of a topic that were examined one by one, for tasks that need several resources.
+    /// The number of streams that were examined one by one for tasks of a topic that need several resources.
     package func searchedStreamCount(_ topic: TopicIndex) -> Int64 { self.streams.searchedCount(topic) }
 
-    /// The number of open streams.
     package var streamCount: Int { self.streams.count }
 }
 
 /// The first and last steps of every operation.
 extension Dispatcher {
-    /// Applies what is due for a device before an operation on it, launches included, even if a bounded step has not
-    /// reached it. At the same instant, a launch precedes outside events.
+    /// Applies all due events of a device before an operation on it, including launches, even if the current step would
+    /// reach them later. At the same instant, a launch precedes outside events.
     func catchUp(_ device: DeviceIndex) {
         if !self.ended.isEmpty {
             for wake in self.engine.wakesInFlight(device) where self.streams.isHolderGone(wake) {
@@ -240,7 +239,7 @@ extension Dispatcher {
             }
         }
         if self.engine.catchUp(device) { self.flow() }
-        // A step at its work limit leaves the device in its queue, and the operation would then come first.
+        // A step at its work limit leaves the device in its queue, so the launch is made here, before the operation.
         guard self.workLeft <= 0, !self.isReading else { return }
         if self.engine.hasTasks(device) {
             while self.launchNext(device) {}
@@ -264,7 +263,7 @@ extension Dispatcher {
 
     /// Offers one device or task that has begun to wait, or fills one stream with a freed slot.
     ///
-    /// - Returns: false if nothing is left, or the work limit is reached.
+    /// - Returns: false if no work is left, or the work limit is reached.
     private func launchOrFill() -> Bool {
         self.takeExpiredWakes()
         guard self.workLeft > 0 else { return false }
@@ -301,7 +300,7 @@ extension Dispatcher {
         while let wake = self.engine.popExpiredWake() { self.wakeExpired(wake.id, wake.reason, at: self.engine.now) }
     }
 
-    /// Notifies the stream that holds a wake which ended without its worker.
+    /// Notifies the stream that holds a wake, after the wake ended without a result of its worker.
     func wakeExpired(_ wake: WakeID, _ reason: ExpirationReason, at now: Instant) {
         guard let subscription = self.streams.holder(of: wake) else {
             self.streams.shared?.noteEndedElsewhere(wake, reason)
@@ -309,26 +308,26 @@ extension Dispatcher {
         }
         let kind = self.streams.kind(of: wake, subscription)
         self.output.expire(wake, on: subscription.address, reason: reason)
-        // Other reasons say nothing of the worker's speed.
+        // Only these reasons indicate the worker's speed.
         let isOfWorker = reason == .deadline || reason == .progress
         _ = self.release(wake, subscription, endedAt: isOfWorker ? now : nil)
-        // Continued and processing tasks do not count: their expiration says little about a silent worker, and
-        // interruptions are not its fault.
+        // Only wakes of the short lane count. An expired continued or processing task may have been interrupted, and
+        // does not indicate a silent worker.
         if subscription.request.stallsWhenSilent, kind?.lane == .short { self.streams.expired(wake, subscription) }
         self.slotFreed(subscription)
     }
 
     /// Releases a wake from its stream and notifies the stream.
     ///
-    /// - Parameter endedAt: the end of the wake, if its duration says something of the worker.
-    /// - Returns: false if the stream did not hold it.
+    /// - Parameter endedAt: the end of the wake; nil if its duration does not depend on the worker.
+    /// - Returns: false if the stream did not hold the wake.
     func release(_ wake: WakeID, _ subscription: Subscription, endedAt: Instant? = nil) -> Bool {
         guard self.streams.release(wake, subscription, endedAt: endedAt) else { return false }
         self.output.released(wake, on: subscription.address)
         return true
     }
 
-    /// Notes that a stream may take another wake, or end if it is draining and holds none.
+    /// Notes that a stream has a free slot. Ends the stream if it is draining and holds no wakes.
     func slotFreed(_ subscription: Subscription) {
         self.freed.append(subscription)
         self.endIfDrained(subscription)
@@ -351,7 +350,7 @@ package struct StreamSnapshot: Sendable {
         case free
         /// Every slot holds a wake.
         case busy
-        /// The payloads it holds have reached the limit of bytes.
+        /// The payloads of the wakes that the stream holds have reached the limit of bytes.
         case full
         /// The stream's peer does not read.
         case paused
@@ -368,16 +367,16 @@ package struct StreamSnapshot: Sendable {
     package let slots: Int
     /// The subscription.
     package let request: SubscriptionRequest
-    /// The number of wakes it holds.
+    /// The number of wakes that the stream holds.
     package let busy: Int
-    /// The number of wakes it was given since it was opened.
+    /// The number of wakes that the stream has received.
     package let wakesGiven: Int64
-    /// The time at which it got the oldest wake that it holds; nil if it holds none.
+    /// The time at which the stream got the oldest wake that it holds; nil if it holds none.
     package let oldestGivenAt: Instant?
-    /// The oldest wake that it holds; nil if it holds none.
+    /// The oldest wake that the stream holds; nil if it holds none.
     package let oldestWake: WakeID?
     package let state: State
-    /// The reason why it gets no wakes, or may not have received one; nil if there is none.
+    /// The reason why the stream gets no wakes, or may not have received a wake; nil if there is none.
     package let trouble: String?
 
     init(_ subscription: Subscription, trouble: String?) {
@@ -431,21 +430,21 @@ package protocol DispatchOutput: AnyObject {
     /// Notifies the stream that a wake it holds has expired, so that its worker stops.
     func expire(_ wake: WakeID, on stream: StreamAddress, reason: ExpirationReason)
 
-    /// Notes that the stream no longer holds a wake, for whatever reason. Not called for a stream that has ended. For
-    /// an expired wake, `expire` precedes this call.
+    /// Notes that the stream no longer holds a wake. Not called for a stream that has ended. For an expired wake,
+    /// `expire` precedes this call.
     func released(_ wake: WakeID, on stream: StreamAddress)
 
     /// Notes that a draining stream holds no wakes. It has been removed, and may be closed.
     func drained(_ stream: StreamAddress)
 
-    /// Sends the current conditions of a device to a stream that receives changes. Several changes before a
-    /// notification are sent once.
+    /// Sends the current conditions of a device to a stream that receives changes. Several changes before the message
+    /// are sent as one.
     func conditionsChanged(_ token: DeviceToken, _ conditions: Conditions, on stream: StreamAddress)
 }
 
 /// The address of a worker's stream, or of a request that awaits its answer.
 ///
-/// The dispatcher does not interpret it.
+/// The dispatcher does not interpret the address.
 package enum StreamAddress: Hashable, BitwiseCopyable, Sendable {
     /// A stream of a connection.
     case stream(LoopStream)

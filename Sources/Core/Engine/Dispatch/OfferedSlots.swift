@@ -1,8 +1,8 @@
 import Policy
 import Wire
 
-/// The free slots of all streams, grouped by the launches that the streams take. It is updated as streams change, so
-/// that a query depends on the number of groups and not on that of streams.
+/// The free slots of all streams, grouped by the launches that the streams take. Every change of a stream updates it,
+/// so that the cost of a query depends only on the number of groups.
 struct OfferedSlots {
     /// The contribution of a stream, stored in the stream.
     struct Share {
@@ -14,9 +14,9 @@ struct OfferedSlots {
 
     /// The streams that take the same launches.
     private struct Group {
-        /// The launches they take, with `number` and `count` zero.
+        /// The launches that the streams take, with `number` and `count` zero.
         let shape: FreeSlots
-        /// The same with the total of their free slots.
+        /// As `shape`, with the number of the group and the total of free slots.
         var slots: FreeSlots
         /// The number of streams, with or without free slots.
         var streams = 0
@@ -26,7 +26,7 @@ struct OfferedSlots {
 
     private var groups: [Group?] = []
     private var freePlaces: [Int] = []
-    /// Group indexes by the launches the streams take, with `number` and `count` zero.
+    /// The index of each group by its `shape`.
     private var places: [FreeSlots: Int] = [:]
     /// The indexes of each topic's groups, in the order in which claims are made.
     private var topics: [TopicIndex: [Int]] = [:]
@@ -43,7 +43,7 @@ struct OfferedSlots {
         }
     }
 
-    /// The kinds of a topic's streams, with or without free slots, in the order in which claims are made.
+    /// The groups of a topic's streams, with or without free slots, in the order in which claims are made.
     func offers(of topic: TopicIndex, countMax: Int, hasFreeSlots: Bool) -> [StreamOffer] {
         (self.topics[topic] ?? []).prefix(countMax).compactMap { place in
             guard let group = self.groups[place] else { return nil }
@@ -53,8 +53,8 @@ struct OfferedSlots {
         }
     }
 
-    /// The devices named by the free streams of this group, each once, in token order. The cost is linear in their
-    /// number.
+    /// The devices named by the free streams of this group, each once, in token order. The cost is linear in the number
+    /// of devices.
     func devices(_ slots: FreeSlots) -> [DeviceToken] {
         var shape = slots
         shape.number = 0
@@ -111,7 +111,7 @@ extension OfferedSlots {
         self.groups[place] = Group(shape: shape, slots: slots)
         self.places[shape] = place
         let there = self.topics[shape.topic] ?? []
-        // Binary search, as one caller may have many groups.
+        // Binary search, as a client may cause many groups.
         var (low, high) = (0, there.count)
         while low < high {
             let middle = (low + high) / 2
@@ -122,7 +122,7 @@ extension OfferedSlots {
     }
 }
 
-/// The free slots of a topic's streams that take the same launches, which a claim fills.
+/// The free slots of a topic's streams that take the same launches. A claim of launches fills them.
 package struct FreeSlots: Hashable, Sendable {
     package let topic: TopicIndex
     package let takesPushes: Bool
@@ -132,7 +132,7 @@ package struct FreeSlots: Hashable, Sendable {
     package let sessions: [String]
     /// The resources that the streams offer.
     package let resources: [String]
-    /// True if these streams take wakes of the devices that they name only.
+    /// True if the streams name devices, and take only their wakes.
     package let namesDevices: Bool
     /// The sequence number of the group. Numbers are never reused.
     package internal(set) var number: UInt64 = 0

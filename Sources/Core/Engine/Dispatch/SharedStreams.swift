@@ -1,17 +1,17 @@
 import Policy
 package import Wire
 
-/// Additional state of streams for a shared store, where devices are in memory during a step only.
+/// Additional state of streams for a shared store, where devices are in memory only during a step.
 struct SharedStreams {
     /// The changes made by the current step.
     var changes = StreamChanges()
-    /// True while changes are not recorded because they are never undone.
+    /// True while changes need no record, because they are never undone.
     var isSilent = false
     var remembered = RememberedDevices()
     var offered = OfferedSlots()
     /// Topics with a task that waits for a slot; may contain duplicates.
     var topicsWaiting: [TopicIndex] = []
-    /// Condition changes to send for devices that were not in memory, in order.
+    /// Condition changes of devices that were not in memory, to be sent in order.
     var owed: [(token: DeviceToken, stream: Subscription)] = []
     /// Returns true if another gateway may have a free slot for a push of this topic.
     let mayLaunchElsewhere: (TopicIndex) -> Bool
@@ -56,7 +56,7 @@ extension StreamTable {
 }
 
 extension StreamTable {
-    /// Notes that a continued task, if the stream holds it, has the given deadline because of its progress.
+    /// Notes the deadline of a continued task after a progress report, if the stream holds its wake.
     mutating func progressed(_ wake: WakeID, _ stream: Subscription, deadline: Instant, at now: Instant) {
         if self.shared != nil, let held = stream.wakes[wake] { self.shared?.note(.progressed(wake, held, stream)) }
         stream.progressed(wake, deadline: deadline, at: now)
@@ -66,7 +66,7 @@ extension StreamTable {
 // MARK: - Steps that are open
 
 extension StreamTable {
-    /// Blocks the slots that a step has released for other steps, until the step is durable.
+    /// Keeps other steps from using the slots that a step has released, until the step is durable.
     mutating func stepTaken(_ changes: StreamChanges) {
         for case .released(_, _, _, let stream) in changes.changes {
             stream.releasesOfOpenSteps += 1
@@ -87,7 +87,7 @@ extension StreamTable {
 extension StreamTable {
     /// Undoes one change.
     ///
-    /// - Returns: a wake that is held again although its stream has ended.
+    /// - Returns: a wake whose end was undone although its stream has ended; nil otherwise.
     mutating func undo(_ change: StreamChanges.Change) -> WakeID? {
         switch change {
         case .given(let wake, let stream, let turn): self.takeBack(wake, stream, turn)
@@ -108,7 +108,7 @@ extension StreamTable {
         case .gaveBack(let stream): self.undoGivingBack(stream)
         case .answered(let wakes, let givenBack, let stream):
             guard !stream.hasEnded else { break }
-            // A wake whose expiration was undone is held again, now or when another step is undone.
+            // Leaves out wakes that the stream holds again because their expiration was undone.
             self.undoAnswer(stream, expired: wakes.filter { !stream.holds($0) }, givenBack)
         case .progressed(let wake, let held, let stream): stream.restore(wake, held)
         case .sentConditions(let token, let stream):
@@ -146,7 +146,7 @@ extension StreamTable {
     }
 }
 
-/// The changes of a step of a shared store to streams, kept until the fate of the step is known.
+/// The changes of a step of a shared store to streams, kept until the step is durable or has failed.
 package struct StreamChanges {
     /// The position of a stream in the rotations when it got a wake.
     struct Turn {
@@ -166,20 +166,20 @@ package struct StreamChanges {
         case given(WakeID, Subscription, Turn)
         /// - `took`: the duration that was counted, in milliseconds.
         case released(WakeID, HeldWake, took: Int64?, Subscription)
-        /// A wake, released before, counts as expired unanswered.
+        /// A released wake counts as expired unanswered.
         case expired(WakeID, Subscription)
-        /// The worker gave back a wake, released before.
+        /// The worker gave back a released wake.
         case gaveBack(Subscription)
         /// The record of wakes that expired unanswered or were given back was cleared.
         case answered([WakeID], WakesGivenBack?, Subscription)
         case sentConditions(DeviceToken, Subscription)
-        /// A progress report may have moved a continued task's deadline. The value is the state before it.
+        /// A progress report may have moved a continued task's deadline. The value is the state before the report.
         case progressed(WakeID, HeldWake, Subscription)
     }
 
     var changes: [Change] = []
-    /// Ended wakes that no stream here held, with the reason of an expiration; nil for another outcome. Once the step
-    /// is durable, the owner notifies the gateway that holds the wake: `Dispatcher.wakeEndedElsewhere`.
+    /// Ended wakes that no stream of this gateway held, with the reason of an expiration; nil for another outcome. Once
+    /// the step is durable, the owner notifies the gateway that holds the wake: `Dispatcher.wakeEndedElsewhere`.
     package internal(set) var endedElsewhere: [(wake: WakeID, reason: ExpirationReason?)] = []
 
     /// Wakes whose deadlines may have moved.
@@ -194,8 +194,8 @@ package struct StreamChanges {
     package var isEmpty: Bool { self.changes.isEmpty && self.endedElsewhere.isEmpty }
 }
 
-/// Numbers for devices with changed conditions, valid beyond the step of the change, because streams that do not read
-/// receive it later. Entries are removed once every stream is up to date.
+/// Numbers for devices with changed conditions. They outlive the step of the change, because a stream that does not
+/// read receives the change later. They are removed when every stream is up to date.
 struct RememberedDevices {
     private var numbers: [DeviceToken: Int] = [:]
     private var tokens: [DeviceToken] = []
@@ -204,7 +204,7 @@ struct RememberedDevices {
 
     var isEmpty: Bool { self.tokens.isEmpty }
 
-    /// Returns the number for a device of this topic in logs. It is not an index of the engine.
+    /// Returns the number of a device of this topic for `ConditionsLog`. The number is not an index of the engine.
     mutating func index(_ token: borrowing DeviceToken, _ topic: TopicIndex) -> DeviceIndex {
         self.topics.insert(topic)
         let number = self.numbers[copy token] ?? self.tokens.count

@@ -8,10 +8,11 @@ package struct StreamTable: ~Copyable {
     private var streams: [StreamAddress: Subscription] = [:]
     /// Workers by topic number.
     var workers: [TopicWorkers] = []
-    /// The stream that holds each wake, or on which it expired. Includes ended streams until their wakes are lost.
+    /// The stream that holds each wake, or on which the wake expired. Includes ended streams until their wakes are
+    /// lost.
     var holders = WakeTable<Subscription>()
     private let bounds: StreamBounds
-    /// Streams that gave wakes back since they last answered one, by order of arrival.
+    /// Streams that gave wakes back since they last answered a wake, by `Subscription.opened`.
     private var givenBack: [UInt64: WakesGivenBack] = [:]
     /// The number of streams ever opened.
     private var opened: UInt64 = 0
@@ -19,7 +20,6 @@ package struct StreamTable: ~Copyable {
     private var topicsToSend = FIFOQueue<TopicIndex>()
     /// The number of times a stream reached its limit of unanswered bytes.
     package internal(set) var timesFull: Int64 = 0
-    /// The durations of wakes.
     var durations = WakeDurations()
     /// Additional state if the store is shared; nil otherwise.
     var shared: SharedStreams?
@@ -45,7 +45,7 @@ package struct StreamTable: ~Copyable {
         return place < self.workers.count ? self.workers[place].naming.count(device) : 0
     }
 
-    /// Worker counts of one topic, or of all.
+    /// Worker counts of one topic, or of all topics together.
     package func counts(_ topic: TopicIndex?) -> Dispatcher.WorkerCounts {
         let places = topic.map { Int($0.rawValue)..<Int($0.rawValue) + 1 } ?? self.workers.indices
         var counts = Dispatcher.WorkerCounts()
@@ -66,7 +66,7 @@ package struct StreamTable: ~Copyable {
 /// The wakes that a stream gave back in a row.
 struct WakesGivenBack {
     var count = 0
-    /// The worker's explanation of the last one.
+    /// The worker's reason for the last of them.
     var reason = ""
 }
 
@@ -94,7 +94,7 @@ extension StreamTable {
         return stream
     }
 
-    /// Removes a stream that ends. It remains the recorded holder of its wakes until each is forgotten.
+    /// Removes a stream that ends. The stream remains the recorded holder of its wakes until each is forgotten.
     package mutating func remove(_ stream: Subscription) {
         self.streams[stream.address] = nil
         stream.hasEnded = true
@@ -121,16 +121,16 @@ extension StreamTable {
         self.enqueueConditions(stream.topic)
     }
 
-    /// Changes the number of wakes that the stream may hold. It keeps those it has.
+    /// Changes the number of wakes that the stream may hold. The stream keeps all wakes that it holds.
     package mutating func resize(_ stream: Subscription, to slots: Int) {
         self.workers[Int(stream.topic.rawValue)].slots += slots - stream.slots
         stream.slots = slots
         self.changed(stream)
     }
 
-    /// Changes the bytes of payloads that every stream may hold. Streams keep the wakes they have.
+    /// Changes the bytes of payloads that every stream may hold. Streams keep all wakes that they hold.
     package mutating func resizeAll(wakeBytesMax: Int) {
-        // A stream that was full gets its next wake when one of its wakes ends, as usual.
+        // A stream that was full gets its next wake when one of its wakes ends.
         self.bounds.wakeBytesMax = wakeBytesMax
         for stream in self.streams.values {
             if stream.request.devices.isEmpty { self.changed(stream) } else { self.shared?.offered.changed(stream) }
@@ -141,7 +141,7 @@ extension StreamTable {
 // MARK: - Turns
 
 extension StreamTable {
-    /// Returns the stream for a wake of this device: a free one that names it, or else the next in rotation.
+    /// Returns the stream for a wake of this device: a free stream that names the device, or else the next in rotation.
     ///
     /// - Parameters:
     ///   - topic: the topic of the device.
@@ -201,12 +201,12 @@ extension StreamTable {
         self.workers[Int(topic.rawValue)].waiting.remove(device, target)
     }
 
-    /// The first waiting task that this stream takes. It may no longer wait.
+    /// The first waiting task that this stream takes. The task may no longer wait.
     func firstWaiting(for stream: Subscription) -> ReadyTask? {
         self.workers[Int(stream.topic.rawValue)].waiting.first(for: stream.request)
     }
 
-    /// The number of waiting tasks of a topic, including some that no longer wait and were not dropped yet.
+    /// The number of tasks in a topic's queue, including tasks that no longer wait and were not dropped yet.
     package func waitingCount(_ topic: TopicIndex) -> Int {
         Int(topic.rawValue) < self.workers.count ? self.workers[Int(topic.rawValue)].waiting.count : 0
     }
@@ -226,7 +226,7 @@ extension StreamTable {
         Int(topic.rawValue) < self.workers.count ? self.workers[Int(topic.rawValue)].resources : []
     }
 
-    /// The number of streams of a topic that were examined one by one, for tasks that need several resources.
+    /// The number of streams that were examined one by one for tasks of a topic that need several resources.
     package func searchedCount(_ topic: TopicIndex) -> Int64 {
         Int(topic.rawValue) < self.workers.count ? self.workers[Int(topic.rawValue)].tasks.searched : 0
     }
@@ -252,7 +252,7 @@ extension StreamTable {
     /// True if there are condition changes to send.
     var hasConditionsToSend: Bool { !self.topicsToSend.isEmpty }
 
-    /// Returns the next device whose conditions to send, and its stream.
+    /// Returns the next device whose conditions must be sent, and the stream to which they go.
     ///
     /// - `looksLeft`: the number of streams and changes that may still be examined.
     mutating func nextConditions(_ looksLeft: inout Int) -> (stream: Subscription, device: DeviceIndex)? {
@@ -277,7 +277,7 @@ extension StreamTable {
 // MARK: - Wakes
 
 extension StreamTable {
-    /// The open stream that holds a wake, or on which it expired.
+    /// The open stream that holds a wake, or on which the wake expired.
     package func holder(of wake: WakeID) -> Subscription? {
         guard let stream = self.holders[wake], !stream.hasEnded else { return nil }
         return stream
@@ -316,8 +316,8 @@ extension StreamTable {
 
     /// Removes a wake from the stream.
     ///
-    /// - Parameter endedAt: the end of the wake, if its duration says something of the worker.
-    /// - Returns: false if the stream did not hold it.
+    /// - Parameter endedAt: the end of the wake; nil if its duration does not depend on the worker.
+    /// - Returns: false if the stream did not hold the wake.
     package mutating func release(_ wake: WakeID, _ stream: Subscription, endedAt: Instant? = nil) -> Bool {
         guard let held = stream.remove(wake) else { return false }
         let took = endedAt.map { max(0, $0.milliseconds - held.givenAt.milliseconds) }
@@ -329,7 +329,7 @@ extension StreamTable {
         return true
     }
 
-    /// The kind of a wake that the stream holds; nil if it does not hold it.
+    /// The kind of a wake that the stream holds; nil if it does not hold the wake.
     func kind(of wake: WakeID, _ stream: Subscription) -> LaunchKind? { stream.wakes[wake]?.kind }
 
     /// Notes that a wake of the stream expired unanswered. A late answer still counts as an answer.
@@ -377,7 +377,7 @@ extension StreamTable {
         self.changed(stream)
     }
 
-    /// Undoes that the stream's worker gave back a wake.
+    /// Undoes `gaveBack`.
     mutating func undoGivingBack(_ stream: Subscription) {
         guard let before = self.givenBack[stream.opened] else { return }
         self.givenBack[stream.opened] =
@@ -386,7 +386,7 @@ extension StreamTable {
         self.judge(stream)
     }
 
-    /// Undoes an answer: restores the record of expired and returned wakes.
+    /// Undoes `answered`: restores the record of expired and returned wakes.
     mutating func undoAnswer(_ stream: Subscription, expired: [WakeID], _ before: WakesGivenBack?) {
         for wake in expired { self.holders[wake] = stream }
         stream.expiredInARow.insert(contentsOf: expired, at: 0)
@@ -396,7 +396,7 @@ extension StreamTable {
         self.judge(stream)
     }
 
-    /// Returns the reason why a stream gets no wakes, or may not have received one; nil if there is none.
+    /// Returns the reason why a stream gets no wakes, or may not have received a wake; nil if there is none.
     func trouble(of stream: Subscription) -> String? {
         if let givenBack = self.givenBack[stream.opened], givenBack.count >= Subscription.unansweredInARowMax {
             let reason = givenBack.reason.isEmpty ? "" : ": \(givenBack.reason)"
@@ -425,7 +425,7 @@ package struct EndedStreams: ~Copyable {
     /// Creates a value without streams.
     package init() {}
 
-    /// True if no wakes are left to lose.
+    /// True if no wakes must be lost.
     package var isEmpty: Bool { self.wakes.isEmpty && self.streams.isEmpty }
 
     /// Adds a stream that has ended.
@@ -436,7 +436,7 @@ package struct EndedStreams: ~Copyable {
     /// Takes the next wake to be lost.
     package mutating func popWake() -> WakeID? {
         while self.wakes.isEmpty, let stream = self.streams.popFirst() {
-            // Sorted by id, independent of the history of the map.
+            // Sorted by id, so that the order is the same in every process.
             self.wakes = stream.wakes.sortedWakes.reversed()
         }
         return self.wakes.popLast()

@@ -5,23 +5,23 @@ package import Wire
 package struct SubscriptionRequest: Sendable {
     /// The maximum number of unanswered wakes per worker.
     package static let slotsMax = 4096
-    /// The maximum number of resources per worker. The search for a task considers all of their combinations.
+    /// The maximum number of resources per worker. The search for a task considers all combinations of resources.
     package static let resourcesMax = 8
 
     /// The maximum number of unanswered wakes of the stream.
     package let slots: Int
     package let takesPushes: Bool
-    /// The identifiers of the tasks that it takes.
+    /// The identifiers of the tasks that the stream takes.
     package let tasks: [IdentifierPattern]
-    /// The names of the sessions that it takes.
+    /// The names of the sessions that the stream takes.
     package let sessions: [IdentifierPattern]
-    /// The resources that it offers to tasks, each once, sorted by name.
+    /// The resources that the stream offers to tasks, each once, sorted by name.
     package let resources: [String]
     /// True if the worker receives condition changes of its devices.
     package let reportsConditions: Bool
-    /// The devices it takes wakes of; empty for every device of the topic.
+    /// The devices whose wakes the stream takes; empty for every device of the topic.
     package let devices: [DeviceToken]
-    /// True if unanswered wakes stall the stream; false for webhooks, whose driver handles that.
+    /// True if unanswered wakes stall the stream; false for webhooks, whose driver handles failures.
     package let stallsWhenSilent: Bool
     /// The name shown to operators; empty if the worker gave none.
     package let label: String
@@ -48,10 +48,10 @@ package struct SubscriptionRequest: Sendable {
         self.label = label
     }
 
-    /// True if it takes tasks or sessions.
+    /// True if the stream takes tasks or sessions.
     package var takesTasks: Bool { !self.tasks.isEmpty || !self.sessions.isEmpty }
 
-    /// The name of the worker and what it takes, such as `builder: 4 slots, pushes, tasks com.example.*`.
+    /// A description for logs, such as `builder: 4 slots, pushes, tasks com.example.*`.
     var text: String {
         let lists = [
             ("tasks", self.tasks.map(\.text)), ("sessions", self.sessions.map(\.text)), ("resources", self.resources),
@@ -62,7 +62,7 @@ package struct SubscriptionRequest: Sendable {
         return (self.label.isEmpty ? "" : "\(self.label): ") + parts.joined(separator: ", ")
     }
 
-    /// Returns true if it takes launches of this kind and name, and offers the resources they need.
+    /// Returns true if the stream takes launches of this kind and name, and offers the resources that they need.
     package func takes(_ target: LaunchTarget) -> Bool {
         switch target.kind {
         case .push: self.takesPushes
@@ -77,20 +77,20 @@ package struct SubscriptionRequest: Sendable {
 /// A wake that a stream holds.
 package struct HeldWake {
     let givenAt: Instant
-    /// The size of its payload in bytes.
+    /// The size of the payload in bytes.
     let bytes: UInt32
     let kind: LaunchKind
-    /// True if its worker was warned that `deadline` is near.
+    /// True if the worker was warned that `deadline` is near.
     var isWarned = false
     /// The time of the last observed progress of a continued task; initially that of the launch.
     var advancedAt: Instant
-    /// The deadline as of the last observed progress, or the one that the worker was warned of.
+    /// The deadline as of the last observed progress or the last warning.
     var deadline: Instant
 }
 
 /// The limits of all streams, which a reload can change.
 final class StreamBounds {
-    /// The maximum bytes of unanswered payloads. A stream gets wakes until it reaches them.
+    /// The maximum bytes of unanswered payloads. A stream that has reached it gets no wakes.
     var wakeBytesMax: Int
 
     init(wakeBytesMax: Int) {
@@ -102,7 +102,7 @@ final class StreamBounds {
 ///
 /// Changes of its state go through `StreamTable`, which updates its positions in queues and rotations.
 package final class Subscription {
-    /// The number of consecutive wakes, expired unanswered or given back, after which the stream is stalled.
+    /// The number of consecutive wakes that stall the stream if they expired unanswered or were given back.
     static let unansweredInARowMax = 3
 
     package let address: StreamAddress
@@ -110,11 +110,11 @@ package final class Subscription {
     package let request: SubscriptionRequest
     /// The current maximum number of unanswered wakes.
     package internal(set) var slots: Int
-    /// The wakes it holds.
+    /// The wakes that the stream holds.
     package private(set) var wakes = WakeMap<HeldWake>()
-    /// The number of wakes it was given since it was opened.
+    /// The number of wakes that the stream has received.
     package private(set) var wakesGiven: Int64 = 0
-    /// The bytes of their payloads, which bound the data that waits for a worker that does not read.
+    /// The bytes of the payloads of `wakes`. They are limited because a worker may not read them.
     private(set) var bytes = 0
     private let bounds: StreamBounds
     /// The sequence number of the stream.
@@ -125,17 +125,17 @@ package final class Subscription {
     var places: [NamingStreams.Place] = []
     /// The positions among the streams that take its tasks. `TaskRotations` maintains them.
     var taskPlaces: [TaskRotations.Place] = []
-    /// The number of these positions at which it is not in the rotation.
+    /// The number of positions in `taskPlaces` at which the stream is not in the rotation.
     var taskPlacesOut = 0
-    /// The number of its last turn among the streams that take tasks.
+    /// The number of the stream's last turn among the streams that take tasks.
     var lastTurn: UInt64 = 0
     /// The read state of condition changes. `ConditionsLog` maintains it.
     var conditionsRead = ConditionsLog.ReadState()
-    /// The wakes that expired since one was last answered. A late answer to one of them counts as an answer.
+    /// The wakes that expired since the last answer. A late answer to such a wake counts as an answer.
     package internal(set) var expiredInARow: [WakeID] = []
-    /// True if the peer does not read; nothing more is sent then.
+    /// True if the peer does not read; nothing is sent until it reads again.
     var isPaused = false
-    /// True if the stream gets no wakes until it answers one, because too many in a row expired or were given back.
+    /// True if the stream gets no wakes until it answers a wake, because too many in a row expired or were given back.
     var isStalled = false
     /// True once the worker has sent anything about a wake of the stream.
     var hasResponded = false
@@ -147,15 +147,16 @@ package final class Subscription {
     /// resources.
     var wasFree = false
     var hasEnded = false
-    /// True if the worker is stopping: the stream gets no new wakes, and ends after its last.
+    /// True if the worker is stopping: the stream gets no new wakes, and ends after its last wake.
     var isDraining = false
-    /// The number of its wakes released by steps of a shared store that are not durable yet.
+    /// The number of wakes that the stream released in steps of a shared store that are not durable yet.
     var releasesInDoubt = 0
-    /// The number of these releases in steps that were taken. Other steps may not use the slots until they are durable.
+    /// The number of such releases in steps whose changes were taken. Other steps may not use their slots until the
+    /// releases are durable.
     var releasesOfOpenSteps = 0
     /// The contribution to the free slots of its group. `OfferedSlots` maintains it.
     var share: OfferedSlots.Share?
-    /// The durations of its wakes of pushes; `WakeDurations` keeps them.
+    /// The durations of the stream's push wakes. `WakeDurations` maintains it.
     var durations: WakeDurations.Cell?
     /// The index in `request.devices` of the next device.
     private var deviceInTurn = 0
@@ -175,7 +176,7 @@ package final class Subscription {
         self.slots = request.slots
     }
 
-    /// Returns the devices it names, one per call, in turn, so that no device delays the others.
+    /// Returns the named devices in turn, one per call, so that no device delays another.
     func nextDevice() -> DeviceToken {
         defer { self.deviceInTurn = (self.deviceInTurn + 1) % self.request.devices.count }
         return self.request.devices[self.deviceInTurn]
@@ -188,16 +189,16 @@ package final class Subscription {
             && !self.isFull
     }
 
-    /// The number of further wakes that it can take.
+    /// The number of further wakes that the stream can take.
     var freeSlots: Int { self.isFree ? self.slots - self.wakes.count - self.releasesOfOpenSteps : 0 }
 
-    /// True if it takes pushes of every device.
+    /// True if the stream takes pushes of every device.
     var takesAnyPush: Bool { self.request.takesPushes && self.request.devices.isEmpty }
 
-    /// True if it takes pushes and can take one more wake.
+    /// True if the stream takes pushes and can take one more wake.
     var isFreeForPush: Bool { self.request.takesPushes && self.isFree }
 
-    /// True if the payloads it holds have reached the limit of bytes.
+    /// True if the payloads that the stream holds have reached the limit of bytes.
     var isFull: Bool { self.bytes >= self.bounds.wakeBytesMax }
 
     /// Adds a wake with a payload of `bytes`.
@@ -213,10 +214,10 @@ package final class Subscription {
         self.wakesGiven += 1
     }
 
-    /// Returns true if it holds this wake.
+    /// Returns true if the stream holds this wake.
     package func holds(_ wake: WakeID) -> Bool { self.wakes[wake] != nil }
 
-    /// Notes a deadline after a progress report. If it is later than before, the task has advanced.
+    /// Notes a deadline after a progress report. If the deadline is later than before, the task has advanced.
     func progressed(_ wake: WakeID, deadline: Instant, at now: Instant) {
         guard var held = self.wakes[wake], deadline > held.deadline else { return }
         held.deadline = deadline
@@ -227,7 +228,7 @@ package final class Subscription {
 
     /// Notes that the worker is being warned of this deadline of a wake.
     ///
-    /// - Returns: false if the stream does not hold the wake, or its worker was warned of that deadline before.
+    /// - Returns: false if the stream does not hold the wake, or its worker was already warned of this deadline.
     func warned(_ wake: WakeID, of deadline: Instant) -> Bool {
         guard var held = self.wakes[wake], !held.isWarned || held.deadline != deadline else { return false }
         held.isWarned = true
@@ -236,7 +237,7 @@ package final class Subscription {
         return true
     }
 
-    /// The number of its continued tasks that have not advanced for `span` milliseconds.
+    /// The number of the stream's continued tasks that have not advanced for `span` milliseconds.
     func stalledCount(at now: Instant, after span: Int64) -> Int {
         guard self.request.takesTasks else { return 0 }
         return self.wakes.all.count {
@@ -244,7 +245,7 @@ package final class Subscription {
         }
     }
 
-    /// Restores the progress state of a wake from before an undone report.
+    /// Restores the progress state that a wake had before a report, which is undone.
     func restore(_ wake: WakeID, _ before: HeldWake) {
         guard var held = self.wakes[wake] else { return }
         held.deadline = before.deadline
@@ -253,9 +254,7 @@ package final class Subscription {
         self.wakes[wake] = held
     }
 
-    /// Removes a wake.
-    ///
-    /// - Returns: the wake as the stream held it; nil if it did not.
+    /// - Returns: the removed wake; nil if the stream did not hold it.
     func remove(_ wake: WakeID) -> HeldWake? {
         guard let held = self.wakes.remove(wake) else { return nil }
         self.bytes -= Int(held.bytes)
@@ -264,14 +263,14 @@ package final class Subscription {
 
     /// Removes a wake as if it had never been given.
     ///
-    /// - Returns: true if the stream held it.
+    /// - Returns: true if the stream held the wake.
     func takeBack(_ wake: WakeID) -> Bool {
         guard self.remove(wake) != nil else { return false }
         self.wakesGiven -= 1
         return true
     }
 
-    /// Adds a wake again whose end was undone.
+    /// Adds a wake again after its end was undone.
     func hold(_ wake: WakeID, _ held: HeldWake) {
         self.wakes[wake] = held
         self.bytes += Int(held.bytes)
@@ -292,20 +291,20 @@ enum ResourceNames {
 }
 
 extension DeviceEngine {
-    /// The most events of subscriptions, with the parts of their names, that wait for a commit: about 1 MB. The history
-    /// misses further ones.
+    /// The maximum number of subscription events that wait for a commit, parts of names included: about 1 MB. Further
+    /// events are not logged.
     private static let subscriptionsMax = 16_384
-    /// The most of these events a second for one topic, so that streams that open again and again do not displace the
-    /// log of other topics. The history misses further ones.
+    /// The maximum number of subscription events per second and topic, so that streams that open repeatedly do not
+    /// displace the log of other topics. Further events are not logged.
     static let subscriptionsPerSecond = 64
 
-    /// Reports that a stream opened: to followers, and to the history, once for each device that it names.
+    /// Reports that a stream opened to watchers and to the history, once for each device that the stream names.
     func noteSubscribed(_ topic: TopicIndex, _ request: SubscriptionRequest) {
         let (now, name) = (max(self.now, self.watchedAt), self.topics.name(topic))
         // A stream that is not logged costs no text.
         lazy var text = request.text
         lazy var isLong = text.utf8.count > NameParts.bytesMax
-        // A cut letter becomes one of three bytes, as the ellipsis has.
+        // Leaves room for two characters of three bytes: a replacement for a cut character, and the ellipsis.
         lazy var kept = isLong ? String(decoding: text.utf8.prefix(NameParts.bytesMax - 5), as: UTF8.self) + "…" : text
         for device in request.devices.isEmpty ? [nil] : request.devices.map(Optional.some) {
             if self.subscriptions.count < Self.subscriptionsMax, self.mayLogSubscription(topic, now) {
@@ -320,7 +319,7 @@ extension DeviceEngine {
         }
     }
 
-    /// Counts an event of a subscription, unless the topic has had its share of this second.
+    /// Counts a subscription event. Returns false if the topic has reached the limit of this second.
     private func mayLogSubscription(_ topic: TopicIndex, _ now: Instant) -> Bool {
         let second = now.milliseconds / 1000
         if self.subscriptionSecond != second { (self.subscriptionSecond, self.subscriptionCounts) = (second, [:]) }

@@ -1,16 +1,16 @@
 import Policy
 
-/// The free streams of a topic that name no device, by the names of the tasks that they take.
+/// The free streams of a topic that name no device, indexed by the names of the tasks that they take.
 ///
-/// Each registered pattern has a rotation, and another one for each resource that its streams offer. The next stream is
-/// found by looking up the name and each of its prefixes in use, independent of the number of streams. For a task that
-/// needs several resources, all streams that offer the scarcest one are examined, once: unsatisfiable needs are
-/// remembered until a stream is added or becomes free.
+/// Each registered pattern has a rotation, and a further rotation for each resource that its streams offer. The next
+/// stream is found by looking up the name and each of its prefixes in use, independent of the number of streams. For a
+/// task that needs several resources, all streams that offer the scarcest resource are examined. Unsatisfiable needs
+/// are remembered, and not searched again until a stream is added or becomes free.
 struct TaskRotations {
     /// The membership of a stream in the rotation of one of its patterns, or of a pattern and a resource.
     struct Place {
         fileprivate let rotation: Int
-        /// True if the stream is in the rotation. It was free when it was added.
+        /// True if the stream is in the rotation. The stream was free when it was added.
         fileprivate var isInTurn = false
     }
 
@@ -26,9 +26,9 @@ struct TaskRotations {
         }
     }
 
-    /// Needs that no free stream with the pattern satisfies.
+    /// A set of needed resources that no free stream with the pattern offers.
     private struct Unmet: Hashable {
-        /// The maximum number of remembered needs, which bounds memory.
+        /// The maximum number of remembered sets.
         static let countMax = 256
 
         let key: Key
@@ -45,7 +45,7 @@ struct TaskRotations {
         let key: Key
         /// The number of streams with the pattern and the resource, free or not.
         var count = 0
-        /// The free streams, starting with the next one. Streams that are no longer free are skipped.
+        /// The free streams from `first` on, in order. Streams that are no longer free are skipped.
         var entries: [Entry] = []
         var first = 0
         /// The number of entries of ended streams.
@@ -55,14 +55,14 @@ struct TaskRotations {
     private var rotations: [Rotation] = []
     private var numbers: [Key: Int] = [:]
     private var unused: [Int] = []
-    /// The numbers of prefixes by length in bytes, for requests and for sessions.
+    /// The counts of prefixes by length in bytes, first for requests, then for sessions.
     private var stemLengths: [[Int]] = [[], []]
     private var lastTurn: UInt64 = 0
     /// The streams that offer several resources, free or not.
     private var versatile: [StreamAddress: Subscription] = [:]
-    /// Needs that no free stream satisfies.
+    /// Sets of needed resources that no free stream offers.
     private var unmet: Set<Unmet> = []
-    /// The number of streams examined one by one, for tasks that need several resources.
+    /// The number of streams examined one by one for tasks that need several resources.
     private(set) var searched: Int64 = 0
 
     /// Adds a stream that names no device.
@@ -98,7 +98,7 @@ struct TaskRotations {
         if stream.request.resources.count > 1 { self.versatile[stream.address] = nil }
     }
 
-    /// Appends a free stream to those of its rotations that it is not in.
+    /// Appends a free stream to its rotations from which it is absent.
     mutating func rotate(_ stream: Subscription) {
         guard stream.taskPlacesOut > 0, stream.isFree else { return }
         self.mayMeetNeeds(stream)
@@ -107,7 +107,7 @@ struct TaskRotations {
         }
     }
 
-    /// Notes that a stream may have become free, or may no longer be.
+    /// Notes that a stream may have become free or busy.
     mutating func changed(_ stream: Subscription) {
         guard stream.request.resources.count > 1 else { return }
         let isFree = stream.isFree
@@ -136,7 +136,7 @@ struct TaskRotations {
         }
     }
 
-    /// Makes a stream next again at these places, because the task it got was undone.
+    /// Makes a stream next again at these places, because its last task was taken back.
     mutating func turnTakenBack(_ stream: Subscription, _ places: [Int]) {
         self.mayMeetNeeds(stream)
         for place in places where stream.taskPlaces.indices.contains(place) {
@@ -161,7 +161,7 @@ struct TaskRotations {
         }
     }
 
-    /// Forgets unsatisfiable needs, because a free stream may satisfy some.
+    /// Forgets unsatisfiable needs, because a stream that became free may satisfy them.
     private mutating func mayMeetNeeds(_ stream: Subscription) {
         guard stream.request.resources.count > 1, !self.unmet.isEmpty else { return }
         self.unmet.removeAll(keepingCapacity: true)
@@ -197,7 +197,7 @@ extension TaskRotations {
         return self.versatile.values.contains { $0.request.takes(target) }
     }
 
-    /// Returns the patterns that match the name and may be registered.
+    /// Returns the patterns that match the name. Not all of them are registered.
     private func keys(of target: LaunchTarget) -> [Key] {
         let isSession = target.kind == .urlSession
         var keys = [Key(isSession: isSession, isExact: true, stem: target.name, resource: "")]
@@ -311,7 +311,7 @@ extension TaskRotations {
         self.rotations[rotation].first = 0
     }
 
-    /// Removes ended streams once they are half of a rotation. Streams may come and go without getting a task.
+    /// Removes ended streams once they are half of a rotation. Without tasks, the rotation does not drop them.
     private mutating func compact(_ rotation: Int) {
         let (ended, count) = (self.rotations[rotation].ended, self.rotations[rotation].entries.count)
         guard ended > 64, ended * 2 > count else { return }

@@ -9,7 +9,7 @@ struct TopicWorkers {
     var tasks = TaskRotations()
     /// The number of streams that offer each resource.
     private var offers: [String: Int] = [:]
-    /// Tasks that wait for a slot of a stream that names no device.
+    /// Tasks that wait for a slot.
     var waiting = WaitingTasks()
     /// The condition changes to send to the streams.
     var conditions = ConditionsLog()
@@ -39,12 +39,12 @@ struct TopicWorkers {
         }
     }
 
-    /// Makes a stream next again, because the push it got was undone.
+    /// Makes a stream next again, because its last push was taken back.
     mutating func turnTakenBack(_ subscription: Subscription) {
         if subscription.request.takesPushes { self.pushes.turnTakenBack(subscription) }
     }
 
-    /// Returns the stream for a task of this device: a free one that names it, or else the next in rotation.
+    /// Returns the stream for a task of this device: a free stream that names the device, or else the next in rotation.
     mutating func free(_ token: borrowing DeviceToken, _ target: LaunchTarget) -> Subscription? {
         self.naming.first(token, target) ?? self.tasks.next(target)
     }
@@ -58,7 +58,7 @@ struct TopicWorkers {
     /// The resources that the streams offer, sorted by name.
     var resources: [String] { self.offers.keys.sorted() }
 
-    /// Adds a condition change for all streams that name the device, or none.
+    /// Adds a condition change for all streams that name this device or no device.
     mutating func conditionsChanged(_ device: DeviceIndex, _ token: borrowing DeviceToken) {
         self.conditions.append(device)
         var naming: [Subscription] = []
@@ -100,9 +100,9 @@ struct TopicWorkers {
     }
 }
 
-/// The rotation of free streams that take pushes of any device: each gets one wake and moves to the end.
+/// The rotation of free streams that take pushes of any device: a stream gets one wake and moves to the end.
 ///
-/// Streams that are no longer free are skipped, and appended again when they are free.
+/// Streams that are no longer free are dropped, and appended again when they are free.
 struct StreamRotation {
     private var streams: [Subscription] = []
     /// The index of the next stream.
@@ -125,7 +125,7 @@ struct StreamRotation {
         self.first < self.streams.count && self.streams[self.first] === stream
     }
 
-    /// Appends a free stream, unless it is in the rotation.
+    /// Appends a free stream if it is not in the rotation.
     mutating func append(_ stream: Subscription) {
         guard !stream.isInRotation else { return }
         stream.isInRotation = true
@@ -139,7 +139,7 @@ struct StreamRotation {
         if stream.isFree { self.append(stream) }
     }
 
-    /// Makes a stream next again, because the wake it got was undone.
+    /// Makes a stream next again, because its last wake was taken back.
     mutating func turnTakenBack(_ stream: Subscription) {
         if stream.isInRotation, self.streams.count - self.first > 1, self.streams.last === stream {
             self.streams.removeLast()
@@ -155,8 +155,8 @@ struct StreamRotation {
         }
     }
 
-    /// Notes that a stream has ended. Removes ended streams if there are many, as wakes alone may never turn the
-    /// rotation.
+    /// Notes that a stream has ended. Removes ended streams if there are many, because without wakes the rotation does
+    /// not drop them.
     mutating func remove(_ stream: Subscription) {
         guard stream.isInRotation else { return }
         self.ended += 1
@@ -179,8 +179,8 @@ struct StreamRotation {
     }
 }
 
-/// The streams of a topic that name devices: for each device, a heap of the streams free for a push, the one with the
-/// fewest wakes first, and a list of streams that take tasks or receive condition changes.
+/// The streams of a topic that name devices: for each device, a heap of the streams free for a push, ordered by their
+/// number of wakes, and a list of streams that take tasks or receive condition changes.
 ///
 /// Finding a stream for a push costs one lookup. A change or the end of a stream costs a few heap steps for each device
 /// that it names, independent of the number of other streams that name it.
@@ -191,7 +191,7 @@ struct NamingStreams {
         fileprivate let queue: Int
         /// The index in the queue's heap; nil while the stream is not free.
         fileprivate var position: Int?
-        /// The index in the queue's listeners; nil for a stream that takes pushes only.
+        /// The index in the queue's listeners; nil for a stream that only takes pushes.
         fileprivate var listener: Int?
     }
 
@@ -236,7 +236,7 @@ struct NamingStreams {
         guard !self.numbers.isEmpty, let queue = self.numbers[copy token] else { return nil }
         while let entry = self.queues[queue].heap.first {
             if entry.subscription.isFree { return entry.subscription }
-            // A limit has been lowered since the stream was added.
+            // The stream is not free because a limit was lowered.
             self.take(0, from: queue)
         }
         return nil
@@ -320,7 +320,7 @@ struct NamingStreams {
                 self.queues[queue].heap.append(entry)
                 self.rise(self.queues[queue].heap.count - 1, in: queue)
             case (let position?, true):
-                // Usually a device has its own single worker.
+                // Usually a single stream names the device.
                 if self.queues[queue].heap.count > 1 { self.settle(position, in: queue) }
             case (let position?, false): self.take(position, from: queue)
             }

@@ -3,9 +3,9 @@ import Wire
 
 /// The tasks and sessions of one topic that wait for a slot, in the order of `ReadyOrder`.
 ///
-/// A stream finds the first task that it takes by descending one tree per pattern and satisfiable set of resources. The
-/// number of these sets is limited by those that waiting tasks need, and by 256, as a stream offers at most eight
-/// resources. The cost of a pattern does not depend on the number of waiting tasks.
+/// A stream finds the first task that it takes by descending one tree per pattern and satisfiable set of resources.
+/// There are at most 256 such sets, because a stream offers at most eight resources; only sets that waiting tasks need
+/// count. The cost of a pattern does not depend on the number of waiting tasks.
 ///
 /// A task that no longer waits is dropped when a stream finds it, or by a scan that advances as tasks are added.
 struct WaitingTasks {
@@ -26,12 +26,12 @@ struct WaitingTasks {
         static let sessions = Group(isSession: true, needs: [])
 
         let isSession: Bool
-        /// The needed resources, sorted, each once.
+        /// The distinct needed resources, sorted.
         let needs: [String]
     }
 
-    /// The number of places that the scan examines for each new task. More than one keeps obsolete tasks fewer than
-    /// waiting tasks.
+    /// The number of places that the scan examines for each new task. With two, obsolete tasks stay fewer than waiting
+    /// tasks.
     private static let looksPerTask = 2
 
     private var tree = TaskTree()
@@ -107,7 +107,7 @@ struct WaitingTasks {
     }
 }
 
-/// Waiting tasks by name. Finding the first task of a name prefix costs one descent.
+/// Waiting tasks by name. The search for the first task with a name prefix is one descent.
 ///
 /// Several trees share one array. Each orders its tasks by name, then by `ReadyOrder` and arrival. Each node stores the
 /// first task of its subtree in launch order. The trees are treaps: a parent has a greater priority than its children,
@@ -130,7 +130,7 @@ struct TaskTree {
         var earliest: Node
         var isUsed = true
 
-        /// Returns true if this task launches before the other one.
+        /// Returns true if this task launches before the other task.
         func goesBefore(_ other: Place) -> Bool {
             self.task.order == other.task.order ? self.number < other.number : self.task.order < other.task.order
         }
@@ -149,7 +149,7 @@ struct TaskTree {
     /// Returns the task in one of the `capacity` places, or nil if the place is not used.
     func task(at place: Int) -> ReadyTask? { self.places[place].isUsed ? self.places[place].task : nil }
 
-    /// Returns the node whose task launches first; the other one if one is `none`.
+    /// Returns the node whose task launches first. If one of the nodes is `none`, returns the other node.
     func earlier(_ one: Node, _ other: Node) -> Node {
         guard one != Self.none, other != Self.none else { return max(one, other) }
         return self.places[Int(one)].goesBefore(self.places[Int(other)]) ? one : other
@@ -173,7 +173,7 @@ struct TaskTree {
         self.places[Int(node)].isUsed = false
         self.unused.append(node)
         guard self.unused.count == self.places.count else { return }
-        // All trees are empty. The memory is released after a peak.
+        // All trees are empty. Releases the memory, which may be from a peak.
         self.places = []
         self.unused = []
     }
@@ -181,8 +181,8 @@ struct TaskTree {
     /// Returns the first task in launch order whose name matches the pattern; `none` if there is none.
     ///
     /// - Parameters:
-    ///   - reachesStart: true if no name in the tree sorts before the matching ones.
-    ///   - reachesEnd: true if no name in the tree sorts after the matching ones.
+    ///   - reachesStart: true if no name in the tree sorts before the matching names.
+    ///   - reachesEnd: true if no name in the tree sorts after the matching names.
     func earliest(
         in root: Node,
         _ pattern: IdentifierPattern,
@@ -238,7 +238,7 @@ extension TaskTree {
             : self.join(root, left, self.take(node, from: right))
     }
 
-    /// Divides a tree into the tasks before `node` and those after it.
+    /// Divides a tree into the tasks before `node` and the tasks after it.
     private mutating func split(_ root: Node, at node: Node) -> (before: Node, after: Node) {
         guard root != Self.none else { return (Self.none, Self.none) }
         let (left, right) = (self.places[Int(root)].left, self.places[Int(root)].right)
@@ -250,7 +250,7 @@ extension TaskTree {
         return (before, self.join(root, after, right))
     }
 
-    /// Merges two trees; all tasks of the first sort before those of the second.
+    /// Merges two trees; all tasks of the first tree sort before those of the second tree.
     private mutating func merge(_ one: Node, _ two: Node) -> Node {
         guard one != Self.none, two != Self.none else { return max(one, two) }
         if self.places[Int(one)].priority > self.places[Int(two)].priority {
@@ -259,7 +259,7 @@ extension TaskTree {
         return self.join(two, self.merge(one, self.places[Int(two)].left), self.places[Int(two)].right)
     }
 
-    /// Makes `root` the root of two trees.
+    /// Joins two trees under `root`.
     private mutating func join(_ root: Node, _ left: Node, _ right: Node) -> Node {
         func earliest(_ node: Node) -> Node { node == Self.none ? Self.none : self.places[Int(node)].earliest }
         let first = self.earlier(root, self.earlier(earliest(left), earliest(right)))

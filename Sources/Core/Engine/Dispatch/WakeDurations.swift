@@ -1,8 +1,8 @@
 package import Policy
 
-/// The number of wakes by their duration, in milliseconds; buckets are an eighth of their values wide or less.
+/// The number of wakes by their duration, in milliseconds. The width of a bucket is at most an eighth of its durations.
 package struct DurationCounts: Hashable, Sendable {
-    /// The buckets up to nine hours; the last one has all longer durations.
+    /// The number of buckets, which end at nine hours; the last bucket also has all longer durations.
     package static let bucketCount = 184
 
     package private(set) var buckets: [Int64] = []
@@ -16,7 +16,6 @@ package struct DurationCounts: Hashable, Sendable {
 
     package var isEmpty: Bool { self.buckets.isEmpty }
 
-    /// Counts a wake.
     @inline(__always)
     package mutating func record(_ milliseconds: Int64) {
         if self.buckets.isEmpty { self.buckets = Array(repeating: 0, count: Self.bucketCount) }
@@ -25,9 +24,9 @@ package struct DurationCounts: Hashable, Sendable {
         if milliseconds > self.max { self.max = milliseconds }
     }
 
-    /// Takes back a wake.
+    /// Subtracts a counted wake.
     ///
-    /// - Returns: false if none of its duration is counted.
+    /// - Returns: false if no wake of this duration is counted.
     mutating func takeBack(_ milliseconds: Int64) -> Bool {
         let bucket = Self.bucket(milliseconds)
         guard !self.buckets.isEmpty, self.buckets[bucket] > 0 else { return false }
@@ -36,13 +35,13 @@ package struct DurationCounts: Hashable, Sendable {
         return true
     }
 
-    /// Adds wakes of one bucket, and what they add to the sum and the longest.
+    /// Adds wakes to one bucket. `add(sum:max:)` adds their durations.
     package mutating func add(_ times: Int64, bucket: Int) {
         if self.buckets.isEmpty { self.buckets = Array(repeating: 0, count: Self.bucketCount) }
         self.buckets[bucket] += times
     }
 
-    /// Adds a sum of durations, and the longest of them.
+    /// Adds a sum of durations, and the longest duration.
     package mutating func add(sum: Int64, max: Int64) {
         self.sum += sum
         self.max = Swift.max(self.max, max)
@@ -53,7 +52,7 @@ package struct DurationCounts: Hashable, Sendable {
         left.add(sum: right.sum, max: right.max)
     }
 
-    /// The duration that a share of the wakes did not exceed, at most an eighth too long; nil without wakes.
+    /// The duration that a share of the wakes did not exceed, rounded up by at most an eighth; nil without wakes.
     package func quantile(_ share: Double) -> Int64? {
         let count = self.count
         guard count > 0 else { return nil }
@@ -71,7 +70,7 @@ package struct DurationCounts: Hashable, Sendable {
         self.buckets.enumerated().reduce(0) { Self.longest($1.offset) <= milliseconds ? $0 + $1.element : $0 }
     }
 
-    /// The bucket of a duration: powers of two begin a new one.
+    /// The bucket of a duration: eight buckets for each power of two.
     @inline(__always)
     private static func bucket(_ milliseconds: Int64) -> Int {
         let value = Swift.min(Swift.max(milliseconds - 1, 0), 1 << 25 - 1)
@@ -86,7 +85,7 @@ package struct DurationCounts: Hashable, Sendable {
     }
 }
 
-/// The durations of wakes of one kind and topic: of the workers of one name, or of all.
+/// The durations of wakes of one kind and topic, for the workers with one name or for all workers.
 package struct WakeDurationRow: Hashable, Sendable {
     package let topic: TopicIndex
     package let kind: LaunchKind
@@ -101,7 +100,7 @@ package struct WakeDurationRow: Hashable, Sendable {
         self.counts = counts
     }
 
-    /// Returns the rows with the most wakes first, in an order that is the same everywhere.
+    /// Returns the rows with the most wakes first, in an order that is the same on every gateway.
     package static func sorted(_ rows: [WakeDurationRow]) -> [WakeDurationRow] {
         rows.map { (count: $0.counts.count, row: $0) }.sorted { left, right in
             let (first, second) = (left.row, right.row)
@@ -113,44 +112,46 @@ package struct WakeDurationRow: Hashable, Sendable {
     }
 }
 
-/// The durations of the wakes that workers answered or let expire, in the last half hour to hour.
+/// The durations of the wakes that workers answered or let expire in the current and the previous half hour.
 ///
-/// A wake that was lost, given back or ended by an operator says nothing of its worker.
+/// A wake that was lost, given back or ended by an operator is not counted, because its duration does not depend on its
+/// worker.
 package struct WakeDurations {
-    /// The milliseconds after which a new count begins, at whole half hours of policy time; the one before is kept.
+    /// The length of a count in milliseconds. The previous count is kept.
     package static let span: Int64 = 1_800_000
-    /// The maximum number of separate counts of named workers: one for each topic, kind of wake and name. Those of a
-    /// topic get half of the free ones.
+    /// The maximum number of separate counts, one for each topic, kind of wake and worker name. A topic may use at most
+    /// half of those that other topics leave.
     package static let namesMax = 1024
-    /// The most counts, of names and of all other workers of a topic. Wakes beyond them are in no row.
+    /// The maximum number of counts, including those of workers without a separate count. Further wakes are in no row.
     package static let cellsMax = 2048
     /// The topic of wakes that are in no row, in the totals since the start.
     private static let others = TopicIndex(rawValue: .max)
 
-    /// The workers of one topic and name, and wakes of one kind.
+    /// The topic, kind of wake and worker name of a count.
     struct Key: Hashable {
         let topic: TopicIndex
         let kind: LaunchKind
-        /// nil for all workers beyond `namesMax`.
+        /// nil for all workers without a separate count.
         let worker: String?
     }
 
-    /// The counts of one key; streams keep theirs.
+    /// The counts of one key. Streams keep a reference to their cell.
     final class Cell {
         var current = DurationCounts()
         var before = DurationCounts()
-        /// False if streams must look for another one: it was dropped, or a name may have become free.
+        /// False if streams must look for another cell: this cell was dropped, or their name may now get a separate
+        /// count.
         var isListed = true
     }
 
     private var cells: [Key: Cell] = [:]
-    /// The number of names with counts, and those of each topic that has any.
+    /// The number of separate counts, in total and by topic.
     private var names: (all: Int, byTopic: [TopicIndex: Int]) = (0, [:])
-    /// Wakes of pushes that are in no count any more, by topic.
+    /// Push wakes of dropped counts, by topic.
     private var past: [TopicIndex: DurationCounts] = [:]
-    /// The number of the half hour that is counted now.
+    /// The number of the current half hour of policy time.
     private var span: Int64 = 0
-    /// The first moment that was counted.
+    /// The first time that was counted.
     private var start = Instant.distantFuture
 
     package init() {}
@@ -176,7 +177,8 @@ package struct WakeDurations {
         }
     }
 
-    /// Returns the counts of a stream's worker, or of all workers without their own; nil if the limits are reached.
+    /// Returns the counts of a stream's worker, or the counts of all workers without a separate count; nil if the
+    /// limits are reached.
     private mutating func cell(_ stream: Subscription, _ kind: LaunchKind, isNamed: Bool) -> Cell? {
         let key = Key(topic: stream.topic, kind: kind, worker: isNamed ? stream.request.label : nil)
         if let cell = self.cells[key] { return cell }
@@ -192,7 +194,7 @@ package struct WakeDurations {
         return cell
     }
 
-    /// Takes back a wake that was counted, unless its count was dropped since.
+    /// Subtracts a counted wake, unless its count was dropped.
     mutating func takeBack(_ milliseconds: Int64, _ kind: LaunchKind, _ stream: Subscription) {
         for worker in [stream.request.label, nil] {
             guard let cell = self.cells[Key(topic: stream.topic, kind: kind, worker: worker)] else { continue }
@@ -220,7 +222,8 @@ package struct WakeDurations {
             cell.isListed = false
             self.cells[key] = nil
             guard key.worker != nil else {
-                // The same counts in another object, so that each worker of them looks for a free name again.
+                // Puts the counts into another object, so that each of these workers tries again to get a separate
+                // count.
                 guard !cell.before.isEmpty else { continue }
                 let next = Cell()
                 next.before = cell.before
@@ -233,13 +236,13 @@ package struct WakeDurations {
         }
     }
 
-    /// The start of the earlier of the two counts, or the first moment that was counted.
+    /// The start of the previous count or, if that is later, the first time that was counted.
     var since: Instant {
         let before = Instant(milliseconds: (self.span - 1) * Self.span)
         return self.start == .distantFuture ? before : max(before, self.start)
     }
 
-    /// A row for each topic and kind, then one for each name.
+    /// A row for each topic and kind, and a row for each worker name.
     ///
     /// - Parameter topic: nil for every topic.
     func rows(_ topic: TopicIndex?) -> [WakeDurationRow] {
@@ -254,7 +257,7 @@ package struct WakeDurations {
         return Self.merged(rows)
     }
 
-    /// The rows of which there are several, such as those of several gateways, as one each.
+    /// Returns the rows with equal topic, kind and worker combined, such as rows of several gateways.
     package static func merged(_ rows: [WakeDurationRow]) -> [WakeDurationRow] {
         var places: [Key: Int] = [:]
         var merged: [WakeDurationRow] = []
@@ -270,7 +273,7 @@ package struct WakeDurations {
         return merged
     }
 
-    /// The wakes of pushes since the process began, by topic; those in no row under no topic's index.
+    /// The push wakes since the process began, by topic; wakes that are in no row have the index `others`.
     var pushes: [TopicIndex: DurationCounts] {
         var pushes = self.past
         for (key, cell) in self.cells where key.kind == .push {
@@ -285,7 +288,6 @@ extension Dispatcher {
     /// Begins a new count of durations if it is time.
     package func advanceDurations(to now: Instant) { self.streams.durations.advance(to: now) }
 
-    /// The start of the counts of `durations`.
     package var durationsSince: Instant { self.streams.durations.since }
 
     /// The durations of wakes on the streams of this gateway, by topic, and by worker.

@@ -10,9 +10,9 @@ package enum WakeOutcome: String, Sendable, CaseIterable {
 
 /// The effect of an arriving push.
 package enum PushReceivedAction: Hashable, Sendable {
-    /// The push launched immediately. `absorbed` was coalesced into it.
+    /// The push launched immediately. The push `absorbed` was coalesced into it.
     case launched(absorbed: PushHandle?)
-    /// The push is pending. `absorbed` was coalesced into it.
+    /// The push is pending. The push `absorbed` was coalesced into it.
     case waits(absorbed: PushHandle?)
     /// The push expired before it could launch. An earlier pending push remains.
     case discarded
@@ -44,13 +44,13 @@ package enum WakeEndedAction: Hashable, Sendable {
 package enum ExtensionRequestedAction: Hashable, Sendable {
     /// The deadline was moved, perhaps less far than requested.
     case extended(Instant)
-    /// The deadline is already that late.
+    /// The deadline is already at the requested time or later.
     case unchanged(Instant)
     /// The wake has reached its maximum duration.
     case limitReached(Instant)
 
     /// Computes the effect of moving a deadline to `moment`, but not past `most`. A deadline never moves back, even if
-    /// the parameters have been tightened since the launch.
+    /// new parameters allow less time.
     init(_ moment: Instant, deadline: Instant, most: Instant) {
         if moment <= deadline {
             self = .unchanged(deadline)
@@ -70,14 +70,14 @@ package enum ExtensionRequestedAction: Hashable, Sendable {
 /// The reason why a push, a request or the transfers of a session ended without a result.
 package enum DiscardReason: String, Sendable, CaseIterable {
     case expired, exhausted, forceQuit, unregistered
-    /// An operator or client cancelled it.
+    /// An operator or client cancelled the push or request.
     case cancelled
-    /// A later request with the same identifier replaced it. It has a separate counter.
+    /// A later request with the same identifier replaced the request. This reason has a separate counter.
     case replaced
 
     /// The possible reasons for pushes.
     package static let ofPushes: [DiscardReason] = [.expired, .exhausted, .forceQuit, .unregistered, .cancelled]
-    /// The reasons that tasks and sessions have counters for.
+    /// The reasons for which tasks and sessions have counters.
     package static let ofTasks: [DiscardReason] = [.exhausted, .forceQuit, .cancelled, .unregistered]
 }
 
@@ -124,7 +124,7 @@ package enum TaskSubmittedAction: Hashable, Sendable {
 package enum TransfersFinishedAction: Hashable, Sendable {
     /// The transfers are pending, as the first of their session.
     case waits
-    /// The transfers were added to pending ones of their session.
+    /// The transfers were added to the pending transfers of their session.
     case takenUp
     /// Too many sessions are pending.
     case refused
@@ -138,9 +138,9 @@ package enum TaskEndedAction: Hashable, Sendable {
     case waits(BackgroundTask, replaced: BackgroundTask?)
     /// A newer pending request with the same identifier replaced the task.
     case replaced(BackgroundTask)
-    /// The transfers were added to pending ones of their session.
+    /// The transfers were added to the pending transfers of their session.
     case takenUp(BackgroundTask)
-    /// The task is dropped. So is `replaced`, an older pending request with the same name.
+    /// The task is dropped, and also `replaced`, an older pending request with the same name.
     case discarded(BackgroundTask, DiscardReason, replaced: BackgroundTask?)
 }
 

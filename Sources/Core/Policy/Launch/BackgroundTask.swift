@@ -19,11 +19,11 @@ package struct TaskNeeds: OptionSet, Hashable, Sendable {
     package static let network = TaskNeeds(rawValue: 1)
     package static let externalPower = TaskNeeds(rawValue: 2)
 
-    // A continued task has neither requirement. It uses these bits for two other properties, which earlier versions of
-    // the gateway that share the rows ignore.
+    // A continued task has neither requirement and uses these bits for other properties. Earlier versions that share
+    // the rows ignore them.
     /// The strategy of a continued task is `fail`.
     fileprivate static let start = TaskNeeds(rawValue: 1)
-    /// Pressure ended a launch of the continued task. It is held until memory pressure is no longer critical.
+    /// Pressure ended a launch of the continued task, which is held while memory pressure is critical.
     fileprivate static let memory = TaskNeeds(rawValue: 2)
 }
 
@@ -77,7 +77,7 @@ extension TaskSubmission.Kind {
 
 /// A request, or the finished transfers of a session, from arrival to end.
 package struct BackgroundTask: Hashable, Sendable {
-    /// The identifier, or the name of the session. An identifier and a session with equal names are different.
+    /// The identifier, or the name of the session. A request and a session may have the same name.
     package var name: TaskName
     /// The time of submission, or of the first finished transfer.
     package var arrivedAt: Instant
@@ -129,7 +129,7 @@ package struct BackgroundTask: Hashable, Sendable {
         self.name == other.name && (self.kind == .urlSession) == (other.kind == .urlSession)
     }
 
-    /// Adds the transfers of a wake of the same session that will be retried, and takes its position in the order.
+    /// Adds the transfers of an ended wake of the same session, and takes over its position in the order.
     mutating func takeUp(_ older: BackgroundTask) {
         self.transfers += older.transfers
         self.arrivedAt = min(self.arrivedAt, older.arrivedAt)
@@ -140,7 +140,7 @@ package struct BackgroundTask: Hashable, Sendable {
 
 /// A launched task whose outcome is pending.
 package struct TaskWake: Hashable, Sendable {
-    /// The charge of a launch, as the state before it, which a lost wake restores.
+    /// The charge of a launch, with the state before the launch, which is restored if the wake is lost.
     package enum Charge: Hashable, Sendable {
         case nothing
         case short(before: Spacing)
@@ -153,11 +153,11 @@ package struct TaskWake: Hashable, Sendable {
     /// The time at which the wake expires unless its outcome arrives earlier.
     package var deadline: Instant
     package var charge: Charge
-    /// The maximum progress that a continued task reported in this launch.
+    /// The maximum progress reported in this launch of a continued task.
     package var progress: UInt64
     /// The total in the last progress report; 0 if there was none.
     package var total: UInt64 = 0
-    /// The holds that applied when an operator launched the task. They do not interrupt it.
+    /// The holds that applied when an operator launched the task. They do not interrupt the task.
     package var tolerated: Holds
     /// True if the task was cancelled. It does not become pending again when its wake is lost.
     package var isCancelled: Bool
@@ -187,9 +187,8 @@ package struct TaskWake: Hashable, Sendable {
 
 /// The policy state of a device's requests, sessions and habits.
 ///
-/// A device without requests and sessions that never launched a processing task or reported a use has a blank state,
-/// which need not be stored. The size is bounded: at most `TaskKind.waitingMax` of each kind are pending, not counting
-/// lost ones.
+/// A device without tasks, launches of processing tasks and reported uses has a blank state, which need not be stored.
+/// At most `TaskKind.waitingMax` tasks of each kind are pending, besides lost tasks.
 package struct BackgroundTasks: Hashable, Sendable {
     /// Pending tasks, in order of arrival.
     package internal(set) var waiting: [BackgroundTask]
@@ -199,11 +198,11 @@ package struct BackgroundTasks: Hashable, Sendable {
     package internal(set) var lastProcessing: Instant
     package internal(set) var usage: Usage
     /// The lower 32 bits of the millisecond after the time at which pressure ends the next continued task in flight; 0
-    /// for never. Its position after `usage` uses padding.
+    /// for never. After `usage`, the field takes no additional memory.
     package private(set) var pressure: UInt32
     package internal(set) var arrivals: Arrivals
 
-    /// Creates a state from stored parts; without arguments a blank one.
+    /// Creates a state from stored parts; without arguments, a blank state.
     package init(
         waiting: [BackgroundTask] = [],
         inFlight: [TaskWake] = [],
@@ -226,20 +225,20 @@ package struct BackgroundTasks: Hashable, Sendable {
 
 /// The order of arrival of requests, sessions and pushes on a device that has requests or sessions.
 ///
-/// While the device has none, all numbers are 0: everything that arrives later follows its pending push.
+/// Without requests and sessions, all numbers are 0, so that later arrivals follow the pending push.
 package struct Arrivals: Hashable, Sendable {
     /// The number of the latest arrival.
     package var latest: UInt64 = 0
-    /// The number of the first push that was coalesced into the pending one.
+    /// The number of the first push that was coalesced into the pending push.
     package var pendingPush: UInt64 = 0
-    /// The number of the first push that was coalesced into the one in flight.
+    /// The number of the first push that was coalesced into the push in flight.
     package var pushInFlight: UInt64 = 0
 
     package init() {}
 }
 
 extension BackgroundTasks {
-    /// True if one of them is in flight in the lane of pushes.
+    /// True if a task is in flight in the lane of pushes.
     var fillShortLane: Bool { self.inFlight.contains { $0.task.kind.lane == .short } }
 
     private var isIdle: Bool { self.waiting.isEmpty && self.inFlight.isEmpty }
@@ -250,18 +249,19 @@ extension BackgroundTasks {
         return self.arrivals.latest
     }
 
-    /// Assigns the number for a push that arrived while none was pending.
+    /// Assigns the number of a push that arrived while no push was pending.
     mutating func pushArrived() {
         self.arrivals.pendingPush = self.isIdle ? 0 : self.arrived()
     }
 
-    /// Resets the order, and the time of pressure, once no task needs them.
+    /// Resets the arrivals and the time of pressure if no task needs them.
     mutating func left() {
         if self.isIdle { self.arrivals = Arrivals() }
         if self.pressure != 0, self.continuedInFlight.isEmpty { self.pressure = 0 }
     }
 
-    /// The time at which pressure ends the next continued task in flight; nil for never. It is within 24 days of `now`.
+    /// The time at which pressure ends the next continued task in flight; nil for never. It is at most 24 days from
+    /// `now`.
     package func pressureAt(_ now: Instant) -> Instant? {
         guard self.pressure != 0 else { return nil }
         return now + Int64(Int32(truncatingIfNeeded: Int64(self.pressure) &- 1 &- now.milliseconds))
@@ -321,7 +321,7 @@ package struct IdentifierPattern: Hashable, Sendable {
 
     /// Returns true if the pattern matches `identifier`.
     package func matches(_ identifier: String) -> Bool {
-        // The byte counts differ for strings that are equal only by canonical equivalence.
+        // The byte counts differ if strings are equal only by canonical equivalence.
         guard !self.isExact else { return identifier.utf8.count == self.stem.utf8.count && identifier == self.stem }
         return identifier.utf8.count > self.stem.utf8.count && identifier.utf8.starts(with: self.stem.utf8)
     }

@@ -1,6 +1,6 @@
 package import Wire
 
-/// The conditions that a device reported, with default values for those that it never reported.
+/// The conditions that a device reported, with defaults for conditions that it never reported.
 package struct Conditions: Hashable, Sendable {
     package enum AppState: String, Sendable, CaseIterable {
         case background, active, forceQuit
@@ -31,7 +31,7 @@ package struct Conditions: Hashable, Sendable {
     package init() {}
 }
 
-/// A device's report of some conditions; nil for those that it does not contain.
+/// A device's report of conditions. A field is nil if the report does not contain it.
 package struct ConditionsReport: Hashable, Sendable {
     /// The battery charge, 0...1.
     package var batteryLevel: Double?
@@ -61,7 +61,7 @@ extension Conditions {
 }
 
 extension Conditions {
-    /// The fields that differ in `other`, with its values.
+    /// Returns the fields that differ in `other`, with their values there.
     package func changes(to other: Conditions) -> ConditionsReport {
         func changed<Value: Equatable>(_ field: KeyPath<Conditions, Value>) -> Value? {
             self[keyPath: field] == other[keyPath: field] ? nil : other[keyPath: field]
@@ -81,7 +81,7 @@ extension Conditions {
 
 /// The reason why a push or a task is held, in the order in which reasons are checked.
 package enum Hold: UInt8, BitwiseCopyable, Sendable, CaseIterable {
-    /// The topic is paused by an operator. This is not a condition of the device.
+    /// An operator has paused the topic.
     case paused
     case forceQuit, backgroundRefresh
     /// The device is in use.
@@ -97,7 +97,7 @@ package enum Hold: UInt8, BitwiseCopyable, Sendable, CaseIterable {
     case usage
     /// The push has a priority that never wakes a device.
     case priority
-    /// Only a free slot on a stream that takes the launch is missing. This is not a condition of the device.
+    /// Only a free slot on a stream that takes the launch is missing.
     case worker
 
     /// The possible holds of a push, in order.
@@ -148,7 +148,7 @@ extension Conditions {
 
     /// The first hold that applies to a push of `priority`; nil if it may launch.
     package func firstHold(_ priority: Priority, criticalBattery: Double) -> Hold? {
-        // Unrolled, since this runs for every push. A loop takes three times as long.
+        // Unrolled, because this runs for every push, and a loop takes three times as long.
         if self.holds(.forceQuit, priority, criticalBattery: criticalBattery) { return .forceQuit }
         if self.holds(.backgroundRefresh, priority, criticalBattery: criticalBattery) { return .backgroundRefresh }
         if self.holds(.network, priority, criticalBattery: criticalBattery) { return .network }
@@ -202,7 +202,7 @@ extension DeviceLanes {
         let conditions = self.device.conditions
         switch task.kind {
         case .continued:
-            // A new task may launch under pressure; one that pressure ended may not.
+            // Under critical memory pressure, a new task may launch, but a task that pressure has ended may not.
             if hold == .memory { return task.waitsForMemory && conditions.memoryPressure == .critical }
             return hold == .thermal && conditions.thermalState == .critical
         case .urlSession:

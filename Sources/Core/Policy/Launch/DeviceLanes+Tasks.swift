@@ -3,8 +3,8 @@
 extension DeviceLanes {
     /// Applies a submitted request. A request that can launch is launched and in `tasks.inFlight` afterwards.
     ///
-    /// - `isPermitted`: true if a permitted pattern of the topic matches its identifier.
-    /// - `slotIsFree`: true if a stream that takes it has a free slot for this device.
+    /// - `isPermitted`: true if a permitted pattern of the topic matches the identifier.
+    /// - `slotIsFree`: true if a stream that takes the request has a free slot for this device.
     package mutating func submitted(
         _ submission: TaskSubmission,
         at now: Instant,
@@ -31,7 +31,7 @@ extension DeviceLanes {
         return .launched(self.taskLaunched(task.arrival, at: now, parameters), replaced: replaced)
     }
 
-    /// Returns the reason to refuse a permitted request; nil if there is none.
+    /// Returns the reason to refuse a permitted request, or nil.
     private func refusal(_ submission: TaskSubmission, _ task: BackgroundTask, mayLaunch: Bool) -> TaskRefusal? {
         let conditions = self.device.conditions
         if task.kind != .continued, conditions.backgroundRefresh != .available { return .unavailable }
@@ -42,7 +42,7 @@ extension DeviceLanes {
         return nil
     }
 
-    /// Applies finished transfers of a background session: they become pending, or are added to pending ones of the
+    /// Applies finished transfers of a background session: they become pending, or join the pending transfers of the
     /// session.
     ///
     /// - `count`: the number of transfers, at least 1.
@@ -71,8 +71,8 @@ extension DeviceLanes {
         return .waits
     }
 
-    /// Cancels the request with this identifier, or every request if it is nil. Pending requests are dropped, a running
-    /// continued task ends, and other running tasks continue.
+    /// Cancels the request with this identifier; if `name` is nil, every request. Pending requests are dropped, running
+    /// continued tasks end, and other running tasks continue.
     package mutating func cancelled(_ name: TaskName?) -> DroppedAction {
         func isMeant(_ task: BackgroundTask) -> Bool {
             task.kind != .urlSession && (name == nil || task.name == name)
@@ -93,13 +93,13 @@ extension DeviceLanes {
 // MARK: - Ends
 
 extension DeviceLanes {
-    /// Ends a task in flight. The outcome may come from its worker before the deadline, from a missed deadline or an
-    /// operator who simulates one, or from a lost stream or a restart. A lost launch is treated as if it had never
+    /// Ends a task in flight. The outcome comes from its worker before the deadline, from a missed deadline, real or
+    /// simulated by an operator, or from a lost stream or a restart. A lost launch is treated as if it had never
     /// happened.
     ///
     /// - `arrival`: the arrival number of the task.
-    /// - `takingBackAttempt`: true if the lost wake never reached its worker or the gateway restarted. The attempt does
-    ///   not count then.
+    /// - `takingBackAttempt`: true if the lost wake never reached its worker or the gateway restarted. Such an attempt
+    ///   does not count.
     package mutating func taskEnded(
         _ arrival: UInt64,
         _ outcome: TaskOutcome,
@@ -115,7 +115,7 @@ extension DeviceLanes {
         case .failure: break
         case .interrupted, .cancelled: return .ended(wake.task)
         case .expired:
-            // Expirations from before the removal of a device do not count against its new registration.
+            // A wake launched before the removal of its device does not raise the penalty of the new registration.
             if wake.task.kind != .continued, !wake.isOfRemovedDevice { self.device.penaltyRaised(parameters) }
         case .lost:
             switch wake.charge {
@@ -132,9 +132,9 @@ extension DeviceLanes {
     /// The maximum effective value of `pressureStep`, in milliseconds: 20 days.
     private static let pressureStepMax: Int64 = 20 * 86_400_000
 
-    /// Ends the least advanced continued task, because memory is short or more are in flight than allowed. It becomes
-    /// pending again as if it had not launched, unless its strategy is `fail`. Among equals, the one launched last
-    /// ends.
+    /// Ends the least advanced continued task, because memory is short or more tasks are in flight than allowed. Of
+    /// equally advanced tasks, the task launched last ends. It becomes pending again as if it had not launched, unless
+    /// its strategy is `fail`.
     ///
     /// - Returns: the wake that ended, with its outcome; nil if no continued task is in flight.
     mutating func continuedPressed(at now: Instant, _ parameters: Parameters) -> TimePassedAction? {
@@ -180,7 +180,7 @@ extension DeviceLanes {
     /// reports of this launch, the deadline becomes `progressWindow` from `now`.
     ///
     /// - `arrival`: the arrival number of the task.
-    /// - Returns: the current deadline; nil for a wake of another kind, which has no progress.
+    /// - Returns: the current deadline; nil for a wake of any other kind.
     package mutating func progressReported(
         _ arrival: UInt64,
         completed: UInt64,
@@ -208,7 +208,7 @@ extension DeviceLanes {
     ) -> ExtensionRequestedAction {
         let index = self.inFlightIndex(arrival)
         let wake = self.tasks.inFlight[index]
-        // The deadline of a continued task depends on its progress only.
+        // Only progress moves the deadline of a continued task.
         guard wake.task.kind != .continued else { return .limitReached(wake.deadline) }
         let most = wake.launchedAt + Self.window(wake.task.kind, parameters) + parameters.maxExtension
         let action = ExtensionRequestedAction(moment, deadline: wake.deadline, most: most)
@@ -257,8 +257,8 @@ extension DeviceLanes {
         return action
     }
 
-    /// Removes the device. It starts afresh when it registers again. Wakes in flight continue, and their tasks do not
-    /// become pending again.
+    /// Removes the device, with all of its state. Wakes in flight continue, and their tasks do not become pending
+    /// again.
     package mutating func unregistered(at now: Instant, _ parameters: Parameters) -> DroppedAction {
         var action = DroppedAction(discardedPush: self.device.unregistered())
         action.discarded = self.tasks.waiting
@@ -277,8 +277,8 @@ extension DeviceLanes {
 }
 
 extension TaskWake {
-    /// Returns true if a continued task has done a larger fraction of its work than another. Without a total, the
-    /// fraction is zero.
+    /// Returns true if a continued task has done a larger fraction of its work than the other task. Without a total,
+    /// the fraction is zero.
     fileprivate func isMoreAdvanced(than other: TaskWake) -> Bool { self.fraction > other.fraction }
 
     private var fraction: Double { self.total == 0 ? 0 : Double(self.progress) / Double(self.total) }

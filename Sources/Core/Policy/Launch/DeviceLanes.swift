@@ -4,13 +4,13 @@ package import Wire
 ///
 /// This is a pure value, like its two parts. At each instant, the owner first applies results from workers and calls
 /// `timePassed` until it returns `nothing`, lane by lane. It then launches `nextLaunch` and repeats both until nothing
-/// more happens. Only then does it apply outside events, one at a time (the article "The rules of background tasks").
+/// more happens. Then it applies outside events, one at a time (the article "The rules of background tasks").
 package struct DeviceLanes: Hashable, Sendable {
     /// Pushes, conditions, and the charges of launches in the short lane.
     package internal(set) var device: DeviceState
     package internal(set) var tasks: BackgroundTasks
 
-    /// Creates a device from stored state; without arguments, a newly registered one.
+    /// Creates a device from stored state; without arguments, a newly registered device.
     package init(device: DeviceState = DeviceState(), tasks: BackgroundTasks = BackgroundTasks()) {
         self.device = device
         self.tasks = tasks
@@ -53,7 +53,8 @@ extension DeviceLanes {
         }
     }
 
-    /// The launch to make at `now`: the longest waiting one of the first lane that has any; nil if there is none.
+    /// The launch to make at `now`: of the first lane with a possible launch, the longest waiting one; nil if there is
+    /// none.
     ///
     /// - `hasSlot`: returns true if a stream that takes the launch has a free slot.
     package func nextLaunch(
@@ -79,8 +80,8 @@ extension DeviceLanes {
         return nil
     }
 
-    /// The next time at which something happens on its own: a deadline, an expiry, or the time from which a launch is
-    /// allowed; nil if there is none. Returns `now` if a launch is allowed already.
+    /// Returns the next due time: a deadline, an expiry, or the time from which a launch is allowed (`now` if it is
+    /// allowed already); nil for never.
     package func nextMoment(from now: Instant, _ parameters: Parameters) -> Instant? {
         var next: Instant?
         func take(_ moment: Instant) { next = min(next ?? moment, moment) }
@@ -89,12 +90,12 @@ extension DeviceLanes {
         return next
     }
 
-    /// The next time at which something happens on its own, apart from launches that wait for a slot: a deadline, an
-    /// expiry, or the time at which a launch becomes allowed or forbidden; nil if there is none. May be in the past.
+    /// Returns the next due time, ignoring launches that wait only for a slot: a deadline, an expiry, or the time at
+    /// which a launch becomes allowed or forbidden; nil for never. It may be in the past.
     package func nextMoment(beside now: Instant, _ parameters: Parameters) -> Instant? {
         var next: Instant?
         func take(_ moment: Instant) { next = min(next ?? moment, moment) }
-        // A launch that is allowed now waits for a slot. A wake that ends now does not.
+        // Skips launches that are allowed now, because they wait for a slot. Keeps wakes that end now.
         self.forEachLaunch(from: now, parameters) { if $0 != now { take($0) } }
         self.forEachEnd(from: now, take)
         if let end = self.tasks.usage.end(parameters.usageWindow), end > now, !self.tasks.waiting.isEmpty {
@@ -116,8 +117,8 @@ extension DeviceLanes {
         }
     }
 
-    /// Calls `body` with every deadline, every expiry, and the time at which pressure ends a task. Avoids an array, as
-    /// each progress report needs the earliest time.
+    /// Calls `body` with every deadline, every expiry, and the time at which pressure ends a task. It builds no array,
+    /// because each progress report calls it.
     private func forEachEnd(from now: Instant, _ body: (Instant) -> Void) {
         for wake in self.tasks.inFlight { body(wake.deadline) }
         if let inFlight = self.device.inFlight { body(inFlight.deadline) }
@@ -183,7 +184,7 @@ extension DeviceLanes {
         return self.wake(task, at: now, charge: charge, tolerated: [], parameters)
     }
 
-    /// Launches the request of an identifier for an operator, without charge and regardless of holds.
+    /// Launches the request with this identifier for an operator, without charge and regardless of holds.
     package mutating func taskLaunchForced(
         _ name: TaskName,
         at now: Instant,

@@ -4,9 +4,9 @@ package import Wire
 ///
 /// This is a pure value: times are arguments, and effects are returned as actions. At each instant, the owner first
 /// calls `timePassed` until it returns `nothing`, launches if `isLaunchable`, and repeats both until nothing more
-/// happens. Only then does it apply outside events, one at a time (the article "The rules").
+/// happens. Then it applies outside events, one at a time (the article "The rules").
 ///
-/// Properties are ordered to minimize padding, since a gateway has one value per device in memory.
+/// Properties are ordered to minimize padding, because memory has a value for each device.
 package struct DeviceState: Hashable, Sendable {
     package internal(set) var spacing = Spacing()
     /// The number of doublings of the interval.
@@ -76,8 +76,8 @@ extension DeviceState {
         return self.mayLaunch(pending.priority, now, parameters)
     }
 
-    /// The next time at which something happens on its own: a deadline, an expiry, or the time from which the pending
-    /// push may launch; nil if there is none. May be in the past.
+    /// The next due time: a deadline, an expiry, or the time from which the pending push may launch; nil for never. It
+    /// may be in the past.
     package func nextMoment(_ parameters: Parameters) -> Instant? {
         if let inFlight = self.inFlight {
             return min(inFlight.deadline, self.pending?.expiry ?? .distantFuture)
@@ -99,7 +99,7 @@ extension DeviceState {
     /// Applies an arriving push. A push that can launch is launched and in `inFlight` afterwards.
     ///
     /// - `workerIsFree`: true if a worker subscribed to the topic has a free slot for this device.
-    /// - `tasks`: the tasks of the device, here and below. They share the short lane with its pushes.
+    /// - `tasks`: the tasks of the device, which share the short lane with its pushes. All methods use this name.
     package mutating func pushReceived(
         _ handle: PushHandle,
         _ priority: Priority,
@@ -201,12 +201,12 @@ extension DeviceState {
         return action
     }
 
-    /// Ends the wake in flight. The outcome may come from its worker before the deadline, from a missed deadline or an
-    /// operator who simulates one, or from a lost stream or a restart. A lost launch is treated as if it had never
+    /// Ends the wake in flight. The outcome comes from its worker before the deadline, from a missed deadline, real or
+    /// simulated by an operator, or from a lost stream or a restart. A lost launch is treated as if it had never
     /// happened.
     ///
-    /// - `takingBackAttempt`: true if the lost wake never reached its worker or the gateway restarted. The attempt does
-    ///   not count then.
+    /// - `takingBackAttempt`: true if the lost wake never reached its worker or the gateway restarted. Such an attempt
+    ///   does not count.
     package mutating func wakeEnded(
         _ outcome: WakeOutcome,
         at now: Instant,
@@ -222,7 +222,7 @@ extension DeviceState {
             return wake.push.handle == .none ? .nothing : .completed(wake.push.handle)
         case .failed: break
         case .expired:
-            // Expirations from before the removal of a device do not count against its new registration.
+            // A wake launched before the removal of its device does not raise the penalty of the new registration.
             if !wake.discardsRetry { self.penaltyRaised(parameters) }
         case .lost:
             if let before = wake.spacingBefore { self.spacing = before }
@@ -243,7 +243,7 @@ extension DeviceState {
         return self.pending?.handle
     }
 
-    /// The device was removed. It starts afresh when it registers again. A wake in flight continues, without a retry.
+    /// The device was removed. Discards all of its state. A wake in flight continues, without a retry.
     ///
     /// - Returns: the pending push that was discarded; nil if there is none.
     package mutating func unregistered() -> PushHandle? {

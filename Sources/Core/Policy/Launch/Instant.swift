@@ -1,6 +1,6 @@
 /// An instant of policy time: whole milliseconds on a clock that never jumps.
 ///
-/// `distantPast` is minus infinity: adding to it has no effect. Sums saturate, so that no configured duration can
+/// `distantPast` is minus infinity, and stays so in every sum. Sums saturate, so that no configured duration can
 /// overflow.
 @usableFromInline
 package struct Instant: BitwiseCopyable, Hashable, Sendable {

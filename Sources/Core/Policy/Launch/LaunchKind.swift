@@ -60,7 +60,7 @@ package enum TaskKind: String, Sendable, CaseIterable {
     /// Transfers of a background session finished.
     case urlSession
 
-    /// The kinds that a request can have, which excludes `urlSession`.
+    /// The kinds that a request can have.
     package static let requestable = [TaskKind.appRefresh, .processing, .continued]
 
     package var lane: Lane {
@@ -71,7 +71,7 @@ package enum TaskKind: String, Sendable, CaseIterable {
         }
     }
 
-    /// The maximum number of the kind pending on one device. Lost tasks that are pending again may exceed it.
+    /// The maximum number of the kind pending on one device. Lost tasks that are pending again may exceed the maximum.
     package var waitingMax: Int {
         switch self {
         case .appRefresh: 1
@@ -81,7 +81,8 @@ package enum TaskKind: String, Sendable, CaseIterable {
     }
 }
 
-/// A group of launches on a device that wait for each other. Lanes are independent and processed in this order.
+/// A group of launches on a device that share a limit of wakes in flight. Lanes are independent and processed in this
+/// order.
 package enum Lane: UInt8, Sendable, CaseIterable {
     /// Pushes, refreshes and sessions: one in flight, subject to the launch interval and the daily budget.
     case short

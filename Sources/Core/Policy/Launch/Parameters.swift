@@ -8,7 +8,7 @@ package struct Parameters: Hashable, Sendable {
     package fileprivate(set) var budgetWindow: Int64 = 86_400_000
     /// The number of priority 10 launches that may skip the interval in a burst.
     package fileprivate(set) var immediateBurst: Int64 = 3
-    /// The time until one more priority 10 launch may skip the interval, in milliseconds.
+    /// The time after which one more priority 10 launch may skip the interval, in milliseconds.
     package fileprivate(set) var immediateRefill: Int64 = 900_000
     /// The time that a worker has for one wake, in milliseconds.
     package fileprivate(set) var executionWindow: Int64 = 30_000
@@ -47,11 +47,11 @@ package struct Parameters: Hashable, Sendable {
     /// The defaults of the articles "The rules" and "The rules of background tasks".
     package init() {}
 
-    /// The maximum duration, 100 years: sums of a few durations cannot overflow.
+    /// The maximum duration, 100 years, in seconds. Sums of a few durations cannot overflow.
     package static let secondsMax = 3_155_760_000
     /// The maximum count, more than any device can use up.
     package static let countMax = 1_000_000_000
-    /// The maximum number of doublings: 2^20 intervals exceed any `maxInterval`.
+    /// The maximum number of doublings.
     package static let penaltyMax = 20
     /// The maximum of `continuedMax`, which bounds the wakes in flight of one device.
     package static let continuedMaxMost = 1000
@@ -64,7 +64,7 @@ package struct Parameters: Hashable, Sendable {
 
     /// Sets one parameter. Durations are in seconds and rounded to three decimals.
     ///
-    /// - Throws: `OutOfRange` if `value` does not meet `parameter.requirement`; nothing is changed then.
+    /// - Throws: `OutOfRange` if `value` does not meet `parameter.requirement`. An error changes nothing.
     package mutating func set(_ parameter: PolicyParameter, to value: Double) throws(OutOfRange) {
         guard parameter.set(value, in: &self) else { throw OutOfRange(parameter: parameter, value: value) }
     }
@@ -84,8 +84,8 @@ package enum PolicyParameter: String, CaseIterable, Sendable {
         .refreshFlex, .refreshLead,
     ]
 
-    /// Parameters added after the first release. Digests of policies leave them out while they have their defaults, so
-    /// that digests of older policies remain the same.
+    /// Parameters added after the first release. Digests of policies leave out their defaults, so that digests of older
+    /// policies stay the same.
     package static let addedLater = Self.ofTasks + [.expirationLead]
 
     /// The requirement on a value, for messages: "a number of seconds, at least 0.001 …".
@@ -117,8 +117,8 @@ package enum PolicyParameter: String, CaseIterable, Sendable {
     ///
     /// - Returns: true if `value` is valid; if not, nothing is changed.
     package func set(_ value: Double, in parameters: inout Parameters) -> Bool {
-        // Uses conversions only: `rounded` and `init(exactly:)` call the C math library, which a pure module does not
-        // link.
+        // Uses only conversions, because `rounded` and `init(exactly:)` need the C math library, which this module does
+        // not link.
         switch self.field {
         case .duration(let path, canBeZero: true) where value == 0: parameters[keyPath: path] = 0
         case .duration(let path, _):

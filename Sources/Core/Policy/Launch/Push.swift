@@ -1,6 +1,6 @@
 package import Wire
 
-/// A reference to the content of a push (payload, apns-id). The policy carries it without access to the content.
+/// A reference to the content of a push (payload, apns-id). The policy has no access to the content.
 package struct PushHandle: Hashable, Sendable {
     /// The value, chosen by the owner of the policy value; 0 is `none`.
     package let rawValue: UInt64
@@ -27,13 +27,13 @@ package enum Expiration: Hashable, Sendable {
 package struct PendingPush: Hashable, Sendable {
     /// The content of the latest push.
     package var handle: PushHandle
-    /// The time at which it is dropped: the latest expiry of all coalesced pushes.
+    /// The time at which the push is dropped: the latest expiry of all coalesced pushes.
     package var expiry: Instant
     /// The arrival of the latest push.
     package var receivedAt: Instant
     /// The arrival of the first coalesced push.
     package var firstReceivedAt: Instant
-    /// The number of earlier pushes coalesced into it.
+    /// The number of earlier pushes coalesced into this push.
     package var coalesced: UInt32
     /// The number of launches.
     package var attempts: UInt32
@@ -77,7 +77,7 @@ package struct WakeInFlight: Hashable, Sendable {
     package var deadline: Instant
     /// The spacing before the launch, which a lost wake restores; nil if it must not be restored.
     package var spacingBefore: Spacing?
-    /// True if the device was removed after the launch. The push is then discarded rather than retried.
+    /// True if the device was removed after the launch. The push is then discarded instead of retried.
     package var discardsRetry: Bool
 
     package init(

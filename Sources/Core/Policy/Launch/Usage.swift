@@ -28,7 +28,7 @@ package struct Usage: Hashable, Sendable {
     mutating func began(at now: Instant) {
         let hour = Self.hour(of: now)
         if hour > self.lastHour || self.last == .distantPast {
-            // Bits of hours older than a week are reused for newer hours.
+            // Clears the bits of hours older than a week for newer hours.
             let passed = min(hour - min(self.lastHour, hour), HourRing.count)
             for forgotten in 0..<passed { self.hours[hour - forgotten] = false }
             self.lastHour = hour
@@ -53,7 +53,7 @@ package struct Usage: Hashable, Sendable {
     /// The hours of the day, 0...23 of policy time, at which the device is habitually used.
     package var habitualHours: [Int] { (0..<24).filter { self.isHabitual(Int64($0)) } }
 
-    /// Returns true if the device was used, but not within `window`. A window of 0 never ends.
+    /// Returns true if the device was used before, but not within `window` until `now`. A window of 0 never ends.
     func isOver(_ window: Int64, at now: Instant) -> Bool {
         window != 0 && self.last != .distantPast && now >= self.last + window
     }
@@ -63,8 +63,8 @@ package struct Usage: Hashable, Sendable {
         window == 0 || self.last == .distantPast ? nil : self.last + window
     }
 
-    /// The first time from `moment` on, and at most `flex` later, for which the time `lead` later is in a habitual
-    /// hour; `moment` if there is none.
+    /// The first time, from `moment` to `moment` + `flex`, that is at most `lead` before a habitual hour or in it;
+    /// `moment` if there is none.
     func refreshMoment(_ moment: Instant, flex: Int64, lead: Int64) -> Instant {
         guard flex > 0, self.habits != 0, moment > .distantPast else { return moment }
         let hour = Self.hour(of: moment + lead)

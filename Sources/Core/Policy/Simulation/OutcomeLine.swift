@@ -365,7 +365,7 @@ package struct Summary: Hashable, Sendable {
         package var inFlight = 0
     }
 
-    /// The counters of finished transfers; `results` counts wakes.
+    /// The counters of finished transfers, except `results`, which counts wakes.
     package struct Sessions: Hashable, Sendable {
         package var finished = 0
         package var refused = 0
@@ -387,7 +387,7 @@ package struct Summary: Hashable, Sendable {
         }
     }
 
-    /// The summary line, without a line end. Counters of zero are left out, except `pending` and `inFlight`.
+    /// The summary line, without a line end. It has only `pending`, `inFlight` and the counters that are not zero.
     package var json: String {
         var counters: [(String, Int)] = [("accepted", self.accepted), ("launched", self.launched)]
         counters += WakeOutcome.allCases.map { ("results.\($0.rawValue)", self.results[$0] ?? 0) }

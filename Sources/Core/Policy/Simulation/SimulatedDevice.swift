@@ -24,14 +24,14 @@ struct SimulatedDevice {
     private var taskLaunches: [TaskName: Int] = [:]
     /// The number of launches of each session.
     private var sessionLaunches: [TaskName: Int] = [:]
-    /// Scripted answers by arrival number; wakes that will expire have none.
+    /// Scripted answers by arrival number, except for wakes that will expire.
     private var taskAnswers: [UInt64: TaskAnswer] = [:]
 
     init(name: String) {
         self.name = name
     }
 
-    /// The next time from `now` on at which something happens on its own; nil if there is none.
+    /// The next due time from `now` on; nil for never.
     func nextMoment(from now: Instant, _ parameters: Parameters) -> Instant? {
         var moments = self.taskAnswers.values.map(\.moment)
         if let answer = self.answer { moments.append(answer.moment) }
@@ -81,7 +81,7 @@ struct SimulatedDevice {
     ///
     /// - Returns: the final deadline.
     private mutating func advanced(_ wake: TaskWake, _ step: TaskScript.Step, _ parameters: Parameters) -> Instant {
-        // Advances less than a window apart keep the task running, so applying the last one suffices.
+        // Advances less than a window apart keep the task running, so the last advance suffices.
         guard wake.task.kind == .continued, let advance = step.advance,
             wake.launchedAt + advance < wake.deadline, step.delay > advance
         else { return wake.deadline }

@@ -161,7 +161,7 @@ extension Simulator {
     }
 }
 
-/// A script of wake outcomes. Its steps repeat after the last one.
+/// A script of wake outcomes. After the last step, the steps repeat.
 package struct WakeScript<Answer: ScriptedAnswer>: Hashable, Sendable {
     /// One answer.
     package struct Step: Hashable, Sendable {

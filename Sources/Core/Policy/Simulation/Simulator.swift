@@ -2,9 +2,9 @@ import Wire
 
 /// Runs the launch policy on a trace in virtual time. The article "Traces" describes the format.
 ///
-/// It takes one line at a time and emits outcomes in the order of time, so that memory holds devices and pending
-/// pushes, not the trace. At each instant, events that devices cause on their own come first, in the order in which the
-/// trace first named the devices. The trace's events of that instant follow in order, each with its immediate effects.
+/// It takes one line at a time and emits outcomes in the order of time, so that memory does not depend on the length of
+/// the trace. At each instant, due events of devices come first, in the order in which the trace first named the
+/// devices. Then the trace's events of that instant follow in order, each with its immediate effects.
 package struct Simulator {
     /// A line of output.
     package enum Line {
@@ -15,7 +15,7 @@ package struct Simulator {
     private let overrides: [(parameter: PolicyParameter, value: Double)]
     private(set) var parameters = Parameters()
     private(set) var script = WorkerScript.reliable
-    /// Scripted outcomes by identifier or session name; others use `TaskScript.reliable`.
+    /// Scripted outcomes by identifier or session name. The default is `TaskScript.reliable`.
     private(set) var taskScripts: [String: TaskScript] = [:]
     /// The patterns of permitted identifiers; nil permits all.
     private(set) var permitted: [IdentifierPattern]?
@@ -27,7 +27,7 @@ package struct Simulator {
     var devices: [SimulatedDevice] = []
     private var numbers: [String: Int] = [:]
     private var due = MomentQueue<Int>()
-    /// The time at which each device is due; nil if it is not. Entries of `due` with another time are obsolete.
+    /// The due time of each device; nil for never. Entries of `due` with another time are obsolete.
     private var moments: [Instant?] = []
     /// The apns-ids of the pushes that are pending or in flight.
     var identifiers: [PushHandle: String] = [:]
@@ -62,8 +62,8 @@ package struct Simulator {
     /// Simulates a whole trace.
     ///
     /// - `trace`: the lines of the trace.
-    /// - `output`: called with each line of output, without a line end, without delay; the summary is the last.
-    /// - Throws: at the first invalid line. Earlier output has been emitted by then.
+    /// - `output`: called immediately with each line of output, without its line end. The last line is the summary.
+    /// - Throws: at the first invalid line, after the output of earlier lines.
     package static func run(
         trace: some Sequence<String>,
         overrides: [(String, Double)] = [],
@@ -74,10 +74,10 @@ package struct Simulator {
         output(simulator.finish(output: { output($0.json) }, tasks: { output($0.json) }).json)
     }
 
-    /// Takes the next line of the trace; `output` gets the events of pushes up to its time, and its immediate effects.
+    /// Takes the next line of the trace. `output` gets the events of pushes up to the time of the line, and its
+    /// immediate effects.
     ///
-    /// - `tasks`: gets the events of requests and sessions, in order with calls of `output`. A trace without any does
-    ///   not need it.
+    /// - `tasks`: gets the events of requests and sessions, in order with calls of `output`.
     package mutating func take(
         _ text: String,
         output: (OutcomeLine) -> Void,
@@ -97,7 +97,7 @@ package struct Simulator {
         }
     }
 
-    /// Finishes the trace: continues until nothing more can happen, or to `until`.
+    /// Finishes the trace: time passes until nothing more can happen, or up to the header's `until`.
     ///
     /// - `tasks`: as in `take`.
     package mutating func finish(
@@ -112,7 +112,7 @@ package struct Simulator {
         }
     }
 
-    /// Ends the trace: time passes until nothing more can happen, or up to the moment that a header names.
+    /// Finishes the trace: time passes until nothing more can happen, or up to the header's `until`.
     package mutating func finish(_ output: (Line) -> Void) -> Summary {
         self.advance(to: self.until ?? .distantFuture, output)
         var summary = self.summary
@@ -153,7 +153,7 @@ extension Simulator {
         self.until = header.until ?? self.until
     }
 
-    /// Takes the next event; `output` gets what happens until then, and at once because of it.
+    /// Takes the next event. `output` gets the outcomes up to its time, and its immediate effects.
     package mutating func take(_ event: TraceEvent, _ output: (Line) -> Void) throws(TraceError) {
         if let latest = self.latest, event.moment < latest {
             throw TraceError(
@@ -201,7 +201,7 @@ extension Simulator {
 // MARK: - Time
 
 extension Simulator {
-    /// Lets every device do what is due up to and including `limit`.
+    /// Applies the due events of all devices up to and including `limit`.
     package mutating func advance(to limit: Instant, _ output: (Line) -> Void) {
         while let moment = self.due.first?.moment, moment <= limit.milliseconds {
             let now = Instant(milliseconds: moment)
@@ -221,7 +221,7 @@ extension Simulator {
         self.due.removeAll { moments[$0.value]?.milliseconds != $0.moment }
     }
 
-    /// Applies what is due for one device at `now`, until nothing more happens.
+    /// Applies the events of one device that are due at `now`, until nothing more happens.
     private mutating func settle(_ device: Int, _ now: Instant, _ output: (Line) -> Void) {
         while self.step(device, now, output) {}
         let next = self.devices[device].nextMoment(from: now, self.parameters)

@@ -196,7 +196,7 @@ package struct TraceError: Error, Hashable, CustomStringConvertible {
 }
 
 extension NearestMatch {
-    /// A remedy for an unknown name: the nearest one, or all of them.
+    /// A remedy for an unknown name: the nearest known name, or all known names.
     static func remedy(for name: String, among names: [String]) -> String {
         guard let nearest = Self.find(name, in: names) else {
             return "use one of \(names.joined(separator: ", "))"

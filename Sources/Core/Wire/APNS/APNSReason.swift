@@ -1,4 +1,4 @@
-/// The reason why a push is refused: every reason that APNs documents, by its name on the wire, and one addition.
+/// The reason why a push is refused: every reason that APNs documents, by its name on the wire, and `badDryRun`.
 package enum APNSReason: String, Error, CaseIterable, BitwiseCopyable, Sendable {
     case badCollapseId = "BadCollapseId"
     case badDeviceToken = "BadDeviceToken"
@@ -71,8 +71,8 @@ package enum APNSReason: String, Error, CaseIterable, BitwiseCopyable, Sendable 
     /// Appends the body of the answer: `{"reason":"..."}`; for status 410 also the integer member `timestamp`.
     ///
     /// - `timestampMilliseconds`: the time at which the token was found to be inactive, in milliseconds since 1970.
-    ///   Clients fail on a 410 without it, so nil is written as 0, which precedes every registration. Ignored for other
-    ///   statuses.
+    ///   Clients fail on a 410 without a timestamp, so nil is written as 0, which precedes every registration. Ignored
+    ///   for any other status.
     package func writeBody(to buffer: inout ByteBuffer, timestampMilliseconds: Int64?) {
         buffer.append("{\"reason\":\"")
         buffer.append(self.rawValue)

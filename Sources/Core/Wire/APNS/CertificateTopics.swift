@@ -2,27 +2,28 @@
 package struct CertificateTopics: Hashable, Sendable {
     /// The reason why a certificate's topics cannot be determined.
     package enum Fault: Error, Hashable, Sendable {
-        /// Neither its subject nor its extension names a topic.
+        /// Neither the subject nor the extension of the certificate names a topic.
         case noTopic
-        /// The UID of its subject is not a topic.
+        /// The UID of the certificate's subject is not a topic.
         case badSubject(String)
         /// The extension does not have the form of `CertificateTopicList`.
         case badList
     }
 
-    /// The suffixes of further topics of the same app that a certificate without the extension covers.
+    /// The suffixes of further topics of the app, which a certificate without the extension also covers.
     private static let siblingEnds = [".voip", ".complication"]
 
     /// The topics of the certificate, at least one.
     package let names: [String]
-    /// The topic of a push that names none; nil if the certificate has several and the push must name one.
+    /// The topic of a push that names no topic; nil if the certificate has several topics, so that the push must name
+    /// one.
     package let defaultTopic: [UInt8]?
     /// `names` in UTF-8.
     private let bytes: [[UInt8]]
 
     /// - Parameters:
     ///   - subject: the values of UID (0.9.2342.19200300.100.1.1) in the certificate's subject.
-    ///   - list: the value of its extension 1.2.840.113635.100.6.3.6; nil if it has none.
+    ///   - list: the value of the certificate's extension 1.2.840.113635.100.6.3.6; nil if there is none.
     package init(subject: [String], list: ByteView?) throws(Fault) {
         for topic in subject where !topic.withByteView({ Push.isTopic($0) }) { throw .badSubject(topic) }
         var own: [String] = []
@@ -53,7 +54,7 @@ package struct CertificateTopicList: Hashable, Sendable {
     package struct Entry: Hashable, Sendable {
         /// The topic, valid by `Push.isTopic`.
         package let topic: String
-        /// The kinds, at least one. They are not used.
+        /// The kinds, at least one. The gateway does not use them.
         package let kinds: [String]
     }
 
@@ -112,8 +113,8 @@ struct DERReader {
 
     /// Reads the next value.
     ///
-    /// - Returns: its contents; nil if it has another tag, is truncated, or has a length that is not in DER: definite
-    ///   and in the shortest form.
+    /// - Returns: the contents; nil if the value has another tag, is truncated, or has a length that is indefinite or
+    ///   not in the shortest form.
     mutating func value(_ tag: Tag) -> ByteView? {
         guard self.rest.count >= 2, self.rest[0] == tag.rawValue else { return nil }
         var start = 2

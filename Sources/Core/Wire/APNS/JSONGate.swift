@@ -1,13 +1,12 @@
 /// Checks that a document is JSON, and determines if it asks to wake the device. Builds no values.
 ///
-/// The grammar is that of RFC 8259: numbers of any size, escapes of unpaired surrogates and repeated names are valid.
-/// Strings must be well-formed UTF-8, and a byte order mark is not allowed. Containers may be nested up to 512 deep.
-/// The gate does not recurse, so it needs constant stack space.
+/// The grammar is RFC 8259. Numbers of any size, escapes of unpaired surrogates and repeated names are valid. Strings
+/// must be well-formed UTF-8, and a byte order mark is not allowed. Containers may be nested up to 512 deep. The gate
+/// does not recurse, so it needs constant stack space.
 ///
-/// A document wakes the device if the member `content-available` of the member `aps` is the integer 1, written `1`; not
-/// `1.0`, `1e0`, `true` or `"1"`. `0`, `false` and `null` ask for no wake. Any other value is an error of the sender,
-/// which the verdict reports. If a name is repeated, the first member counts. Names are compared after resolving
-/// escapes.
+/// A document wakes the device if `content-available` in `aps` is the integer 1, written `1`. The values `0`, `false`
+/// and `null` ask for no wake. Any other value, such as `1.0`, `true` or `"1"`, is an error of the sender, which the
+/// verdict reports. If a name is repeated, the first member counts. Names are compared after resolving escapes.
 package struct JSONGate {
     /// The maximum nesting depth of objects and arrays, including the outermost.
     package static let depthMax = 512
@@ -131,7 +130,7 @@ package struct JSONGate {
         }
     }
 
-    /// Enters a container; false if it is nested too deep.
+    /// Enters a container. Returns false if it is nested too deep.
     private mutating func open(isObject: Bool) -> Bool {
         guard self.depth < JSONGate.depthMax else { return false }
         self.scanner.advance()
@@ -145,7 +144,7 @@ package struct JSONGate {
         return true
     }
 
-    /// Leaves the container if it is empty.
+    /// Leaves the container and returns true if it is empty.
     private mutating func closesAtOnce(_ bracket: UInt8) -> Bool {
         self.scanner.skipSpace()
         guard self.scanner.current == bracket else { return false }
@@ -168,8 +167,7 @@ package enum JSONVerdict: Hashable, Sendable {
     case notAnObject
     /// The document is an object that asks to wake the device.
     case wakes
-    /// The document is an object whose `content-available` is neither 1 nor a value that asks for no wake. It does not
-    /// wake.
+    /// The document is an object whose `content-available` is an error of the sender. It does not wake the device.
     case wrongContentAvailable
     /// The document is any other object.
     case doesNotWake
@@ -204,7 +202,7 @@ struct JSONScanner {
         }
     }
 
-    /// Skips `literal` if it comes next.
+    /// Skips `literal` and returns true if it comes next.
     mutating func skip(_ literal: StaticString) -> Bool {
         let count = literal.utf8CodeUnitCount
         guard self.position + count <= self.text.count,
@@ -235,7 +233,7 @@ struct JSONScanner {
         return self.text[start..<self.position]
     }
 
-    /// Skips digits; false if there are none.
+    /// Skips digits. Returns false if there are none.
     private mutating func skipDigits() -> Bool {
         let start = self.position
         while self.current &- 0x30 <= 9 { self.position += 1 }
@@ -259,7 +257,7 @@ struct JSONScanner {
                 guard self.skipEscape() else { return nil }
                 hasEscapes = true
             } else {
-                // A control character is not the start of a UTF-8 sequence, so this also rejects control characters.
+                // Also rejects control characters.
                 guard self.skipSequences() else { return nil }
             }
         }
@@ -267,7 +265,8 @@ struct JSONScanner {
 
     /// Skips bytes up to the first quote, backslash, control character or byte outside of ASCII.
     private mutating func skipPlainASCII() {
-        // One word first, since names are short. Other strings are usually long.
+        // Tests one word first, because names are short, then 32 bytes at a time, because other strings are usually
+        // long.
         guard self.skipPlainWord() else { return }
         while self.position + 48 <= self.text.count, self.areNextPlainASCII() { self.position += 32 }
         while self.position + 8 <= self.text.count { guard self.skipPlainWord() else { return } }
@@ -278,7 +277,8 @@ struct JSONScanner {
         }
     }
 
-    /// Skips the plain bytes among the next eight, if there are eight; false if one of them is not plain.
+    /// Skips the plain bytes at the start of the next eight bytes, if there are eight. Returns false if one of the
+    /// eight is not plain.
     @inline(__always)
     private mutating func skipPlainWord() -> Bool {
         guard self.position + 8 <= self.text.count else { return true }
@@ -286,8 +286,8 @@ struct JSONScanner {
         let word = self.text.word(at: self.position)
         let quote = word ^ ones &* 0x22
         let backslash = word ^ ones &* 0x5C
-        // The high bit of each difference is set where the byte was too small, or outside of ASCII, which is not plain
-        // either. Borrows may set the bits of later bytes, so only the first one is exact.
+        // A subtraction sets the high bit of a byte that is special or outside of ASCII. Borrows may also set it in
+        // later bytes, so only the first set bit is exact.
         let small = (quote &- ones) | (backslash &- ones) | (word &- ones &* 0x20)
         let special = (small | word) & (ones &* 0x80)
         self.position += special == 0 ? 8 : special.trailingZeroBitCount >> 3
@@ -302,18 +302,18 @@ struct JSONScanner {
         return (halves[0] | halves[1]) & 0x8080_8080_8080_8080 == 0
     }
 
-    /// Sets the high bit of each of sixteen bytes at which `skipPlainASCII` stops.
+    /// Returns sixteen bytes, with the high bit set in each byte at which `skipPlainASCII` stops.
     @inline(__always)
     private func special(at position: Int) -> SIMD16<UInt8> {
         let bytes = self.text.load(SIMD16<UInt8>.self, at: position)
         let ones = SIMD16<UInt8>(repeating: 1)
         let quote = bytes ^ SIMD16(repeating: UInt8(ascii: "\""))
         let backslash = bytes ^ SIMD16(repeating: UInt8(ascii: "\\"))
-        // A high bit without another reason is set in the byte itself.
+        // Bytes outside of ASCII have the high bit set themselves.
         return bytes | (bytes &- SIMD16(repeating: 0x20)) | (quote &- ones) | (backslash &- ones)
     }
 
-    /// Skips an escape that starts with the current backslash.
+    /// Skips the escape that starts with the current backslash. Returns false if it is malformed.
     private mutating func skipEscape() -> Bool {
         self.position += 1
         switch self.current {
@@ -330,10 +330,10 @@ struct JSONScanner {
         }
     }
 
-    /// Skips UTF-8 sequences of two or more bytes, at least one; false if one is ill-formed.
+    /// Skips one or more UTF-8 sequences of at least two bytes. Returns false if a sequence is ill-formed.
     private mutating func skipSequences() -> Bool {
         repeat {
-            // One-byte sequences are control characters here, which strings must escape.
+            // A sequence of one byte is a control character here, which must be escaped.
             let (count, isCharacter) = self.text.sequence(at: self.position)
             guard isCharacter, count > 1 else { return false }
             self.position += count

@@ -5,7 +5,7 @@ package enum JSONSyntax {
         guard String(validating: text, as: UTF8.self) != nil else {
             return JSONSyntaxFault(what: "it is not UTF-8", isCutShort: false)
         }
-        // The gate does not count a value within the innermost object or array as a level.
+        // `JSONGate` counts only objects and arrays; the parser also counts the value in the innermost of them.
         var parser = JSONParser(text, .payload, depthMax: JSONGate.depthMax + 1)
         do throws(JSONParser.Fault) {
             guard try parser.next() != nil else { return JSONSyntaxFault(what: "it is empty", isCutShort: false) }
@@ -28,7 +28,7 @@ package enum JSONSyntax {
 package struct JSONSyntaxFault: Error, Hashable, Sendable {
     /// The fault and its position, as a clause.
     package let what: String
-    /// True if the text ends too early, as a truncated text does. The clause then names the innermost open part.
+    /// True if the text ends too early. The clause then names the innermost open part.
     package let isCutShort: Bool
 
     package init(what: String, isCutShort: Bool) {

@@ -1,6 +1,6 @@
 /// An unverified provider token: a JSON web token with algorithm ES256.
 ///
-/// Parsing is as lenient as that of APNs, since strict parsers reject the tokens of several client libraries.
+/// Parsing is as lenient as in APNs, because strict parsers reject the tokens of several client libraries.
 package struct ProviderToken: Hashable, Sendable {
     /// The maximum size of a token in bytes. Tokens of real clients have about 200.
     package static let bytesMax = 4096
@@ -33,18 +33,18 @@ package struct ProviderToken: Hashable, Sendable {
         return value[start..<end]
     }
 
-    /// Returns true if the first six bytes of the word, lowest first, are "bearer" in any case. This runs for every
-    /// push, and a comparison byte by byte takes ten times as long.
+    /// Returns true if the first six bytes of the word, lowest first, are "bearer" in any case. The comparison runs for
+    /// every push. Byte by byte, it would take ten times as long.
     private static func isBearer(_ word: UInt64) -> Bool {
-        // Setting the case bit turns no bytes but letters into these letters.
+        // Setting the case bit maps only letters to these letters.
         (word & 0xFFFF_FFFF_FFFF) | 0x2020_2020_2020 == 0x7265_7261_6562
     }
 
     /// Parses the three parts of a token.
     ///
     /// - Throws: `invalidProviderToken` if the text is not such a token, lacks a key, a team or a time of issue, names
-    ///   another algorithm, or has `crit`. That member lists extensions that the reader must understand, and this
-    ///   reader understands none (RFC 7515 section 4.1.11).
+    ///   another algorithm, or has `crit`. `crit` lists extensions that a reader must support, and this reader supports
+    ///   none (RFC 7515 section 4.1.11).
     package init(_ text: ByteView) throws(APNSReason) {
         guard text.count <= Self.bytesMax, let headEnd = text.firstIndex(of: UInt8(ascii: ".")),
             let claimCount = text.dropFirst(headEnd + 1).firstIndex(of: UInt8(ascii: "."))
@@ -78,7 +78,7 @@ package struct ProviderToken: Hashable, Sendable {
         return nil
     }
 
-    /// True also without an algorithm: Apple's own sample names none.
+    /// Returns true also without an algorithm, because Apple's own sample has none.
     private static func isES256(_ value: JSONValue?) -> Bool {
         value == nil || value == .string("ES256")
     }
@@ -101,7 +101,7 @@ package struct ProviderToken: Hashable, Sendable {
         return Int64((abs(number) > 1e11 ? number : number * 1000).rounded(.down))
     }
 
-    /// Returns the number. `Double` alone would also accept hexadecimal digits and infinities.
+    /// Returns the number; nil for text that only `Double` accepts, such as hexadecimal digits and infinities.
     private static func decimal(_ text: String) -> Double? {
         text.utf8.allSatisfy { $0 &- 0x30 < 10 || $0 == UInt8(ascii: ".") } ? Double(text) : nil
     }
@@ -115,8 +115,8 @@ package struct ProviderSignature: Hashable, Sendable {
     /// The size of each number in bytes.
     private static let numberBytes = 32
 
-    /// Reads R and S, either concatenated (RFC 7518) or in DER, as many clients send them. A value of 64 bytes is the
-    /// former.
+    /// Reads R and S, either concatenated (RFC 7518) or in DER, as many clients send them. A value of 64 bytes is taken
+    /// as concatenated.
     ///
     /// - Returns: nil if the value is malformed, or if a number has more than 256 bits.
     package init?(_ encoded: ByteView) {
@@ -124,7 +124,7 @@ package struct ProviderSignature: Hashable, Sendable {
             self.bytes = encoded.array
             return
         }
-        // Two such numbers need fewer than 128 bytes.
+        // The DER form of both numbers has fewer than 128 bytes.
         guard encoded.count >= 2, encoded[0] == 0x30, encoded[1] < 0x80, Int(encoded[1]) == encoded.count - 2 else {
             return nil
         }
@@ -133,7 +133,7 @@ package struct ProviderSignature: Hashable, Sendable {
         self.bytes = first + second
     }
 
-    /// Reads a nonnegative INTEGER from the start of `der`.
+    /// Reads a nonnegative INTEGER from the start of `der`, and removes it. Returns 32 bytes; nil if it is malformed.
     private static func number(_ der: inout ByteView) -> [UInt8]? {
         guard der.count >= 2, der[0] == 0x02, der[1] > 0, Int(der[1]) <= der.count - 2 else { return nil }
         var digits = der[2..<2 + Int(der[1])]

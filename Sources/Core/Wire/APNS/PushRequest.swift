@@ -1,6 +1,6 @@
 /// A received push request before any checks. Header fields are added one by one, in order of arrival.
 ///
-/// It consists of views, which are valid as long as the bytes of the request.
+/// Its views are valid as long as the bytes of the request.
 package struct PushRequest {
     package let method: ByteView
     /// The path, including its query.
@@ -25,7 +25,7 @@ package struct PushRequest {
         case dryRun = 2048
     }
 
-    /// The maximum number of remembered names of other `apns-` fields. Repetitions of further ones are not detected.
+    /// The maximum number of remembered names of other `apns-` fields. Repetitions of further names are not detected.
     private static let otherNamesMax = 4
 
     private var seen: UInt16 = 0
@@ -40,13 +40,14 @@ package struct PushRequest {
 
     /// The identifier in `apns-id`; nil if the field is absent or not a canonical UUID.
     ///
-    /// Every answer to the push contains it, also if the push is refused; or a new one if it is nil.
+    /// Every answer to the push contains this identifier, or a new identifier if it is nil.
     package private(set) var id: APNsID?
 
     /// True if `wakegate-dry-run: 1` asks for an answer without effects.
     package private(set) var isDryRun = false
 
-    /// True if `wakegate-dry-run` has another value or is repeated. The client may then not want a real push.
+    /// True if `wakegate-dry-run` has another value or is repeated. The push is then refused, because the client may
+    /// want a dry run.
     private var isDryRunUnclear = false
 
     /// True if `authorization`, or a field whose name starts with `apns-`, is repeated.
@@ -108,7 +109,7 @@ package struct PushRequest {
         }
     }
 
-    /// Sets the topic of a push that names none. `topic` must live as long as the fields.
+    /// Sets the topic of a push that names no topic. `topic` must live as long as the fields.
     package mutating func takeDefaultTopic(_ topic: ByteView) {
         guard !self.has(.topic) else { return }
         self.seen |= Field.topic.rawValue
@@ -120,8 +121,8 @@ package struct PushRequest {
     ///
     /// - `push`: receives the push, without apns-id and trace if the client did not send them; undefined if the push is
     ///   refused.
-    /// - `authenticate`: called once method and path are valid. Its errors are rethrown.
-    /// - `authorize`: called with the topic once all fields are valid. Its errors are rethrown.
+    /// - `authenticate`: called when method and path are valid. Its errors are rethrown.
+    /// - `authorize`: called with the topic when all fields are valid. Its errors are rethrown.
     /// - Throws: the reason of the first check that fails.
     package func check(
         into push: inout Push,
@@ -167,7 +168,7 @@ package struct PushRequest {
         if self.has(.pushType) { push.type = PushType(self.pushTypeText) }
         if rules.strictBackgroundPriority, push.priority == .immediate, push.type == .background { throw .badPriority }
         if self.has(.pushType), push.type == nil { throw .invalidPushType }
-        // It becomes a JSON string for workers, so it must be valid UTF-8.
+        // Workers receive the collapse id as a JSON string, so it must be valid UTF-8.
         guard self.collapseIDText.count <= Push.collapseIDBytesMax, self.collapseIDText.isUTF8 else {
             throw .badCollapseId
         }
@@ -183,7 +184,7 @@ package struct PushRequest {
         self.seen & field.rawValue != 0
     }
 
-    /// Notes a field; returns true if it is not repeated.
+    /// Notes a field. Returns false if it is repeated.
     private mutating func isFirst(_ field: Field) -> Bool {
         guard !self.has(field) else {
             self.hasDuplicates = true
@@ -206,7 +207,7 @@ package struct PushRequest {
 
 /// A push that passed every check that does not depend on devices, as plain memory on its way to the engine.
 ///
-/// Its views refer to the request, or to the bytes that follow it in a buffer (`append`).
+/// Its views refer to the bytes of the request or, after `init(in:at:)`, to the buffer.
 package struct Push: BitwiseCopyable {
     /// The maximum size of a collapse id in bytes.
     package static let collapseIDBytesMax = 64
@@ -218,8 +219,8 @@ package struct Push: BitwiseCopyable {
     /// The topic: 1 to 255 bytes, each a letter, a digit, `.`, `_` or `-`.
     package var topic = ByteView()
     package var apnsID = APNsID(first: 0, second: 0, upperCase: 0)
-    /// True if the client chose the apns-id. It may then repeat the push: a repetition gets the same answer and is not
-    /// accepted again.
+    /// True if the client chose the apns-id. A repetition of the push then gets the same answer and is not accepted
+    /// again.
     package var isNamedByClient = false
     package var expiration = PushExpiration.absent
     package var priority = Priority.immediate
@@ -236,13 +237,14 @@ package struct Push: BitwiseCopyable {
     /// The trace in the form of `PushTrace`; empty if there is none.
     package var trace = ByteView()
 
-    /// Creates an empty push, with the priority of a push that names none.
+    /// Creates an empty push with the default priority.
     package init() {}
 
     /// Returns true if `text` is a valid topic: 1 to 255 characters of A-Z, a-z, 0-9, `.`, `_` and `-`.
     package static func isTopic(_ text: ByteView) -> Bool {
         guard !text.isEmpty, text.count <= self.topicBytesMax else { return false }
-        // One bit per ASCII character, from 0 and from 64 on: `-`, `.` and digits; letters and `_`.
+        // One bit per ASCII character: `-`, `.` and digits in `lower` (0 to 63), letters and `_` in `upper` (64 to
+        // 127).
         let lower: UInt64 = 0x03FF_6000_0000_0000
         let upper: UInt64 = 0x07FF_FFFE_87FF_FFFE
         for index in 0..<text.count {
@@ -255,7 +257,7 @@ package struct Push: BitwiseCopyable {
 
 /// Serialization within the process.
 extension Push {
-    /// Appends its memory, followed by the bytes of its views, for `init(in:at:)` to read in the same process.
+    /// Appends the memory of the push, then the bytes of its views. `init(in:at:)` reads them in the same process.
     package func append(to buffer: inout ByteBuffer) {
         let count = self.topic.count + self.collapseID.count + self.payload.count + self.trace.count
         buffer.makeRoom(MemoryLayout<Push>.size + count)
@@ -286,7 +288,7 @@ package struct PushRules: Hashable, Sendable {
     /// Apple's documentation calls it an error; APNs accepts it.
     package var strictBackgroundPriority: Bool
 
-    /// True in `wakegate dev`, which warns about such a push and logs every warning.
+    /// True in `wakegate dev`: background pushes with priority 10 get a warning, and every warning is logged.
     package var isForDevelopment: Bool
 
     package init(strictBackgroundPriority: Bool = false, isForDevelopment: Bool = false) {
@@ -302,13 +304,13 @@ package enum PushTarget {
 
     /// Checks method and path, in this order, and reads the token.
     ///
-    /// The path `/3/device` without the last slash is not that of a push.
+    /// `/3/device` without the last slash is a bad path.
     /// - `path`: the received path, including its query.
     /// - `token`: receives the token.
-    /// - Returns: true if there is a token: 32 to 200 hexadecimal digits, an even number. A missing token must be
-    ///   reported after all other checks that do not depend on devices. `token` is undefined then.
-    /// - Throws: `methodNotAllowed`; `missingDeviceToken` for `/3/device/`; `badPath` for every other path that is not
-    ///   `/3/device/` with one more segment, and for any query.
+    /// - Returns: true if there is a token: 32 to 200 hexadecimal digits, an even number. If false, `token` is
+    ///   undefined, and the caller must report the bad token after all other checks that do not depend on devices.
+    /// - Throws: `methodNotAllowed`; `missingDeviceToken` for `/3/device/`; `badPath` for any path but `/3/device/`
+    ///   with one more segment, and for a query.
     package static func readToken(
         method: ByteView,
         path: ByteView,
@@ -330,7 +332,7 @@ package enum PushTarget {
         var index = 0
         while index + 8 <= text.count {
             let word = text.word(at: index)
-            // The two characters differ in one bit, so setting it maps only these two to `?`.
+            // `/` and `?` differ in one bit. Setting the bit maps only these two characters to `?`.
             let difference = (word | ones &* 0x10) ^ ones &* UInt64(UInt8(ascii: "?"))
             guard (difference &- ones) & ~difference & (ones &* 0x80) == 0 else { return true }
             index += 8
@@ -345,8 +347,8 @@ package enum PushTarget {
 
 /// The type of notification that a push declares.
 ///
-/// The suffix that APNs requires of the topic for some types is not checked: APNs has no reason for a mismatch, and a
-/// token belongs to one topic anyway.
+/// The topic need not have the suffix that APNs requires for some types, because APNs has no reason for a mismatch, and
+/// a token belongs to one topic.
 package enum PushType: UInt8, CaseIterable, BitwiseCopyable, Sendable {
     case alert
     case background
@@ -419,11 +421,11 @@ package enum PushPayload {
 
     /// Checks a body, in this order: empty, size, JSON object.
     ///
-    /// - `isCutShort`: true if the body was longer than `bytesMax(type:)` and is incomplete.
+    /// - `isCutShort`: true if the body was longer than `bytesMax` and is incomplete.
     /// - `warnings`: receives the problems of a payload that is accepted.
     /// - Returns: true if the push wakes its device.
-    /// - Throws: `payloadEmpty`, `payloadTooLarge`; also `payloadEmpty` if the body is not a JSON object, as APNs has
-    ///   no separate reason for that.
+    /// - Throws: `payloadEmpty`, `payloadTooLarge`; also `payloadEmpty` if the body is not a JSON object, for which
+    ///   APNs has no reason of its own.
     package static func wakes(
         _ body: ByteView,
         isCutShort: Bool,
@@ -452,7 +454,7 @@ package struct PushWarnings: OptionSet, BitwiseCopyable, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
-    // The standard library's versions are not specialized in other modules and cost 300 instructions per push.
+    // Replaces members of `OptionSet` that are not specialized in other modules and cost 300 instructions per push.
     package init() { self.rawValue = 0 }
 
     package var isEmpty: Bool { self.rawValue == 0 }
@@ -519,8 +521,7 @@ package enum PushExpiration: Hashable, BitwiseCopyable, Sendable {
     /// Seconds since 1970, 1 to `secondsMax`; may be in the past.
     case seconds(Int64)
 
-    /// The maximum, about 31,700 years from 1970. Later times count as this one, so that sums of milliseconds fit in
-    /// `Int64`.
+    /// The maximum, about 31,700 years. Later times are reduced to it, so that sums of milliseconds fit in `Int64`.
     package static let secondsMax: Int64 = 1_000_000_000_000
 
     /// The expiration of `text`, which consists of any number of decimal digits; nil for any other text.

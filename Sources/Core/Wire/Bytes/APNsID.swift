@@ -1,6 +1,6 @@
 /// The UUID of a push, with the case of each letter, so that it can be written back unchanged.
 ///
-/// Identifiers that differ in letter case only are equal: the canonical form of a UUID is lower case.
+/// Identifiers that differ only in letter case are equal.
 @frozen
 @usableFromInline
 package struct APNsID: Hashable, BitwiseCopyable, Sendable {
@@ -28,7 +28,7 @@ package struct APNsID: Hashable, BitwiseCopyable, Sendable {
         self.upperCase = upperCase
     }
 
-    /// Creates a lower-case identifier from 128 random bits. Like those of APNs, it has no version field.
+    /// Creates a lower-case identifier from 128 random bits. Like the identifiers of APNs, it has no version field.
     @inlinable
     package init(random: (UInt64, UInt64)) {
         self.init(first: random.0, second: random.1, upperCase: 0)
@@ -63,7 +63,6 @@ package struct APNsID: Hashable, BitwiseCopyable, Sendable {
         left.first == right.first && left.second == right.second
     }
 
-    /// Hashes what `==` compares.
     @inlinable
     package func hash(into hasher: inout Hasher) {
         hasher.combine(self.first)
@@ -140,7 +139,7 @@ package struct WakeID: Hashable, BitwiseCopyable, Sendable {
         left.first == right.first && left.second == right.second
     }
 
-    /// Uses half of the bits, which suffices: ids are random and never chosen by clients.
+    /// Half of the bits suffices, because ids are random and never chosen by clients.
     @inlinable
     package func hash(into hasher: inout Hasher) {
         hasher.combine(self.first)
@@ -160,7 +159,8 @@ package struct WakeID: Hashable, BitwiseCopyable, Sendable {
     }
 }
 
-/// Conversion of eight hexadecimal digits at a time: eight ASCII characters in a word are four bytes in half a word.
+/// Conversion of eight hexadecimal digits at a time: a word of eight ASCII characters corresponds to half a word of
+/// four bytes.
 ///
 /// In both words, the first character or byte in memory is in the lowest eight bits.
 @usableFromInline
@@ -176,8 +176,8 @@ package enum HexadecimalWord {
     package static func decode(_ digits: UInt64) -> UInt32? {
         let highBits: UInt64 = 0x8080_8080_8080_8080
         let folded = digits | 0x2020_2020_2020_2020
-        // Adding 0x80 - c sets the high bit of each byte that is at least c. A byte with its high bit set may carry
-        // into its neighbor, but it is rejected anyway.
+        // Adding 0x80 - c sets the high bit of each byte that is at least c. Only a byte outside of ASCII can carry
+        // into its neighbor, and is rejected below.
         let decimal = (digits &+ 0x5050_5050_5050_5050) & ~(digits &+ 0x4646_4646_4646_4646)
         let letter = (folded &+ 0x1F1F_1F1F_1F1F_1F1F) & ~(folded &+ 0x1919_1919_1919_1919)
         guard (decimal | letter) & ~digits & highBits == highBits else { return nil }

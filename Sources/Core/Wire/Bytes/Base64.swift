@@ -24,8 +24,8 @@ package enum Base64 {
         bytes.withByteView { self.urlText($0) }
     }
 
-    /// Decodes `text` in the alphabet of RFC 4648, section 4 or section 5, or a mix, padded or not; nil for any other
-    /// text.
+    /// Decodes `text` in the alphabets of RFC 4648, sections 4 and 5, even mixed, with or without padding; nil for any
+    /// other text.
     package static func decoded(_ text: ByteView) -> [UInt8]? {
         var count = text.count
         while count > 0, text.count - count < 2, text[count - 1] == UInt8(ascii: "=") { count -= 1 }

@@ -13,7 +13,7 @@ package struct ByteBuffer: ~Copyable {
     @usableFromInline
     var end: Int
 
-    /// Creates an empty buffer. Nothing is allocated before the first byte.
+    /// Creates an empty buffer. The first byte allocates memory.
     @inlinable
     package init() {
         unsafe self.base = nil
@@ -55,7 +55,7 @@ package struct ByteBuffer: ~Copyable {
         if self.capacity - self.end < count { self.grow(count) }
     }
 
-    /// Appends `count` bytes, at least one, and returns their memory, all of which the caller must fill.
+    /// Appends `count` bytes, at least one, and returns their memory, which the caller must fill completely.
     @inlinable
     @inline(__always)
     mutating func extend(_ count: Int) -> UnsafeMutableRawPointer {
@@ -120,7 +120,7 @@ package struct ByteBuffer: ~Copyable {
         bytes.withByteView { self.append($0) }
     }
 
-    /// For strings that are not literals. The bytes of a literal are appended from static memory.
+    /// Appends a string that is not a literal.
     @_disfavoredOverload
     package mutating func append(_ text: String) {
         text.withByteView { self.append($0) }
@@ -130,7 +130,7 @@ package struct ByteBuffer: ~Copyable {
     mutating func append(key name: ByteView, afterComma hasComma: Bool) {
         let start = hasComma ? 1 : 0
         let room = unsafe self.extend(start + name.count + 3)
-        // Without a comma, the quotation mark overwrites it.
+        // The quotation mark overwrites the comma if `hasComma` is false.
         unsafe room.storeBytes(of: UInt8(ascii: ","), as: UInt8.self)
         unsafe room.storeBytes(of: UInt8(ascii: "\""), toByteOffset: start, as: UInt8.self)
         unsafe name.copy(to: room + start + 1)
@@ -138,7 +138,7 @@ package struct ByteBuffer: ~Copyable {
         unsafe room.storeBytes(of: UInt8(ascii: ":"), toByteOffset: start + 2 + name.count, as: UInt8.self)
     }
 
-    /// Appends the memory of `value`, for `ByteView.load` to read in the same process.
+    /// Appends the memory of `value`. `ByteView.load` reads it in the same process.
     @inlinable
     package mutating func append<Value: BitwiseCopyable>(memoryOf value: Value) {
         unsafe self.extend(MemoryLayout<Value>.size).storeBytes(of: value, as: Value.self)
@@ -204,7 +204,7 @@ package struct ByteBuffer: ~Copyable {
 }
 
 extension ByteView {
-    /// Copies the bytes to `room`. Most header fields are so short that a call would take longer than the copy.
+    /// Copies the bytes to `room`. Copies short ones, such as most header fields, without a call.
     @inlinable
     @inline(__always)
     func copy(to room: UnsafeMutableRawPointer) {
@@ -218,7 +218,7 @@ extension ByteView {
         }
     }
 
-    /// Copies the first and the last `Word`, which may overlap.
+    /// Copies the first and the last `Word`, which may overlap and together are all bytes.
     @inlinable
     @inline(__always)
     func copyEnds<Word: BitwiseCopyable>(

@@ -1,7 +1,7 @@
 /// A view of bytes that another value owns.
 ///
-/// A view is valid only during the call that passes it; callees that need the bytes longer must copy them. Every access
-/// is checked against `count`.
+/// A view is valid only during the call that passes it; a callee that needs the bytes longer must copy them. Every
+/// access is checked against `count`.
 @safe
 @usableFromInline
 package struct ByteView: BitwiseCopyable {
@@ -12,7 +12,7 @@ package struct ByteView: BitwiseCopyable {
     @usableFromInline
     package let count: Int
 
-    /// Creates a view of `buffer`, which must outlive it.
+    /// Creates a view of `buffer`, which must outlive the view.
     @inlinable
     package init(_ buffer: UnsafeRawBufferPointer) {
         unsafe self.base = buffer.baseAddress
@@ -85,7 +85,7 @@ package struct ByteView: BitwiseCopyable {
     package func firstIndex(of byte: UInt8) -> Int? {
         var index = 0
         while index + 8 <= self.count {
-            // The lowest high bit that is set belongs to a matching byte; higher ones may be wrong.
+            // Only the lowest set bit is exact: it is in the first matching byte.
             let difference = self.word(at: index) ^ (UInt64(byte) &* 0x0101_0101_0101_0101)
             let same = (difference &- 0x0101_0101_0101_0101) & ~difference & 0x8080_8080_8080_8080
             if same != 0 { return index + same.trailingZeroBitCount >> 3 }
@@ -110,8 +110,8 @@ package struct ByteView: BitwiseCopyable {
         left.count == right.count && left.isStart(of: right)
     }
 
-    /// Returns true if `other` starts with these bytes. `other` must have at least as many bytes, and there must be at
-    /// least enough for one `Word`.
+    /// Returns true if `other` starts with these bytes. `other` must have at least as many bytes, and this view at
+    /// least the bytes of one `Word`.
     @inlinable
     @inline(__always)
     func agrees<Word: FixedWidthInteger & BitwiseCopyable>(with other: ByteView, in word: Word.Type) -> Bool {
@@ -130,7 +130,7 @@ package struct ByteView: BitwiseCopyable {
             == right.loadUnaligned(fromByteOffset: last, as: Word.self)
     }
 
-    /// Compares with a constant. If inlined, this compiles to a few instructions with the constant's bytes.
+    /// Compares with a constant. Inlined, this compiles to a few instructions.
     @inlinable
     @inline(__always)
     package static func == (left: ByteView, right: StaticString) -> Bool {
@@ -138,7 +138,7 @@ package struct ByteView: BitwiseCopyable {
         return left.count == right.count && right.isStart(of: left)
     }
 
-    /// Returns true if `other`, which must have at least as many bytes, starts with these.
+    /// Returns true if `other` starts with these bytes. `other` must have at least as many bytes.
     @inlinable
     @inline(__always)
     func isStart(of other: ByteView) -> Bool {
@@ -268,7 +268,7 @@ extension ByteBuffer {
 }
 
 extension SIMD16<UInt8> {
-    /// The first eight bytes and the last eight as words, the first byte of each in the lowest eight bits.
+    /// The first eight and the last eight bytes as words. The first byte of each is in the lowest eight bits.
     @inlinable
     @inline(__always)
     package var halves: SIMD2<UInt64> {

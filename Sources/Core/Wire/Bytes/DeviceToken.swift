@@ -1,7 +1,8 @@
 /// The token of a device: 16 to 100 bytes, usually 32, written as hexadecimal digits.
 ///
-/// Its 104 bytes are plain memory without references. The bytes are in words, the first in the lowest bits, padded with
-/// zeros. The last four bytes hold the count, so that equal words mean equal tokens.
+/// Its 104 bytes are plain memory without references. Each word has eight bytes of the token, the first in the lowest
+/// bits, padded with zeros. The last four bytes of memory hold the count, so that tokens are equal if their words are
+/// equal.
 @frozen
 @usableFromInline
 package struct DeviceToken: Hashable, BitwiseCopyable, Sendable {
@@ -12,7 +13,7 @@ package struct DeviceToken: Hashable, BitwiseCopyable, Sendable {
     @inlinable
     package static var counts: ClosedRange<Int> { 16...100 }
 
-    /// Creates an empty token, which no device has, for `parse` to write to.
+    /// Creates an empty token, to which `parse` can write. No device has it.
     @inlinable
     package init() {
         self.words = InlineArray(repeating: 0)
@@ -41,7 +42,7 @@ package struct DeviceToken: Hashable, BitwiseCopyable, Sendable {
 
     /// Parses the digits of a token into `token`: an even number, 32 to 200, of either case.
     ///
-    /// - Returns: false if they are malformed; `token` is then undefined.
+    /// - Returns: false if the digits are malformed; `token` is then undefined.
     @inlinable
     package static func parse(_ hex: ByteView, into token: inout DeviceToken) -> Bool {
         let count = hex.count >> 1
@@ -75,8 +76,8 @@ package struct DeviceToken: Hashable, BitwiseCopyable, Sendable {
         return difference == 0
     }
 
-    /// Feeds the words to the hasher, which has a random seed in each process. A fixed hash computed first would be
-    /// known to clients, who could then choose colliding tokens.
+    /// Feeds all words to the hasher, which has a random seed in each process. With a fixed hash of the words, clients
+    /// could choose colliding tokens.
     @inlinable
     package func hash(into hasher: inout Hasher) {
         for index in 0..<min((self.count + 7) >> 3, 12) { hasher.combine(self.words[index]) }
@@ -85,8 +86,8 @@ package struct DeviceToken: Hashable, BitwiseCopyable, Sendable {
 
     /// Returns a hash of all bytes that is the same in every process; all of its bits are usable.
     ///
-    /// Unsuitable for tables that clients fill, which use a `HashKey`: tokens can be chosen that collide under every
-    /// seed.
+    /// Tables that clients fill must use a `HashKey` instead, because clients can choose tokens that collide with this
+    /// hash under every seed.
     @inlinable
     package func hash64(seed: UInt64) -> UInt64 {
         let words = (self.count + 7) >> 3
@@ -116,7 +117,7 @@ package struct DeviceToken: Hashable, BitwiseCopyable, Sendable {
     @inlinable
     package func writeHex(to buffer: inout ByteBuffer) {
         let count = self.count
-        // A subscript of the array itself would copy it.
+        // Uses a span, because a subscript of the array would copy the array.
         let words = self.words.span
         for index in 0..<count >> 3 {
             let word = words[index]
@@ -147,7 +148,7 @@ package struct DeviceToken: Hashable, BitwiseCopyable, Sendable {
     }
 }
 
-/// A device token in compact form: up to 32 bytes inline, the rest of a longer one on the heap.
+/// A device token in compact form: up to 32 bytes inline, and the rest of a longer token on the heap.
 ///
 /// The owner must call `deallocate`.
 @safe
@@ -156,10 +157,10 @@ package struct DeviceToken: Hashable, BitwiseCopyable, Sendable {
 package struct StoredDeviceToken {
     @usableFromInline
     let inline: InlineArray<4, UInt64>
-    /// The words after the inline ones; nil if the token has no more than 32 bytes.
+    /// The words after the inline words; nil if the token has at most 32 bytes.
     @usableFromInline
     let rest: UnsafeMutablePointer<UInt64>?
-    /// The number of bytes, last and in one byte, which leaves padding for seven more bytes in a containing type.
+    /// The number of bytes. As the last property, of one byte, it leaves seven bytes of padding to a containing type.
     @usableFromInline
     let count: UInt8
 
@@ -204,7 +205,7 @@ package struct StoredDeviceToken {
         return token
     }
 
-    /// Returns true if this is `token`.
+    /// Returns true if this token equals `token`.
     @inlinable
     package func matches(_ token: borrowing DeviceToken) -> Bool {
         var difference: UInt64 = 0
@@ -215,7 +216,7 @@ package struct StoredDeviceToken {
         return difference == 0
     }
 
-    /// The last word of a token that is inline.
+    /// The last word of the token if all of its bytes are inline.
     @inlinable
     var lastWord: UInt64 { UInt64(self.count) << 32 }
 }

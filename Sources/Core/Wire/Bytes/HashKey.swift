@@ -1,5 +1,5 @@
-/// A secret of 128 bits for hashing bytes with SipHash-1-3. Without it, a client can find neither colliding bytes nor
-/// bytes with a given hash.
+/// A secret of 128 bits for hashing bytes with SipHash-1-3. A client without the key can find neither colliding bytes
+/// nor bytes with a given hash.
 @frozen
 @usableFromInline
 package struct HashKey: Hashable, BitwiseCopyable, Sendable {
@@ -19,11 +19,11 @@ package struct HashKey: Hashable, BitwiseCopyable, Sendable {
     @inlinable
     package func hash(_ token: borrowing DeviceToken) -> UInt64 {
         let count = token.count
-        // A subscript of the array itself would copy it.
+        // Uses a span, because a subscript of the array would copy the array.
         let words = token.words.span
         var state = SipState(self)
         for index in 0..<count >> 3 { state.add(words[index]) }
-        // The bits above the bytes of the last word are zeros, or the count.
+        // The bits after the token's last byte are zeros or the count, so they are masked.
         let last = words[count >> 3] & (1 << UInt64((count & 7) * 8) - 1)
         return state.finish(last, count: count)
     }
@@ -46,7 +46,7 @@ package struct HashKey: Hashable, BitwiseCopyable, Sendable {
         return state.finish(last, count: bytes.count)
     }
 
-    /// Returns the hash of 16 bytes: those of `low`, then those of `high`, each in little-endian order.
+    /// Returns the hash of 16 bytes: the bytes of `low`, then of `high`, in little-endian order.
     @inlinable
     package func hash(_ low: UInt64, _ high: UInt64) -> UInt64 {
         var state = SipState(self)
@@ -111,11 +111,11 @@ struct SipState {
     static func rotated(_ word: UInt64, _ bits: UInt64) -> UInt64 { word &<< bits | word &>> (64 - bits) }
 }
 
-/// A fast mix of two words without a key, for checksums and for numbers that clients gain nothing from guessing. Where
-/// clients choose the bytes, use `HashKey`.
+/// A fast mix of two words without a key, for checksums and for values that need not be secret. If clients choose the
+/// bytes, use `HashKey` instead.
 @usableFromInline
 package enum FoldedProduct {
-    /// Returns both halves of the product combined: each bit depends on nearly all bits of both factors.
+    /// Returns the exclusive or of both halves of the product.
     @inlinable
     package static func of(_ left: UInt64, _ right: UInt64) -> UInt64 {
         let product = left.multipliedFullWidth(by: right)
@@ -125,7 +125,7 @@ package enum FoldedProduct {
 
 /// A generator of reproducible random numbers (SplitMix64 of Steele, Lea and Flood).
 ///
-/// One of its numbers reveals all that follow.
+/// Each number reveals all following numbers.
 package struct SplitMix64: RandomNumberGenerator, Sendable {
     /// The increment between two states: 2⁶⁴ divided by the golden ratio, made odd.
     package static let step: UInt64 = 0x9E37_79B9_7F4A_7C15

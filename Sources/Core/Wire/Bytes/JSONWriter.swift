@@ -1,4 +1,5 @@
-/// Writes JSON text (RFC 8259) into a buffer. It adds commas and escapes; the caller is responsible for nesting.
+/// Writes JSON text (RFC 8259) into a buffer. The writer adds commas and escapes; the caller is responsible for
+/// nesting.
 ///
 /// Strings are written as UTF-8 for any input bytes, and without any character that ends a line.
 package struct JSONWriter: ~Copyable {
@@ -25,7 +26,7 @@ package struct JSONWriter: ~Copyable {
         self.needsComma = false
     }
 
-    /// For names that are not literals. The text of a literal is written without escaping.
+    /// Writes a name that is not a literal, with escapes.
     @_disfavoredOverload
     package mutating func key(_ name: String) {
         self.string(name)
@@ -52,7 +53,7 @@ package struct JSONWriter: ~Copyable {
         self.needsComma = true
     }
 
-    /// Writes an integer of another type. For large numbers of values, `Int64` is faster.
+    /// Writes an integer of another type. `Int64` is faster for large numbers of values.
     package mutating func integer(_ value: some BinaryInteger) {
         self.separate()
         if let small = Int64(exactly: value) {
@@ -63,7 +64,7 @@ package struct JSONWriter: ~Copyable {
         self.needsComma = true
     }
 
-    /// Writes a finite number as the shortest text that reads back the same; null for others.
+    /// Writes a finite number as the shortest text that reads back the same, and any other number as null.
     package mutating func number(_ value: Double) {
         self.separate()
         self.buffer.append(value.isFinite ? String(value) : "null")
@@ -96,8 +97,8 @@ package struct JSONWriter: ~Copyable {
         self.needsComma = true
     }
 
-    /// Writes JSON text as one line: a space for every CR and LF, and escapes for U+2028, U+2029 and U+0085, at which
-    /// many line readers split, too. The text may become three times as long.
+    /// Writes JSON text as one line: a space for every CR and LF, and escapes for U+2028, U+2029 and U+0085, which many
+    /// readers treat as line ends. The text may become three times as long.
     package mutating func line(_ json: ByteView) {
         self.separate()
         self.buffer.appendJSONLine(json)
@@ -120,14 +121,14 @@ package struct JSONWriter: ~Copyable {
     }
 }
 
-/// The context of text, which determines the ASCII characters that must be replaced.
+/// The context of text, which determines the characters that must be replaced.
 private enum JSONPlace {
     /// Text between the quotation marks of a string.
     case string
     /// JSON text on one line.
     case line
 
-    /// Sets the high bit of each byte that must be examined individually.
+    /// Returns the bytes with the high bit set in each byte that must be examined individually, and in no other byte.
     @inline(__always)
     func special(_ bytes: SIMD16<UInt8>) -> SIMD16<UInt8> {
         switch self {
@@ -146,7 +147,7 @@ private enum JSONPlace {
         }
     }
 
-    /// Sets the high bit of each byte that equals `byte`, and of no other byte below 0x80.
+    /// Returns a vector with the high bit set for each byte that equals `byte`, and for no other byte below 0x80.
     @inline(__always)
     private static func places(of byte: UInt8, in bytes: SIMD16<UInt8>) -> SIMD16<UInt8> {
         let difference = bytes ^ SIMD16(repeating: byte)
@@ -164,9 +165,9 @@ extension ByteBuffer {
     }
 
     /// Appends JSON text as one line: a space for each CR and LF, and escapes for the three other characters that may
-    /// end a line, which occur in strings only.
+    /// end a line. Those occur only in strings.
     ///
-    /// The output is UTF-8, as for strings.
+    /// Each ill-formed UTF-8 sequence becomes U+FFFD.
     package mutating func appendJSONLine(_ json: ByteView) {
         self.append(json, in: .line)
     }
@@ -234,9 +235,9 @@ extension ByteView {
         return index
     }
 
-    /// The index of the first byte from `start` on that is not part of a character of two or three bytes, or is part of
-    /// one that must be examined. U+0085, U+2028 and U+2029 start with C2 and E2, and E0 and ED restrict the second
-    /// byte further.
+    /// The index of the first byte from `start` on that does not belong to a character of two or three bytes, or
+    /// belongs to a character that must be examined: U+0085, U+2028 and U+2029 start with C2 or E2, and E0 and ED
+    /// restrict the second byte.
     @inline(__always)
     fileprivate func endOfLetters(from start: Int) -> Int {
         var index = start
@@ -306,7 +307,7 @@ extension JSONWriter {
         self.string(value)
     }
 
-    /// Writes a member whose value `write` appends, as `hex` does.
+    /// Writes a member whose value `write` appends, a string that needs no escaping.
     @inline(__always)
     package mutating func hex(_ name: StaticString, _ write: (inout ByteBuffer) -> Void) {
         self.key(name)

@@ -1,4 +1,4 @@
-/// A priority queue of values by due time. Values of the same time are in the order of insertion.
+/// A priority queue of values by due time. Values with the same time stay in the order of insertion.
 ///
 /// Times are milliseconds on any one clock. The queue is a binary heap.
 package struct MomentQueue<Value> {

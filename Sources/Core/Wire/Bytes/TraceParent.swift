@@ -7,7 +7,6 @@ package struct TraceParent: Hashable, BitwiseCopyable, Sendable {
     /// The flags. Bit 0 is set if the trace is recorded.
     package let flags: UInt8
 
-    /// Sixteen bytes.
     package struct Word128: Hashable, BitwiseCopyable, Sendable {
         package let first: UInt64
         package let second: UInt64
@@ -28,7 +27,7 @@ package struct TraceParent: Hashable, BitwiseCopyable, Sendable {
         self.flags = flags
     }
 
-    /// Parses a header's value; nil for any value that the W3C recommendation requires to be ignored.
+    /// Parses a header's value; nil for a value that the W3C recommendation requires to ignore.
     ///
     /// For versions newer than 00, only the fields of version 00 and the first flag are read.
     package init?(_ text: ByteView) {

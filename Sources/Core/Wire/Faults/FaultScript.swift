@@ -1,11 +1,11 @@
 /// Fault rules in order, with the numbers of their matches and firings.
 ///
 /// Every rule counts every push that matches its condition, regardless of other rules. Of the rules that are due for a
-/// push, only the first that is not spent fires.
+/// push, the first rule that is not spent fires.
 package struct FaultScript: Sendable {
     /// The maximum number of rules in a script.
     package static let rulesMax = 1_000
-    /// The maximum number of devices that one rule counts separately. It ignores further devices.
+    /// The maximum number of devices that one rule counts separately. The rule ignores further devices.
     package static let devicesMax = 10_000
 
     /// A rule with its counters.
@@ -61,7 +61,7 @@ package struct FaultScript: Sendable {
 
     /// Appends a rule.
     ///
-    /// - Returns: its id; nil if another rule has the same id, or there are `rulesMax` rules.
+    /// - Returns: the rule's id; nil if another rule has the same id, or there are `rulesMax` rules.
     package mutating func append(_ rule: FaultRule) -> String? {
         guard self.entries.count < Self.rulesMax else { return nil }
         let id = rule.id ?? self.newID()
@@ -130,7 +130,7 @@ package struct FaultCandidate {
     package let token: DeviceToken
     /// The topic; valid as long as the push's bytes.
     package let topic: ByteView
-    /// The key id in its provider token, verified or not; nil without a token.
+    /// The key id in the push's provider token, verified or not; nil without a token.
     package let keyID: String?
     /// The type; nil if the push does not have one.
     package let type: PushType?
@@ -147,12 +147,12 @@ package struct FaultCandidate {
 
 /// The occasions of a rule among the pushes that match it, by their ordinals from 1.
 package struct FaultOccasion: Hashable, Sendable {
-    /// The first ordinal, and the last one unless nil.
+    /// The first ordinal, and the last ordinal; nil for no last one.
     package var from: UInt64 = 1
     package var to: UInt64?
-    /// The factor of which the ordinals are multiples.
+    /// The number of which every ordinal must be a multiple.
     package var every: UInt64 = 1
-    /// The probability for each of these ordinals, from 0 to 1.
+    /// The probability for each such ordinal, from 0 to 1.
     package var probability = 1.0
     /// The seed of the random choice. The same seed chooses the same ordinals.
     package var seed: UInt64 = 0
@@ -161,14 +161,13 @@ package struct FaultOccasion: Hashable, Sendable {
 
     /// - Parameters:
     ///   - ordinal: the ordinal, from 1.
-    ///   - lane: identifies the counter of the ordinal if there are several.
+    ///   - lane: a number for the device, if ordinals are counted separately for each device; otherwise 0.
     package func includes(_ ordinal: UInt64, lane: UInt64) -> Bool {
         guard ordinal >= self.from, ordinal <= self.to ?? .max, ordinal % self.every == 0 else { return false }
         return self.probability >= 1 || self.chance(ordinal, lane) < self.probability
     }
 
-    /// Returns a number from 0 to less than 1 that depends only on seed, lane and ordinal, not on other devices or
-    /// threads.
+    /// Returns a number from 0 to less than 1 that depends only on seed, lane and ordinal.
     private func chance(_ ordinal: UInt64, _ lane: UInt64) -> Double {
         let mixed = Self.mixed(Self.mixed(self.seed ^ Self.mixed(lane)) &+ ordinal &* SplitMix64.step)
         return Double(mixed >> 11) / Double(1 << 53 as UInt64)
@@ -178,7 +177,7 @@ package struct FaultOccasion: Hashable, Sendable {
     private static func mixed(_ value: UInt64) -> UInt64 { SplitMix64.scattered(value &+ SplitMix64.step) }
 }
 
-/// The effect of a rule on a push, in this order.
+/// The effect of a rule on a push. The parts apply in the order of the properties.
 package struct FaultEffect: Hashable, Sendable {
     /// The delay before everything else, in milliseconds.
     package var delayMilliseconds: Int64 = 0
@@ -210,7 +209,7 @@ package struct FaultStreamLimit: Hashable, Sendable {
 
 /// A temporary window for the streams of a connection. If it is smaller than a push, the client stalls.
 package struct FaultStreamWindow: Hashable, Sendable {
-    /// The maximum size in bytes: one less than the maximum payload of every push type.
+    /// The maximum size in bytes: less than the maximum payload of every push type.
     package static let bytesMax = 4_095
 
     package let bytes: Int
@@ -246,7 +245,7 @@ package enum FaultOutcome: Hashable, Sendable {
 /// An answer that refuses a push.
 package struct FaultAnswer: Hashable, Sendable {
     package enum Timestamp: Hashable, Sendable {
-        /// The timestamp of APNs: the time of the answer for status 410, none for others.
+        /// The timestamp of APNs: the time of the answer for status 410, and none for any other status.
         case usual
         case absent
         /// Milliseconds since 1970.
@@ -272,7 +271,7 @@ package struct FaultGoAway: Hashable, Sendable {
     package enum InFlight: String, CaseIterable, Sendable {
         /// The streams in flight are answered first, including this push.
         case answer
-        /// This stream and later ones are not processed, which GOAWAY reports: the client may retry them.
+        /// This stream and later streams are not processed. GOAWAY tells the client, which may retry them.
         case refuse
         /// No more answers are sent, and the client cannot know the outcomes. This push is not accepted.
         case drop

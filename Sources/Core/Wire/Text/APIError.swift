@@ -5,13 +5,13 @@ package struct APIError: Error, Hashable, Sendable {
     package let reason: String
     /// The description for people: the problem and its remedy.
     package let message: String
-    /// The outcome of a wake that was answered again; in the body.
+    /// The outcome of a wake for an answer that came too late or again; in the body.
     package var outcome: String?
     /// The final deadline of a wake that gets no more time, in milliseconds since 1970; in the body.
     package var deadline: Int64?
     /// The time of a token's removal, in milliseconds since 1970; in the body.
     package var timestamp: Int64?
-    /// True if the answer asks for another bearer token in a header.
+    /// True if a header of the answer asks for another bearer token.
     package var isChallenge = false
     /// The methods of the route, for the header `allow`; set if a request used another method.
     package var allow: String?

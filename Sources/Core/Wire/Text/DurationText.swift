@@ -1,10 +1,10 @@
 /// The text form of durations: a number of seconds, or a number with one of the units `s`, `m`, `h` and `d`; for
 /// example `90`, `0.5`, `10m` or `1h`.
 package enum DurationText {
-    /// The part of a requirement in seconds that mentions the other form, for messages.
+    /// The end of a message that requires seconds. It mentions the form with a unit.
     package static let alternative = ", or such as \"10m\""
 
-    /// The maximum duration, 100 years, in milliseconds: sums of a few durations cannot overflow.
+    /// The maximum duration, 100 years, in milliseconds. Sums of a few durations cannot overflow.
     private static let millisecondsMax: Int64 = 3_155_760_000_000
 
     /// Returns the duration in milliseconds; nil if `text` is not a duration, has more than three decimals, or is
@@ -35,7 +35,7 @@ package enum DurationText {
         return parts.joined(separator: " ")
     }
 
-    /// Returns a duration in its two largest units; one below a second in milliseconds.
+    /// Returns a duration in its two largest units; below a second, in milliseconds.
     package static func text(milliseconds: Int64) -> String {
         milliseconds < 1000 ? "\(milliseconds) ms" : self.text(seconds: Int(clamping: milliseconds / 1000))
     }

@@ -44,7 +44,7 @@ package struct JSON5Fault: Error, Hashable, Sendable, CustomStringConvertible {
     package enum Kind: Hashable, Sendable {
         case notUTF8
         case syntax(column: Int, what: String)
-        /// A name is repeated in an object. The position is that of the second occurrence.
+        /// A name is repeated in an object. The position is the second occurrence.
         case duplicate(name: String, column: Int, firstLine: Int, firstColumn: Int)
     }
 
@@ -75,7 +75,7 @@ package struct JSON5Fault: Error, Hashable, Sendable, CustomStringConvertible {
 // MARK: - JSON5 extensions
 
 extension JSONParser {
-    /// The number of bytes of a white space character at the current position that JSON does not have; nil if there is
+    /// The size in bytes of the white space character at the current position that only JSON5 has; nil if there is
     /// none.
     func furtherSpace() -> Int? {
         let spaces = ["\u{A0}", "\u{FEFF}", "\u{2028}", "\u{2029}", "\u{1680}", "\u{202F}", "\u{205F}", "\u{3000}"]
@@ -170,7 +170,8 @@ extension JSONParser {
             || byte == UInt8(ascii: "$")
     }
 
-    /// Processes an escape that only JSON5 has. `byte` has been consumed.
+    /// Returns the character of an escape that only JSON5 has; nil if it adds no character here. `byte` has been
+    /// consumed.
     mutating func furtherEscape(_ byte: UInt8) throws(Fault) -> Unicode.Scalar? {
         switch byte {
         case UInt8(ascii: "v"): return "\u{B}"
@@ -183,7 +184,7 @@ extension JSONParser {
         case UInt8(ascii: "1")...UInt8(ascii: "9"):
             throw self.fault("a digit behind a backslash means nothing", at: self.index - 1)
         case 0x80...:
-            // Any other character represents itself. Its remaining bytes follow unchanged.
+            // Any other character represents itself. Its bytes are read again as text.
             self.index -= 1
             if self.bytes[self.index...].starts(with: [0xE2, 0x80, 0xA8])
                 || self.bytes[self.index...].starts(with: [0xE2, 0x80, 0xA9])
@@ -230,8 +231,7 @@ extension JSONParser {
         return number
     }
 
-    /// Returns true if the current byte is the sign of an exponent, in a number that starts at `first` and is not
-    /// hexadecimal.
+    /// Returns true if the current byte is the sign of an exponent, in a decimal number that starts at `first`.
     private func isExponentSign(_ first: Int) -> Bool {
         guard self.index > first, self.current == UInt8(ascii: "+") || self.current == UInt8(ascii: "-") else {
             return false
@@ -257,7 +257,7 @@ extension JSONParser {
         let digits = mantissa.split(separator: ".", omittingEmptySubsequences: false)
         guard digits.count <= 2, digits.contains(where: { !$0.isEmpty }),
             digits.allSatisfy({ $0.utf8.allSatisfy { $0 &- 0x30 < 10 } }),
-            // Leading zeros are rejected, since some readers take them for octal.
+            // Rejects leading zeros, which some readers take for octal.
             digits[0].count <= 1 || !digits[0].hasPrefix("0")
         else { return nil }
         var number = (digits[0].isEmpty ? "0" : digits[0]) + (digits.count == 2 && !digits[1].isEmpty ? "." : "")

@@ -33,7 +33,7 @@ package struct JSONFault: Error, Hashable {
     package let column: Int
     package let what: String
     package var kind = Kind.unreadable
-    /// The member of the outermost object whose value contains the fault; nil if it is not in a member.
+    /// The member of the outermost object whose value contains the fault; nil if there is none.
     package var member: String?
 }
 
@@ -41,7 +41,7 @@ package struct JSONFault: Error, Hashable {
 struct JSONParser {
     enum Dialect {
         case strict, strictWithoutRepeatedNames
-        /// The payload of a push, in which surrogates may stand alone.
+        /// The payload of a push, which may have unpaired surrogates.
         case payload
         /// JSON5, without repeated names.
         case json5
@@ -61,7 +61,7 @@ struct JSONParser {
     let bytes: [UInt8]
     let dialect: Dialect
     let isStrict: Bool
-    /// The maximum nesting depth, which bounds the stack. Real texts are not nested deeper.
+    /// The maximum nesting depth, which limits the use of the stack.
     private let depthMax: Int
     var index = 0
     /// The start positions of the open objects, arrays and strings of a payload.
@@ -122,7 +122,7 @@ struct JSONParser {
         self.index += 1
     }
 
-    /// Consumes the end of an object or an array if it is next.
+    /// Consumes the end of an object or an array and returns true if it is next.
     private mutating func ends(_ byte: UInt8) throws(Fault) -> Bool {
         guard try self.consume(byte) else { return false }
         _ = self.open.popLast()
@@ -190,7 +190,7 @@ extension JSONParser {
     ///
     /// - Returns: true if another element follows.
     private mutating func goesOn(_ start: Int) throws(Fault) -> Bool {
-        // The code of the closing bracket is that of the opening one plus two, for both kinds.
+        // For both kinds of bracket, the code of the closing bracket is the code of the opening bracket plus two.
         let end = self.bytes[start] + 2
         if try self.consume(UInt8(ascii: ",")) { return self.isStrict ? true : try !self.ends(end) }
         try self.checkEnd(start)
@@ -207,9 +207,9 @@ extension JSONParser {
         throw self.fault("the \(opening) that stands here is not closed", at: start)
     }
 
-    /// The names that an object has so far, each with its position.
+    /// The names that were read of an object; in JSON5, with their positions.
     private struct SeenNames {
-        /// Bytes, because strings compare by canonical equivalence but names in JSON do not.
+        /// Names as bytes, because strings compare by canonical equivalence and names in JSON do not.
         var strict = Set<[UInt8]>()
         var json5: [String: Int] = [:]
     }

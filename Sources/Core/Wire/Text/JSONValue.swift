@@ -1,4 +1,4 @@
-/// A JSON value, for input whose names are checked individually so that every fault can be reported.
+/// A JSON value, for input whose members are checked one by one.
 package enum JSONValue: Hashable, Sendable {
     case null
     case bool(Bool)
@@ -19,7 +19,7 @@ package enum JSONValue: Hashable, Sendable {
         }
     }
 
-    /// The value for messages: short values in full, others by their kind.
+    /// The value for messages: simple values in full, lists and objects by their kind.
     package var described: String {
         switch self {
         case .null: "null"
@@ -91,7 +91,7 @@ package struct JSONMember: Hashable, Sendable {
 
 /// The members of a JSON object in their original text, so that a payload reaches its worker byte for byte.
 ///
-/// It finds the extent of values without validating them, because the gateway sends valid JSON only.
+/// Values are not validated, because the gateway sends only valid JSON.
 package struct JSONMembers: Sendable {
     private let text: [UInt8]
     private var ranges: [String: Range<Int>] = [:]
@@ -119,7 +119,7 @@ package struct JSONMembers: Sendable {
         }
     }
 
-    /// The original text of the value; nil if there is no such member.
+    /// The original text of the member's value; nil if there is no such member.
     package func raw(_ name: String) -> [UInt8]? {
         self.ranges[name].map { Array(self.text[$0]) }
     }
@@ -157,7 +157,7 @@ package struct JSONMembers: Sendable {
                 continue
             case UInt8(ascii: "{"), UInt8(ascii: "["): depth += 1
             case UInt8(ascii: "}"), UInt8(ascii: "]"):
-                // A number or a word ends where its container does.
+                // The bracket ends the container, and with it a number or a word.
                 if depth == 0 { return index > start ? index : nil }
                 depth -= 1
                 if depth == 0 { return index + 1 }
@@ -173,7 +173,7 @@ package struct JSONMembers: Sendable {
 
 /// A JSON number in its original text, which preserves all decimals.
 package struct JSONNumber: Hashable, Sendable {
-    /// The number's text by RFC 8259. In JSON5 also infinities and NaN.
+    /// The number's text by RFC 8259; from JSON5 also `inf` and `nan`.
     package let text: String
 
     /// - Parameter text: a number by RFC 8259.
@@ -202,7 +202,7 @@ package struct JSONNumber: Hashable, Sendable {
         case tooLarge
     }
 
-    /// The number as seconds, converted to milliseconds. Computed from the digits, since a double would round.
+    /// The number as seconds, converted to milliseconds. Computed from the digits, because a double would round.
     package var milliseconds: Milliseconds {
         var digits: [UInt8] = []
         var shift = 3
@@ -216,7 +216,7 @@ package struct JSONNumber: Hashable, Sendable {
                 isFraction = true
             } else if byte | 0x20 == UInt8(ascii: "e") {
                 let exponent = Int(String(Substring(bytes)))
-                // An exponent that does not fit in an integer is far too large or far too small, by its sign.
+                // Clamps an exponent that does not fit in an integer.
                 let saturated = bytes.first == UInt8(ascii: "-") ? -1_000_000 : 1_000_000
                 shift += max(-1_000_000, min(exponent ?? saturated, 1_000_000))
                 break

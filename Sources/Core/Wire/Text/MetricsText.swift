@@ -2,7 +2,7 @@
 package struct Metric: Sendable {
     /// The Prometheus type of a metric.
     package enum Kind: String, Sendable {
-        /// The value only increases, and is reset only when the gateway starts.
+        /// The value only increases, from 0 at the start of the gateway.
         case counter
         /// The value increases and decreases.
         case gauge
@@ -27,7 +27,7 @@ package struct Metric: Sendable {
 
 /// Writes metrics in the text format of Prometheus, version 0.0.4.
 ///
-/// Label values are the program's own names or topics, which contain no characters that the format must escape.
+/// The values of labels must not need escapes. They are names of the program or topics.
 package struct MetricsText: ~Copyable {
     /// The text written so far.
     package private(set) var buffer = ByteBuffer()
@@ -40,7 +40,7 @@ package struct MetricsText: ~Copyable {
         self.sample(metric.name, [], value)
     }
 
-    /// Writes a metric with one series, in its base unit.
+    /// Writes a metric with one series whose value may have a fraction.
     package mutating func fraction(_ metric: Metric, _ value: Double) {
         self.begin(metric)
         self.name(metric.name)

@@ -1,14 +1,14 @@
 /// A filter for text in the output of the command line and the log. Text from other sources must not reach a terminal
 /// unfiltered.
 ///
-/// A terminal interprets control characters, and it reorders text after a bidirectional control. A name could otherwise
-/// clear the screen or look like another name.
+/// A terminal interprets control characters, and it reorders text after a bidirectional control. Without the filter, a
+/// name could clear the screen or look like another name.
 package enum TerminalText {
     /// Returns true if a terminal only displays the character.
     ///
     /// Control characters (C0, DEL and C1), bidirectional controls and other invisible format characters, line and
-    /// paragraph separators, private and unassigned characters are not shown. The two joiners are, because Persian text
-    /// and many emoji need them.
+    /// paragraph separators, private and unassigned characters are not shown. The two joiners are shown, because
+    /// Persian text and many emoji need them.
     package static func isShown(_ scalar: Unicode.Scalar) -> Bool {
         if scalar.isASCII { return scalar.value >= 0x20 && scalar.value != 0x7F }
         switch scalar.properties.generalCategory {
@@ -29,7 +29,7 @@ package enum TerminalText {
         self.replacing(in: text) { $0 == "\n" || $0 == "\t" ? String($0) : "?" }
     }
 
-    /// Returns equivalent JSON that contains only characters that are shown. The others become escapes.
+    /// Returns equivalent JSON with only characters that are shown. All other characters become escapes.
     ///
     /// Line feeds and tabs between tokens remain; a carriage return becomes a space.
     package static func json(_ text: String) -> String {
@@ -94,7 +94,7 @@ private func hexDigit(_ byte: UInt8) -> UInt8? {
     }
 }
 
-/// Finds the name that was probably meant by a misspelled word.
+/// Finds the name that a misspelled word probably means.
 package enum NearestMatch {
     /// The candidate closest to `word`; nil if none is close enough.
     ///

@@ -8,7 +8,7 @@ package struct LiveEvent: Hashable, Sendable {
     /// The time, in milliseconds since 1970.
     package let at: Int64
     package let kind: Kind
-    /// The topic; empty if a refused push named none.
+    /// The topic; empty for a refused push that named no topic.
     package let topic: String
     /// The device's token in hexadecimal digits.
     package var device: String?
@@ -118,13 +118,13 @@ package enum LiveNews: Hashable, Sendable {
 /// A message from a gateway to a worker on its stream.
 package enum StreamEvent: Hashable, Sendable {
     case wake(WakeEvent)
-    /// The deadline of a wake is near: the deadline in milliseconds since 1970, and the milliseconds that were left.
+    /// The deadline of a wake, in milliseconds since 1970, is near. `timeLeft` is in milliseconds.
     case expiring(wake: String, deadline: Int64, timeLeft: Int64?)
-    /// The time of a wake is over; nil if the reason is absent or unknown.
+    /// The time of a wake is over. The reason is nil if it is absent or unknown.
     case expired(wake: String, ExpirationReason?)
     /// The conditions of a device, as the members of one object.
     case conditions(device: String, JSONValue)
-    /// An event that only newer programs know.
+    /// An event of a newer gateway.
     case unknown
 
     /// Parses a server-sent event; nil if it is malformed.
@@ -159,7 +159,8 @@ package enum WakeEvent: Hashable, Sendable {
     /// The wake is of a kind that this program does not know. Its other data is ignored.
     case other(wake: String, WakeKind)
 
-    /// Parses the data of a `wake` event, which is a push's if it names no kind; nil if something is missing.
+    /// Parses the data of a `wake` event. Without a kind, it is the wake of a push. Nil if a required member is
+    /// missing.
     package init?(_ data: [UInt8]) {
         guard let members = JSONMembers(data), let kind = Self.kind(members) else { return nil }
         switch kind {
@@ -175,7 +176,7 @@ package enum WakeEvent: Hashable, Sendable {
         }
     }
 
-    /// Returns nil if the kind is malformed.
+    /// Returns the kind, which is `push` if absent; nil if it is malformed.
     private static func kind(_ members: JSONMembers) -> WakeKind? {
         guard members.raw("kind") != nil else { return .push }
         return members.text("kind").flatMap { WakeKind($0) }

@@ -1,12 +1,12 @@
-/// A wake in the form for its worker. Its views are valid as long as the bytes of its creator.
+/// A wake as sent to its worker. Its views are valid as long as the bytes from which it was created.
 package struct Wake {
     package let id: WakeID
     package let kind: WakeKind
     package let device: DeviceToken
     package let topic: ByteView
-    /// The priority, times and counts of the push; for a wake without a push, those of its launch.
+    /// The priority, times and counts of the push or, for a wake without a push, of the launch.
     package let terms: Terms
-    /// The push; nil for a wake without one.
+    /// The push; nil for an empty wake, and for a wake with `work`.
     package let push: Push?
     /// The task or session of the wake; nil for a push's wake.
     package let work: Work?
@@ -18,7 +18,7 @@ package struct Wake {
         package let priority: UInt8
         /// The number of the launch of this push, from 1.
         package let attempt: UInt32
-        /// The number of older pushes coalesced into it.
+        /// The number of older pushes coalesced into this push.
         package let coalesced: UInt32
         package let receivedAt: Int64
         package let firstReceivedAt: Int64
@@ -79,7 +79,7 @@ package struct Wake {
 
     /// The task or session of a wake.
     package enum Work {
-        /// A background task: its identifier, and the texts of its request, which are empty if absent.
+        /// A background task: its identifier, and the texts of its request. Absent texts are empty.
         ///
         /// - `resumption`: nil for a first launch.
         case task(
@@ -94,14 +94,14 @@ package struct Wake {
 
     /// The state from which a relaunched continued task resumes.
     package enum Resumption {
-        /// The last launch reported no progress.
+        /// No earlier launch reported progress.
         case noProgress
-        /// The last progress; texts are empty if absent.
+        /// The last reported progress. Absent texts are empty.
         case progress(completed: UInt64, total: UInt64, title: ByteView, subtitle: ByteView)
     }
 
-    /// - `push`: the push; nil for a wake without one, and for one with `work`.
-    /// - `work`: the task or session; nil exactly for wakes of the kind `push`.
+    /// - `push`: the push; nil for an empty wake, and for a wake with `work`.
+    /// - `work`: the task or session; nil if and only if the kind is `push`.
     /// - `trace`: the trace of a task's request; a push has its own.
     package init(
         _ id: WakeID,
@@ -144,7 +144,7 @@ package struct WakeKind: Hashable, Sendable {
         self.name = name
     }
 
-    /// Creates a kind from its name, which this program need not know; nil if no gateway can send the name.
+    /// Creates a kind from its name, even an unknown name; nil if no gateway can send the name.
     package init?(_ name: String) {
         guard 1...Self.lengthMax ~= name.utf8.count, name.utf8.allSatisfy({ Self.isLetter($0) }) else { return nil }
         self.name = name
@@ -295,8 +295,8 @@ extension Wake {
 
 /// The other events on a worker's stream. The writer must be empty.
 extension Wake {
-    /// Writes the event for a deadline that is near, with the deadline in milliseconds since 1970 and the milliseconds
-    /// that are left.
+    /// Writes the event for a deadline that is near. `deadline` is in milliseconds since 1970, and `timeLeft` in
+    /// milliseconds.
     package static func writeExpiringEvent(
         _ wake: WakeID,
         deadline: Int64,
@@ -343,15 +343,15 @@ extension Wake {
 package enum ExpirationReason: String, BitwiseCopyable, CaseIterable, Sendable {
     /// The deadline has passed.
     case deadline
-    /// A continued task has not advanced for too long.
+    /// A continued task has made no progress for too long.
     case progress
-    /// The device's conditions no longer allow it.
+    /// The device's conditions no longer allow the wake.
     case conditions
-    /// Memory is short, or the maximum number of continued tasks was lowered.
+    /// The device's memory is short, or the maximum number of continued tasks was lowered.
     case pressure
-    /// The submitter of the task has cancelled it.
+    /// The task was cancelled.
     case cancelled
-    /// An operator has ended it.
+    /// An operator has ended the wake.
     case `operator`
     /// The gateway has given up the wake and launches it again.
     case lost

@@ -13,7 +13,8 @@ package struct WakeMessage: Hashable, Sendable {
     package let receivedAt: Int64
     package let firstReceivedAt: Int64
     package let deadline: Int64
-    /// The milliseconds left when the gateway wrote the event, at most `timeLeftMax`. Independent of the clocks.
+    /// The milliseconds left when the gateway wrote the event, at most `timeLeftMax`. It does not depend on the
+    /// worker's clock.
     package let timeLeft: Int64?
     /// The trace of the push; nil if its provider sent none.
     package let traceparent: String?
@@ -23,21 +24,21 @@ package struct WakeMessage: Hashable, Sendable {
     /// The JSON text of the push; empty for a wake without a push.
     package let payload: [UInt8]
 
-    /// The maximum accepted time left, in milliseconds: more than 300 years, which exceeds any policy but can be added
-    /// to any clock without overflow.
+    /// The maximum accepted time left, in milliseconds: more than 300 years, more than any policy allows, and small
+    /// enough to be added to any clock.
     package static let timeLeftMax: Int64 = 10_000_000_000_000
     /// The maximum accepted time: the end of the year 9999.
     package static let instantMax: Int64 = 253_402_300_799_999
     /// The maximum accepted number of coalesced pushes, and of launches.
     package static let countMax = 1_000_000_000
 
-    /// Parses the data; nil if something is missing, or the wake is not a push's.
+    /// Parses the data; nil if a required member is missing, or the wake is for a task.
     package init?(_ data: [UInt8]) {
         guard case .push(let message)? = WakeEvent(data) else { return nil }
         self = message
     }
 
-    /// Reads the members of the data, ignoring its kind; nil if something is missing.
+    /// Reads the members of the data, ignoring its kind; nil if a required member is missing.
     init?(_ members: JSONMembers) {
         guard let wake = members.text("wake"), let device = members.text("device"), let topic = members.text("topic"),
             let deadline = members.instant("deadline")
@@ -61,13 +62,14 @@ package struct WakeMessage: Hashable, Sendable {
         self.payload = payload == Array("null".utf8) ? [] : payload
     }
 
-    /// Returns the milliseconds left. For an event without `timeLeft`, `wallClock` (milliseconds since 1970) determines
-    /// them.
+    /// Returns the milliseconds left. For an event without `timeLeft`, computes them from `wallClock` (milliseconds
+    /// since 1970).
     package func timeLeft(wallClock: Int64) -> Int64 {
         WakeTime.left(self.timeLeft, deadline: self.deadline, wallClock: wallClock)
     }
 
-    /// Returns the milliseconds left by the answer to a request for more time; nil if the answer does not contain them.
+    /// Returns the milliseconds left according to the answer to a request for more time; nil if the answer does not
+    /// have them.
     package static func timeLeft(_ answer: [UInt8]) -> Int64? {
         let answer = JSONValue(answer)
         return answer?["timeLeft"]?.integer.map { max(0, WakeTime.believed($0)) }
@@ -103,13 +105,13 @@ package struct TaskMessage: Hashable, Sendable {
     package let deadline: Int64
     /// The milliseconds left when the gateway wrote the event, at most `WakeMessage.timeLeftMax`.
     package let timeLeft: Int64?
-    /// The trace of the request by its sender's header; nil if there is none.
+    /// The trace of the request; nil if its sender sent none.
     package let traceparent: String?
     package let tracestate: String?
     /// The progress from which a continued task resumes; nil for its first launch, and if no launch reported progress.
     package let resumedFrom: Resumption?
 
-    /// Reads the members of the data, ignoring its kind; nil if something is missing.
+    /// Reads the members of the data, ignoring its kind; nil if a required member is missing.
     ///
     /// - `kind`: the kind in the data; only `urlSession` belongs to a session.
     init?(_ members: JSONMembers, _ kind: WakeKind) {
@@ -130,8 +132,8 @@ package struct TaskMessage: Hashable, Sendable {
         self.resumedFrom = members.value("resumedFrom").flatMap { Resumption($0) }
     }
 
-    /// Returns the milliseconds left. For an event without `timeLeft`, `wallClock` (milliseconds since 1970) determines
-    /// them.
+    /// Returns the milliseconds left. For an event without `timeLeft`, computes them from `wallClock` (milliseconds
+    /// since 1970).
     package func timeLeft(wallClock: Int64) -> Int64 {
         WakeTime.left(self.timeLeft, deadline: self.deadline, wallClock: wallClock)
     }

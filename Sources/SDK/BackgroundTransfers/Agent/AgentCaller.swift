@@ -6,7 +6,7 @@ package import Wire
 package struct AgentCaller: Sendable {
     package let location: AgentLocation
     let thread: HTTPThread
-    /// The maximum number of tries for a request that does not reach the agent or that finds it shutting down.
+    /// The maximum number of tries for a request that does not reach the agent or finds the agent shutting down.
     private let triesMax: Int
 
     /// The maximum size of an answer, in bytes. One page of a list has a few hundred thousand bytes.
@@ -42,8 +42,7 @@ package struct AgentCaller: Sendable {
             timeoutMilliseconds: Self.timeoutMilliseconds
         )
         request.settings = settings
-        // libcurl resends a request over another connection if a reused one turns out to be closed. Not every POST is
-        // idempotent.
+        // If a reused connection turns out to be closed, libcurl sends the request again. Not every POST is idempotent.
         request.isFresh = method == "POST"
         return request
     }
@@ -198,7 +197,7 @@ package struct AgentLocation: Hashable, Sendable {
 
     /// The path of the agent's socket.
     package let path: String
-    /// The other default paths of the socket. Empty if the path was given explicitly or a socket exists at a default
+    /// The other default paths of the socket; empty if the path was given explicitly or a socket exists at a default
     /// path.
     package let others: [String]
 

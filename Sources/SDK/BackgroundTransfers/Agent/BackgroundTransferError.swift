@@ -10,7 +10,7 @@
 /// }
 /// ```
 public struct BackgroundTransferError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The kind of an error. More kinds may come, so compare with those you know.
+    /// The kind of an error. Later versions may add kinds.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
         private enum Kind: String {
             case badArgument, noAgent, notPermitted, timedOut, interrupted, badAnswer, badSession, badTransfer, badPath
@@ -31,7 +31,7 @@ public struct BackgroundTransferError: Error, Hashable, Sendable, CustomStringCo
         public static let timedOut = Code(kind: .timedOut)
         /// The connection ended before the agent answered. The agent may have carried out the request.
         public static let interrupted = Code(kind: .interrupted)
-        /// The answer is not one of a transfer agent.
+        /// The answer does not have the format of a transfer agent.
         public static let badAnswer = Code(kind: .badAnswer)
         /// A setting of the session cannot be used; the message names it.
         public static let badSession = Code(kind: .badSession)
@@ -53,7 +53,7 @@ public struct BackgroundTransferError: Error, Hashable, Sendable, CustomStringCo
         public static let notFinished = Code(kind: .notFinished)
         /// The file of the transfer was already taken.
         public static let alreadyTaken = Code(kind: .alreadyTaken)
-        /// A file exists at the destination and was not to be replaced.
+        /// A file exists at the destination, and the call does not permit replacing it.
         public static let fileExists = Code(kind: .fileExists)
         /// The awaited transfer has failed: see ``BackgroundTransferError/transfer``.
         public static let transferFailed = Code(kind: .transferFailed)
@@ -94,7 +94,7 @@ public struct BackgroundTransferError: Error, Hashable, Sendable, CustomStringCo
 }
 
 extension BackgroundTransferError.Code {
-    /// - Parameter reason: the reason in the agent's error answer: the name of the code with a capital.
+    /// - Parameter reason: the reason in the agent's error answer: the name of the code with a capital first letter.
     init(reason: String, status: Int) {
         let kind = Kind(rawValue: reason.prefix(1).lowercased() + reason.dropFirst())
         self = kind.map { Self(kind: $0) } ?? (status == 403 ? .notPermitted : .refused)

@@ -19,10 +19,10 @@ final class EventConnection: HTTPAgent, @unchecked Sendable {
         var isClosed = false
     }
 
-    /// The maximum number of items queued for a slow reader. Beyond it the stream ends, and a new list replaces the
-    /// lost items.
+    /// The maximum number of items queued for a slow reader. With more items, the stream ends, and the reader lists the
+    /// transfers again.
     static let itemsMax = 8192
-    /// The longest silence of an agent, in milliseconds. The agent sends something at least every 15 seconds.
+    /// The silence, in milliseconds, after which the stream ends. The agent sends something at least every 15 seconds.
     static let silenceMax: Int64 = 45_000
 
     private let caller: AgentCaller

@@ -15,14 +15,14 @@ final class EventReader {
     private var undelivered: [BackgroundSessionEvent] = []
     private var backoff = Backoff(firstMilliseconds: 100, lastMilliseconds: 5000)
     private var generator = RandomBits()
-    /// The time since which the agent is unreachable; nil while it is reachable, or if it never was.
+    /// The time of the first failure since the agent was last reached; nil if there was none.
     private var lostSince: Int64?
     private var wasThere: Bool
 
     /// - Parameters:
     ///   - calls: the requests of the session.
-    ///   - tellsAll: true for a reader that has already talked to the agent. Such a reader waits for an absent agent
-    ///     from the beginning, and its first events include cancelled transfers and taken downloads.
+    ///   - tellsAll: true to wait for an absent agent from the beginning, and to include cancelled transfers and taken
+    ///     downloads in the first events.
     init(_ calls: SessionCalls, tellsAll: Bool = false) {
         self.calls = calls
         self.wasThere = tellsAll
@@ -95,7 +95,7 @@ final class EventReader {
         let now = SystemClock.boot
         let since = self.lostSince ?? now
         self.lostSince = since
-        // Before the agent was ever reached, only the requests themselves wait for it.
+        // An agent that was never reached is an error at once: the requests have already waited for it.
         guard error.isPassing, self.wasThere, now - since < Self.gracePeriod else { throw error }
         await self.calls.wait(milliseconds: self.backoff.failed(using: &self.generator))
     }
@@ -112,7 +112,7 @@ public struct BackgroundSessionEvents: AsyncSequence, Sendable {
     /// True if the first events include every ended transfer and the reader waits for an agent that is not running.
     var tellsAll = false
 
-    /// Makes an independent reader. Each reader receives all events, including the transfers that ended before it
+    /// Creates an independent reader. Each reader receives all events, including the transfers that ended before it
     /// started.
     public func makeAsyncIterator() -> Iterator {
         Iterator(reader: EventReader(self.calls, tellsAll: self.tellsAll))
@@ -135,8 +135,7 @@ public struct BackgroundSessionEvents: AsyncSequence, Sendable {
     }
 }
 
-/// Tracks the events that a reader has received, so that a new list adds only the missed events and no event is
-/// delivered twice.
+/// Remembers which events a reader has received, so that a new list adds only the missed events.
 ///
 /// Pure: takes lists and events, returns the events to deliver.
 package struct SessionFollower {
@@ -153,9 +152,9 @@ package struct SessionFollower {
 
     /// Takes a list of all transfers of the session, requested after the event stream was open.
     ///
-    /// - Returns: the events that the reader has not received: the progress of unfinished transfers, the ends of
-    ///   others, and `idle` if all have ended. Of the ended transfers, the first list of a reader yields only untaken
-    ///   downloads and failed transfers, unless `tellsAll` is set.
+    /// - Returns: the events that the reader has not received: the progress of unfinished transfers, the ends of the
+    ///   other transfers, and `idle` if all have ended. Without `tellsAll`, the first list yields only the ends of
+    ///   untaken downloads and failed transfers.
     package mutating func listed(_ transfers: [BackgroundTransfer]) -> [BackgroundSessionEvent] {
         var events: [BackgroundSessionEvent] = []
         self.reported.formIntersection(transfers.map(\.id))
@@ -202,7 +201,7 @@ package struct SessionFollower {
 
 /// An event of a session: see ``BackgroundSession/events``.
 ///
-/// More cases may come; give a `switch` a `default`.
+/// Later versions may add cases, so a `switch` needs a `default`.
 public enum BackgroundSessionEvent: Hashable, Sendable {
     /// A transfer has made progress. Sent at most four times a second for each transfer.
     case progress(BackgroundTransferProgress)

@@ -2,7 +2,7 @@ import HTTPClient
 import Synchronization
 package import Wire
 
-/// The tasks that wait for transfers of a session to end. All of them share one event stream.
+/// The tasks that wait for transfers of a session to end. They share one event stream.
 final class TransferWatch: Sendable {
     private typealias Ending = Result<BackgroundTransfer, BackgroundTransferError>
     private typealias Waiters = [UInt64: CheckedContinuation<Ending, Never>]
@@ -10,7 +10,7 @@ final class TransferWatch: Sendable {
     private struct State {
         var waiters: [BackgroundTransferID: Waiters] = [:]
         var nextKey: UInt64 = 0
-        /// Waiters whose task was cancelled before they waited.
+        /// The keys of waiters whose task was cancelled before they waited.
         var cancelled: Set<UInt64> = []
         /// The task that reads the events while at least one waiter exists.
         var reading: Task<Void, Never>?
@@ -139,8 +139,8 @@ package final class SessionCalls: Sendable {
         self.isPrepared.withLock { $0 = true }
     }
 
-    /// Sends a request below the session's path. If the agent no longer knows the session, creates it again and retries
-    /// once.
+    /// Sends a request below the session's path. If the agent no longer knows the session, creates the session again
+    /// and retries once.
     package func answer(
         _ method: String,
         _ rest: String,
@@ -211,7 +211,7 @@ package final class SessionCalls: Sendable {
                 after = "&after=\(last)"
                 continue
             }
-            // An agent that sends no `next` member fills every page except the last one.
+            // An agent that sends no `next` member fills every page except the last page.
             guard listed.count >= Self.pageSize, let last = listed.last?["transfer"]?.text else { return transfers }
             after = "&after=\(last)"
         }

@@ -36,7 +36,7 @@ public struct BackgroundTransfer: Hashable, Sendable, Identifiable {
 
     /// The identifier of the transfer.
     public let id: BackgroundTransferID
-    /// The identifier of its session.
+    /// The identifier of the session.
     public let session: String
     /// The direction of the transfer.
     public let kind: Kind
@@ -52,7 +52,7 @@ public struct BackgroundTransfer: Hashable, Sendable, Identifiable {
     public let attemptCount: Int
     /// The status code of the server's last response; nil if there was none.
     public let httpStatus: Int?
-    /// The failure of the transfer or of its last attempt; nil if none has failed.
+    /// The failure of the transfer or of its last attempt; nil if no attempt has failed.
     public let failure: BackgroundTransferFailure?
     /// The reason why the transfer waits, as a sentence; nil if it does not wait.
     public let why: String?
@@ -133,7 +133,7 @@ public struct BackgroundTransferProgress: Hashable, Sendable {
     }
 }
 
-/// The reason why a transfer waits.
+/// The reason why a transfer waits, named by the awaited state or event.
 public struct BackgroundTransferHold: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
     /// The word that the agent uses.
     public let rawValue: String
@@ -143,7 +143,7 @@ public struct BackgroundTransferHold: RawRepresentable, Hashable, Sendable, Cust
         self.rawValue = rawValue
     }
 
-    /// Another `appState`: the app was force-quit on the session's device.
+    /// The next use of the app, which was force-quit on the session's device.
     public static let forceQuit = BackgroundTransferHold(rawValue: "forceQuit")
     /// The gateway's answer to whether the app was force-quit, for up to 10 seconds.
     public static let appState = BackgroundTransferHold(rawValue: "appState")
@@ -189,7 +189,7 @@ public struct BackgroundTransferID: Hashable, Sendable, CustomStringConvertible,
 
 /// The reason why a transfer or its last attempt failed.
 public struct BackgroundTransferFailure: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The kind of a failure. More kinds may come, so compare with those you know.
+    /// The kind of a failure. Later versions may add kinds.
     public struct Reason: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
         /// The word that the agent uses.
         public let rawValue: String
@@ -209,7 +209,7 @@ public struct BackgroundTransferFailure: Error, Hashable, Sendable, CustomString
         public static let certificate = Reason(rawValue: "Certificate")
         /// The server redirected more than ten times.
         public static let tooManyRedirects = Reason(rawValue: "TooManyRedirects")
-        /// The SHA-256 of the received file differs from the expected one.
+        /// The SHA-256 of the received file differs from the expected value.
         public static let badChecksum = Reason(rawValue: "BadChecksum")
         /// The file is larger than `bytesMax`.
         public static let tooLarge = Reason(rawValue: "TooLarge")
@@ -227,7 +227,7 @@ public struct BackgroundTransferFailure: Error, Hashable, Sendable, CustomString
         public static let serverStoppedReading = Reason(rawValue: "ServerStoppedReading")
         /// The server sent a content coding that was not requested.
         public static let unrequestedCoding = Reason(rawValue: "UnrequestedCoding")
-        /// The server sent fewer or more bytes than it had announced.
+        /// The server sent fewer or more bytes than announced.
         public static let wrongLength = Reason(rawValue: "WrongLength")
         /// The connection was interrupted.
         public static let interrupted = Reason(rawValue: "Interrupted")

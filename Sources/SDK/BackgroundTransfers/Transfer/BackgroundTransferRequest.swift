@@ -10,7 +10,7 @@ import Wire
 /// let id = try await session.add(request)
 /// ```
 ///
-/// Its description, also in a debugger, does not contain header values.
+/// The description, also in a debugger, does not contain header values.
 public struct BackgroundTransferRequest: Hashable, Sendable {
     /// The direction of the transfer.
     public let kind: BackgroundTransfer.Kind
@@ -36,7 +36,7 @@ public struct BackgroundTransferRequest: Hashable, Sendable {
     /// The time after which the whole transfer is abandoned: above 0, and at most 366 days; nil for the session's
     /// value.
     public var resourceTimeout: Duration?
-    /// Up to 1024 bytes of text for the program that takes the file, such as the destination path.
+    /// A text of up to 1024 bytes for the program that takes the file, such as the destination path.
     public var note: String?
 
     /// Creates a request that downloads a file.
@@ -127,8 +127,7 @@ extension JSONValue {
 }
 
 extension JSONWriter {
-    /// Writes a duration in seconds, clamped to 0 through 366 days, with millisecond precision. Omits the member for
-    /// nil.
+    /// Writes a duration in seconds with millisecond precision, clamped to 0 through 366 days. Writes nothing for nil.
     mutating func member(_ name: StaticString, ifPresent value: Duration?) {
         guard let value = value.map({ min(max(.zero, $0), .seconds(366 * 86_400)) }) else { return }
         let milliseconds = value.components.seconds * 1000 + value.components.attoseconds / 1_000_000_000_000_000

@@ -3,8 +3,8 @@ import Wire
 
 /// The conditions of a device that the gateway considers before it launches a wake.
 ///
-/// A report changes only the fields that it sets. A field that was never reported is treated as on an idle, charged
-/// device.
+/// A report changes only the fields that it sets. The gateway assumes an idle, charged device for fields that were
+/// never reported.
 ///
 /// ```swift
 /// var conditions = DeviceConditions()
@@ -18,7 +18,7 @@ public struct DeviceConditions: Hashable, Sendable {
         case background
         /// The app is in use: wakes launch at once and do not count against the budgets.
         case active
-        /// The user has force-quit the app: no wakes until it is started again.
+        /// The user has force-quit the app. No wakes launch until the app is started again.
         case forceQuit
     }
 
@@ -28,7 +28,7 @@ public struct DeviceConditions: Hashable, Sendable {
         case available
         /// The user does not allow wakes.
         case denied
-        /// Another authority than the user, such as an administrator, forbids wakes.
+        /// An administrator or another authority does not allow wakes.
         case restricted
     }
 
@@ -113,7 +113,7 @@ extension DeviceConditions {
 public struct DeviceConditionsChange: Hashable, Sendable {
     /// The token of the device, in hexadecimal digits.
     public let deviceToken: String
-    /// All of its conditions.
+    /// All conditions of the device.
     public let conditions: DeviceConditions
 
     init(_ deviceToken: String, _ conditions: DeviceConditions) {

@@ -1,7 +1,7 @@
 import HTTPClient
 import LinuxConditions
 
-/// Reports the conditions of this machine to the gateway, as those of one device.
+/// Reports the conditions of this machine to the gateway as the conditions of one device.
 ///
 /// `@unchecked Sendable`: accessed only on its `HTTPThread`; other threads only submit work to it.
 final class MachineReport: HTTPAgent, @unchecked Sendable {
@@ -30,8 +30,8 @@ final class MachineReport: HTTPAgent, @unchecked Sendable {
     ///   - path: the URL path of the device's conditions.
     ///   - conditions: the conditions to report.
     ///   - root: the directory below which `/sys`, `/var` and `/run` are read.
-    ///   - goesOnAfter: called for each refusal; returns true to continue. The report is then sent again when a
-    ///     condition has changed or the worker has subscribed again.
+    ///   - goesOnAfter: called for each refusal; returns true to continue. The next report follows when a condition
+    ///     changes or the worker subscribes again.
     ///   - appStateFault: called with the reason when `appState` should be reported but is unknown, and with nil when
     ///     it is known again.
     init(
@@ -57,7 +57,7 @@ final class MachineReport: HTTPAgent, @unchecked Sendable {
         self.connectionChanged(isConnected, on: loop)
     }
 
-    /// Leaves the reporting of `appState` to the caller. Resumes the caller when no earlier report can arrive any more.
+    /// Stops reporting `appState`, and resumes the caller when no report is in flight.
     func leaveAppState(to caller: CheckedContinuation<Void, Never>, on loop: HTTPLoop) {
         self.watch?.endAppState()
         self.reporter.endAppState()
@@ -159,7 +159,7 @@ final class MachineReport: HTTPAgent, @unchecked Sendable {
 /// `@unchecked Sendable`: accessed only on its `HTTPThread`; other threads only submit work to it.
 final class MachineReports: @unchecked Sendable {
     private var reports: [MachineReport] = []
-    /// True while the worker is subscribed; nil while it does not run. Reports are sent in both of these cases.
+    /// True while the worker is subscribed; nil while it does not run. Reports are sent unless the value is false.
     private var isSubscribed: Bool?
     /// The reason why `appState` is unknown, as last sent to the worker's events.
     private var toldFault: String?
@@ -172,7 +172,7 @@ final class MachineReports: @unchecked Sendable {
     /// Returns the reports of the device with its conditions at `path`.
     func of(path: String) -> [MachineReport] { self.reports.filter { $0.path == path } }
 
-    /// Returns true if a fault should be reported. A fault that several devices share is reported once.
+    /// Returns true if a fault should be reported. The same fault of several devices is reported once.
     func isNews(_ fault: String?) -> Bool {
         defer { self.toldFault = fault }
         return fault != nil && fault != self.toldFault
@@ -187,7 +187,7 @@ final class MachineReports: @unchecked Sendable {
         let wasConnected = self.isSubscribed ?? true
         self.isSubscribed = isSubscribed
         let isConnected = isSubscribed ?? true
-        // If a stream ended and came back, both changes were reported separately.
+        // Between true and nil, reports continue.
         guard isConnected != wasConnected else { return }
         for report in self.reports { report.connectionChanged(isConnected, on: loop) }
     }

@@ -8,7 +8,7 @@ import Synchronization
 ///     .trusting(certificateAuthority: "/etc/wakegate/ca.pem")
 /// ```
 ///
-/// Its description, also in a debugger, never contains the token.
+/// The description, also in a debugger, never contains the token.
 public struct GatewayCredentials: Sendable {
     enum Token: Sendable {
         case text(String)
@@ -38,8 +38,8 @@ public struct GatewayCredentials: Sendable {
     }
 
     /// Creates credentials from a file that contains only a bearer token. The file is read for each request, so the
-    /// token can be replaced while the worker runs. If the file is empty or its token is unknown to the gateway, it may
-    /// just be being replaced; the worker then tries again for 30 seconds.
+    /// token can be replaced while the worker runs. During a replacement, the file may be empty or hold part of a
+    /// token; the worker then retries for 30 seconds.
     ///
     /// - Parameter path: the path of the file.
     public static func bearerTokenFile(_ path: String) -> GatewayCredentials {
@@ -66,10 +66,10 @@ public struct GatewayCredentials: Sendable {
         return credentials
     }
 
-    /// Returns these credentials for a gateway whose certificate is issued by this authority instead of one that the
-    /// system trusts.
+    /// Returns these credentials with a certificate authority to trust instead of the system's authorities.
     ///
-    /// - Parameter certificateAuthority: the path of a PEM file; `wakegate dev` stores its own in `.wakegate/ca.pem`.
+    /// - Parameter certificateAuthority: the path of a PEM file; `wakegate dev` stores its authority in
+    ///   `.wakegate/ca.pem`.
     public func trusting(certificateAuthority: String) -> GatewayCredentials {
         var credentials = self
         credentials.certificateAuthority = certificateAuthority
@@ -99,8 +99,8 @@ extension GatewayCredentials: CustomStringConvertible, CustomDebugStringConverti
 
 /// Supplies the token for a worker's requests and records whether the gateway accepts it.
 ///
-/// Another program may replace the token's file at any time. After earlier success, a failure is therefore temporary
-/// for a while.
+/// Another program may replace the token's file at any time. A failure after an earlier success is therefore treated as
+/// temporary for 30 seconds.
 final class GatewayProof: Sendable {
     private let token: GatewayCredentials.Token?
     private let gracePeriod = Mutex(CredentialGracePeriod())
@@ -142,13 +142,13 @@ final class GatewayProof: Sendable {
         self.gracePeriod.withLock { $0.accepted() }
     }
 
-    /// Returns true if the failure to read or use the files may be temporary.
+    /// Records that a file cannot be read or used, and returns true if the failure may be temporary.
     func mayPass() -> Bool {
         let now = SystemClock.boot
         return self.gracePeriod.withLock { $0.failed(now: now) }
     }
 
-    /// Returns true if the file of a refused token may soon contain another token.
+    /// Records that the gateway refused the token, and returns true if its file may soon contain another token.
     func refusalMayPass() -> Bool {
         guard case .file? = self.token else { return false }
         let now = SystemClock.boot
@@ -171,12 +171,12 @@ final class GatewayProof: Sendable {
     private static let bytesMax = 65_536
 }
 
-/// Decides whether credentials that worked before and now fail may be in the middle of a replacement.
+/// Decides whether credentials that worked before may fail now because they are being replaced.
 ///
 /// Pure: times are milliseconds on the caller's clock.
 package struct CredentialGracePeriod: Hashable, Sendable {
-    /// The maximum time, in milliseconds, for which credentials may fail after they worked. It allows for replacement
-    /// by hand.
+    /// The maximum time, in milliseconds, for which credentials may fail after they worked. This is long enough for a
+    /// replacement by hand.
     package static let limit: Int64 = 30_000
 
     /// The token that was sent last, and the token that the gateway accepted last.
@@ -212,8 +212,8 @@ package struct CredentialGracePeriod: Hashable, Sendable {
 
     /// Records that the gateway does not know the token.
     ///
-    /// - Returns: true if the refusal may be temporary: the gateway accepted another token before, so this one may have
-    ///   been read from a partly written file.
+    /// - Returns: true if the refusal may be temporary: the gateway accepted a different token before, so the refused
+    ///   token may come from a partly written file.
     package mutating func refused(now: Int64) -> Bool {
         guard self.taken != nil, self.shown != self.taken else { return false }
         return self.failed(now: now)

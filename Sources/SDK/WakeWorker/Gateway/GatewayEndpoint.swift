@@ -118,13 +118,13 @@ extension GatewayEndpoint {
         self.proof.accepted()
     }
 
-    /// Returns true if the same request may succeed later, after an answer with this status.
+    /// Returns true if a request that was answered with this status may succeed later.
     func isPassing(_ status: Int) -> Bool {
         if status == 401 { return self.proof.refusalMayPass() }
         return status >= 500 || status == 429
     }
 
-    /// Returns true if the same request may reach the gateway later, after this error.
+    /// Returns true if a request that failed with this error may reach the gateway later.
     func isPassing(_ error: HTTPClientError) -> Bool {
         switch error.code {
         case .unreachable, .timedOut, .broken, .tooLarge, .headTooLarge: true
@@ -185,8 +185,8 @@ struct GatewayCaller: Sendable {
         }
     }
 
-    /// Returns the wait that the gateway requests, in seconds. Only 429 counts. With 503 the gateway says when it will
-    /// have restarted, and callers already spread their tries randomly.
+    /// Returns the `retry-after` of an answer with status 429, in seconds; otherwise 0. The `retry-after` of a 503
+    /// announces the end of a restart, after which the random backoff already spreads the tries.
     private static func wait(_ fault: WakeWorkerError) -> Int64 {
         guard let refusal = fault.refusal, refusal.status == 429 else { return 0 }
         return refusal.retryAfter ?? 0

@@ -12,7 +12,7 @@ package import HTTPClient
 /// }
 /// ```
 public struct WakeWorkerError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The kind of an error. More kinds may come, so compare with those you know.
+    /// The kind of an error. Later versions may add kinds.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
         private enum Kind: String {
             case badArgument, badCredentials, untrusted, unreachable, timedOut, refused, badAnswer
@@ -33,13 +33,13 @@ public struct WakeWorkerError: Error, Hashable, Sendable, CustomStringConvertibl
         public static let timedOut = Code(kind: .timedOut)
         /// The gateway answered with an error; the message has the reason and the remedy.
         public static let refused = Code(kind: .refused)
-        /// The answer is not one of a WakeGate gateway.
+        /// The answer does not have the format of a WakeGate gateway.
         public static let badAnswer = Code(kind: .badAnswer)
         /// The wake has already ended: its time cannot be extended, and its result does not count.
         public static let wakeEnded = Code(kind: .wakeEnded)
         /// The wake has already been granted all the time that the gateway's `policy.maxExtension` permits.
         public static let extensionLimitReached = Code(kind: .extensionLimitReached)
-        /// `run` was called while it was running, or a handler was registered after `run` was called.
+        /// `run` was called a second time, or a handler was registered after a call of `run`.
         public static let alreadyRunning = Code(kind: .alreadyRunning)
         /// The background task or session already has a handler.
         public static let duplicateTask = Code(kind: .duplicateTask)
@@ -57,7 +57,7 @@ public struct WakeWorkerError: Error, Hashable, Sendable, CustomStringConvertibl
     /// A message for people: the cause and the remedy.
     public let message: String
 
-    /// The underlying client error, for programs that explain it in their own words.
+    /// The underlying client error, for programs with their own error messages.
     package let cause: HTTPClientError?
 
     /// True if the error is temporary, so that a retry may succeed: the gateway is unreachable, or a file is being

@@ -5,7 +5,7 @@ import Wire
 ///
 /// A handler finds the progress of its task in ``BackgroundTaskContext/progress`` and may change it from any thread.
 /// The worker reports changes to the gateway at most four times a second, and reports the last change before the task
-/// ends. A part of the work may have its own progress, as a child of the whole.
+/// ends. A part of the work may have its own progress, which becomes a child of the task's progress.
 ///
 /// ```swift
 /// task.progress.totalUnitCount = 100
@@ -41,14 +41,14 @@ public final class BackgroundTaskProgress: Sendable {
         self.signal = signal
     }
 
-    /// Creates a progress that is not reported until it becomes the child of another one.
+    /// Creates a progress that is not reported until it becomes the child of another progress.
     ///
     /// - Parameter totalUnitCount: the total number of units of work.
     public convenience init(totalUnitCount: Int64) {
         self.init(totalUnitCount: totalUnitCount, signal: nil)
     }
 
-    /// Creates a progress that represents a part of another one.
+    /// Creates a progress that represents a part of another progress.
     ///
     /// - Parameters:
     ///   - totalUnitCount: the total number of units of work.
@@ -63,8 +63,7 @@ public final class BackgroundTaskProgress: Sendable {
         parent.addChild(self, withPendingUnitCount: pendingUnitCount)
     }
 
-    /// The total number of units of work. A negative number means that the total is unknown; so does 0 while no unit is
-    /// completed.
+    /// The total number of units of work. The total is unknown if it is negative, or 0 while no unit is completed.
     public var totalUnitCount: Int64 {
         get { self.state.withLock { $0.total } }
         set { self.set { $0.total = newValue } }
@@ -99,11 +98,11 @@ public final class BackgroundTaskProgress: Sendable {
     /// True if all units are completed.
     public var isFinished: Bool { self.state.withLock { $0.isFinished } }
 
-    /// True if it was cancelled by ``cancel()``, through its parent, or because the time of its task is over.
+    /// True if the progress was cancelled by ``cancel()``, through its parent, or because the time of its task is over.
     public var isCancelled: Bool { self.state.withLock { $0.isCancelled } }
 
-    /// The function to call, once, when this progress is cancelled. If it is already cancelled, setting the handler
-    /// calls it immediately.
+    /// The function to call, once, when this progress is cancelled. Setting the handler of a cancelled progress calls
+    /// it immediately.
     public var cancellationHandler: (@Sendable () -> Void)? {
         get { self.state.withLock { $0.cancellationHandler } }
         set {
@@ -115,11 +114,10 @@ public final class BackgroundTaskProgress: Sendable {
         }
     }
 
-    /// Makes another progress a part of this one. When the child has finished, its units count as completed and it is
-    /// removed.
+    /// Makes another progress a child of this progress. A finished child is removed, and its units count as completed.
     ///
     /// - Parameters:
-    ///   - child: a progress without a parent that is not an ancestor of this one. Any other value stops the program,
+    ///   - child: a progress that has no parent and is not an ancestor of this progress. Otherwise the program stops,
     ///     as in Foundation.
     ///   - pendingUnitCount: the number of units of this progress that the child represents.
     ///
@@ -146,8 +144,8 @@ public final class BackgroundTaskProgress: Sendable {
         self.partChanged(child)
     }
 
-    /// Cancels this progress and its children by calling their cancellation handlers. It does not stop running work or
-    /// end the task; the handlers must do that.
+    /// Cancels this progress and its children by calling their cancellation handlers. The handlers must stop the work
+    /// and end the task.
     public func cancel() {
         let (isFirst, handler, children) = self.state.withLock { state in
             defer { state.isCancelled = true }
@@ -245,8 +243,7 @@ extension BackgroundTaskProgress {
         guard state.hasHadChildren else { return (Self.clamped(state.completed), Self.clamped(state.total)) }
         let completed = (Double(max(0, state.completed)) + Self.done(by: children)) * Double(Self.partsOfUnit)
         let (total, isTooMuch) = max(0, state.total).multipliedReportingOverflow(by: Self.partsOfUnit)
-        // Rounding errors of the fractions are far below one part. The added 1e-6 keeps them from reducing a whole
-        // number.
+        // The added 1e-6 keeps rounding errors, which are far below one part, from reducing a whole number.
         let parts = min(max(0, completed + 1e-6), Double(Self.unitsMax))
         return (Int64(parts), isTooMuch ? Self.unitsMax : Self.clamped(total))
     }

@@ -15,28 +15,28 @@ package import Wire
 public struct WakeNotification: Identifiable, Sendable {
     /// The wake's identifier: 128 random bits, new for every launch.
     public let id: String
-    /// The device it is for, in hexadecimal digits.
+    /// The token of the device, in hexadecimal digits.
     public let deviceToken: String
-    /// The topic the device belongs to.
+    /// The topic of the device.
     public let topic: String
-    /// The `apns-id` of the push; nil for a wake that an operator made without one.
+    /// The `apns-id` of the push; nil if an operator requested the wake without an `apns-id`.
     public let apnsID: String?
-    /// The collapse id that the provider gave, if it did.
+    /// The collapse id that the provider sent; nil if there was none.
     public let collapseID: String?
     /// The push's priority: 1, 5 or 10.
     public let priority: Int
-    /// Which launch of this push it is, from 1.
+    /// The number of this launch of the push, starting at 1.
     public let attempt: Int
-    /// The number of older pushes that were coalesced into this one.
+    /// The number of older pushes that were coalesced into this push.
     public let coalescedCount: Int
-    /// When the gateway took the push, in milliseconds since 1970 by the gateway's clock.
+    /// The time when the gateway accepted the push, in milliseconds since 1970 by the gateway's clock.
     public let receivedAt: Int64
-    /// The time when the gateway took the oldest of the coalesced pushes, in the same unit.
+    /// The time when the gateway accepted the oldest of the coalesced pushes, in the same unit.
     public let firstReceivedAt: Int64
     /// The trace context of the push, from the provider's `traceparent` header (W3C Trace Context); nil if there was
     /// none. Spans of the handler should be children of this context.
     public let traceparent: String?
-    /// The provider's `tracestate` header; nil when there was none.
+    /// The provider's `tracestate` header; nil if there was none.
     public let tracestate: String?
     /// The `traceparent` values of the coalesced pushes, newest first, at most eight: use them as span links.
     public let traceLinks: [String]
@@ -123,7 +123,7 @@ public struct WakeNotification: Identifiable, Sendable {
 
 extension WakeNotification {
     /// The time until which the handler's result counts, by this machine's clock. An extension moves it. The handler's
-    /// task is cancelled `policy.expirationLead` before it.
+    /// task is cancelled `policy.expirationLead` earlier.
     public var deadline: ContinuousClock.Instant { self.lease.deadline }
 
     /// The time until the deadline; never negative.
@@ -132,8 +132,7 @@ extension WakeNotification {
     /// The reason why the handler's task was cancelled; nil if it was not cancelled or the worker was stopped.
     package var expiration: ExpirationReason? { self.lease.expiration }
 
-    /// The time that a cancelled handler has left to clean up; nil unless it was cancelled because its deadline is
-    /// near.
+    /// The remaining cleanup time of a handler that was cancelled because its deadline is near; otherwise nil.
     package var graceLeft: Duration? { self.lease.graceLeft }
 
     /// Makes `completion` fail when the wake ends.
@@ -177,11 +176,11 @@ extension WakeNotification: CustomStringConvertible {
 
 /// The result of handling a wake, as `UIBackgroundFetchResult` on iOS.
 public enum BackgroundFetchResult: String, Hashable, Sendable, CaseIterable {
-    /// New data was fetched. This resets the penalty that the device has for wakes that took too long.
+    /// New data was fetched. This resets the device's penalty for wakes that took too long.
     case newData
     /// There was nothing new.
     case noData
-    /// An error occurred. The push is launched again later if it has attempts left.
+    /// An error occurred. A push with remaining attempts launches again later.
     case failed
 }
 
@@ -245,7 +244,7 @@ final class CompletionCall: Sendable {
     }
 }
 
-/// A signal that something has changed. It calls `wasRaised` once until it is lowered again.
+/// A flag for changes. The first `raise` after each `lower` calls `wasRaised`.
 final class ChangeSignal: Sendable {
     private let isUp = Atomic(false)
     private let wasRaised: @Sendable () -> Void
@@ -255,7 +254,7 @@ final class ChangeSignal: Sendable {
         self.wasRaised = wasRaised
     }
 
-    /// True if there is a change since the last call of `lower`.
+    /// True if a change was recorded since the last call of `lower`.
     var isRaised: Bool { self.isUp.load(ordering: .acquiring) }
 
     /// Records a change.
@@ -264,7 +263,7 @@ final class ChangeSignal: Sendable {
         self.wasRaised()
     }
 
-    /// Rearms the signal. Reads after this call see every change that was signaled before.
+    /// Rearms the signal. Reads after this call see every change that was recorded before.
     func lower() { self.isUp.store(false, ordering: .sequentiallyConsistent) }
 }
 
@@ -273,7 +272,7 @@ package final class WakeLease: Sendable {
     private struct Term {
         var deadline: ContinuousClock.Instant
         var expiration: ExpirationReason?
-        /// True if the handler was cancelled because the deadline is near, and nothing has ended the wake since.
+        /// True if the handler was cancelled because the deadline is near, and the wake has not ended yet.
         var isExpiring = false
         /// The time after the deadline for which the wake may continue if the gateway sends nothing.
         var silence = Duration.zero
@@ -309,7 +308,7 @@ package final class WakeLease: Sendable {
     /// The time until the deadline; never negative.
     var timeLeft: Duration { max(.zero, self.deadline - .now) }
 
-    /// The reason why the wake ended before it was handled; nil if it did not, or if the reason is unknown.
+    /// The reason why the wake ended before its handler did; nil if it did not or the reason is unknown.
     var expiration: ExpirationReason? { self.term.withLock { $0.expiration } }
 
     package func extended(to deadline: ContinuousClock.Instant) {
@@ -344,17 +343,16 @@ package final class WakeLease: Sendable {
         }
     }
 
-    /// The time that a cancelled handler has left to clean up; nil unless it was cancelled because its deadline is
-    /// near.
+    /// The remaining cleanup time of a handler that was cancelled because its deadline is near; otherwise nil.
     ///
-    /// Normally the gateway's `expired` event ends this time at the deadline. Without that event it lasts longer, so
-    /// that the worker can ask the gateway: another process may have been granted more time.
+    /// Normally the gateway's `expired` event ends this time at the deadline. Without that event, cleanup may last
+    /// longer. The worker then asks the gateway, because another process may have extended the deadline.
     var graceLeft: Duration? {
         self.term.withLock { $0.isExpiring ? max(.zero, $0.deadline + $0.silence - .now) : nil }
     }
 
-    /// Makes `completion` fail when the wake ends, if the handler was cancelled because its deadline is near. Otherwise
-    /// fails it now.
+    /// Fails `completion` when the wake ends if the handler was cancelled because its deadline is near; otherwise fails
+    /// it now.
     func fail(_ completion: Completion) {
         let isOver = self.term.withLock { term in
             if term.isExpiring { term.failing = completion }
@@ -405,8 +403,8 @@ package protocol WakeExtender: Sendable {
 
 /// An error that returns a wake to the gateway. A handler throws it when its work cannot begin.
 ///
-/// The wake does not count as an attempt of its push or task, and another worker receives it if one is free. Throw this
-/// error only before any work was done. After three returned wakes in a row, the gateway sends the worker no more
+/// The wake does not count as an attempt of its push or task. If another worker is free, it receives the wake. Throw
+/// this error only before any work was done. After three returned wakes in a row, the gateway sends the worker no more
 /// wakes, and the worker subscribes again after a wait of up to a minute.
 ///
 /// ```swift
@@ -422,7 +420,7 @@ public struct WakeRelease: Error, Hashable, Sendable, CustomStringConvertible {
     /// The reason why the work could not begin. Operators see it.
     public let reason: String
 
-    /// Makes the error.
+    /// Creates the error.
     ///
     /// - Parameter reason: the reason why the work could not begin. It must not contain a secret.
     public init(_ reason: String) {

@@ -1,6 +1,7 @@
 package import HTTPClient
 
-/// The state of a worker's subscription: when to try it, when to abandon its stream, and when it is over.
+/// The state of a worker's subscription. Decides when to subscribe, when to abandon a stream, and when the subscription
+/// is over.
 ///
 /// Pure: times are milliseconds on the caller's clock, and the caller supplies randomness.
 package struct SubscriptionStateMachine: Sendable {
@@ -11,20 +12,21 @@ package struct SubscriptionStateMachine: Sendable {
         case connecting(since: Int64)
         /// Wakes can arrive; the last data arrived at `receivedAt`. Can move to: waiting, draining, over.
         case subscribed(receivedAt: Int64)
-        /// The gateway was asked to send no new wakes; it ends the stream. Can move to: over.
+        /// The worker asked the gateway to send no new wakes and to end the stream after the last result. Can move to:
+        /// over.
         case draining(receivedAt: Int64)
         /// The subscription is over. Terminal.
         case over
     }
 
-    /// The default limit of silence, in milliseconds. The gateway sends a comment after 15 s of silence; here two are
-    /// missing.
+    /// The default limit of silence, in milliseconds. The gateway sends a comment after 15 s of silence, so two
+    /// comments are missing by then.
     package static let silenceMaxByDefault: Int64 = 40_000
     /// The timeout for the gateway's answer to a subscription, in milliseconds. The gateway answers at once.
     package static let answerMax: Int64 = 15_000
 
-    /// The range of the random wait after the end of an open stream, in milliseconds. If the gateway restarts,
-    /// thousands of workers reconnect together, so the range is wide.
+    /// The range of the random wait after the end of an open stream, in milliseconds. The range is wide because
+    /// thousands of workers reconnect after a restart of the gateway.
     package static let firstWaits: ClosedRange<Int64> = 750...2250
 
     private var state: State
@@ -117,7 +119,7 @@ extension SubscriptionStateMachine {
         case over
     }
 
-    /// Records that the stream ended or could not be opened, for a temporary reason.
+    /// Records that the stream ended or could not be opened, and that a retry may succeed.
     ///
     /// - `retryAfter`: the minimum wait that the gateway requests, in milliseconds.
     package mutating func streamEnded(
@@ -141,13 +143,13 @@ extension SubscriptionStateMachine {
         return .retry(inMilliseconds: wait)
     }
 
-    /// Records a permanent failure: another try would fail, too.
+    /// Records a permanent failure.
     package mutating func failed() {
         self.state = .over
     }
 
     package enum StopRequestedAction: Hashable, Sendable {
-        /// Ask the gateway to send no new wakes. It ends the stream after the last result.
+        /// Ask the gateway to send no new wakes and to end the stream after the last result.
         case drain
         /// No stream is open: cancel the pending try.
         case cancel
@@ -168,7 +170,7 @@ extension SubscriptionStateMachine {
     }
 }
 
-/// The sequence of a worker's stop: by when its handlers, its results and everything else must be finished.
+/// The deadlines of a worker's stop: for its handlers, for its results, and for the end.
 ///
 /// One limit applies from the first stop request, even if the gateway, the network or a handler does not respond. Pure:
 /// times are milliseconds on the caller's clock.
@@ -187,8 +189,8 @@ package struct StopStateMachine: Sendable {
     /// The default limit from the first stop request to the end, in milliseconds: an execution window of 30 s plus time
     /// for results.
     package static let limitByDefault: Int64 = 40_000
-    /// The maximum time to deliver results after the last handler has ended, in milliseconds. A short limit reduces it
-    /// to a quarter of the limit.
+    /// The maximum time to deliver results after the last handler has ended, in milliseconds. With a limit under 40 s,
+    /// it is a quarter of the limit.
     package static let resultsMax: Int64 = 10_000
     /// The maximum time to deliver results after a second stop request, in milliseconds.
     package static let cancelledResultsMax: Int64 = 2000
@@ -269,7 +271,7 @@ extension StopStateMachine {
         } else if self.idleSince == nil {
             self.idleSince = now
         }
-        // In a normal stop the gateway ends the stream, so that it knows that no wake is lost.
+        // In a normal stop, wait until the gateway ends the stream: the gateway then knows that no wake is lost.
         guard self.isCancelled, handlers == 0, wakes == 0 else { return .nothing }
         self.state = .over
         return .end

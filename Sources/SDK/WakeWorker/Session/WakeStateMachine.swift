@@ -1,7 +1,7 @@
 package import HTTPClient
 package import Wire
 
-/// One wake at a worker: from its arrival until its result was confirmed or is too late.
+/// The state of one wake at a worker, from its arrival until its result is confirmed or too late.
 ///
 /// Pure: times are milliseconds on the caller's clock, and the caller supplies randomness.
 package struct WakeStateMachine: Sendable {
@@ -28,12 +28,12 @@ package struct WakeStateMachine: Sendable {
         case over
     }
 
-    /// The time after the deadline, in milliseconds, within which the gateway reports that a wake has expired. Without
-    /// that report the worker asks the gateway for more time, because the wake's command may have been granted some.
-    /// After the same time again, the worker treats the wake as expired.
+    /// The time after the deadline, in milliseconds, in which the gateway should report the expiration. Without this
+    /// report, the worker requests more time, because the wake's command may have extended the deadline. If the gateway
+    /// is silent for the same time again, the worker treats the wake as expired.
     package static let expirationGrace: Int64 = 2000
-    /// The time after the deadline during which the worker still tries to deliver a result, in milliseconds. The
-    /// gateway no longer counts such a result, but takes it as a sign of life.
+    /// The time after the deadline during which the worker still tries to deliver a result, in milliseconds. A late
+    /// result does not count, but shows the gateway that the stream is alive.
     package static let lateMax: Int64 = 60_000
     /// The maximum number of tries to deliver a result that no longer counts.
     package static let lateTriesMax = 2
@@ -43,8 +43,7 @@ package struct WakeStateMachine: Sendable {
     private var hasEnded = false
     /// The time when the worker asked the gateway whether the wake has more time; nil if it did not ask.
     private var askedAt: Int64?
-    /// The maximum amount, in milliseconds, by which a deadline may appear later here than at the gateway, because of
-    /// answer latency.
+    /// The maximum error of a deadline at the worker, in milliseconds. Latency makes it later than at the gateway.
     static let tolerance: Int64 = 500
     private var lateTries = 0
     private var backoff: Backoff
@@ -97,7 +96,8 @@ extension WakeStateMachine {
 
     /// Records the gateway's warning that this deadline is near.
     ///
-    /// - Returns: true if the caller must cancel the handler; false if no handler runs or the deadline is later by now.
+    /// - Returns: true if the caller must cancel the handler; false if no handler runs or the deadline was extended
+    ///   since.
     package mutating func deadlineNears(_ deadline: Int64) -> Bool {
         guard self.state == .running, deadline + Self.tolerance >= self.deadline else { return false }
         self.extended(to: deadline)
@@ -142,7 +142,7 @@ extension WakeStateMachine {
             self.state = .over
             return .forget
         case (.running, let result), (.expiring, let result), (.stopping, let result):
-            // Also after an expiration: an answer on a slow stream tells the gateway that the stream is alive.
+            // Send a late result, too: it shows the gateway that a slow stream is alive.
             let result = result ?? .failed
             self.state = .sending(result)
             return .send(result)
@@ -234,7 +234,7 @@ extension WakeStateMachine {
 /// The callers that keep a wake alive, and the time of the next request for more time. Times are milliseconds on the
 /// caller's clock.
 package struct KeepAlive: Hashable, Sendable {
-    /// The time to request at once, in milliseconds.
+    /// The time that one request asks for, in milliseconds.
     package static let extensionLength: Int64 = 30_000
     /// The wait after a request without an answer, in milliseconds.
     package static let retry: Int64 = 1000
@@ -285,8 +285,8 @@ package struct KeepAlive: Hashable, Sendable {
     }
 }
 
-/// Decides when a worker subscribes again because its work cannot begin: after three returned wakes in a row, a gateway
-/// sends no more wakes on the stream.
+/// Decides when a worker subscribes again after returned wakes. After three in a row, a gateway sends no more wakes on
+/// the stream.
 ///
 /// Pure: times are milliseconds on the caller's clock, and the caller supplies randomness.
 package struct ReleaseStateMachine: Sendable {
@@ -310,7 +310,7 @@ package struct ReleaseStateMachine: Sendable {
         self.renewAt = now + Int64(self.backoff.failed(using: &generator))
     }
 
-    /// Records that the gateway has accepted a result: work can begin, and the stream is not stalled.
+    /// Records that the gateway has accepted a result, which shows that the stream is not stalled.
     package mutating func answered() {
         self.streamEnded()
         self.backoff.succeeded()

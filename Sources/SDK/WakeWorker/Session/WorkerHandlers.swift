@@ -24,7 +24,7 @@ struct WorkerHandlers: Sendable {
         )
     }
 
-    /// Returns the work for the wake of a task or session; nil if it has no handler. The work's result is `newData` for
+    /// Returns the work for the wake of a task or session; nil without a handler. The work's result is `newData` for
     /// success and `failed` for failure.
     func work(for message: TaskMessage) -> (@Sendable (WakeLease) -> Work)? {
         let name =
@@ -58,22 +58,21 @@ struct WorkerHandlers: Sendable {
 
 /// An event of a worker, for logs and metrics: see ``WakeWorker/events``.
 ///
-/// Events contain no secrets: they name wakes by identifier and omit devices and payloads. More cases may come; give a
-/// `switch` a `default`.
+/// Events contain no devices, payloads or other secrets. Later versions may add cases, so a `switch` needs a `default`.
 public enum WakeWorkerEvent: Sendable {
     /// The subscription is open; the gateway can send wakes.
     case subscribed
     /// The gateway accepted the subscription but warns of a likely mistake, such as an identifier that the topic does
     /// not permit. The text has a stable name, the problem and the remedy, separated by semicolons.
     case warned(warning: String)
-    /// The subscription has ended and is retried after `retryIn`. Its unfinished wakes are lost.
+    /// The subscription has ended, and its unfinished wakes are lost. The worker subscribes again after `retryIn`.
     case disconnected(reason: WakeWorkerError, retryIn: Duration)
     /// A wake arrived for which the worker has no handler. The worker does not answer it. Later wakes of the same kind
     /// are not reported until the next call of `run`.
     case refused(wake: String, kind: String)
     /// A wake was handed to the handler.
     case started(wake: String)
-    /// The deadline of a wake is near. Its handler was cancelled; its result still counts until the deadline.
+    /// The deadline of a wake is near. Its handler was cancelled, but its result counts until the deadline.
     case expiring(wake: String)
     /// The gateway has ended a wake before its result arrived, for this reason. Its handler was cancelled.
     case expired(wake: String, reason: BackgroundTaskExpiration)
@@ -86,17 +85,17 @@ public enum WakeWorkerEvent: Sendable {
     case released(wake: String, reason: String)
     /// The gateway has confirmed the result.
     case delivered(wake: String, result: BackgroundFetchResult)
-    /// The result did not count, or could not be delivered in time.
+    /// The result was refused or could not be delivered in time.
     case dropped(wake: String, result: BackgroundFetchResult, reason: WakeWorkerError)
     /// The gateway has confirmed the outcome of a background task or session.
     case taskDelivered(wake: String, success: Bool)
-    /// The outcome of a background task or session did not count, or could not be delivered in time.
+    /// The outcome of a background task or session was refused or could not be delivered in time.
     case taskDropped(wake: String, success: Bool, reason: WakeWorkerError)
-    /// The gateway accepts no progress reports of this continued task. No more are sent.
+    /// The gateway accepts no progress reports of this continued task, and the worker sends no more.
     case progressRefused(wake: String, reason: WakeWorkerError)
-    /// A condition that should be reported, such as `appState`, cannot be determined. The event is sent once, and again
-    /// if the condition was known in between or the reason changes.
+    /// A condition that should be reported, such as `appState`, cannot be determined. The event repeats only if the
+    /// reason changes or the condition was known in between.
     case conditionUnknown(name: String, reason: String)
-    /// The worker accepts no more wakes and finishes the running ones.
+    /// The worker accepts no more wakes and finishes the running wakes.
     case stopping
 }

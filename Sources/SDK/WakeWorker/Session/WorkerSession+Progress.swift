@@ -27,7 +27,7 @@ extension WorkerSession {
                 wish?.answer(.failure(Self.noDeadline))
                 break
             }
-            // `instant` is by the gateway's clock. Only its distance from the wake's original deadline is used.
+            // `instant` is by the gateway's clock. Use only its distance from the wake's original deadline.
             let believed = max(0, min(instant, WakeMessage.instantMax))
             if let warning = wake.heldWarning, believed > warning.gatewayDeadline {
                 self.wakes[id]?.heldWarning = nil
@@ -53,7 +53,7 @@ extension WorkerSession {
 // MARK: - Progress reports of handlers
 
 extension WorkerSession {
-    /// Returns the progress of a continued task. Its changes are reported by this session.
+    /// Returns the progress of a continued task. This session reports its changes.
     func reporting(of message: TaskMessage) -> TaskReporting {
         var (title, subtitle): (String?, String?) = (nil, nil)
         if case .task(_, let first, let second) = message.work { (title, subtitle) = (first, second) }
@@ -146,8 +146,7 @@ extension WorkerSession {
     }
 }
 
-/// Decides when the progress of a continued task is reported: the newest values, at once, at most four times a second,
-/// and always the last values before the result.
+/// Decides when to report the progress of a continued task: at most four times a second, and always before the result.
 ///
 /// Pure: times are milliseconds on the caller's clock, and the caller supplies randomness.
 package struct ProgressStateMachine: Sendable {
@@ -171,7 +170,7 @@ package struct ProgressStateMachine: Sendable {
     private var tellsAt = Int64.min
     /// The time until which the result waits; nil while the handler runs.
     private var resultWaitsUntil: Int64?
-    /// True if the last report whose outcome is known did not arrive.
+    /// True if the last answered report did not arrive.
     private var hasFailed = false
     private var backoff = Backoff(firstMilliseconds: 500, lastMilliseconds: 5000)
 
@@ -198,14 +197,14 @@ extension ProgressStateMachine {
     /// Records that the progress or the texts have changed.
     package mutating func changed() { self.isBehind = true }
 
-    /// Records that the handler has ended: the last changes are reported at once.
+    /// Records that the handler has ended. The last changes become due at once.
     package mutating func handlerEnded(now: Int64) {
         self.resultWaitsUntil = now + Self.lastReportTimeout
         // After a failed report, the backoff still applies.
         if !self.hasFailed { self.tellsAt = now }
     }
 
-    /// Gives up all reports, so that the result waits no longer.
+    /// Ends all reports. The result no longer waits for them.
     package mutating func abandoned() { self.state = .over }
 
     package enum MomentReachedAction: Hashable, Sendable {

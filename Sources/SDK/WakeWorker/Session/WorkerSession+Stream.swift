@@ -62,7 +62,7 @@ extension WorkerSession {
         self.warnings = warnings
     }
 
-    /// Subscribes again, because the gateway sends no more wakes on a stream whose worker returned several.
+    /// Subscribes again after several returned wakes, because the gateway sends no more on the stalled stream.
     func renewStream(on loop: HTTPLoop) {
         self.releases.streamEnded()
         guard let stream = self.stream, self.subscription.renewed(now: loop.now) else { return }
@@ -86,7 +86,7 @@ extension WorkerSession {
         self.breakOff(fault, on: loop)
     }
 
-    /// - Returns: false if the event is one that no gateway sends.
+    /// - Returns: false if no correct gateway sends this event.
     private func take(_ event: ServerSentEvent, on loop: HTTPLoop) -> Bool {
         switch StreamEvent(name: event.name, data: event.data) {
         case .wake(.push(let message)): return self.ignoresWakes || self.wakeReceived(message, on: loop)
@@ -149,10 +149,10 @@ extension WorkerSession {
         }
     }
 
-    /// Returns the minimum wait that the gateway requests, in milliseconds.
+    /// Returns the `retry-after` of an answer with status 429, in milliseconds; otherwise 0.
     ///
-    /// Only 429 counts. With 503 the gateway says when it will have restarted, and workers already spread their tries
-    /// randomly.
+    /// The `retry-after` of a 503 announces the end of a restart, after which the random waits already spread the
+    /// workers.
     static func retryAfter(_ response: HTTPResponse) -> Int64 {
         guard response.status == 429, let seconds = response.header("retry-after").flatMap({ Int64($0) }) else {
             return 0
@@ -185,8 +185,8 @@ extension WorkerSession {
         }
     }
 
-    /// Ignores the wakes that arrive from now on; they launch elsewhere when the stream ends. Retries after temporary
-    /// errors, because the fewer wakes the gateway sends to this worker, the fewer are delayed.
+    /// Ignores wakes that arrive from now on. They launch elsewhere, but only after the stream ends. To delay fewer
+    /// wakes, the drain request is retried after temporary errors.
     private func drainFailed(isPassing: Bool, on loop: HTTPLoop) {
         self.ignoresWakes = true
         if isPassing { self.timers.set(.drain, to: loop.now + Self.drainRetry) }

@@ -42,8 +42,8 @@ extension WorkerSession {
         work: (WakeLease) -> WorkerHandlers.Work
     ) -> Bool {
         guard self.wakes[id] == nil else { return true }
-        // The gateway frees a slot as soon as it has a result. The worker learns that later, so it permits more wakes
-        // than slots.
+        // The gateway frees a slot when the result arrives, and the worker frees it only when the answer arrives. So
+        // permit more wakes than slots.
         guard self.wakes.count < self.wakesMax else { return false }
         let lease = WakeLease(
             deadline: .now + .milliseconds(deadline.here - loop.now),
@@ -109,7 +109,7 @@ extension WorkerSession {
         self.settle(on: loop)
     }
 
-    /// Processes the outcome of a handler. Nothing delays it any more.
+    /// Processes the outcome of a handler after its last progress report.
     func outcomeKnown(_ id: String, _ outcome: Outcome, on loop: HTTPLoop) {
         if case .failure(let error) = outcome, self.wakes[id]?.machine.isRunning == true {
             self.wakes[id]?.release = error as? WakeRelease
@@ -140,13 +140,12 @@ extension WorkerSession {
         self.schedule(id)
     }
 
-    /// Handles the warning that the deadline of a wake is near. If its handler has not started yet, it is cancelled
-    /// when it starts.
+    /// Handles the warning that the deadline of a wake is near. A handler that has not started yet is cancelled when it
+    /// starts.
     func wakeExpiring(_ id: String, gatewayDeadline: Int64, timeLeft: Int64, on loop: HTTPLoop) {
         guard let wake = self.wakes[id], wake.task != nil || wake.machine.isQueued else { return }
         let end = loop.now + timeLeft
-        // Without an extension there is one deadline. The worker's estimate of it is too late by the latency of the
-        // wake event.
+        // Before an extension, the worker's estimate of the deadline is late by the latency of the wake event.
         let isFirst = wake.machine.deadline == wake.firstDeadline.here
         self.wakes[id]?.heldWarning = ActiveWake.Warning(
             end: end,
@@ -156,7 +155,7 @@ extension WorkerSession {
         self.heedWarning(id, on: loop)
     }
 
-    /// Cancels the running handler of a wake whose deadline is near. Its result counts until the deadline.
+    /// Cancels the running handler of a wake whose deadline is near.
     private func heedWarning(_ id: String, on loop: HTTPLoop) {
         guard let task = self.wakes[id]?.task, self.takeWarning(id, on: loop) else { return }
         task.cancel()
@@ -189,7 +188,7 @@ extension WorkerSession {
         case .send(let result): self.send(result, id, on: loop)
         case .cancelHandler: self.cancelHandler(id, .expired, .deadline)
         case .forget: self.forget(id)
-        // Another process, such as a command that the handler runs, may have been granted more time.
+        // Another process, such as a command that the handler runs, may have extended the deadline.
         case .ask: self.extend(id, milliseconds: 1000, nil, on: loop)
         case .nothing, nil: break
         }
@@ -258,7 +257,7 @@ extension WorkerSession {
             case .success(let response) where response.isSuccess: self.resultAnswered(wake, .accepted, nil, on: loop)
             case .success(let response):
                 let refusal = GatewayEndpoint.refusal(response)
-                // A gateway of an earlier version does not support returned wakes. There, the wake fails.
+                // Gateways of earlier versions do not support returned wakes. Fail the wake instead.
                 let takesNoRelease = self.wakes[wake]?.release != nil && refusal.refusal?.reason == "BadPath"
                 if takesNoRelease { self.wakes[wake]?.release = nil }
                 let answer: WakeStateMachine.Answer =
@@ -300,7 +299,7 @@ extension WorkerSession {
 }
 
 extension WorkerSession {
-    /// Reports a result that did not count or could not be delivered.
+    /// Reports a result that was refused or could not be delivered.
     func dropped(_ id: String, _ result: BackgroundFetchResult, _ reason: WakeWorkerError) {
         let isTask = self.wakes[id]?.isTask == true
         self.events.yield(
@@ -339,7 +338,7 @@ extension WorkerSession: WakeExtender {
                 }
             }
         } onCancel: {
-            // The gateway may still grant the time. The caller no longer waits for it.
+            // The gateway may still grant the time, but the caller no longer waits.
             self.thread.submit { _ in wish.answer(.failure(Self.cancelled)) }
         }
         return try result.get()

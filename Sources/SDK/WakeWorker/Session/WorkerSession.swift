@@ -29,14 +29,14 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         var isConnectionDoubtful = false
         /// The number of requests in flight that may move the deadline.
         var timeRequests = 0
-        /// The gateway's warning of a near deadline, until the handler runs and no such request is in flight.
+        /// The gateway's warning of a near deadline, held until the handler runs and `timeRequests` is 0.
         var heldWarning: Warning?
 
         /// An `expiring` event: the deadline that is near.
         struct Warning {
             /// The deadline in milliseconds by the thread's clock.
             let end: Int64
-            /// The latest time that the worker may have computed for that deadline.
+            /// The latest time that the worker may have computed for the same deadline.
             let latestEnd: Int64
             /// The deadline in milliseconds by the gateway's clock.
             let gatewayDeadline: Int64
@@ -47,7 +47,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
     enum Purpose {
         case result(wake: String)
         case extend(wake: String, ExtensionWish?)
-        /// Without a wish for the session's automatic reports.
+        /// The wish is nil for reports that the session sends automatically.
         case progress(wake: String, ExtensionWish?)
         case drain
     }
@@ -75,13 +75,12 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
     var releases = ReleaseStateMachine()
     /// True while the worker subscribes again because its stream was stalled.
     var isRenewing = false
-    /// The warnings of the last subscription. A warning is reported when it is new.
+    /// The warnings of the last subscription. Only new warnings are reported.
     var warnings: [String] = []
-    /// True if the last stream fell silent, so that the connection may be dead but other requests keep it open.
+    /// True if the last stream fell silent, so that its connection may be dead.
     var isConnectionDoubtful = false
     var reader = EventStreamReader(eventBytesMax: WorkerSession.eventBytesMax)
-    /// True if the gateway could not be asked to send no more wakes. The worker ignores wakes then; they launch
-    /// elsewhere.
+    /// True if the drain request failed. The worker then ignores new wakes, which launch elsewhere.
     var ignoresWakes = false
 
     // Wakes
@@ -141,8 +140,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         self.settle(on: loop)
     }
 
-    /// Stops the worker faster: accepts no more wakes, cancels the running handlers, and ends as soon as they have
-    /// ended.
+    /// Stops the worker faster: accepts no more wakes, cancels the running handlers, and ends after the last handler.
     func cancelRequested(on loop: HTTPLoop) {
         self.stopRequested(on: loop)
         self.stop.cancelRequested(now: loop.now)
@@ -151,7 +149,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         self.settle(on: loop)
     }
 
-    /// Cancels the running handlers. Handlers of queued wakes are never started; those wakes launch elsewhere.
+    /// Cancels the running handlers, and drops the queued wakes, which launch elsewhere.
     private func cancelHandlers(on loop: HTTPLoop) {
         for (id, wake) in self.wakes {
             wake.task?.cancel()
@@ -202,7 +200,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
             self.stream = nil
             self.subscription.failed()
         }
-        // A worker that the gateway refuses ends like a stopped one.
+        // After a refusal, the worker ends as after a stop request.
         if self.subscription.isOver { self.stop.stopRequested(now: loop.now) }
         let isDone = self.subscription.isOver && self.runningHandlers == 0 && self.wakes.isEmpty
         let action = self.stop.workChanged(handlers: self.runningHandlers, wakes: self.wakes.count, now: loop.now)
@@ -242,7 +240,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         self.ending = nil
     }
 
-    /// Abandons the remaining wakes. They launch again elsewhere, unless their results have arrived.
+    /// Abandons the remaining wakes. Wakes whose results have not arrived launch again elsewhere.
     private func giveUpWakes() {
         for id in Array(self.wakes.keys) {
             self.wakes[id]?.task?.cancel()

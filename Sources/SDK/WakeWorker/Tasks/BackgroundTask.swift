@@ -1,6 +1,6 @@
 import Wire
 
-/// The task or session that a handler is registered for: see ``WakeWorker/backgroundTask(_:action:)``.
+/// A task or session for which a handler is registered: see ``WakeWorker/backgroundTask(_:action:)``.
 ///
 /// An identifier is 1 to 255 letters, digits, full stops, hyphens and underscores. An identifier that ends in `.*` is a
 /// pattern: `com.example.export.*` matches every longer identifier that begins with `com.example.export.`. If several
@@ -29,7 +29,7 @@ public struct BackgroundTask: Hashable, Sendable, CustomStringConvertible {
         BackgroundTask(kind: .processing, identifier: identifier)
     }
 
-    /// Creates a task that a person started and waits for. It may run as long as it makes progress.
+    /// Creates a task that a person started and waits for, and that may run as long as it makes progress.
     ///
     /// - Parameter identifier: the identifier of its requests, or a pattern.
     public static func continued(_ identifier: String) -> BackgroundTask {
@@ -64,8 +64,8 @@ public enum BackgroundTaskKind: String, Hashable, Sendable, CaseIterable {
     case urlSession
 }
 
-/// The resources of a worker's machine that a background task may require. Such a task is launched only on workers that
-/// have them.
+/// The resources of a worker's machine that a background task may require. The gateway launches the task only on
+/// workers with all required resources.
 public struct BackgroundTaskResources: OptionSet, Hashable, Sendable {
     /// A graphics processor.
     public static let gpu = BackgroundTaskResources(rawValue: 1)
@@ -87,7 +87,7 @@ public struct BackgroundTaskResources: OptionSet, Hashable, Sendable {
     }
 }
 
-/// One launch of a background task, or the notice that transfers of a session have finished, for its handler.
+/// The context of a handler: one launch of a background task, or the notice that transfers of a session have finished.
 ///
 /// ```swift
 /// try worker.backgroundTask(.appRefresh("com.example.app.refresh")) { context in
@@ -98,7 +98,7 @@ public struct BackgroundTaskResources: OptionSet, Hashable, Sendable {
 public struct BackgroundTaskContext: Identifiable, Sendable {
     /// The wake's identifier: 128 random bits, new for every launch.
     public let id: String
-    /// The kind of the request, which may differ from the kind that the handler was registered for.
+    /// The kind of the request. The handler may be registered for another kind.
     public let kind: BackgroundTaskKind
     /// The identifier of the task; for a `urlSession`, the name of the session.
     public let identifier: String
@@ -108,8 +108,8 @@ public struct BackgroundTaskContext: Identifiable, Sendable {
     public let topic: String
     /// The number of this launch of the request, starting at 1.
     public let attempt: Int
-    /// The time when the gateway took the request, or the first notice about the transfers, in milliseconds since 1970
-    /// by the gateway's clock.
+    /// The time when the gateway accepted the request or the first notice about the transfers, in milliseconds since
+    /// 1970 by the gateway's clock.
     public let submittedAt: Int64
     /// The number of finished transfers of the session; 0 for a task.
     public let finishedTransferCount: Int
@@ -120,8 +120,8 @@ public struct BackgroundTaskContext: Identifiable, Sendable {
     public let tracestate: String?
     /// The scheduler for requests of the same device.
     public let scheduler: BackgroundTaskScheduler
-    /// The progress that an earlier, lost launch of this continued task last reported. The handler may resume there.
-    /// Nil for the first launch, if no launch has reported progress, and for other kinds.
+    /// The progress that an earlier, lost launch of this continued task last reported. Nil if there is no such
+    /// progress. The handler may resume there.
     public let resumedFrom: BackgroundTaskResumption?
     private let lease: WakeLease
     private let reporting: TaskReporting
@@ -224,9 +224,8 @@ extension BackgroundTaskContext {
     /// The progress of the task, which its handler sets. It starts at zero in every launch.
     ///
     /// The worker reports the progress of a continued task to the gateway at most four times a second, and reports the
-    /// last values before the task ends. Whenever the completed amount exceeds its maximum of this launch, the task
-    /// gets its full time again. The task is cancelled `policy.expirationLead` before that time ends. The progress of
-    /// other kinds is not reported.
+    /// last values before the task ends. Whenever the completed amount reaches a new maximum of this launch, the task
+    /// gets its full time again. The progress of other kinds of tasks is not reported.
     ///
     /// ```swift
     /// task.progress.totalUnitCount = 100
@@ -298,7 +297,7 @@ public struct BackgroundTaskResumption: Hashable, Sendable {
 
 extension BackgroundTaskContext {
     /// The time until which the handler's outcome counts, by this machine's clock. An extension moves it. The handler's
-    /// task is cancelled `policy.expirationLead` before it.
+    /// task is cancelled `policy.expirationLead` earlier.
     public var deadline: ContinuousClock.Instant { self.lease.deadline }
 
     /// The time until the deadline; never negative.
@@ -359,7 +358,8 @@ extension BackgroundTaskContext: CustomStringConvertible {
     public var description: String { "wake \(self.id) of \(self.kind.rawValue) \(self.identifier)" }
 }
 
-/// The reason why the handler of a background task was cancelled. More cases may come; give a `switch` a `default`.
+/// The reason why the handler of a background task was cancelled. Later versions may add cases, so a `switch` needs a
+/// `default`.
 public enum BackgroundTaskExpiration: String, Hashable, Sendable, CaseIterable {
     /// The deadline is near or has passed.
     case deadline
@@ -367,14 +367,14 @@ public enum BackgroundTaskExpiration: String, Hashable, Sendable, CaseIterable {
     case progress
     /// The device's conditions no longer permit the task: the device is in use, lost external power, or is too hot.
     case conditions
-    /// Memory is short, or the limit of concurrent continued tasks was lowered. A task that may wait is launched again
-    /// later.
+    /// Memory is short, or the limit of concurrent continued tasks was lowered. A task with the strategy `queue` is
+    /// launched again later.
     case pressure
     /// The submitter of the request has cancelled it.
     case cancelled
-    /// An operator has ended it.
+    /// An operator has ended the task.
     case `operator`
-    /// The connection of the wake broke, or the gateway abandoned it. The task is launched again.
+    /// The connection of the wake broke, or the gateway abandoned the wake. The task is launched again.
     case lost
 
     init(_ reason: ExpirationReason) { self = Self(rawValue: reason.rawValue) ?? .lost }

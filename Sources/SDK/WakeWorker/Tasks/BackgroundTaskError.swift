@@ -10,7 +10,7 @@
 /// }
 /// ```
 public struct BackgroundTaskError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The kind of an error. More kinds may come, so compare with those you know.
+    /// The kind of an error. Later versions may add kinds.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
         private enum Kind: String {
             case notPermitted, unavailable, notForeground, tooManyPendingTaskRequests, immediateRunIneligible
@@ -24,7 +24,7 @@ public struct BackgroundTaskError: Error, Hashable, Sendable, CustomStringConver
         public static let notPermitted = Code(kind: .notPermitted)
         /// The device does not permit background refresh.
         public static let unavailable = Code(kind: .unavailable)
-        /// The device is not in use, which is required for a task that a person starts.
+        /// The device is not in use, as a continued task requires.
         public static let notForeground = Code(kind: .notForeground)
         /// The device has the maximum number of pending requests of this kind.
         public static let tooManyPendingTaskRequests = Code(kind: .tooManyPendingTaskRequests)
@@ -94,7 +94,7 @@ public struct BackgroundTaskError: Error, Hashable, Sendable, CustomStringConver
     }
 }
 
-/// The codes under the names that `catch` uses, like those of `BGTaskScheduler.Error` on iOS.
+/// The codes as members of the error, for `catch` clauses like those with `BGTaskScheduler.Error` on iOS.
 extension BackgroundTaskError {
     /// The code ``Code/notPermitted``.
     public static var notPermitted: Code { .notPermitted }
@@ -125,7 +125,7 @@ extension BackgroundTaskError {
 }
 
 extension BackgroundTaskError.Code {
-    /// - Parameter refusal: an answer whose reason is the name of the code with a capital.
+    /// - Parameter refusal: an answer whose reason is the name of the code with a capital first letter.
     init(_ refusal: GatewayRefusal) {
         let kind = Kind(rawValue: refusal.reason.prefix(1).lowercased() + refusal.reason.dropFirst())
         self = kind.map { Self(kind: $0) } ?? (refusal.status == 429 ? .tooManyRequests : .failed)
@@ -146,7 +146,7 @@ package struct BackgroundTaskName: Hashable, Sendable {
         self.isSession = isSession
     }
 
-    /// True if a handler can be registered for it: it is an identifier, optionally followed by `.*`.
+    /// True if a handler can be registered for this name: an identifier, optionally followed by `.*`.
     package var isUsable: Bool {
         Self.isIdentifier(self.text.hasSuffix(".*") ? String(self.text.dropLast(2)) : self.text)
             && self.text.utf8.count <= Self.lengthMax
@@ -167,7 +167,7 @@ package struct BackgroundTaskName: Hashable, Sendable {
     /// The names under which a handler for this name may be registered, best match first.
     package var candidates: [BackgroundTaskName] {
         var candidates = [self]
-        // The asterisk of a pattern stands for at least one character.
+        // Drop the last character, because the asterisk of a pattern stands for at least one character.
         var prefix = self.text.dropLast()
         while let stop = prefix.lastIndex(of: ".") {
             prefix = prefix[..<stop]

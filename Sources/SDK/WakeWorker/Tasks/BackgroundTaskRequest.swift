@@ -17,7 +17,7 @@ public struct BackgroundTaskRequest: Hashable, Sendable {
     public var requiresNetworkConnectivity = false
     /// True if the device must be charging.
     public var requiresExternalPower = false
-    /// The title of a continued task that a person sees until the handler sets another; at most 256 bytes.
+    /// The title of a continued task that a person sees until the handler changes it; at most 256 bytes.
     public var title: String?
     /// The text that a person sees below the title; at most 256 bytes.
     public var subtitle: String?
@@ -34,7 +34,8 @@ public struct BackgroundTaskRequest: Hashable, Sendable {
         case fail
     }
 
-    /// Creates a request for a short task, such as fetching new data. At most one may be pending on a device.
+    /// Creates a request for a short task, such as fetching new data. A device may have at most one pending request of
+    /// this kind.
     ///
     /// - Parameters:
     ///   - identifier: the identifier that the handler is registered for.
@@ -43,8 +44,8 @@ public struct BackgroundTaskRequest: Hashable, Sendable {
         BackgroundTaskRequest(kind: .appRefresh, identifier: identifier, earliestBegin: earliestBegin)
     }
 
-    /// Creates a request for a task that takes minutes and runs while the device is idle. At most ten may be pending on
-    /// a device.
+    /// Creates a request for a task that takes minutes and runs while the device is idle. A device may have at most ten
+    /// pending requests of this kind.
     ///
     /// - Parameters:
     ///   - identifier: the identifier that the handler is registered for.
@@ -67,9 +68,9 @@ public struct BackgroundTaskRequest: Hashable, Sendable {
         )
     }
 
-    /// Creates a request for a task that a person started and waits for, while the device is in use. The task is
-    /// launched at once, or when earlier continued tasks have ended, and may run as long as it makes progress. At most
-    /// ten may be pending on a device.
+    /// Creates a request for a task that a person started and waits for, while the device is in use. The task launches
+    /// at once or when earlier continued tasks have ended. It may run as long as it makes progress. A device may have
+    /// at most ten pending requests of this kind.
     ///
     /// - Parameters:
     ///   - identifier: the identifier that the handler is registered for.
@@ -130,13 +131,13 @@ public struct BackgroundTaskRequest: Hashable, Sendable {
 
 /// The outcome of a submitted request.
 public struct BackgroundTaskSubmission: Hashable, Sendable {
-    /// The gateway's decision about a request. More cases may come; give a `switch` a `default`.
+    /// The gateway's decision about a request. Later versions may add cases, so a `switch` needs a `default`.
     public enum Disposition: String, Hashable, Sendable, CaseIterable {
         /// The request was launched at once.
         case launched
         /// The request is pending.
         case scheduled
-        /// The request is pending and has replaced an earlier one with the same identifier.
+        /// The request is pending and has replaced an earlier request with the same identifier.
         case replaced
     }
 

@@ -5,8 +5,8 @@ import Wire
 
 /// Submits and cancels requests of background tasks for one device.
 ///
-/// A request is launched once and then forgotten. A handler that wants to run again submits a new request, preferably
-/// at its beginning. A submission replaces a pending request with the same identifier.
+/// A request is launched once and then forgotten. To run again, a handler submits a new request, preferably at its
+/// beginning. A submission replaces a pending request with the same identifier.
 ///
 /// ```swift
 /// try await worker.scheduler.submit(.processing("com.example.app.db-cleanup", requiresExternalPower: true))
@@ -15,7 +15,7 @@ public struct BackgroundTaskScheduler: Sendable {
     /// The device of a scheduler.
     enum Device: Sendable {
         case token(String, GatewayCaller)
-        /// A number of devices other than one.
+        /// Several devices or none; the associated value is their number.
         case several(Int)
         /// No device, as in a test.
         case none
@@ -60,7 +60,7 @@ public struct BackgroundTaskScheduler: Sendable {
         return submission
     }
 
-    /// Submits a request from code that is not async, as `submitTaskRequest(_:completionHandler:)` does on iOS.
+    /// Submits a request from synchronous code, as `submitTaskRequest(_:completionHandler:)` does on iOS.
     ///
     /// The submission is not cancelled with the task that calls this function.
     ///
@@ -104,8 +104,8 @@ public struct BackgroundTaskScheduler: Sendable {
         return waiting.elements.compactMap { PendingTaskRequest($0) }
     }
 
-    /// Cancels the pending request with this identifier, if there is one. A running task is not affected, except for a
-    /// continued task, which is ended.
+    /// Cancels the pending request with this identifier, and ends a running continued task. Other running tasks are not
+    /// affected.
     ///
     /// - Parameter identifier: the request's identifier.
     /// - Throws: ``BackgroundTaskError``.
@@ -119,7 +119,7 @@ public struct BackgroundTaskScheduler: Sendable {
         _ = try await self.ask("DELETE", "/tasks/\(URLPath.component(identifier))", nil)
     }
 
-    /// Cancels all pending requests. Running tasks are not affected, except for continued tasks, which are ended.
+    /// Cancels all pending requests, and ends running continued tasks. Other running tasks are not affected.
     ///
     /// - Throws: ``BackgroundTaskError``.
     ///
@@ -136,8 +136,8 @@ public struct BackgroundTaskScheduler: Sendable {
     /// - Parameters:
     ///   - session: the name of the session, with the syntax of an identifier.
     ///   - count: the number of finished transfers, 1 to 100,000.
-    ///   - id: an idempotency key, up to 64 characters: reports with the same key count once. By default a random key,
-    ///     so that a report that the network layer sends twice counts once.
+    ///   - id: an idempotency key, up to 64 characters: reports with the same key count once. The default is a random
+    ///     key, with which a report that is sent twice counts once.
     /// - Throws: ``BackgroundTaskError``: `tooManySessions` if eight other sessions are pending.
     ///
     /// ```swift
@@ -257,10 +257,10 @@ public final class ScheduledTask: Sendable {
         self.context.update(title: title, subtitle: subtitle)
     }
 
-    /// The function to call `policy.expirationLead` before the deadline if the task is not completed. It should clean
-    /// up and call ``setTaskCompleted(success:)``, which counts until the deadline. It is also called if the gateway
-    /// has ended the task or the connection broke; completing the task then has no effect. A handler that is set after
-    /// that is called at once.
+    /// The function to call `policy.expirationLead` before the deadline if the task is not completed. The function
+    /// should clean up and call ``setTaskCompleted(success:)``, which counts until the deadline. The function is also
+    /// called if the gateway has ended the task or the connection broke; completing the task then has no effect. A
+    /// function that is set after the expiration is called at once.
     public var expirationHandler: (@Sendable () -> Void)? {
         get { self.expiration.handler }
         set { self.expiration.set(newValue) }
@@ -280,7 +280,7 @@ public final class ScheduledTask: Sendable {
         self.expiration.complete()
     }
 
-    /// Passes a launch to a handler and waits until it is completed.
+    /// Passes a launch to a handler and waits until the task is completed.
     ///
     /// - Throws: ``Failed`` if the task was not completed successfully.
     package static func run(
@@ -307,14 +307,14 @@ public final class ScheduledTask: Sendable {
         guard result == .newData else { throw Failed() }
     }
 
-    /// The error of a task whose handler reported failure, was released without a report, or exceeded its time.
+    /// The error of a task whose handler reported failure, reported nothing, or exceeded its time.
     struct Failed: Error, CustomStringConvertible {
         var description: String { "the task was completed without success, or not at all" }
     }
 }
 
-/// Holds the expiration handler of a task. The box outlives the task object, which may be released earlier. The handler
-/// may retain the task object, so the box drops it when it can no longer be called.
+/// Holds the expiration handler of a task. The task object may be released before the box. The handler may retain the
+/// task object, so the box drops a handler that can no longer be called.
 private final class ExpirationBox: Sendable {
     private enum State {
         case running((@Sendable () -> Void)?)
@@ -351,7 +351,7 @@ private final class ExpirationBox: Sendable {
 
     func complete() { _ = self.end(.completed) }
 
-    /// - Returns: the handler, if the task had not ended before.
+    /// - Returns: the handler; nil if the task had already ended.
     private func end(_ ending: State) -> (@Sendable () -> Void)? {
         self.state.withLock { state in
             guard case .running(let handler) = state else { return nil }

@@ -3,7 +3,7 @@ package import Wire
 
 /// The handlers of background tasks and sessions, by name.
 package struct BackgroundTaskTable<Handler: Sendable>: Sendable {
-    /// The maximum number of task names, and of session names.
+    /// The maximum number of task names. The same limit applies to session names.
     package static var namesMax: Int { 64 }
 
     private var handlers: [BackgroundTaskName: Handler] = [:]
@@ -54,7 +54,6 @@ package struct BackgroundTaskTable<Handler: Sendable>: Sendable {
 
 /// The handlers that are registered before the worker runs.
 final class BackgroundTaskRegistry: Sendable {
-    /// The handler of a launch.
     enum Handler: Sendable {
         case context(@Sendable (BackgroundTaskContext) async throws -> Void)
         /// A handler that receives launches of every kind, with the unmodified message.
@@ -64,7 +63,7 @@ final class BackgroundTaskRegistry: Sendable {
     /// The registered handlers and wishes.
     struct Registrations: Sendable {
         var tasks = BackgroundTaskTable<Handler>()
-        /// True if changes of conditions were requested.
+        /// True if the program requested changes of conditions.
         var wantsConditions = false
     }
 
@@ -78,7 +77,7 @@ final class BackgroundTaskRegistry: Sendable {
 
     /// - Throws: `alreadyRunning` if the worker was started, and the errors of the table.
     func register(_ name: BackgroundTaskName, _ handler: Handler) throws(WakeWorkerError) {
-        // The closure of `withLock` has no typed error here, so it returns a result.
+        // The closure of `withLock` cannot infer a typed error, so return a result.
         let outcome: Result<Void, WakeWorkerError> = self.state.withLock { state in
             guard !state.isSealed else {
                 let what = name.isSession ? "session" : "task"
@@ -99,7 +98,7 @@ final class BackgroundTaskRegistry: Sendable {
         self.state.withLock { $0.registrations.wantsConditions = true }
     }
 
-    /// Returns the registrations and prevents further ones.
+    /// Returns the registrations and prevents further registrations.
     func seal() -> Registrations {
         self.state.withLock { state in
             state.isSealed = true
@@ -108,8 +107,8 @@ final class BackgroundTaskRegistry: Sendable {
     }
 }
 
-/// One launch of a background task, or the notice that transfers of a session have finished, with its unmodified
-/// message: for programs that forward launches of every kind.
+/// One launch of a background task, or the notice that transfers of a session have finished, for programs that forward
+/// the unmodified message.
 package struct TaskLaunch: Sendable {
     package let message: TaskMessage
     private let lease: WakeLease
@@ -122,16 +121,15 @@ package struct TaskLaunch: Sendable {
     /// The time until which the task may run, by this machine's clock. Progress and extensions move it.
     package var deadline: ContinuousClock.Instant { self.lease.deadline }
 
-    /// The reason why the task's time ended before it was handled; nil if it did not, or if the reason is unknown.
+    /// The reason why the wake ended before its handler did; nil if it did not or the reason is unknown.
     package var expiration: ExpirationReason? { self.lease.expiration }
 
-    /// The time that a cancelled handler has left to clean up; nil unless it was cancelled because its deadline is
-    /// near.
+    /// The remaining cleanup time of a handler that was cancelled because its deadline is near; otherwise nil.
     package var graceLeft: Duration? { self.lease.graceLeft }
 
     /// Reports the progress of a continued task to the gateway. Further progress moves the deadline.
     ///
-    /// A report that does not arrive is not sent again.
+    /// A lost report is not sent again.
     ///
     /// - Throws: `WakeWorkerError`: `wakeEnded` if the wake is over, `refused` if the gateway refuses the report,
     ///   `cancelled`, and the errors of a failed request.

@@ -127,8 +127,8 @@ extension PostgresHistory: SharedHistorySource {}
 package enum GatewayDatabase {
     /// Checks the database that a configuration names. A gateway may be running on it; the check changes nothing.
     ///
-    /// - Returns: the faults with which a gateway would not start, and warnings of risks with which it would. Both are
-    ///   empty if the configuration names no database, or already has faults in its database settings.
+    /// - Returns: the faults that prevent a start, and warnings that do not. Both are empty if the configuration names
+    ///   no database, or already has faults in its database settings.
     package static func check(
         _ configuration: GatewayConfiguration
     ) -> (faults: [ConfigurationFault], warnings: [ConfigurationFault]) {
@@ -163,7 +163,7 @@ extension GatewayConfiguration {
     }
 }
 
-/// A wakeup that the store signals when it has replies, and that an engine waits for while it stops.
+/// A wakeup that the store signals when it has replies. An engine waits for it while it stops.
 ///
 /// The class is `@unchecked Sendable`: `monitor` guards `hasRung`.
 final class StoreWakeup: @unchecked Sendable {
@@ -177,7 +177,7 @@ final class StoreWakeup: @unchecked Sendable {
         }
     }
 
-    /// Waits until it has been signaled since the last call, at most this long.
+    /// Waits for a signal since the last call, at most `milliseconds`.
     func wait(milliseconds: Int64) {
         let end = SystemClock.monotonic + milliseconds
         self.monitor.withLock {
@@ -189,7 +189,7 @@ final class StoreWakeup: @unchecked Sendable {
     }
 }
 
-/// The name of a gateway among others on the same database: its machine, and the port of its edge.
+/// The name of a gateway among all gateways on a database: its machine, and the port of its edge.
 package enum MemberName {
     /// - Parameters:
     ///   - addresses: the addresses of the listeners.
@@ -203,7 +203,7 @@ package enum MemberName {
         guard !address.hasPrefix("unix:"), let (host, port) = ListenSetting.hostAndPort(address) else {
             return machine ?? address
         }
-        // Every gateway uses these addresses, so they do not identify a machine.
+        // These addresses exist on every machine, so they identify none.
         let isAny = host == "::" || host == "0.0.0.0" || ListenSetting.isLocal(address)
         if isAny, let machine { return "\(machine):\(port)" }
         return host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"

@@ -64,8 +64,8 @@ package final class Gateway: Sendable {
         {
             LoopHandler(loop: $0, shared: shared)
         }
-        // Loops and handlers refer to each other, so after a failure below the server remains in memory. Its socket
-        // files must not remain.
+        // Loops and handlers refer to each other, so the server is not released after a failure below; removes at least
+        // its socket files.
         var isReady = false
         defer { if !isReady { server.removeSocketFiles() } }
         self.server = server
@@ -93,8 +93,7 @@ package final class Gateway: Sendable {
         isReady = true
     }
 
-    /// Logs the data that is about to be given up. The line is written when this returns, because the process could end
-    /// before the log's thread writes it.
+    /// Logs the data that is about to be given up. Waits until the line is written, because the process could end soon.
     package static func tell(_ loss: StoreLoss, _ log: GatewayLog) {
         log.write(.journalLossAccepted, ["file": loss.file, "cause": loss.summary])
         log.flush()
@@ -106,7 +105,7 @@ package final class Gateway: Sendable {
     ) throws(CredentialError) -> TokenCheck {
         var tokens = configuration.tokenCheck { log.write(.tokensUnreadable, ["cause": $0]) }
         try tokens.refresh()
-        // The initial key is recorded by the start itself; loops report a key that appears later.
+        // The start itself records the initial key; loops report a later one.
         _ = tokens.takeFirstKey()
         return tokens
     }
@@ -129,8 +128,7 @@ package final class Gateway: Sendable {
         )
     }
 
-    /// Creates the history and the function that creates the engine on its thread: with a separate journal, or with the
-    /// database that gateways share.
+    /// Creates the history and the function that creates the engine on its thread, with a journal or a shared database.
     private static func engine(
         _ configuration: GatewayConfiguration,
         _ shared: SharedParts,
@@ -173,7 +171,7 @@ package final class Gateway: Sendable {
         }
     }
 
-    /// Creates the engine that is the only one on the state folder.
+    /// Creates the engine of a state folder.
     private static func localEngine(
         _ configuration: GatewayConfiguration,
         _ shared: SharedParts,
@@ -228,7 +226,7 @@ package final class Gateway: Sendable {
         self.webhooks.begin(self.hooks)
     }
 
-    /// Reports events to a function from now on, on a separate thread. Called once.
+    /// Starts to report events to a function, on a separate thread. Called once.
     package func follow(_ tell: @escaping EventFollower.Tell) throws(ThreadFailure) {
         let follower = try EventFollower(self.shared.services.events, tell)
         self.follower.withLock { $0 = follower }
@@ -262,7 +260,7 @@ package final class Gateway: Sendable {
     /// Ends every connection and every thread.
     ///
     /// The engine stops first, so that the end of the workers' streams does not count as a failure of the workers.
-    /// Wakes still in flight are lost at the next start, which does not count their attempt.
+    /// Wakes still in flight are lost at the next start, and their attempts do not count.
     package func stop() {
         self.reloads.stop()
         self.engine.stop()

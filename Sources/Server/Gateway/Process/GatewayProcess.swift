@@ -12,14 +12,14 @@ package enum GatewayProcess {
         case signalled, hungUp, idle, timedOut, storeFailed
     }
 
-    /// Serves until SIGTERM or SIGINT, then drains: nothing new is launched, results are still accepted, and every
-    /// connection is ended once it carries no wake in flight, or after `drainTimeout`. A second signal ends the process
+    /// Serves until SIGTERM or SIGINT, and then drains: launches nothing new, still accepts results, and ends each
+    /// connection when it carries no wake in flight, or after `drainTimeout`. A second signal ends the process
     /// immediately. SIGHUP reloads the configuration if `source` allows it. After a failure of the store no result can
-    /// be accepted, so the drain does not wait.
+    /// be stored, so the drain does not wait.
     ///
     /// - `source`: reads the configuration again.
     /// - `onReady`: called once, when the gateway accepts connections.
-    /// - `onNews`: receives the events from then on; nil to report none.
+    /// - `onNews`: receives the events from that time on; nil to report none.
     /// - Returns: the exit status: 1 if the store has failed.
     /// - Throws: `TransportError` that names the address, certificate or key at fault; `StoreError` that names the
     ///   file.
@@ -119,7 +119,7 @@ package enum GatewayProcess {
         source.setEventHandler(handler: handler)
         source.setRegistrationHandler { registered.open() }
         source.resume()
-        // An earlier signal would be lost: a program that waits for the ready line may send one immediately.
+        // Waits, because a signal before the registration would be lost; a program may send one after the ready line.
         registered.wait()
         return source
     }
@@ -131,9 +131,9 @@ package final class ServiceStatus: Sendable {
         var places = ""
         /// The result of the last reload.
         var reload = ""
-        /// The reason for which nothing more can be stored.
+        /// The reason why nothing more can be stored.
         var failure: String?
-        /// The reason for which nothing can be stored for now.
+        /// The reason why nothing can be stored for now.
         var absence: String?
 
         var words: String {
@@ -199,11 +199,10 @@ package final class ServiceStatus: Sendable {
     }
 }
 
-/// Reports regularly to the service manager that the gateway is alive, as long as every watched thread makes progress.
+/// Reports regularly to the service manager that the gateway is alive, while every watched thread makes progress.
 ///
-/// If a thread is stuck, the reports stop, and the service manager ends the process, because a gateway that accepts
-/// connections without answering is worse than a restart. A thread waiting for the disk is not at fault, so the
-/// committing thread is not watched: a new process would wait for the same disk.
+/// If a thread is stuck, the reports stop and the service manager ends the process: a restart is better than a gateway
+/// that does not answer. The committing thread is not watched, because a new process would wait for the same disk.
 package final class Watchdog: Sendable {
     /// A thread, and the function that makes it perform a turn.
     package struct Watched: Sendable {
@@ -249,7 +248,7 @@ package final class Watchdog: Sendable {
         self.thread.join()
     }
 
-    /// Requests a turn of every thread, unless one has not made a turn since the last request.
+    /// Requests a turn of every thread, if all have made a turn since the last request.
     ///
     /// - Returns: true if all have made a turn.
     package static func look(at watched: [Watched]) -> Bool {

@@ -6,7 +6,7 @@ import Wire
 struct SettingForm<Value>: Sendable {
     /// The rule for the value, for messages and manuals.
     let requirement: String
-    /// True if the value is text, so that `--set` takes it unchanged.
+    /// True if the value is text, so that `--set` takes it verbatim.
     var isText = false
     /// Returns the value; nil if it does not satisfy `requirement`.
     let read: @Sendable (JSONValue) -> Value?
@@ -110,14 +110,14 @@ package struct SettingKey<Root>: Sendable {
     package let requirement: String
     /// The purpose of the key, in one line.
     package let summary: String
-    /// True if the value is text, so that `--set` takes it unchanged.
+    /// True if the value is text, so that `--set` takes it verbatim.
     let isText: Bool
     /// Stores the value, or returns false if it does not satisfy `requirement`.
     let assign: @Sendable (inout Root, JSONValue) -> Bool
     /// Returns the value in the form that `assign` accepts. Secret parts of a URL are left out.
     let value: @Sendable (Root) -> JSONValue
-    /// Returns the fault of a value that `assign` rejects, if `requirement` does not describe it or the value must not
-    /// be shown; nil otherwise.
+    /// Returns a special fault for a value that `assign` rejects, because `requirement` does not describe it or the
+    /// value must not be shown; nil for the usual fault.
     var fault: @Sendable (JSONValue) -> ConfigurationFault? = { _ in nil }
 }
 
@@ -151,7 +151,7 @@ extension ConfigurationKey {
     /// True if a new value takes effect only after a restart.
     package var needsRestart: Bool { GatewayConfiguration.namesThatNeedRestart.contains(self.name) }
 
-    /// True if most operators set it: `wakegate serve --help` shows these keys.
+    /// True if most operators set the key, so that `wakegate serve --help` shows it.
     package var isCommon: Bool { GatewayConfiguration.commonNames.contains(self.name) }
 }
 
@@ -399,8 +399,8 @@ package enum PermittedTasksKey {
         "the background tasks that workers may submit; null: none, and all in `wakegate dev`"
 
     static let identifierRequirement =
-        "an identifier has 1 to \(IdentifierPattern.bytesMax) characters of A-Z a-z 0-9 . - _, and stands with .* at "
-        + "its end for all that begin with it and a dot"
+        "an identifier has 1 to \(IdentifierPattern.bytesMax) characters of A-Z a-z 0-9 . - _; one that ends in .* "
+        + "matches every identifier that begins with the text before the *"
 
     /// The result of reading a value: its contents, or its faults.
     enum Reading {

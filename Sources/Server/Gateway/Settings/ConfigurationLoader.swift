@@ -6,7 +6,7 @@ import Platform
 import Policy
 import Wire
 
-/// Reads a configuration and reports all its faults, not only the first.
+/// Reads a configuration and reports all its faults.
 package struct ConfigurationLoader {
     /// The maximum size of a configuration file in bytes.
     package static let fileBytesMax = 4 << 20
@@ -44,7 +44,7 @@ package struct ConfigurationLoader {
         base: GatewayConfiguration = GatewayConfiguration()
     ) throws(ConfigurationError) -> GatewayConfiguration {
         var loader = ConfigurationLoader(base: base)
-        // If the file cannot be parsed, all other faults would result from that.
+        // An unparsable file would cause all other faults.
         if let text, let fault = loader.read(text, name: name) { throw ConfigurationError(faults: [fault]) }
         for setting in settings { loader.read(setting: setting) }
         loader.assignTopics()
@@ -89,7 +89,7 @@ package struct ConfigurationLoader {
 extension ConfigurationLoader {
     /// Reads the file's text.
     ///
-    /// - Returns: the fault that prevents reading it at all; nil if there is none.
+    /// - Returns: the fault because of which the text cannot be parsed; nil if there is none.
     private mutating func read(_ text: Data, name: String) -> ConfigurationFault? {
         do throws(JSON5Fault) {
             let value = try JSONValue.json5(text)
@@ -129,7 +129,7 @@ extension ConfigurationLoader {
         for member in members {
             self.visit(ConfigurationAssignment(path: assignment.path + [member.name], value: member.value))
         }
-        // A topic without parameters is known nevertheless, and so is an empty webhook section.
+        // A topic without parameters and an empty webhook section are also assignments.
         if assignment.path.count == 2 || Self.isWebhook(assignment.path) { self.topicAssignments.append(assignment) }
     }
 
@@ -156,7 +156,7 @@ extension ConfigurationLoader {
         self.fault(key.name, "is \(value.described)", "write \(key.requirement)")
     }
 
-    /// Returns the value. For a text key on the command line, this is the literal text.
+    /// Returns the value; for a text key on the command line, the literal text.
     private func textual(_ assignment: ConfigurationAssignment, isText: Bool) -> JSONValue {
         guard isText, let written = assignment.written, assignment.value != .null else { return assignment.value }
         if case .string = assignment.value { return assignment.value }
@@ -249,7 +249,7 @@ package struct ConfigurationSource: Sendable {
     ///
     /// - Throws: `ConfigurationError` with every fault, including those of combinations.
     package let read: @Sendable () throws(ConfigurationError) -> GatewayConfiguration
-    /// True if SIGHUP reloads. Otherwise it stops the gateway, as closing a terminal does for other programs.
+    /// True if SIGHUP reloads the configuration; false if it stops the gateway, as when a terminal is closed.
     package let reloadsOnHangup: Bool
 
     package init(
@@ -279,7 +279,7 @@ struct ConfigurationAssignment: Sendable {
     var value: JSONValue
     /// The literal text of the value, if it is from the command line.
     var written: String?
-    /// The fault of a value that begins like a list or an object but cannot be parsed; nil otherwise.
+    /// The fault of an unparsable value that begins like an object; nil otherwise.
     var fault: JSON5Fault?
 
     var name: String { self.path.joined(separator: ".") }
@@ -318,14 +318,14 @@ struct ConfigurationAssignment: Sendable {
             return key.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
         }
         let rest = key.dropFirst(prefix.count)
-        // A topic may have this name itself; its value is then an object.
+        // A topic's own name may end like this; the value is then an object.
         let tasks = ".\(PermittedTasksKey.name)"
         if rest.hasSuffix(tasks), !rest.hasSuffix(".webhook\(tasks)") {
             guard case .object = value else {
                 return ["topics", String(rest.dropLast(tasks.utf8.count)), PermittedTasksKey.name]
             }
         }
-        // No key within a section has an object as its value, so an object is the section itself.
+        // The keys in a section never have objects as values, so an object is the section itself.
         for section in Self.topicSections where rest.hasSuffix(".\(section)") {
             guard case .object = value else { break }
             return ["topics", String(rest.dropLast(section.utf8.count + 1)), section]

@@ -7,7 +7,7 @@ package import Wire
 
 /// All settings of an operator, with the defaults of `wakegate serve`.
 ///
-/// A value read by `ConfigurationLoader` is in range. `faults()` finds combinations that are not allowed.
+/// Each value from `ConfigurationLoader` is in its range; `faults()` finds invalid combinations.
 package struct GatewayConfiguration: Sendable {
     /// The listener for providers and workers: HTTP/2 over TLS.
     package var edge = ListenSetting("[::]:2197")
@@ -15,21 +15,21 @@ package struct GatewayConfiguration: Sendable {
     package var admin = ListenSetting("127.0.0.1:9197")
     /// A listener with the routes of the edge in cleartext, for test clients without TLS.
     package var plain = ListenSetting.off
-    /// True if a start accepts a journal that lacks its last commits. It applies to one start, so it has no key.
+    /// True if the start accepts a journal that lacks its last commits. Applies to one start, so it has no key.
     package var acceptsLoss = false
     /// The listening sockets that the service manager opened, by the addresses in listener settings; see `adopt`.
     package internal(set) var inheritedSockets: [InheritedSocket] = []
     /// True if cleartext listeners may use addresses other than loopback.
     package var isInsecure = false
 
-    /// True if workers and operators can be required to show bearer tokens; `wakegate dev` requires none.
+    /// True if workers and operators may have to show bearer tokens; false in `wakegate dev`.
     package var asksForTokens = true
 
-    /// The networks whose machines may reach a gateway that requires no proof; empty if only this machine may, or if
+    /// The networks whose machines may use a gateway that requires no proof; empty if only this machine may, or if
     /// proof is required.
     package var callerNetworks: [CallerNetwork] = []
 
-    /// True if workers may connect without proof even though the state says that they needed one.
+    /// True if workers may connect without proof even if the state records that they needed one.
     package var mayWorkersGoUnasked = false
 
     /// The state folder, with mode 0700.
@@ -42,7 +42,7 @@ package struct GatewayConfiguration: Sendable {
     package var registration = Registration.explicit
     /// True if background pushes of priority 10 are refused, as at Apple's APNs.
     package var strictBackgroundPriority = false
-    /// True if operators may send pushes on the admin listener, to try out devices and workers.
+    /// True if operators may send test pushes on the admin listener.
     package var permitsTestPushes = false
     /// The APNs environment that the gateway represents; nil if it accepts keys and certificates of both.
     package var environment: APNSEnvironment?
@@ -60,7 +60,7 @@ package struct GatewayConfiguration: Sendable {
     package var privateKeyFile: String?
     /// The PEM file of the authorities of client certificates; nil if none are requested.
     package var clientCAFile: String?
-    /// The PEM file of those authorities' revocation lists; nil if there are none.
+    /// The PEM file of the revocation lists of these authorities; nil if there are none.
     package var clientCRLFile: String?
     /// The folder of providers' public keys, with one file per key; nil if not set.
     package var providerKeysFolder: String?
@@ -76,7 +76,7 @@ package struct GatewayConfiguration: Sendable {
     /// The webhooks, by topic.
     package var webhooks: [String: WebhookConfiguration] = [:]
 
-    /// The initial fault rules; nil if none are accepted. They have no key: only `wakegate dev` sets them.
+    /// The initial fault rules; nil if none are accepted. Only `wakegate dev` sets them, without a key.
     package var faultRules: [FaultRule]?
 
     /// Every limit of the gateway.
@@ -111,7 +111,7 @@ extension GatewayConfiguration {
         }
     }
 
-    /// Lifts the restrictions that would hinder development on one machine.
+    /// Removes the restrictions that would hinder development on one machine.
     package mutating func openForDevelopment() {
         self.permittedTasks = .all
         self.limits.liftForDevelopment()
@@ -244,7 +244,7 @@ extension GatewayConfiguration {
         self.clientCAFile.map { ClientTrustFiles(authorities: $0, revocations: self.clientCRLFile) }
     }
 
-    /// Creates the check of workers' and operators' tokens. It has read no file yet.
+    /// Creates the check of workers' and operators' tokens, without reading a file.
     ///
     /// - Parameter onTrouble: receives the reason, once, when tokens cannot be checked.
     package func tokenCheck(onTrouble: @escaping @Sendable (String) -> Void) -> TokenCheck {

@@ -15,7 +15,8 @@ package struct GatewayLimit: Sendable {
     package let purpose: String
     /// The reason for the default and for other values, in sentences.
     package let advice: String
-    /// The name under which `GET /v1/stats` counts how often it was reached. Two limits that form a pair share one.
+    /// The name under which `GET /v1/stats` counts how often the limit was reached. Two limits that form a pair share a
+    /// name.
     package let countedName: String
     /// The field that stores the value.
     package let field: any WritableKeyPath<GatewayLimits, Int> & Sendable
@@ -55,13 +56,13 @@ extension GatewayLimit {
     /// Every limit, grouped by the resource that it protects.
     package static let all = GatewayLimit.counts + GatewayLimit.bytes + GatewayLimit.times + GatewayLimit.frames
 
-    /// The names of all counters, in the order of the output. The last one is a limit of the system: a connection for
-    /// which no descriptor was available.
+    /// The names of all counters, in the order of the output. The last counts connections for which no descriptor was
+    /// available, a limit of the system.
     package static let countedNames =
         GatewayLimit.all.filter { $0.name == $0.countedName }.map(\.name) + [TransportLimit.openFiles.rawValue]
 
-    /// The counters of limits that are reached in normal operation: work is deferred to the next turn, or time has
-    /// passed.
+    /// The counters of limits that are reached in normal operation, for example because work is deferred to the next
+    /// turn.
     package static let routineNames: Set<String> = [
         "acceptsPerTurn", "readBytesPerTurn", "requestsAtEngineMax", "outputBytesMax", "outputFramesMax",
         "streamingBytesSoftMax", "wakeBytesPerStreamMax", "historyBytesMax", "historySeconds", "idleSeconds",
@@ -524,24 +525,24 @@ package struct GatewayLimits: Sendable {
     /// The maximum number of events kept for followers.
     package var eventsHeldMax = 8192
     /// The maximum number of pushes of one loop that the engine has not answered. At the limit the loop stops reading,
-    /// or reads only 64 KiB from clients that send little while others send much. The limit is lower while clients that
-    /// send little also push.
+    /// except 64 KiB of clients that send little while others send much. Pushes of such clients lower the limit for a
+    /// while (`PushWindow`).
     package var requestsAtEngineMax = 512
     /// The maximum size of pending and in-flight pushes, in bytes; 0 for half of the machine's memory.
     package var pendingBytesMax = 0
-    /// The share of that size that one topic may use, in percent.
+    /// The share of `pendingBytesMax` that one topic may use, in percent.
     package var pendingTopicPercentMax = 80
     /// The maximum number of pending and running requests of background tasks and sessions.
     package var taskRequestsMax = EngineConfiguration().taskRequestsMax
-    /// The maximum size of their names and titles and of the ids of session events, in bytes; 0 for an eighth of the
-    /// machine's memory.
+    /// The maximum size, in bytes, of the names and titles of background tasks and sessions and of the ids of session
+    /// events; 0 for an eighth of the machine's memory.
     package var taskBytesMax = 0
-    /// The share of both limits that one topic may use, in percent.
+    /// The share of `taskRequestsMax` and of `taskBytesMax` that one topic may use, in percent.
     package var taskTopicPercentMax = 80
     /// The maximum number of submissions per minute of one bearer token, client certificate, or address without either;
     /// 0 for no limit.
     package var submissionsPerCredentialMax = 600_000
-    /// The maximum number of progress reports per minute of one of these; 0 for no limit.
+    /// The maximum number of progress reports per minute, counted like submissions; 0 for no limit.
     package var progressPerCredentialMax = 600_000
     /// The maximum number of unanswered payload bytes on a worker's stream.
     package var wakeBytesPerStreamMax = 4_194_304
@@ -553,11 +554,11 @@ package struct GatewayLimits: Sendable {
 
     package init() {}
 
-    /// Lifts the limits that are meant for many machines and would apply to a single one.
+    /// Removes the limits that would hinder a backend under development.
     package mutating func liftForDevelopment() {
-        // Backends are developed and load-tested there. A 429 can be produced by a fault rule instead.
+        // Backends are also load-tested. A fault rule can produce a 429 instead.
         self.pushesPerDeviceMax = 0
-        // All clients have the same address there.
+        // All clients have the same address.
         self.transport.connectionsPerAddressMax = 0
         self.streamsPerCredentialMax = 0
         self.submissionsPerCredentialMax = 0

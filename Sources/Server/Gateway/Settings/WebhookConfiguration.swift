@@ -11,13 +11,13 @@ package struct WebhookConfiguration: Hashable, Sendable {
     package var url = ""
     /// The maximum number of unanswered wakes.
     package var slots = 16
-    /// The background tasks whose wakes it accepts in addition to those of pushes.
+    /// The background tasks whose wakes the webhook accepts in addition to pushes.
     package var tasks: [IdentifierPattern] = []
-    /// The background sessions whose wakes it accepts.
+    /// The background sessions whose wakes the webhook accepts.
     package var sessions: [IdentifierPattern] = []
     /// The PEM file of the certificate chain that is shown to the receiver; nil for none.
     package var certificateFile: String?
-    /// The PEM file of that certificate's private key.
+    /// The PEM file of the certificate's private key.
     package var privateKeyFile: String?
     /// The PEM file of the authorities that verify the receiver's certificate; nil for the system's.
     package var certificateAuthorityFile: String?
@@ -30,10 +30,10 @@ package struct WebhookConfiguration: Hashable, Sendable {
     package static let patternsMax = 64
     /// The maximum size of an answer in bytes; a result takes a few dozen.
     package static let answerBytesMax = 65_536
-    /// The timeout for establishing a connection, in milliseconds. It is well below the execution window, so that a
-    /// wake that cannot be delivered launches again instead of expiring.
+    /// The timeout for establishing a connection, in milliseconds. Well below the execution window, so that an
+    /// undeliverable wake launches again instead of expiring.
     static let connectTimeout = 5000
-    /// The maximum silence of a receiver on the network, in milliseconds, before its wakes are lost; as for streams.
+    /// The maximum silence of a receiver on the network, in milliseconds, before its wakes are lost, as for streams.
     static let peerSilence = 10_000
 
     /// Returns the addresses that the receiver may have. Cleartext never leaves this machine.
@@ -65,7 +65,7 @@ extension WebhookConfiguration {
         WebhookKey(
             name: "url",
             requirement: "an https URL, without user and password",
-            summary: "where each wake of the topic is posted to",
+            summary: "the URL to which each wake of the topic is posted",
             isText: true,
             assign: {
                 guard case .string(let text) = $1 else { return false }
@@ -74,9 +74,14 @@ extension WebhookConfiguration {
             },
             value: { .string(HTTPURL($0.url)?.shown ?? "") }
         ),
-        WebhookKey("slots", \.slots, .count(1...SubscriptionRequest.slotsMax), "how many unanswered wakes it may hold"),
-        WebhookKey(patterns: "tasks", \.tasks, "the background tasks whose wakes it takes besides"),
-        WebhookKey(patterns: "sessions", \.sessions, "the background sessions whose wakes it takes"),
+        WebhookKey(
+            "slots",
+            \.slots,
+            .count(1...SubscriptionRequest.slotsMax),
+            "its maximum number of unanswered wakes"
+        ),
+        WebhookKey(patterns: "tasks", \.tasks, "the background tasks whose wakes it also receives"),
+        WebhookKey(patterns: "sessions", \.sessions, "the background sessions whose wakes it also receives"),
         WebhookKey("certificate", \.certificateFile, .file, "the certificate shown to the receiver, PEM"),
         WebhookKey("key", \.privateKeyFile, .file, "its private key, PEM"),
         WebhookKey(
@@ -90,7 +95,7 @@ extension WebhookConfiguration {
             "allowPrivate",
             \.allowsPrivate,
             .flag,
-            "let the receiver stand on loopback, link-local and private addresses"
+            "allow a receiver on loopback, link-local and private addresses"
         ),
     ]
 }
@@ -125,7 +130,7 @@ extension WebhookKey {
     }
 }
 
-/// The faults of combinations of a webhook's values with each other or with other settings.
+/// The faults of combinations of a webhook's values, also with other settings.
 struct WebhookFaults {
     let topic: String
     let webhook: WebhookConfiguration

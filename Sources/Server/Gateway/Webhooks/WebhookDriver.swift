@@ -15,7 +15,7 @@ final class WebhookDriver {
         let hook: Int
         let wake: WakeID
         let kind: WakeKind
-        /// The breaker's round when it was posted.
+        /// The breaker's round when the wake was posted.
         let round: UInt64
         /// True if the wake has ended before its answer.
         var hasEnded = false
@@ -30,7 +30,7 @@ final class WebhookDriver {
     private let log: GatewayLog
     /// Called once, during a shutdown, when no webhook holds a wake.
     private let onDrained: @Sendable () -> Void
-    /// The webhooks by place. An ended webhook remains until another one takes its place.
+    /// The webhooks by place. An ended webhook remains until its place is reused.
     private var hooks: [Webhook] = []
     private var numbers = WebhookNumbers()
     private var deliveries: [HTTPRequestID: Delivery] = [:]
@@ -39,7 +39,7 @@ final class WebhookDriver {
     private var accepted: [WakeID: Delivery] = [:]
     private var effects = EffectBatch()
     private var batch = CommandBatch()
-    /// The body of a request; empty except while one is written.
+    /// The body of a request; empty except while being written.
     private var writer = JSONWriter()
     private var generator = RandomBits()
     private var isDraining = false
@@ -80,7 +80,7 @@ final class WebhookDriver {
         self.submit()
     }
 
-    /// Replaces the webhooks. Unchanged ones continue; the others get no new wakes and end after their last one.
+    /// Replaces the webhooks. Unchanged webhooks continue; the others get no new wakes and end after their last wake.
     func replace(with hooks: [Webhook]) {
         for hook in self.hooks.indices where !self.hooks[hook].isRetired {
             guard !hooks.contains(where: { $0.isSame(as: self.hooks[hook]) }) else { continue }
@@ -111,14 +111,14 @@ final class WebhookDriver {
 
     private func endIfRetired(_ hook: Int) {
         guard self.hooks[hook].isRetired, self.hooks[hook].held == 0, !self.hooks[hook].hasEnded else { return }
-        // Their results were already posted, and nothing else would end these requests.
+        // The wakes of the open requests have ended, and nothing else would end these requests.
         for _ in 0..<self.hooks[hook].open { self.giveUpEnded(hook) }
         self.hooks[hook].hasEnded = true
         self.batch.append(.streamEnded(self.address(hook)))
         self.dropIfOver(hook)
     }
 
-    /// Releases a webhook's place once nothing concerns it anymore except wakes that are lost with it.
+    /// Releases a webhook's place once the webhook is over.
     private func dropIfOver(_ hook: Int) {
         if self.hooks[hook].isOver { self.numbers.end(self.hooks[hook].number) }
     }
@@ -197,9 +197,9 @@ extension WebhookDriver {
         self.dropIfOver(delivery.hook)
     }
 
-    /// Gives up the request whose wake ended longest ago after its result was posted. When there are as many open
-    /// requests as slots, one must be given up, since it might stay open indefinitely. A request whose wake is in
-    /// flight is kept, because its answer is the only report about the wake.
+    /// Gives up the open request whose wake ended longest ago, as it might stay open indefinitely. Called when there
+    /// are as many open requests as slots. A request whose wake is in flight is kept, because only its answer reports
+    /// the result.
     private func giveUpEnded(_ hook: Int) {
         let outlived = self.hooks[hook].outlived
         guard let place = outlived.firstIndex(where: { self.deliveries[$0] != nil }) else { return }
@@ -215,7 +215,7 @@ extension WebhookDriver {
         guard let hook = self.deliveries[request]?.hook else { return }
         self.deliveries[request]?.hasEnded = true
         self.hooks[hook].outlived.append(request)
-        // There are at most as many open requests as slots, so this at least halves the list.
+        // At most as many requests as slots are open, so this at least halves the list.
         guard self.hooks[hook].outlived.count > 2 * self.hooks[hook].slots else { return }
         self.hooks[hook].outlived.removeAll { self.deliveries[$0] == nil }
     }
@@ -240,20 +240,20 @@ extension WebhookDriver {
         // The request has no timeout, because the engine reports the end of the wake as an effect.
         var request = HTTPRequest("POST", hook.url, headers: headers, body: body, timeoutMilliseconds: nil)
         request.settings = hook.settings
-        // A connection on which a webhook failed does not show its present state.
+        // A probe uses a new connection, because an old one may be broken.
         request.isFresh = hook.breaker.state == .probing
         return request
     }
 
     private func ended(_ delivery: Delivery, _ verdict: WebhookVerdict) {
         let wake = delivery.wake
-        // The breaker decides before the wake ends, so that wakes launched as a consequence are not posted immediately.
+        // The breaker decides first, so that wakes launched when this one ends are not posted immediately.
         switch verdict {
         case .result(let result):
             self.succeeded(delivery)
             self.ask(self.reportAddress(delivery.hook), .report(Named(wake), result))
         case .accepted:
-            // An accepted wake proves nothing yet; only its result shows the state of the webhook.
+            // Only the result of an accepted wake shows the state of the webhook.
             if delivery.hasEnded { self.succeeded(delivery) } else { self.accepted[wake] = delivery }
         case .refused(let cause):
             self.failed(delivery, cause)
@@ -270,7 +270,7 @@ extension WebhookDriver {
 
     private func expired(_ wake: WakeID, _ reason: ExpirationReason) {
         guard let request = self.requests[wake], let delivery = self.deliveries.removeValue(forKey: request) else {
-            // Otherwise the answer has arrived and is on its way to the engine.
+            // If the wake is not accepted, its answer is already on the way to the engine.
             guard let delivery = self.accepted.removeValue(forKey: wake), reason.isOfWorker else { return }
             self.failed(delivery, "it accepted a wake and reported no result by the deadline")
             return
@@ -346,7 +346,7 @@ extension WebhookDriver {
             self.isDraining = true
             self.checkDrained()
         case .subscribed(let address, let warning):
-            // The remark that everything is permitted is for the first worker.
+            // Other warnings are for workers.
             if let warning, warning.problem == .notPermitted { _ = warning.write(to: self.log) }
             self.answered(address)
         case .pushAnswer: break  // Webhooks send no pushes.
@@ -358,7 +358,7 @@ extension WebhookDriver {
     }
 
     private func answer(_ address: StreamAddress, _ outcome: Outcome) {
-        // A report may be too late, or arrive after the store has failed. Nothing can be done about it.
+        // Answers to reports are ignored: nothing can be done about a late report or a failed store.
         guard case .webhook = address, let place = self.hook(address) else { return }
         let hook = self.hooks[place]
         var body = JSONWriter()
@@ -379,7 +379,7 @@ extension WebhookDriver {
 
     private func released(_ address: StreamAddress, _ wake: WakeID) {
         if let request = self.requests[wake] { self.outlived(request) }
-        // The failure of an expired wake was recorded before. The result of this wake was posted.
+        // A wake that is still listed has not expired, so it ended with a result.
         if let delivery = self.accepted.removeValue(forKey: wake) { self.succeeded(delivery) }
         guard let hook = self.hook(address), !self.hooks[hook].hasEnded else { return }
         self.hooks[hook].held -= 1

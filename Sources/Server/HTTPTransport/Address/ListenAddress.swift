@@ -108,8 +108,8 @@ package struct Authority {
     /// True if the host was written in brackets.
     package let isIPv6: Bool
 
-    /// - Returns: nil for text that names no host: empty text, user information, characters outside the grammar, or a
-    ///   port that is not a number up to 65,535. The port may be empty, as the grammar allows.
+    /// - Returns: nil for empty text, user information, invalid characters, or a port that is not a number up to
+    ///   65,535. The port may be empty, as the grammar allows.
     package init?(_ text: ByteView) {
         let hostCount: Int
         if text.starts(with: "[") {
@@ -131,7 +131,7 @@ package struct Authority {
         }
     }
 
-    /// The host in its form for comparison: in lower case, and without the trailing dot of a rooted name.
+    /// The host for comparisons: in lower case, and without the trailing dot of a rooted name.
     package var name: String {
         let isRooted = !self.isIPv6 && self.host.count > 1 && self.host[self.host.count - 1] == UInt8(ascii: ".")
         return self.host[0..<(self.host.count - (isRooted ? 1 : 0))].string.lowercased()
@@ -192,9 +192,9 @@ package struct TransportError: Error, Sendable, CustomStringConvertible {
 
         /// The text is not an address to listen on.
         package static var address: Code { Code(value: .address) }
-        /// Another process already listens there.
+        /// Another process already listens on the address.
         package static var addressInUse: Code { Code(value: .addressInUse) }
-        /// The system refused to listen there.
+        /// The system refused to listen on the address.
         package static var bind: Code { Code(value: .bind) }
         /// A certificate could not be read, made or used.
         package static var certificate: Code { Code(value: .certificate) }
@@ -209,7 +209,7 @@ package struct TransportError: Error, Sendable, CustomStringConvertible {
     package let code: Code
     /// The fault and the remedy, one sentence each.
     package let message: String
-    /// The place in the source where the error was made, `file:line`.
+    /// The source location of the error, `file:line`.
     package let location: String
 
     init(_ code: Code, _ message: String, file: String = #fileID, line: Int = #line) {

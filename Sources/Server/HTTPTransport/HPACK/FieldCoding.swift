@@ -14,11 +14,11 @@ package struct FieldDecoderMemory: ~Copyable {
 
 /// Reads the field blocks of one connection: RFC 7541.
 ///
-/// libnghttp2 has a decoder, too, which takes a quarter of the time of a push: it decodes every Huffman byte in two
-/// steps, decodes the provider's token anew in each push, and reports only the bytes of a field. This decoder remembers
-/// the last credential in coded form, and the session's note of every entry.
+/// This decoder remembers the last credential in coded form, and a note of the session with every table entry. The
+/// decoder of libnghttp2 would take a quarter of the time of a push: it decodes every Huffman byte in two steps and the
+/// provider's token again in each push.
 ///
-/// A block may arrive in pieces. The end of a piece, less than one field, is kept until the next piece.
+/// A block may arrive in pieces. An incomplete field at the end of a piece is kept until the next piece.
 @safe
 package struct FieldDecoder: ~Copyable {
     /// An error that ends the connection: COMPRESSION_ERROR.
@@ -30,13 +30,13 @@ package struct FieldDecoder: ~Copyable {
         case needs(Int)
     }
 
-    /// The announced size of the dynamic table, which is also HTTP/2's initial size.
+    /// The announced size of the dynamic table, equal to HTTP/2's initial size.
     package static let tableBytesMax = 4096
     /// The maximum number of bytes of memory for literals that are kept between fields.
     private static let keptBytesMax = 16_384
 
-    /// The maximum number of bytes of a literal name and its coded value; more is a fault (RFC 7541 §7.4). It also
-    /// bounds the memory for an incomplete field.
+    /// The maximum number of bytes of a literal name and its coded value (RFC 7541 §7.4). Also bounds the memory for an
+    /// incomplete field.
     private let literalBytesMax: Int
     private var table = DynamicTable(sizeMax: FieldDecoder.tableBytesMax)
     private var credential = CredentialMemo()
@@ -64,9 +64,9 @@ package struct FieldDecoder: ~Copyable {
     /// The number of bytes kept of an incomplete field.
     var pendingBytes: Int { self.pending.count }
 
-    /// Reads the next piece of a block, and calls `take` with each field that ends in it, in order. The name and the
-    /// value are valid during the call. The note is 0 at first; it is stored with a remembered field and passed again
-    /// with it.
+    /// Reads the next piece of a block, and calls `take` with each field that ends in the piece, in order. The name and
+    /// the value are valid during the call. `take` may set the note, which is 0 at first: a remembered field keeps its
+    /// note for later calls.
     ///
     /// - Throws: if the block is not well-formed; the connection's later blocks cannot be decoded either.
     @inline(__always)
@@ -145,8 +145,8 @@ package struct FieldDecoder: ~Copyable {
         return self.countOfLiteral(block)
     }
 
-    /// Returns the number of bytes at the start of `block` whose fields may repeat in every request, as far as their
-    /// first bytes show: references to the tables, and a credential.
+    /// Returns the number of bytes at the start of `block` whose fields may repeat in every request: references to the
+    /// tables, and a credential. Examines only the first bytes of each field.
     static func countOfRepeatable(_ block: ByteView) -> Int {
         var bytes = 0
         while bytes < block.count {
@@ -289,7 +289,7 @@ extension FieldDecoder {
 
         private mutating func longInteger(from prefix: Int) throws(Stop) -> Int {
             var value = prefix
-            // No valid number here exceeds two bytes; the fifth byte allows for padding.
+            // A valid number here needs at most two bytes; up to five are accepted, as the coding allows padding.
             for shift in stride(from: 0, to: 35, by: 7) {
                 let byte = try self.peek()
                 self.offset += 1
@@ -328,7 +328,7 @@ struct CredentialMemo: ~Copyable {
     private var codedCount = 0
     private var note: UInt32 = 0
 
-    /// Returns the number of bytes of this field if `bytes` begin with it; otherwise 0.
+    /// Returns the number of bytes of the remembered field if `bytes` begin with it; otherwise 0.
     @inline(__always)
     func codedCount(in bytes: ByteView) -> Int {
         let count = self.codedCount
@@ -341,7 +341,7 @@ struct CredentialMemo: ~Copyable {
         take(Self.name, self.bytes.view.dropFirst(self.codedCount), &self.note)
     }
 
-    /// Returns true if the first bytes of a field are those of a credential.
+    /// Returns true if a coded field begins like a credential.
     static func isCredential(_ coded: ByteView) -> Bool {
         coded.count > 1 && coded[0] == Self.beginning.0 && coded[1] == Self.beginning.1
     }

@@ -83,7 +83,7 @@ enum StaticTable {
 /// Allocates no memory before the first entry.
 @safe
 struct DynamicTable: ~Copyable {
-    /// The bytes an entry counts in addition to its name and value: RFC 7541 §4.1.
+    /// The bytes that each entry counts in addition to its name and value: RFC 7541 §4.1.
     static let entryBytes = 32
 
     private struct Entry {
@@ -139,7 +139,7 @@ struct DynamicTable: ~Copyable {
 
     /// Adds an entry and evicts the oldest ones to make room. An entry larger than the table empties the table.
     ///
-    /// - Parameter name: must not point into the table; the same is true of `value`.
+    /// - Parameter name: a name outside of the table's memory, like `value`.
     mutating func insert(name: ByteView, value: ByteView, note: UInt32) {
         self.changes += 1
         let entrySize = name.count + value.count + Self.entryBytes
@@ -197,7 +197,7 @@ struct HuffmanCode: @unchecked Sendable {
     private static let bitsMax = 30
     private static let endOfString = 256
 
-    /// One or two consecutive symbols whose codes begin some bits, packed into a word that is read at once.
+    /// The one or two symbols whose codes come first in some bits, packed into one word.
     private struct Entry {
         private let word: UInt32
 
@@ -227,7 +227,7 @@ struct HuffmanCode: @unchecked Sendable {
 
     /// For each value of the next twelve bits, the symbols whose codes fit in them; empty if the first code is longer.
     private let short: UnsafePointer<Entry>
-    /// For each length of the longer codes, the first 30 bits that are beyond all codes up to that length.
+    /// For each length of the longer codes, the lowest 30-bit value above all codes of up to that length.
     private let ends: UnsafePointer<UInt32>
     /// For each code length, the number to add to a code to find its symbol's index in `ordered`.
     private let places: UnsafePointer<Int32>
@@ -269,7 +269,7 @@ struct HuffmanCode: @unchecked Sendable {
         unsafe (self.places, self.ordered) = (UnsafePointer(places), UnsafePointer(ordered))
     }
 
-    /// Returns the entry for some bits, with a second symbol if its code also fits.
+    /// Returns the entry for the bits `index`, with a second symbol if its code also fits.
     private static func pair(_ single: UnsafeMutablePointer<Entry>, at index: Int) -> Entry {
         let entry = unsafe single[index]
         let next = unsafe single[index << entry.bits & (1 << Self.shortBitsMax - 1)]
@@ -285,15 +285,15 @@ struct HuffmanCode: @unchecked Sendable {
 
     /// Appends the decoded bytes of `coded`.
     ///
-    /// - Returns: false if the string contains the end-of-string code, or ends in other padding than at most seven one
-    ///   bits; `output` then has the bytes before the fault.
+    /// - Returns: false if the string contains the end-of-string code, or its padding is not zero to seven one bits;
+    ///   `output` then has the bytes before the error.
     func decode(_ coded: ByteView, into output: inout ByteBuffer) -> Bool {
         guard coded.count > 0 else { return true }
-        // No code is shorter than five bits, and symbols are written two at a time.
+        // A code has at least five bits, and symbols are written two at a time.
         let start = unsafe output.reserve(coded.count * 8 / 5 + 1).baseAddress.unsafelyUnwrapped
         var room = unsafe start
         defer { output.commit(unsafe room - start) }
-        // The next bits are the highest of `bits`, of which there are `held`.
+        // The highest `held` bits of `bits` are the next bits.
         var (bits, held): (UInt64, Int) = (0, 0)
         var taken = 0
         let last = coded.count - 8
@@ -304,7 +304,7 @@ struct HuffmanCode: @unchecked Sendable {
                 taken &+= (63 &- held) &>> 3
                 held |= 56
             } else {
-                // The last eight bytes, without the bytes already taken.
+                // Fewer than eight bytes remain; loads the last eight and drops the taken ones.
                 let rest = UInt64(bigEndian: coded.load(UInt64.self, at: last)) &<< UInt64((taken &- last) &* 8)
                 bits |= rest &>> UInt64(held)
                 let count = min((63 &- held) &>> 3, coded.count &- taken)
@@ -335,7 +335,7 @@ struct HuffmanCode: @unchecked Sendable {
             // The end is padded with ones, the beginning of the end-of-string code.
             if taken == coded.count { bits |= UInt64.max >> UInt64(held) }
             guard bits < .max else { return held < 8 }
-            // No code consists of so few ones, so no symbol of a valid string uses the padding.
+            // Only the end-of-string code is all ones, so no symbol of a valid string uses the padding.
             let entry = self.entry(bits)
             guard !entry.isEnd, entry.bits <= held else { return false }
             unsafe room.storeBytes(of: entry.symbols.littleEndian, as: UInt16.self)
@@ -345,7 +345,7 @@ struct HuffmanCode: @unchecked Sendable {
         }
     }
 
-    /// Returns the entry at the start of `bits`, of which the first `bitsMax` count.
+    /// Returns the entry for the first `bitsMax` bits of `bits`.
     @inline(__always)
     private func entry(_ bits: UInt64) -> Entry {
         let entry = unsafe self.short[Int(truncatingIfNeeded: bits &>> UInt64(64 - Self.shortBitsMax))]
@@ -365,7 +365,7 @@ struct HuffmanCode: @unchecked Sendable {
 }
 
 extension HuffmanCode {
-    /// The code length of each symbol in bits, from byte 0 on; the last is that of the end of a string.
+    /// The code length of each byte in bits, from byte 0 on, and that of the end-of-string symbol.
     private static let lengths: InlineArray<257, UInt8> = [
         13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28,
         28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 28,

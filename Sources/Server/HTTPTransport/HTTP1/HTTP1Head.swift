@@ -1,7 +1,6 @@
 internal import Wire
 
-/// The properties of a message that the head of its request determines (RFC 9112 §6 and §9). The fields are in the
-/// state of its stream.
+/// The properties of a request that its head determines (RFC 9112 §6 and §9). The stream's state holds the fields.
 struct HTTP1Head {
     enum Body: Equatable {
         case none
@@ -10,9 +9,9 @@ struct HTTP1Head {
     }
 
     private(set) var body = Body.none
-    /// True for HTTP/1.0: its client does not understand chunks and does not keep the connection.
+    /// True for HTTP/1.0, whose clients do not understand chunks and do not keep the connection.
     private(set) var isOld = false
-    /// True if the client wants no further answer on the connection.
+    /// True if the client sends no further request on the connection.
     private(set) var isLast = false
     /// True if the client waits for `100 Continue` before it sends the body.
     var isAwaitingContinue = false
@@ -107,7 +106,7 @@ private struct Seen {
             if !coding.isToken { isWord = false }
             if coding.equalsIgnoringCase("chunked") { chunkedAt = chunkedAt == 0 ? count : -1 }
         }
-        // If `chunked` is not the last coding or occurs twice, the end of the body is unknown.
+        // Unless `chunked` is the last coding and occurs once, the end of the body is unknown.
         guard isWord, chunkedAt == 0 || chunkedAt == count else {
             throw .malformed("Transfer-Encoding is not a list of codings that ends with chunked.")
         }
@@ -129,8 +128,8 @@ private struct Seen {
 }
 
 extension ByteView {
-    /// Parses a line of a head as a field: no blank before the name, the colon directly after it, and blanks around the
-    /// value removed (RFC 9112 §5).
+    /// Parses a line of a head as a field (RFC 9112 §5) and removes blanks around the value. Blanks around the name are
+    /// errors.
     func field() throws(HTTP1Fault) -> (name: ByteView, value: ByteView) {
         guard let colon = self.firstIndex(of: UInt8(ascii: ":")), self[0..<colon].isToken else {
             throw .malformed("A field is a name, a colon right behind it, and a value on the same line.")
@@ -222,10 +221,10 @@ struct RequestLine {
     }
 }
 
-/// Finds the empty line that ends the head of a request, or the fields after its last chunk. Scans each byte once.
+/// Finds the empty line that ends the head of a request or the fields after the last chunk. Scans each byte once.
 ///
-/// Lines must end with CR and LF, and must contain no control character except tab (RFC 9112 §2.2, RFC 9110 §5.5).
-/// Characters that another recipient might treat as the end of a line or of a text are therefore always rejected.
+/// Lines must end with CR and LF, and must contain no control character except tab (RFC 9112 §2.2, RFC 9110 §5.5). This
+/// rejects every character that another recipient might treat as the end of a line or of a text.
 struct HeadScanner {
     /// The number of scanned bytes.
     private var scanned = 0
@@ -238,7 +237,8 @@ struct HeadScanner {
     ///
     /// - Parameters:
     ///   - bytes: the bytes from the start of the head on.
-    ///   - pausesBehindFirstLine: true to stop after the first line, so that it is checked before later lines.
+    ///   - pausesBehindFirstLine: true to stop after the first line, so that the caller can check it before later lines
+    ///     arrive.
     /// - Returns: the length of the head with its empty line; nil if it is incomplete.
     mutating func end(in bytes: ByteView, pausesBehindFirstLine: Bool = false) throws(HTTP1Fault) -> Int? {
         while self.scanned < bytes.count {
@@ -279,7 +279,7 @@ struct ChunkReader {
     enum Part {
         /// Bytes of the body.
         case bytes(ByteView)
-        /// The last chunk and the fields after it have arrived; the fields are ignored.
+        /// The last chunk and the trailer fields have arrived; the trailer fields are ignored.
         case end
     }
 
@@ -300,7 +300,7 @@ struct ChunkReader {
     /// digits.
     static let sizeLineBytesMax = 256
 
-    /// Takes the next part from the start of `bytes`. Remaining bytes must be passed again, followed by more.
+    /// Takes the next part from the start of `bytes`. The caller passes the remaining bytes again, with more.
     ///
     /// - Parameter trailerBytesMax: the most bytes of the fields after the last chunk.
     /// - Returns: nil if more bytes are needed.
@@ -340,7 +340,7 @@ struct ChunkReader {
     private static func size(_ bytes: inout ByteView) throws(HTTP1Fault) -> UInt64? {
         var scanner = HeadScanner()
         let line = bytes[0..<min(bytes.count, Self.sizeLineBytesMax)]
-        // A second line may have begun; it is not scanned.
+        // Only the first line is scanned, even if a second has begun.
         let end = line.firstIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? line.count
         var (size, digits): (UInt64, Int) = (0, 0)
         while digits < end, let digit = line[digits].hexDigitValue {

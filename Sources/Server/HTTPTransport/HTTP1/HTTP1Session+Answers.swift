@@ -68,7 +68,7 @@ extension HTTP1Session {
             }
             guard slot.state.phase == .sending else { break }
             if self.isAnswerChunked { output.append("0\r\n\r\n") }
-            // Later bytes of the client are parsed now, and may be answered.
+            // Parses later requests, which may be answered immediately.
             self.answerSent(slot)
         }
         guard let drained else { return }
@@ -101,7 +101,7 @@ extension HTTP1Session {
 
     /// Writes the head of an answer except its last lines.
     ///
-    /// - Parameter bodyBytes: the length of its body; nil if only its end will determine it.
+    /// - Parameter bodyBytes: the length of the body; nil if unknown.
     func writeHead(_ response: Response, bodyBytes: Int?) {
         self.output.append("HTTP/1.1 ")
         self.output.appendDecimal(Int64(response.status))

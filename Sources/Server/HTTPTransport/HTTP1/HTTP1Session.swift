@@ -1,10 +1,11 @@
 package import Wire
 
-/// The server's end of one HTTP/1 connection, without its socket: bytes in; bytes and calls of the handler out.
+/// The server's end of one HTTP/1 connection, without its socket. Turns received bytes into calls of the handler, and
+/// answers into bytes.
 ///
-/// The session handles one request at a time; later bytes wait until it is answered. A request that violates RFC 9112
-/// is answered with its fault, and the connection ends. If two recipients disagreed about the end of a request, the
-/// bytes after it could pass as a request that no client made (request smuggling).
+/// The session handles one request at a time; later bytes wait for its answer. A request that violates RFC 9112 is
+/// answered with an error, and the connection ends. If two recipients disagreed about the end of a request, the bytes
+/// after it could pass as a request that no client made (request smuggling).
 @safe
 package final class HTTP1Session {
     /// The meaning of the peer's next bytes.
@@ -28,7 +29,7 @@ package final class HTTP1Session {
     private var chunks = ChunkReader()
     /// True if bytes of a request have arrived.
     private var hasBegun = false
-    /// True if the first line of the request was checked; true if an empty line before it was skipped.
+    /// True if the request line was checked, and true if an empty line before the request line was skipped.
     private var (isLineKnown, isLineSkipped) = (false, false)
     /// The received bytes that are not yet parsed.
     private var input = ByteBuffer()
@@ -39,18 +40,18 @@ package final class HTTP1Session {
 
     /// The bytes to send before any more of the answer's body.
     var output = ByteBuffer()
-    /// True if the head of the answer lacks its last lines: the choice to end the connection may still change.
+    /// True if the last lines of the answer's head are not written yet, because the connection may still have to end.
     var isHeadOpen = false
     var isAnswerChunked = false
     /// True if the connection ends with the current answer, or with the remaining output if there is none.
     private(set) var isLast = false
-    /// True if the answer has been sent while its request is still arriving.
+    /// True if the answer was sent and the request is still arriving.
     private(set) var isAnswerSent = false
     var drained: StreamID?
 
     /// The number of discarded bytes of the current request's body.
     private var discarded = 0
-    /// The number of bytes of partly received requests that is included in the count of all connections.
+    /// The bytes of partly received requests that this session has added to the count of all connections.
     private var countedBytes = 0
     /// The time since which the next request, or the rest of the current one, is awaited; monotonic milliseconds.
     private var awaitedSince: Int64
@@ -82,8 +83,7 @@ package final class HTTP1Session {
     /// True if `produce` has bytes other than those of the handler's answer.
     package var wantsToWrite: Bool { !self.output.isEmpty }
 
-    /// True if more bytes of the peer can be processed or kept: a request, or a few bytes after one that is not
-    /// answered.
+    /// True if more bytes can be processed or kept: those of a request, or a few bytes after an unanswered request.
     package var wantsToRead: Bool {
         switch self.expected {
         case .head, .body, .chunks: true
@@ -120,8 +120,8 @@ package final class HTTP1Session {
 
     private var isStreaming: Bool { self.slot?.state.phase == .streaming }
 
-    /// Discards the bytes after the request. A streaming answer may last for days, and nothing is kept that long for
-    /// requests that may never be answered. The client repeats them after the connection has ended.
+    /// Discards the bytes after the request. A streaming answer may last for days, and later requests are not kept that
+    /// long. The client repeats them on another connection.
     func leaveInput() {
         self.isLast = true
         self.input.free()
@@ -150,7 +150,7 @@ package final class HTTP1Session {
         if case .end = self.expected { rest = ByteView() }
     }
 
-    /// - Returns: false if `rest` cannot be parsed before more of it arrives or the request is answered.
+    /// - Returns: false if parsing must wait for more bytes or for the answer to the request.
     private func takePart(of rest: inout ByteView) throws(HTTP1Fault) -> Bool {
         switch self.expected {
         case .head:
@@ -177,8 +177,7 @@ package final class HTTP1Session {
         }
     }
 
-    /// The maximum number of bytes of a head as a multiple of the header list limit, which does not count blanks around
-    /// values.
+    /// The maximum size of a head as a multiple of the header list limit, which does not count blanks around values.
     private static let headBytesFactor = 2
 
     private func takeHead(from rest: inout ByteView) throws(HTTP1Fault) -> Bool {
@@ -193,7 +192,8 @@ package final class HTTP1Session {
         let known = rest[0..<min(rest.count, bytesMax)]
         var end = try self.scanner.end(in: known, pausesBehindFirstLine: !self.isLineKnown)
         if end == nil, !self.isLineKnown, let count = self.scanner.firstLineCount {
-            // A client of another protocol is answered before it sends an empty line, which it might never do.
+            // A client of another protocol gets an error now, because it may never send the empty line that ends a
+            // head.
             _ = try RequestLine(rest[0..<count])
             self.isLineKnown = true
             end = try self.scanner.end(in: known)
@@ -302,7 +302,7 @@ package final class HTTP1Session {
     /// The identifier of the current request.
     var stream: StreamID { StreamID(connection: self.id, number: self.requests) }
 
-    /// Answers a faulty request, unless it has been answered, and then ends the connection.
+    /// Answers a request with an error, unless it is already answered, and then ends the connection.
     private func fail(_ fault: HTTP1Fault) {
         if case .headTooLarge = fault { self.memory.tally.met(.headerListBytesMax) }
         let isAnswered = self.slot.map { $0.state.phase != .receiving } ?? false
@@ -369,8 +369,8 @@ package final class HTTP1Session {
         return isAnswering
     }
 
-    /// Forgets the request, and notifies the handler if it has not completely answered it. Later calls of the handler
-    /// have no effect.
+    /// Drops the request, and notifies the handler if it has not completed the answer. Later calls of the handler have
+    /// no effect.
     package func end() {
         self.expected = .end
         self.input.free()
@@ -387,9 +387,9 @@ package final class HTTP1Session {
 
     // MARK: Time
 
-    /// Runs the timers: a request that takes too long to arrive is answered with an error, and the connection ends.
+    /// Runs the timers. If a request takes too long to arrive, answers with an error and ends the connection.
     ///
-    /// - Returns: false if the connection must end at once: its peer sends no request, or does not take its answer.
+    /// - Returns: false if the connection must end now, because the peer sends no request or does not read the answer.
     package func secondPassed() -> Bool {
         guard self.memory.now >= self.isQuietUntil, !self.isFinished else { return true }
         if let slot, slot.state.phase == .sending, !self.isAnswerSent {
@@ -404,7 +404,7 @@ package final class HTTP1Session {
 
     /// The time of the next action of `secondPassed` if nothing is read or written before.
     var isQuietUntil: Int64 {
-        // Once nothing more is read, only the socket can be slow.
+        // When nothing more is read, only the limit of unsent output applies.
         if case .end = self.expected, self.slot == nil { return .max }
         let limits = self.memory.limits
         let awaited = self.awaitedSince + Int64(limits.requestSeconds) * 1000 + 1
@@ -424,7 +424,7 @@ package final class HTTP1Session {
         return self.input.count + slot.state.received.count - slot.state.bodyStart
     }
 
-    /// Updates the count of all loops: once per read, and not at all for requests that arrived completely.
+    /// Updates the count of all loops, once per read, and never for a request that arrives in one read.
     private func countHeldBytes() {
         let held = self.heldBytes
         guard held != self.countedBytes else { return }
@@ -442,8 +442,8 @@ extension HTTP1Session {
     /// True if the peer understands chunks.
     var takesChunks: Bool { !(self.head?.isOld ?? true) }
 
-    /// Records an early answer to a peer that waits for `100 Continue`. It may then send the body or omit it, so
-    /// nothing after it can be parsed.
+    /// Records an early answer to a peer that waits for `100 Continue`. The peer may then send or omit the body, so
+    /// later bytes cannot be parsed.
     func noteAnswerBeforeBody() {
         if self.head?.isAwaitingContinue == true { self.isLast = true }
     }

@@ -1,4 +1,4 @@
-/// A token bucket for frames that cost work and carry no request: the number of such frames a peer may still send.
+/// A token bucket for frames that cost work and carry no request.
 package struct ControlFrameBudget {
     private let burst: Int32
     private let perSecond: Int32
@@ -16,8 +16,8 @@ package struct ControlFrameBudget {
         self.filledAt = now
     }
 
-    /// Adds frames to the budget. The peer may send one after each completely answered request, since clients such as
-    /// libcurl then reset its stream, which is needless but harmless; or after a frame that it has to answer.
+    /// Adds frames to the budget, such as one for each completely answered request, whose stream clients such as
+    /// libcurl then reset needlessly.
     mutating func earned(_ frames: Int = 1) {
         self.left = min(Int(self.burst), self.left + frames)
     }
@@ -37,7 +37,7 @@ package struct ControlFrameBudget {
 /// The budgets for frames that carry no request.
 package struct FrameBudgets {
     private var control: ControlFrameBudget
-    /// The budget for WINDOW_UPDATE alone. Peers send one per stream, and two for each few KiB of DATA.
+    /// The budget for WINDOW_UPDATE alone. Peers send one for each stream, and two for every few KiB of DATA.
     private var updates: ControlFrameBudget
     /// The number of CONTINUATION frames of the current field block.
     private var continuations: Int32 = 0
@@ -70,7 +70,7 @@ package struct FrameBudgets {
     /// - Parameters:
     ///   - max: the most CONTINUATION frames of one block.
     ///   - now: monotonic milliseconds.
-    /// - Returns: the limit that the frame exceeds; nil if it is within all.
+    /// - Returns: the limit that the frame exceeds; nil if it exceeds none.
     package mutating func continuationReceived(max: Int, now: Int64) -> TransportLimit? {
         self.continuations += 1
         if Int(self.continuations) > max { return .continuationFramesMax }
@@ -82,7 +82,7 @@ package struct FrameBudgets {
         self.updates.earned()
     }
 
-    /// Adds a frame to the budget for a stream that ended in order, which the peer may reset nevertheless.
+    /// Adds a frame to the budget for a stream that ended normally, which the peer may still reset.
     package mutating func streamClosed() {
         self.control.earned()
     }
@@ -95,23 +95,23 @@ package struct FrameBudgets {
 
 /// The number of streams a peer may have open at once: the numbers announced and the number enforced.
 ///
-/// A peer must keep to a number once it has acknowledged it (RFC 9113 §6.5.3). Until then the larger of the old and the
-/// new number is enforced. The first number is enforced from the start, as peers should wait for it.
+/// A new number binds the peer from its acknowledgement on (RFC 9113 §6.5.3). Until then the larger of the old and the
+/// new number is enforced. The first number is enforced from the start, because peers should wait for it.
 package struct StreamLimit {
-    /// The maximum number of unacknowledged numbers; while there are that many, no other is announced.
+    /// The maximum number of unacknowledged numbers.
     package static let unacknowledgedMax = 32
 
-    /// The number of streams beyond which others are refused.
+    /// The number of open streams above which new ones are refused.
     package private(set) var enforced: Int
     private var acknowledgedLimit: Int
-    /// The numbers that are announced or will be, and not acknowledged, in order, the oldest first.
+    /// The numbers that the peer has not acknowledged, the oldest first; the newest may be unsent.
     private var unacknowledged: [Int]
     /// True if a number is not yet sent.
     package var isUnsent: Bool { self.unsentCount > 0 }
-    /// The number of unacknowledged numbers, the newest ones, that have not been sent.
+    /// The count of unsent numbers at the end of `unacknowledged`.
     private var unsentCount: UInt8 = 1
-    /// The number of acknowledgements that arrived before their SETTINGS frame was sent. Some clients begin with a
-    /// fixed text that contains one.
+    /// The number of acknowledgements that arrived before their SETTINGS frame was sent. Some clients send one with
+    /// their preface.
     private var earlyCount: UInt8 = 0
     /// The time since which the peer owes an acknowledgement, in monotonic milliseconds; nil if it owes none.
     package private(set) var owedSince: Int64?
@@ -137,7 +137,7 @@ package struct StreamLimit {
         return true
     }
 
-    /// Announces the newest number again, in a SETTINGS frame that also has another setting.
+    /// Announces the newest number again, in a SETTINGS frame with another setting.
     ///
     /// - Returns: false if too many numbers are unacknowledged.
     package mutating func repeatNewest() -> Bool { self.change(to: self.unacknowledged.last ?? self.acknowledgedLimit) }
@@ -171,7 +171,7 @@ package struct StreamLimit {
     }
 }
 
-/// The timer of a connection's PING frames and of the peer's answers.
+/// The timer of a connection's PING frames and their answers.
 package struct PingTimer {
     /// The action that is due.
     package enum Action: Hashable, Sendable {
@@ -207,8 +207,8 @@ package struct PingTimer {
         self.isUnanswered = false
     }
 
-    /// Decides whether a PING is sent along with other bytes for the peer. A PING that is nearly due is sent with them,
-    /// so that each of thousands of kept-alive connections is written to once instead of twice.
+    /// Returns true if a PING must be sent with other bytes for the peer. It is sent with them if nearly due, so that
+    /// thousands of kept-alive connections are written to once instead of twice.
     ///
     /// - Returns: true to send one.
     package mutating func bytesQueued(now: Int64) -> Bool {

@@ -37,7 +37,7 @@ package struct FrameHead {
     package var streamNumber: Int32 { Int32(truncatingIfNeeded: self.stream & 0x7FFF_FFFF) }
     /// True if no CONTINUATION frame follows.
     var endsBlock: Bool { self.flags & Self.endHeaders != 0 }
-    /// True if a DATA or HEADERS frame is the last one of its stream, except for CONTINUATION frames of its block.
+    /// True if a DATA or HEADERS frame ends its stream; CONTINUATION frames of its block may follow.
     var endsStream: Bool { self.flags & Self.endStream != 0 }
     /// True if the payload of HEADERS begins with the length of its padding.
     var isPadded: Bool { self.isHeaders && self.flags & Self.padded != 0 }
@@ -87,7 +87,7 @@ package struct FrameHead {
     }
 }
 
-/// Separates the pieces of field blocks from the other bytes that a peer sends, and reports where DATA begins.
+/// Separates the pieces of field blocks from the other received bytes, and reports the beginning of DATA frames.
 ///
 /// A block consists of a HEADERS frame and the CONTINUATION frames after it: RFC 9113 §6.2 and §6.10.
 @safe
@@ -106,37 +106,36 @@ package struct FrameCutter: ~Copyable {
     /// The received bytes of the piece of a block in one frame.
     package struct Piece {
         let head: FrameHead
-        /// The five bytes of the priority, which are not part of the block, or none.
+        /// The five bytes of the priority, which are not part of the block; may be empty.
         package let priority: ByteView
         /// The bytes of the block without priority and padding; valid as long as the bytes they were cut from.
         package let bytes: ByteView
-        /// True if it is the first piece of its frame.
+        /// True if these are the first bytes of the frame's piece.
         package let beginsFrame: Bool
-        /// True if it is the last piece of its frame.
+        /// True if these are the last bytes of the frame's piece.
         package let endsFrame: Bool
 
         var endsBlock: Bool { self.endsFrame && self.head.endsBlock }
     }
 
     private let frameBytesMax: Int
-    /// The beginning of a frame that is too short to tell where its block begins.
+    /// The first bytes of a frame, too few to know where its block begins.
     private var partial = ByteBuffer()
     /// True if `partial` was returned.
     private var isPartialTaken = false
     /// The number of remaining bytes of the preface, or of a frame without a piece of a block.
     private var otherBytes = 24
-    /// True if that frame is a GOAWAY frame. While no stream is open, libnghttp2 ignores all bytes after a GOAWAY
-    /// frame, but it checks this only at the beginning of a call. The next frames are therefore another part, so that
-    /// they are ignored no matter how the bytes are split.
+    /// True if `otherBytes` belong to a GOAWAY frame. While no stream is open, libnghttp2 ignores all bytes after
+    /// GOAWAY, but checks this only at the beginning of a call. So the part ends with the frame.
     private var isWithinGoAway = false
     /// The frame whose piece of a block is incomplete, and the number of remaining bytes of that piece.
     private var cut: FrameHead?
     private var cutBytes = 0
-    /// The number of remaining bytes of its padding, which are dropped.
+    /// The number of remaining bytes of the padding after the piece, which are dropped.
     private var padding = 0
-    /// The last frame of a block that another frame continues.
+    /// The last frame of a block that has not ended.
     private var unfinished: FrameHead?
-    /// The number of frames that have begun with a complete head, and that number for the frame that began the block.
+    /// The number of frames whose heads are complete, and the ordinal of the frame that began the block.
     private var framesBegun = 0
     private var blockBegun = 0
 
@@ -260,14 +259,14 @@ package struct FrameCutter: ~Copyable {
         )
     }
 
-    /// Returns true if the frame has a piece of a block, and its head shows no fault.
+    /// Returns true if the frame has a piece of a block, and its head is valid.
     @inline(__always)
     private func hasPiece(_ head: FrameHead) -> Bool {
         guard self.unfinished.map(head.continues) ?? head.isHeaders else { return false }
         return head.length <= self.frameBytesMax && FrameHead.bytes + head.length >= Self.bytesBeforeBlock(head)
     }
 
-    /// Returns true if the session checks the head of a frame that has no piece of a block.
+    /// Returns true if the session must see the head of a frame without a piece of a block.
     @inline(__always)
     private func isReported(_ head: FrameHead) -> Bool {
         self.unfinished == nil && (head.isData || head.isTooShortForPadding)
@@ -301,7 +300,7 @@ package struct UnfinishedFrame {
         self.since = now
     }
 
-    /// The time since which the current one is unfinished, in monotonic milliseconds; nil if there is none.
+    /// The time since which a frame is unfinished, in monotonic milliseconds; nil if none is.
     package var unfinishedSince: Int64? { self.number == 0 ? nil : self.since }
 }
 
@@ -315,7 +314,7 @@ extension ByteView {
     }
 }
 
-/// The heads of answers that libnghttp2 has not sent yet, in the order of submission.
+/// The fields of answers that libnghttp2 has not sent yet, in the order of submission.
 ///
 /// libnghttp2 sends HEADERS frames without fields; the fields are added when a frame is sent.
 @safe
@@ -343,8 +342,8 @@ struct AnswerHeads: ~Copyable {
         output.append(frame.dropFirst(FrameHead.bytes), fields)
     }
 
-    /// Returns the fields of the answer on the stream, after dropping those of streams that are gone; valid until the
-    /// queue changes.
+    /// Drops the fields of closed streams, and returns those of the answer on the stream; valid until the queue
+    /// changes.
     private mutating func take(for number: Int32) -> ByteView {
         while true {
             let queued = self.queue.view

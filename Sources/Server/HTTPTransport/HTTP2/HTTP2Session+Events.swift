@@ -1,15 +1,14 @@
 package import Wire
 
-/// The events that libnghttp2 reports for the peer's frames: from the bytes of a stream to a request for the handler,
-/// and to the end of the stream.
+/// The events that libnghttp2 reports for the peer's frames.
 extension HTTP2Session {
     /// Records that a whole frame has arrived.
     func frameReceived() {
         self.hasReceivedFrame = true
     }
 
-    /// Checks a DATA frame, or a HEADERS frame that is too short. libnghttp2 uses another error code for a frame that
-    /// is too short for the length of its padding, and ignores DATA on a stream that is gone.
+    /// Checks a DATA frame, or a HEADERS frame too short for the length of its padding. libnghttp2 would end the
+    /// connection with another error code for such HEADERS, and ignores DATA on a closed stream.
     @inline(__always)
     func frameBegan(_ head: FrameHead) {
         let isOfCurrent = self.open.current.map { $0.state.number == head.streamNumber } ?? false
@@ -21,12 +20,12 @@ extension HTTP2Session {
         let number = head.streamNumber
         if head.isTooShortForPadding { return self.terminate(.frameSizeError) }
         if head.length == 0, !head.endsStream { self.controlFrameReceived() }
-        // Numbers that a client cannot use are left to libnghttp2.
+        // libnghttp2 rejects numbers that a client cannot use.
         guard number & 1 == 1, self.slot(number) == nil, self.numbers.isUsed(number) else { return }
         if !self.numbers.mayGoOn(number) { self.terminate(.streamClosed) }
     }
 
-    /// Checks the number of a HEADERS frame in which libnghttp2 finds no fault.
+    /// Checks the stream number of a HEADERS frame that libnghttp2 considers valid.
     func headersAnnounced(_ number: Int32) {
         self.budgets.blockBegan()
         guard self.numbers.isUsed(number), self.slot(number) == nil else { return }
@@ -40,7 +39,7 @@ extension HTTP2Session {
 
     // MARK: Field blocks
 
-    /// Drops the fields of the previous block when HEADERS begin that libnghttp2 has not yet seen.
+    /// Drops the fields of the previous block, when a HEADERS frame begins and before libnghttp2 sees it.
     func blockBegan() {
         self.block.drop()
     }
@@ -66,7 +65,7 @@ extension HTTP2Session {
         self.seam.keep(slot, with: number)
     }
 
-    /// The state of the request whose block is being read, while its fields are wanted; nil for trailers.
+    /// The state of the request whose block is being read; nil if the fields are not kept, and for trailers.
     var slotOfBlock: StreamSlot? {
         guard self.block.stream != nil, let slot = self.open.current, slot.state.phase == .receiving,
             !slot.state.isHeaderListTooLarge
@@ -74,14 +73,14 @@ extension HTTP2Session {
         return slot
     }
 
-    /// Resets a stream whose request was not read, so that the client may send it elsewhere.
+    /// Refuses a stream before its request is processed, so that the client may send the request elsewhere.
     private func refuseToBegin(_ number: Int32) {
         self.open.current = nil
         self.numbers.cutShort(number)
         self.seam.submitReset(number, .refusedStream)
     }
 
-    /// Takes a field of the block. A fault in it resets the stream; the remaining fields are decoded and dropped.
+    /// Takes a field of the block. An invalid field resets the stream; the remaining fields are decoded and dropped.
     @inline(__always)
     func fieldReceived(_ name: ByteView, _ value: ByteView, _ note: inout UInt32) {
         guard let number = self.block.stream else { return }
@@ -215,7 +214,7 @@ extension HTTP2Session {
 
     func streamClosed(_ number: Int32, errorCode: UInt32) {
         let slot = self.slot(number)
-        // A reset by the peer is counted when its frame arrives, whatever its error code.
+        // A reset by the peer was counted when its frame arrived.
         if !self.numbers.isNewestReset(number) {
             if errorCode == HTTP2ErrorCode.noError.number {
                 self.budgets.streamClosed()
@@ -228,8 +227,8 @@ extension HTTP2Session {
         if let slot { self.close(slot) }
     }
 
-    /// Counts a stream beyond the limit. A peer that has not acknowledged the limit may not know it: it may have as
-    /// many streams refused as the limit allows without cost.
+    /// Counts a stream beyond the limit. A peer that has not acknowledged the limit may not know it, so the first
+    /// `streamsPerConnectionMax` such streams are free.
     private func streamRefused() {
         if !self.streamLimit.isAcknowledged, Int(self.earlyRefusals) < self.memory.limits.streamsPerConnectionMax {
             self.earlyRefusals += 1
@@ -248,7 +247,7 @@ extension HTTP2Session {
         if isAnswer { self.streamLimit.acknowledged(now: self.memory.now) } else { self.controlFrameReceived() }
     }
 
-    /// - Returns: the number of streams for the SETTINGS frame being sent; nil if the frame is about another setting.
+    /// - Returns: the stream limit for the SETTINGS frame being sent; nil if the frame is about another setting.
     func streamLimitLeaves() -> Int? { self.streamLimit.sent(now: self.memory.now) }
 
     func resetReceived(_ number: Int32) {
@@ -273,25 +272,25 @@ extension HTTP2Session {
     }
 }
 
-/// The state of the field block that is being read, as far as its request needs it.
+/// The state of the field block that is being read.
 package struct FieldBlock {
-    /// A header list longer than this multiple of its limit resets its stream instead of being answered with 431: 16
-    /// KiB of references can stand for a list of up to 60 MiB, which must all be read (RFC 7541 §7.3).
+    /// The multiple of the limit above which a header list resets its stream instead of being answered with 431: 16 KiB
+    /// of references can stand for a list of 60 MiB, which must all be read (RFC 7541 §7.3).
     static let overlongListFactor = 4
 
-    /// The stream of the block; nil if its fields are not wanted, because libnghttp2 has not accepted its first frame
-    /// or the fields had a fault.
+    /// The stream of the block; nil if its fields are dropped, because libnghttp2 has not accepted its first frame or a
+    /// field was invalid.
     package private(set) var stream: Int32?
     /// The rules with the properties of the fields so far.
     private(set) var rules = FieldRules.head
-    /// The size of the fields as HTTP/2 counts it, for blocks without a stream state that counts it.
+    /// The size of the fields as HTTP/2 counts it, for blocks without a stream state.
     private var bytes = 0
 
     /// Creates the state before the first block.
     package init() {}
 
-    /// Drops the remaining fields of the block: they are still decoded. The stream is gone, or its fields are not
-    /// wanted.
+    /// Drops the remaining fields of the block, which are still decoded: the stream is closed, or its fields are not
+    /// needed.
     package mutating func drop() {
         self.stream = nil
     }
@@ -310,15 +309,15 @@ package struct FieldBlock {
         self.rules = rules
     }
 
-    /// Takes a field of a block that is wanted.
+    /// Takes a field of a block that is not dropped.
     ///
     /// - Parameters:
     ///   - name: its name.
     ///   - value: its value.
     ///   - note: the note that `FieldRules.admit` left for the field.
-    ///   - slot: the state of the request; nil or a state that is not receiving to keep nothing.
+    ///   - slot: the state of the request; the field is kept only if this state is receiving.
     ///   - listBytesMax: the most bytes of a header list.
-    /// - Returns: the error code to reset the stream with; nil without a fault.
+    /// - Returns: the error code to reset the stream with; nil if the field is valid.
     @inline(__always)
     package mutating func fieldReceived(
         _ name: ByteView,

@@ -1,6 +1,7 @@
 package import Wire
 
-/// The server's end of one HTTP/2 connection, without its socket: bytes in; bytes and calls of the handler out.
+/// The server's end of one HTTP/2 connection, without its socket. Turns received bytes into calls of the handler, and
+/// answers into bytes.
 ///
 /// A class because libnghttp2 keeps a pointer to it. One object per connection, none per request.
 package final class HTTP2Session {
@@ -14,8 +15,8 @@ package final class HTTP2Session {
     var open: OpenStreams
     var numbers = StreamNumbers()
     var streamLimit: StreamLimit
-    /// The windows that unsent SETTINGS frames will announce, in order of sending; fewer than the numbers of streams
-    /// that may be unacknowledged.
+    /// The windows that unsent SETTINGS frames will announce, in order of sending. The limit of unacknowledged SETTINGS
+    /// frames bounds their number.
     private var windowsUnsent: [Int] = []
     /// The field block that is being read.
     var block = FieldBlock()
@@ -24,13 +25,13 @@ package final class HTTP2Session {
     var held = HeldBytes()
     /// The number of bytes of answers that are queued on their streams.
     package internal(set) var queuedBytes = 0
-    /// Streams to reset with NO_ERROR after their answer: the rest of their request is not wanted.
+    /// Streams that are answered and to be reset with NO_ERROR, because the rest of their request is not needed.
     private var resetsPending: [Int32] = []
     /// Streams whose queue has drained, for the handler's `streamDrained`.
     var drained: [StreamID] = []
     var ping: PingTimer
     var departure = Departure()
-    /// The streams beyond the limit that the peer began before it acknowledged the limit.
+    /// The number of refused streams that the peer began before it acknowledged the stream limit.
     var earlyRefusals: Int32 = 0
 
     /// True if `end` was called; the library's session then no longer exists.
@@ -89,8 +90,8 @@ package final class HTTP2Session {
 
     // MARK: Bytes
 
-    /// Processes the bytes that the peer sent. Each fault is answered with the error code of the protocol. After a
-    /// fault that ends the connection, `isFinished` or `hasFailed` becomes true.
+    /// Processes the bytes that the peer sent. Answers each protocol error with its error code. After an error that
+    /// ends the connection, `isFinished` or `hasFailed` becomes true.
     package func receive(_ bytes: ByteView) {
         guard !self.hasFailed, bytes.count > 0 else { return }
         self.held.letGoOfBlock()
@@ -134,13 +135,13 @@ package final class HTTP2Session {
         return self.seam.submitStreamLimit()
     }
 
-    /// Announces another window for every stream, including open ones: the number of bytes the peer may send on one
-    /// before it waits for a window update. The usual window lets all waiting peers continue.
+    /// Announces another window for every stream, including open ones: the bytes that the peer may send before it waits
+    /// for a window update.
     ///
-    /// A peer that exceeds a smaller window is not penalized.
+    /// A peer that exceeds a reduced window is not penalized.
     ///
-    /// - Parameter bytes: less than half of the usual window, so that the peer is given no more while its bytes arrive;
-    ///   nil for the usual window.
+    /// - Parameter bytes: less than half of the usual window, or libnghttp2 would send window updates; nil for the
+    ///   usual window, which lets waiting peers continue.
     /// - Returns: false if the peer has left too many SETTINGS frames unacknowledged; nothing is then announced.
     package func setStreamWindow(_ bytes: Int?) -> Bool {
         let usual = self.memory.limits.streamWindowBytes
@@ -285,7 +286,7 @@ package final class HTTP2Session {
     // MARK: Streams
 
     func slot(_ number: Int32) -> StreamSlot? {
-        // Answers may still arrive while a connection whose session has ended waits for its peer to end too.
+        // The handler may still answer while an ended connection waits for its peer to close.
         guard !self.hasEnded else { return nil }
         return self.open.find(number) ?? self.seam.slot(number)
     }
@@ -332,7 +333,7 @@ package final class HTTP2Session {
         self.held.hold(slot.state.received.count)
     }
 
-    /// Stops counting a request that goes to the handler or is gone.
+    /// Stops counting a request that is complete, refused or gone.
     func letGo(_ slot: StreamSlot) {
         guard slot.state.isHeld else { return }
         slot.state.isHeld = false
@@ -345,7 +346,7 @@ package final class HTTP2Session {
         return self.held.shortage(for: bytes, connectionMax: connectionMax, all: self.memory.requestBytes)
     }
 
-    /// Delivers the received part of a request that exceeds a limit; it is answered, and the rest is discarded.
+    /// Delivers the received part of a request that exceeds a limit. The handler answers, and the rest is discarded.
     func refuse(_ slot: StreamSlot, _ shortage: RequestShortage) {
         self.letGo(slot)
         self.memory.tally.met(shortage == .connection ? .requestBytesPerConnectionMax : .requestBytesMax)
@@ -354,9 +355,9 @@ package final class HTTP2Session {
         self.deliver(slot)
     }
 
-    /// Counts an incomplete block. If it exceeds the limit of all connections, its stream is refused, and the rest of
-    /// the block is decoded and dropped. The connection ends if that does not help: if its own limit is exceeded, or a
-    /// field is longer than any that is accepted.
+    /// Counts an incomplete block. If the limit of all connections is exceeded, refuses the stream, and decodes and
+    /// drops the rest of the block. Ends the connection if its own limit is exceeded or a field is longer than the
+    /// maximum.
     private func holdBlock() {
         var bytes = self.seam.pendingFieldBytes
         if let slot = self.open.current, slot.state.phase == .receiving, !slot.state.isHeld {
@@ -378,7 +379,7 @@ package final class HTTP2Session {
 
     /// Ends the connection of a peer that exceeds a limit.
     func endByLimit(_ limit: TransportLimit, _ code: HTTP2ErrorCode = .enhanceYourCalm) {
-        // Bytes that arrived together with the frame that exceeded the limit are still processed.
+        // May be called again, as bytes that arrived with the offending frame are still processed.
         guard !self.isEndedByLimit else { return }
         self.isEndedByLimit = true
         self.memory.tally.met(limit)
@@ -397,8 +398,8 @@ package final class HTTP2Session {
         self.ping.intervalChanged(seconds: seconds, now: self.memory.now)
     }
 
-    /// Runs the timers: ends what took too long, sends PINGs, and frees memory kept for future answers, as thousands of
-    /// connections have none for minutes.
+    /// Runs the timers: ends overdue requests, answers and connections, sends PINGs, and frees memory kept for future
+    /// answers.
     ///
     /// - Returns: false if the peer is gone.
     package func secondPassed() -> Bool {

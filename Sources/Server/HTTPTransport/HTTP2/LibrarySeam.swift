@@ -2,20 +2,19 @@
 internal import CNghttp2
 internal import Wire
 
-/// The parts of libnghttp2 that the sessions of one loop share: callbacks, options, memory, and the state of the call
-/// that is being made, as only one session works at a time.
+/// The parts of libnghttp2 that the sessions of one loop share: callbacks, options, memory, and the state of the
+/// current call. Only one session works at a time.
 @safe
 package final class HTTP2Library {
     /// The memory that the decoders of the loop's sessions share.
     fileprivate var fieldMemory = FieldDecoderMemory()
     /// The frame that is passed to a session's library.
     fileprivate var frame = ByteBuffer()
-    /// The piece of a field block that has arrived on the working session and is not yet decoded.
+    /// The received piece of a field block that is not yet decoded.
     fileprivate var piece: FrameCutter.Piece?
-    /// True while a session's library is given an added CONTINUATION frame that ends a block and was not sent by the
-    /// peer.
+    /// True while the library processes a CONTINUATION frame that the peer did not send, added to end a block.
     fileprivate var isEndingBlock = false
-    /// The number of the working session's queued frames when its current SETTINGS frame began or continued.
+    /// The number of queued frames when the current SETTINGS frame, or the latest part of it, arrived.
     fileprivate var pendingBeforeSettings = 0
 
     fileprivate let callbacks: OpaquePointer
@@ -46,7 +45,8 @@ package final class HTTP2Library {
         unsafe nghttp2_option_set_max_continuations(options, limits.continuationFramesMax + 2)
         // Few fields repeat in answers, and a table for them would cost 2 KB per connection.
         unsafe nghttp2_option_set_max_deflate_dynamic_table_size(options, 0)
-        // The control frame budget ends a peer that resets too many streams, with the right error code.
+        // Disables the library's limit: the control frame budget ends a connection with too many resets, with the right
+        // code.
         unsafe nghttp2_option_set_stream_reset_rate_limit(options, 1_000_000, 1_000_000)
         unsafe self.memory = .allocate(capacity: 1)
         let pool = unsafe Unmanaged.passUnretained(self.pool).toOpaque()
@@ -68,13 +68,14 @@ package final class HTTP2Library {
     }
 }
 
-/// One connection's libnghttp2 session, with all differences between the peer's frames and those the library sees.
+/// One connection's libnghttp2 session. Some frames that the library sees differ from those on the wire; all
+/// differences are made here, and the page `LibrarySeam` describes them.
 ///
-/// The interface for the session is simple: it passes the peer's bytes in and is called with frames and fields; it
-/// submits answers and receives the bytes to send. The page `LibrarySeam` describes the differences.
+/// The session passes received bytes in and is called with frames and fields. It submits answers and gets the bytes to
+/// send.
 ///
-/// A class because the library calls back into it while it works. The session is an argument of each method that may
-/// call it, so that this object needs no reference to it.
+/// A class, because the library calls back during this object's methods. Each method that may call the session takes it
+/// as an argument, so no reference is stored.
 @safe
 final class LibrarySeam {
     private let library: HTTP2Library
@@ -89,10 +90,10 @@ final class LibrarySeam {
     // MARK: To the peer
 
     private var heads = AnswerHeads()
-    /// The stream limit that the library believes was announced: twice the largest actual limit.
+    /// The stream limit that the library assumes: twice the largest limit that is sent to peers.
     ///
-    /// The library ends the connection for one stream too many. RFC 9113 §5.1.2 also allows refusing that stream, which
-    /// clients then retry.
+    /// The library would end the connection at the first stream above its limit. RFC 9113 §5.1.2 also allows refusing
+    /// the stream, which clients then retry.
     private let streamsBelieved: Int
 
     /// - `literalBytesMax`: the most bytes of a literal name and its coded value.
@@ -155,7 +156,7 @@ final class LibrarySeam {
     /// The number of the newest stream of the peer that was accepted.
     var lastStream: Int32 { unsafe nghttp2_session_get_last_proc_stream_id(self.session) }
 
-    /// The frame or field block that is incomplete, as in `FrameCutter.unfinishedFrame`.
+    /// The number of the incomplete frame or field block (`FrameCutter.unfinishedFrame`); 0 for none.
     var unfinishedFrame: Int { self.cutter.unfinishedFrame }
 
     /// True if more of a field block follows.
@@ -237,7 +238,7 @@ final class LibrarySeam {
         unsafe nghttp2_submit_goaway(self.session, 0, last, code.number, data, debugData.count)
     }
 
-    /// Submits a GOAWAY frame that asks for no further streams and names no last one.
+    /// Submits a GOAWAY frame that asks for no further streams, with the largest stream number.
     func submitShutdownNotice() {
         unsafe nghttp2_submit_shutdown_notice(self.session)
     }
@@ -267,10 +268,11 @@ extension LibrarySeam {
         }
     }
 
-    /// Passes a frame without its piece of a block to the library, and decodes that piece.
+    /// Decodes a piece of a field block, and passes its frame to the library without the piece.
     ///
-    /// The piece is decoded before the library learns that the block has ended. A whole block is decoded as soon as the
-    /// library accepts it. Other pieces are decoded as they arrive, and an added empty frame then reports the end.
+    /// The piece is decoded before the library learns that the block has ended. A block in one frame is decoded as soon
+    /// as the library accepts the frame. The pieces of a longer block are decoded as they arrive, and an added empty
+    /// frame then ends the block for the library.
     private func receive(_ piece: FrameCutter.Piece, for session: HTTP2Session) {
         let isWholeBlock = piece.beginsFrame && piece.head.isHeaders && piece.endsBlock
         self.library.piece = piece
@@ -303,7 +305,7 @@ extension LibrarySeam {
         session.fail(isBadPreface ? .protocolError : .enhanceYourCalm)
     }
 
-    /// Decodes the received piece of a block, unless that was done.
+    /// Decodes the received piece of a block, unless it is already decoded.
     private func readPiece(for session: HTTP2Session) {
         guard let piece = self.library.piece else { return }
         self.library.piece = nil
@@ -327,7 +329,7 @@ extension LibrarySeam {
         }
     }
 
-    /// Reads a whole block, and takes runs of fields that repeat in every request without decoding them.
+    /// Reads a whole block. Runs of fields that repeat in every request are recognized and not decoded.
     private func readBlock(_ bytes: ByteView, for session: HTTP2Session) throws(FieldDecoder.Fault) {
         var rest = bytes
         if self.repeated.blockBegins(tableChanges: self.decoder.tableChanges), session.slotOfBlock != nil {
@@ -420,8 +422,8 @@ extension LibrarySeam {
 }
 
 extension LibrarySeam {
-    /// True if the library has queued more than its own answer to the peer's SETTINGS frame. It resets each stream
-    /// whose window grows too large, whereas RFC 9113 §6.9.2 requires the connection to end.
+    /// True if the peer's SETTINGS frame made the library queue more than an acknowledgement: resets of the streams
+    /// whose windows grew too large. RFC 9113 §6.9.2 requires the connection to end instead.
     private var hasQueuedResets: Bool { self.framesPending > self.library.pendingBeforeSettings + 1 }
 }
 
@@ -457,7 +459,7 @@ extension LibrarySeam {
         return .frame
     }
 
-    /// Removes all heads that are left; the library has nothing more to send, so their streams are gone.
+    /// Removes the remaining heads, when the library has nothing more to send and their streams are gone.
     func forgetHeads() {
         self.heads.removeAll()
     }
@@ -467,10 +469,10 @@ extension LibrarySeam {
         self.heads.freeSpareMemory()
     }
 
-    /// Appends a frame. A SETTINGS frame of the server gets the stream limit and the window that the peer should have.
+    /// Appends a frame. In a SETTINGS frame of the server, replaces the library's numbers by the actual stream limit
+    /// and window.
     ///
-    /// Every such frame except the first begins with a setting whose value is `streamsBelieved`. In one with two
-    /// settings the second is the window.
+    /// Except in the first such frame, the first setting is the stream limit. A second setting is the window.
     @inline(never)
     private func appendSettings(
         _ frame: UnsafeRawBufferPointer,
@@ -493,7 +495,7 @@ extension LibrarySeam {
         output.commit(frame.count)
     }
 
-    /// Counts an RST_STREAM or GOAWAY frame if a limit in the library is its reason.
+    /// Counts an RST_STREAM or GOAWAY frame that the library sends because of a limit.
     @inline(never)
     private static func countError(_ frame: UnsafeRawBufferPointer, in tally: LimitTally<TransportLimit>) {
         let isGoAway = unsafe frame[3] == 7

@@ -5,11 +5,9 @@ internal import Glibc
 /// Each piece has a header of 16 bytes with the index of its list, since the library frees without a size. Large pieces
 /// are allocated by the system.
 ///
-/// A session begins with a buffer of 16 KiB, more than all its other memory, into which it packs the frame to send.
-/// `nghttp2_session_mem_send` packs a frame and returns all of it in one call, and the next call only checks the
-/// buffer's bounds; the caller has copied the frame by then. Since one session of a loop works at a time, the sessions
-/// share one such buffer. Buffers that a session allocates later, to continue a head that is larger than one, are its
-/// own.
+/// The sessions share the first frame buffer, 16 KiB, more than all other memory of a session. That is possible because
+/// one session works at a time, `nghttp2_session_mem_send` packs and returns a frame in one call, and the caller copies
+/// the frame before the next call. Buffers that a session allocates later, for longer heads, are its own.
 @safe
 package final class MemoryPool {
     private static let headBytes = 16
@@ -29,7 +27,7 @@ package final class MemoryPool {
         byteCount: MemoryPool.headBytes + MemoryPool.frameBufferBytes,
         alignment: 16
     )
-    /// True while a session is being created, which gets the shared frame buffer.
+    /// True while a session is being created: it gets the shared frame buffer.
     private var lendsFrameBuffer = false
 
     /// Creates an empty pool.

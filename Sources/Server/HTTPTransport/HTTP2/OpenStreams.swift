@@ -1,6 +1,6 @@
 package import Wire
 
-/// The open streams of one connection by phase, each phase in order of age, the oldest first.
+/// The open streams of one connection by phase, the oldest of each phase first.
 package struct OpenStreams {
     /// The streams whose requests have not ended.
     private(set) var receiving = StreamList()
@@ -23,11 +23,12 @@ package struct OpenStreams {
     /// One of the open streams; nil if there are none.
     package var first: StreamSlot? { self.receiving.first ?? self.waiting.first ?? self.sending.first }
 
-    /// Returns a stream if it is a likely one. Nil does not mean that the stream is not open.
+    /// Returns a stream if it is the current or the oldest of its phase. A stream for which the result is nil may be
+    /// open.
     @inline(__always)
     package func find(_ number: Int32) -> StreamSlot? {
         if let current = self.current, current.state.number == number { return current }
-        // Bodies, answers and ends mostly arrive in the order of the requests.
+        // Bodies, answers and ends mostly come in the order of the requests.
         if let oldest = self.receiving.first, oldest.state.number == number { return oldest }
         if let oldest = self.waiting.first, oldest.state.number == number { return oldest }
         if let oldest = self.sending.first, oldest.state.number == number { return oldest }
@@ -83,18 +84,18 @@ package struct OpenStreams {
 
 /// The stream numbers that a peer may still use (RFC 9113 §5.1.1: the numbers of new streams only grow).
 ///
-/// libnghttp2 ignores HEADERS and DATA on every stream that is gone, since the peer may have sent more of a request
-/// before it saw a reset. Where that is impossible, such a frame is a fault.
+/// libnghttp2 ignores HEADERS and DATA on every closed stream, since the peer may have sent them before it saw a reset.
+/// This type finds the streams on which that is impossible, so that such a frame is an error.
 package struct StreamNumbers {
-    /// The maximum number of streams remembered individually that were cut short.
+    /// The maximum number of streams in `cutShort`.
     package static let cutShortMax = 64
 
     private var newest: Int32 = -1
     private var newestResetByPeer: Int32 = 0
-    /// The start of the range of odd numbers, up to the newest, that have all been used.
+    /// The lowest odd number from which the peer has used every odd number up to the newest.
     private var unbrokenFrom: Int32 = 1
-    /// The highest number removed from the ring: frames on streams up to it are all accepted, since nothing more is
-    /// known.
+    /// The highest number removed from the ring. Frames on streams up to this number are accepted, as their ends are
+    /// unknown.
     private var forgotten: Int32 = 0
     /// A ring of the last streams that the server closed before their requests had ended.
     private var cutShort: [Int32] = []
@@ -110,8 +111,8 @@ package struct StreamNumbers {
         self.newest = number
     }
 
-    /// Records a stream that was closed before its request had ended: more of it may still arrive, unless the peer
-    /// closed it.
+    /// Records a stream that was closed before its request had ended. Unless the peer reset the stream, more may
+    /// arrive.
     package mutating func cutShort(_ number: Int32) {
         guard number != self.newestResetByPeer else { return }
         guard self.cutShort.count == Self.cutShortMax else { return self.cutShort.append(number) }
@@ -125,7 +126,7 @@ package struct StreamNumbers {
     package mutating func resetByPeer(_ number: Int32) {
         self.newestResetByPeer = number
         guard !self.cutShort.isEmpty, let place = self.cutShort.firstIndex(of: number) else { return }
-        // No stream has this number.
+        // Stream numbers are positive, so 0 matches none.
         self.cutShort[place] = 0
     }
 
@@ -138,16 +139,16 @@ package struct StreamNumbers {
     /// Returns true if more of a request may still arrive on `number`, whose stream is gone.
     package func mayGoOn(_ number: Int32) -> Bool { number <= self.forgotten || self.cutShort.contains(number) }
 
-    /// - Returns: the error code for HEADERS on `number` if that stream is not open; nil if they are allowed, or more
-    ///   of a request may still arrive.
+    /// - Returns: the error code for HEADERS on `number` if that stream is not open; nil if the frame is allowed or may
+    ///   be the rest of a request.
     package func faultUnlessOpen(_ number: Int32) -> HTTP2ErrorCode? {
         guard self.isUsed(number), !self.mayGoOn(number) else { return nil }
-        // A skipped number, or one that is not a client's, was never a stream.
+        // A skipped number was never a stream, nor was an even one.
         return number >= self.unbrokenFrom && number & 1 == 1 ? .streamClosed : .protocolError
     }
 }
 
-/// The counters of the bytes of partly received requests of one connection.
+/// Counts the bytes of partly received requests of one connection.
 package struct HeldBytes {
     /// The number of bytes held.
     package private(set) var count = 0
@@ -173,7 +174,7 @@ package struct HeldBytes {
         self.count += bytes
     }
 
-    /// Removes the bytes of the block: it continues, or the connection has ended.
+    /// Removes the bytes of the block, when the block continues or the connection has ended.
     @inline(__always)
     package mutating func letGoOfBlock() {
         self.count -= self.ofBlock
@@ -192,7 +193,7 @@ package struct HeldBytes {
         return all.hasRoom(for: self.count - self.counted + bytes) ? .none : .server
     }
 
-    /// Updates the counter of all loops: once per read, and not at all for requests that arrived completely.
+    /// Updates the counter of all loops, once per read, and never for a request that arrives in one read.
     @inline(__always)
     package mutating func tell(_ all: RequestBytes) {
         guard self.count != self.counted else { return }
@@ -205,13 +206,13 @@ package struct HeldBytes {
 package enum StreamsInFlight: Hashable, Sendable {
     /// The streams are answered, and then the connection ends.
     case finished
-    /// The streams are answered, and GOAWAY is sent after their answers: some clients stop reading all streams once
-    /// they have seen one. Requests that arrive before are accepted and answered as well.
+    /// The streams are answered, and GOAWAY follows the answers, because some clients stop reading when they see it.
+    /// Requests that arrive before GOAWAY is sent are answered as well.
     case answeredFirst
-    /// Like `answeredFirst`, with another GOAWAY that names no last stream at least a second before: requests that the
-    /// peer sends before it has seen it are answered, not refused (RFC 9113 section 6.8).
+    /// Like `answeredFirst`, and a GOAWAY with the largest stream number is sent at least a second earlier: the
+    /// requests that the peer sends until it sees that frame are answered, too (RFC 9113 section 6.8).
     case announcedFirst
-    /// The stream of this number and later ones are refused, so that their client may retry elsewhere. Older ones are
+    /// The streams from this number on are refused, so that their client may retry elsewhere. Older streams are
     /// answered.
     case refused(from: Int32)
     /// The connection ends with GOAWAY, and the client cannot know the results of open requests.
@@ -228,14 +229,13 @@ package struct Departure {
         fileprivate let since: Int64
     }
 
-    /// The time, in milliseconds, for which a farewell waits until no stream is open. After that it waits only for owed
-    /// answers, so that it also reaches a client that always has another request on its way.
+    /// The time, in milliseconds, for which a farewell waits until no stream is open. Afterwards it waits only for
+    /// answers, so that a client that always sends another request gets it, too.
     package static let gracePeriodMilliseconds: Int64 = 1000
 
-    /// The newest stream that a sent GOAWAY frame lets the peer consider accepted. libnghttp2 accepts further streams
-    /// until that frame is sent.
+    /// The last stream in the GOAWAY frames so far. libnghttp2 accepts further streams until such a frame is sent.
     private var lastTaken = Int32.max
-    /// True if a GOAWAY frame without a last stream must be sent before the farewell.
+    /// True if a GOAWAY frame with the largest stream number must be sent before the farewell.
     private var isAnnouncementDue = false
     private var farewell: Farewell?
     /// The earliest time of the farewell, in monotonic milliseconds.
@@ -266,10 +266,10 @@ package struct Departure {
         self.lastTaken = last
     }
 
-    /// Schedules a GOAWAY frame after the answers, unless one is pending. It is created when it is sent, so that a
-    /// request read before that is also answered.
+    /// Schedules a GOAWAY frame after the answers, unless one is pending. Its last stream is chosen when it is sent, so
+    /// that all earlier requests are answered.
     ///
-    /// - `isAnnounced`: true if a GOAWAY frame that names no last stream is sent before it.
+    /// - `isAnnounced`: true if a GOAWAY frame with the largest stream number is sent earlier.
     package mutating func wait(debugData: ByteView, code: HTTP2ErrorCode, isAnnounced: Bool = false, now: Int64) {
         guard self.farewell == nil else { return }
         self.farewell = Farewell(debugData: debugData.array, code: code, since: now)
@@ -281,7 +281,7 @@ package struct Departure {
         guard let farewell, now >= self.leavesFrom else { return false }
         guard open.count > 0 else { return true }
         let isWithinGracePeriod = now - farewell.since < Self.gracePeriodMilliseconds
-        // A stream that stays open does not delay the announcement, which does not affect it.
+        // The announcement affects no stream, so a stream that stays open does not delay it.
         if self.isAnnouncementDue {
             return open.sending.first == nil && (open.waiting.first == nil || !isWithinGracePeriod)
         }

@@ -1,12 +1,12 @@
 import Wire
 
-/// Runs of coded fields that are the same in every request of a connection, with their decoded result.
+/// Runs of coded fields that repeat in every request of a connection, with their decoded fields.
 ///
-/// A provider's pushes differ in their paths and in little else. All other fields are references to the tables, and the
-/// credential: the same bytes each time, which mean the same fields while the table does not change. Such runs are
-/// compared in coded form and taken as a whole. Decoding them field by field would take a sixth of a push's time.
+/// A provider's pushes differ in little but their paths. The other fields are references to the tables, and the
+/// credential: the same bytes mean the same fields until the table changes. Such runs are compared in coded form and
+/// taken as a whole. Decoding each field would take a sixth of a push's time.
 ///
-/// Allocates no memory before a connection has sent `blocksBefore` requests, and a limited amount after that.
+/// Allocates memory only after `blocksBefore` requests, and a limited amount.
 @safe
 struct RepeatedFields: ~Copyable {
     /// Consecutive fields of a block.
@@ -14,8 +14,7 @@ struct RepeatedFields: ~Copyable {
         /// The position of the run in `coded` and `text`.
         let coded: Range<Int>
         let text: Range<Int>
-        /// The positions of its regular fields in `regular`, and in `named` those of fields that a request has a
-        /// property for.
+        /// The run's regular fields in `regular`, and the fields with a property of `Request` in `named`.
         let regular: Range<Int>
         let named: Range<Int>
         /// The size of its fields as HTTP/2 counts it.
@@ -43,8 +42,8 @@ struct RepeatedFields: ~Copyable {
     private static let runsMax = 8
     private static let codedBytesMax = 4096
     private static let textBytesMax = 8192
-    /// The number of blocks without table changes before one is remembered, and the number of different blocks before
-    /// another is remembered.
+    /// The number of blocks without table changes, or without all remembered runs, after which the next block is
+    /// remembered.
     private static let blocksBefore = 2
 
     private var runs: [Run] = []
@@ -57,7 +56,7 @@ struct RepeatedFields: ~Copyable {
     /// The number of blocks since the last one that changed the table or contained all the runs.
     private var blocks = 0
 
-    /// True if runs are remembered that the next block may contain.
+    /// True if runs are remembered.
     @inline(__always)
     var hasRuns: Bool { !self.runs.isEmpty }
 
@@ -131,7 +130,7 @@ struct RepeatedFields: ~Copyable {
         self.blocks = 0
     }
 
-    /// Remembers a run of a request's block that was decoded.
+    /// Remembers a decoded run of a request's block.
     ///
     /// - Parameters:
     ///   - coded: the coded bytes of the run.

@@ -31,26 +31,28 @@ final class Connection {
     var output = ByteBuffer()
     /// The events that the loop's epoll watches for.
     var interest: Poll.Readiness = .readable
-    /// The place of its flow in the loop's shares: a place for the connection alone until the handler sets a flow.
+    /// The place of the connection's flow in the loop's shares. Until the handler sets a flow, the connection is a flow
+    /// of its own.
     var flow: FlowShares.Place
-    /// True if its flow sends a large part of all bytes the loop receives, so that other connections go first.
+    /// True if the flow sends a large part of all bytes that the loop receives, so that other connections go first.
     var isBusy = false
-    /// True if the connection is in the loop's list of those to flush.
+    /// True if the connection is in the loop's list of connections to flush.
     var isDirty = false
-    /// True if it ends at the next flush.
+    /// True if the connection ends at the next flush.
     var isDoomed = false
-    /// True if it is one of the loop's handshakes in progress.
+    /// True if the connection is one of the loop's handshakes in progress.
     var isInHandshake = true
-    /// True if the handler has requested its end.
+    /// True if the handler has requested the end of the connection.
     var isGoingAway = false
-    /// True if its client has shown a certificate; the handler then knows the connection.
+    /// True if the client has shown a certificate; the handler then knows the connection.
     var hasShownCertificate = false
-    /// True if the peer is known not to have read all that was sent to it.
+    /// True if the peer certainly did not read all bytes that were sent.
     var hasLostBytes = false
     let acceptedAt: Int64
-    /// The time since which an incomplete TLS record is awaited, in monotonic milliseconds; `Int64.max` for none.
+    /// The time since which a TLS record has been incomplete, in monotonic milliseconds; `Int64.max` for none.
     var recordSince = Int64.max
-    /// True if `output` holds answers of TLS itself to received bytes. Nothing more is read until they are sent.
+    /// True if `output` holds TLS records that answer received ones, such as key updates. Reading stops until they are
+    /// sent.
     var hasAnswersOfTLS = false
     /// The time of the socket's last progress, or of the start of lingering; monotonic milliseconds.
     var stalledSince: Int64 = 0
@@ -85,13 +87,13 @@ final class Connection {
         return self.http1?.isFinished ?? false
     }
 
-    /// The events to watch for while no bytes are unsent. HTTP/1 handles one request at a time: later bytes stay in the
-    /// socket, and only the peer's end is watched for.
+    /// The events to watch for while no bytes are unsent. While an HTTP/1 request is processed, later bytes stay in the
+    /// socket and only the peer's end is watched for.
     var quietInterest: Poll.Readiness {
         self.http1?.wantsToRead == false ? .peerEnded : .readable
     }
 
-    /// The token by which epoll reports it.
+    /// The token by which epoll reports the connection.
     var token: UInt64 {
         UInt64(self.id.generation) << 32 | UInt64(self.id.index)
     }
@@ -99,10 +101,10 @@ final class Connection {
 
 /// The connections of one loop that have not yet spoken HTTP, in order of age, the oldest first.
 struct HandshakeQueue {
-    /// The connections in order of arrival. Those that have ended or completed the handshake are skipped.
+    /// The connections in order of arrival, including some that have ended or completed the handshake.
     private var connections: [ConnectionID] = []
     private var first = 0
-    /// The number of those still in a handshake.
+    /// The number of connections still in a handshake.
     private(set) var count = 0
 
     mutating func append(_ connection: ConnectionID, isThere: (ConnectionID) -> Bool) {
@@ -132,7 +134,7 @@ struct HandshakeQueue {
 
 /// A cleartext HTTP request sent to a TLS listener.
 enum CleartextRequest {
-    /// The methods of HTTP/1.1 with a space after them, and the beginning of HTTP/2.
+    /// The methods of HTTP/1.1, each with a space, and the beginning of HTTP/2's preface.
     private static let beginnings: [StaticString] = [
         "GET ", "POST ", "HEAD ", "PUT ", "DELETE ", "PATCH ", "OPTIONS ", "PRI * HTTP/2.0",
     ]

@@ -3,41 +3,41 @@ internal import Platform
 /// The order in which a loop with busy connections reads its sockets.
 struct TurnOrder {
     /// The bytes after which a turn of busy connections ends; 16 KiB, some sixty pushes. The last connection of a turn
-    /// may still send 64 KiB.
+    /// may exceed this by 64 KiB.
     static let busyBytesPerTurnMax = 16_384
     /// The bytes that quiet connections may send while the handler has paused reading; 64 KiB, some two hundred pushes.
     static let bytesPerPauseMax = 65_536
 
     /// The number of bytes read from all sockets.
     var bytesRead = 0
-    /// True if the last turn read the connections that are not busy.
+    /// True if the last turn served the connections that are not busy.
     var wasOfOthers = false
-    /// The value of `bytesRead` at which the current pause reads nothing more; nil if reading is not paused.
+    /// The value of `bytesRead` at which reading stops during a pause; nil if reading is not paused.
     var pauseEndsAt: Int?
 }
 
 /// Busy connections: those whose flow has sent a large part of all received bytes. `busyPoll` watches them instead of
 /// `poll`.
 extension EventLoop {
-    /// Sets the flow that a connection's requests belong to, by a hash of its name. On the loop's thread.
+    /// Sets the flow of a connection's requests, by a hash of the flow's name. On the loop's thread.
     package func setFlow(of connection: ConnectionID, to flow: UInt64) {
         self.connection(connection)?.flow = FlowShares.Place(flow: flow)
     }
 
-    /// The number of busy connections: their flow sends a large part of all bytes, and other connections go first.
+    /// The number of busy connections, which wait for all others.
     package var busyConnectionCount: Int { self.busyConnections.value }
 
     /// Returns true if a connection's flow sends little while others are busy. On the loop's thread.
     package func isQuiet(_ connection: ConnectionID) -> Bool {
         guard self.busyConnectionCount > 0, let connection = self.connection(connection) else { return false }
-        // A new connection only becomes busy once its bytes have been weighed.
+        // A new connection is not yet busy, so its flow is examined, too.
         return !connection.isBusy && !self.shares.isLarge(connection.flow, wasLarge: true)
     }
 
     /// Returns the poll that watches a connection.
     func poll(of connection: Connection) -> Poll { connection.isBusy ? self.busyPoll : self.poll }
 
-    /// Counts the bytes that a connection has sent, once its flow is known.
+    /// Counts the bytes that a connection has sent. Its flow must be known.
     func weigh(_ connection: Connection, bytes: Int) {
         self.turns.bytesRead += bytes
         self.shares.received(bytes, at: connection.flow)
@@ -46,8 +46,8 @@ extension EventLoop {
         self.watch(connection, asBusy: isBusy)
     }
 
-    /// Moves busy connections back to `poll` when their flow has recently sent little. Connections that send nothing
-    /// are not weighed otherwise.
+    /// Moves busy connections back to `poll` if their flow has recently sent little. Includes connections that send
+    /// nothing, which `weigh` does not see.
     func releaseQuiet() {
         guard self.busyConnectionCount > 0 else { return }
         for connection in self.connections {
@@ -71,11 +71,10 @@ extension EventLoop {
     }
 }
 
-/// The recent part of each flow in all bytes that a loop received.
+/// The share of each flow in the bytes that a loop recently received.
 ///
-/// A flow should have a fair share of the loop, on any number of connections: for example the pushes of a topic, or one
-/// connection whose handler has set no flow. Flows are counted in a fixed number of places; two flows with the same
-/// place count as one.
+/// A flow is, for example, the pushes of a topic, or one connection whose handler has set no flow. Each flow should
+/// have a fair share of the loop, on any number of connections. Two flows that hash to the same place count as one.
 package struct FlowShares {
     /// The place where a flow is counted.
     package struct Place: Hashable, Sendable {
@@ -89,11 +88,10 @@ package struct FlowShares {
 
     /// The number of places; 1,024, so that a quiet flow rarely shares the place of a busy one.
     package static let placeCount = 1_024
-    /// The bytes that all flows together must have sent before any can have a large part: 256 KiB. A loop that receives
-    /// less in a second makes no connection wait.
+    /// The bytes that all flows together must have sent before a part can be large: 256 KiB. A loop that receives less
+    /// per second makes no connection wait.
     package static let bytesMin = 262_144
-    /// The divisor of a large part: a part larger than a 32nd is large, and stays large until it is less than a 64th.
-    /// There are at most a few dozen such flows.
+    /// The divisor of a large part: a part above 1/32 is large, and stays large down to 1/64.
     package static let largePart = 32
 
     /// The bytes by place; recent bytes count more than older ones.
@@ -110,7 +108,7 @@ package struct FlowShares {
         self.total += count
     }
 
-    /// Returns true if a flow has sent a large part of all bytes while there is another flow to wait for it.
+    /// Returns true if a flow has sent a large part of all bytes and another flow exists.
     ///
     /// - `wasLarge`: true if its part was large before.
     package func isLarge(_ place: Place, wasLarge: Bool) -> Bool {

@@ -22,7 +22,7 @@ extension EventLoop {
         let listener = self.server.listeners[index]
         for number in 0..<self.limits.acceptsPerTurn {
             guard self.server.hasRoom(listener) else {
-                // A full server without further waiting connections need not pause: the next one is announced again.
+                // After an accepted connection no pause is needed yet: the poll reports the next one.
                 if number == 0 { self.pauseAccepting(listener: index, .connectionsMax) }
                 return
             }
@@ -55,7 +55,7 @@ extension EventLoop {
     /// Stops accepting on a listener until the next second; its connections wait or go to other loops.
     private func pauseAccepting(listener index: Int, _ limit: TransportLimit) {
         self.unwatchListener(index)
-        // Counted after the fact, so that a reader of the count may rely on it.
+        // Counts last, so that accepting has stopped when the count is visible.
         self.memory.tally.met(limit)
     }
 
@@ -88,7 +88,7 @@ extension EventLoop {
         if let tls {
             connection.tls = TLSSession(context: tls, pipe: self.pipe)
         } else {
-            // The first bytes may arrive in parts and stay in the socket, so only changes are reported.
+            // Edge-triggered: the first bytes stay in the socket until enough have arrived to tell the protocol.
             connection.interest = [.readable, .peerEnded, .edge]
         }
         let isWatched = self.poll.add(descriptor, connection.interest, token: connection.token)
@@ -97,7 +97,7 @@ extension EventLoop {
 
     // MARK: Handshakes
 
-    /// Ends the oldest handshake at the limit, so that clients that never finish one do not keep others out.
+    /// Ends the oldest handshake if the limit is reached, so that unfinished handshakes do not keep new clients out.
     private func makeRoomForHandshake() {
         guard self.handshakes.count >= self.server.handshakesPerLoopMax,
             let oldest = self.handshakes.oldest(isThere: { self.isInHandshake($0) }),
@@ -135,7 +135,7 @@ extension EventLoop {
         }
     }
 
-    /// Checks the first bytes: no HTTP/1.1 request begins like the preface of HTTP/2.
+    /// Detects the protocol by the first bytes: only HTTP/2's preface begins with `PRI `.
     ///
     /// - Parameter hasPeerEnded: true if no bytes will follow those in the socket.
     private func sniff(_ connection: Connection, hasPeerEnded: Bool) {
@@ -181,7 +181,7 @@ extension EventLoop {
     private func beginHTTP1(_ connection: Connection) {
         self.leaveHandshake(connection)
         connection.stage = .http1
-        // A loop without connections does not update the time each second.
+        // The stored time may be old: a loop without connections does not update it.
         self.memory.wallSeconds = SystemClock.wall / 1000
         connection.http1 = HTTP1Session(
             memory: self.memory,
@@ -250,7 +250,7 @@ extension EventLoop {
             }
         }
         guard let session = connection.http2 else { return }
-        // The pipe has also counted the records of handshakes, on any connection.
+        // Discards the count of handshake records, which belong to any connection.
         _ = self.pipe.takeControlRecords()
         var hasRead = false
         while connection.stage == .http2 {
@@ -270,7 +270,9 @@ extension EventLoop {
         }
     }
 
-    /// Records whether a part of a TLS record is left. It is a new record if a whole one was read before.
+    /// Records since when a part of a TLS record is waiting.
+    ///
+    /// - Parameter isAnother: true if whole records were just read, so that the part begins a new one.
     private func noteRecord(of connection: Connection, _ tls: TLSSession, isAnother: Bool) {
         if !tls.hasPartOfRecord {
             connection.recordSince = .max
@@ -412,8 +414,8 @@ extension EventLoop {
 
     // MARK: End
 
-    /// Ends the server's side, and waits briefly for the peer to end its side. Otherwise bytes that the peer still
-    /// sends would make the system discard the last bytes for the peer.
+    /// Shuts down the server's side and waits briefly for the peer to close. Closing at once would make the system
+    /// discard the last bytes for the peer if the peer still sends.
     private func linger(_ connection: Connection) {
         self.leaveHandshake(connection)
         connection.stage = .lingering
@@ -457,7 +459,7 @@ extension EventLoop {
         self.connectionCount -= 1
         if connection.isBusy { self.busyConnections.end() }
         self.server.connectionCounts[connection.listener].end()
-        // The handler counts connections at the end of a turn, including those without requests.
+        // At the end of a turn the handler counts all connections, even without requests.
         self.memory.wasHandlerNotified = true
     }
 

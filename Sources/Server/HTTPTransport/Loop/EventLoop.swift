@@ -23,7 +23,8 @@ package final class EventLoop: @unchecked Sendable {
 
     var connections: [Connection?] = []
     var generations: [UInt32] = []
-    /// The time from which each connection needs its check each second, so that thousands of idle ones are not touched.
+    /// The time before which each connection needs no check, so that thousands of idle ones are not touched every
+    /// second.
     var looksAt: [Int64] = []
     var freeIndices: [UInt32] = []
     var dirty: [Connection] = []
@@ -41,14 +42,15 @@ package final class EventLoop: @unchecked Sendable {
     var shares = FlowShares()
     var turns = TurnOrder()
 
-    /// Set by the handler while it cannot take more requests: no socket is read, though answers are sent; `wake` ends
-    /// each wait. If there are busy connections, the others may send up to `TurnOrder.bytesPerPauseMax` more.
+    /// Set by the handler while it cannot take more requests. The loop then reads no socket, but sends answers, and
+    /// waits for `wake`. If there are busy connections, it still reads `TurnOrder.bytesPerPauseMax` bytes from the
+    /// others.
     package var isReadingPaused = false
 
     /// The number of busy connections; any thread may read it.
     let busyConnections = ConnectionCount()
 
-    /// The time of one call of `alarmRang`, in milliseconds as `now`; `Int64.max` for never.
+    /// The time at which to call `alarmRang` once, by the clock of `now`; `Int64.max` for never.
     package var alarmAt = Int64.max
 
     /// The monotonic clock at the start of this turn, in milliseconds.
@@ -57,8 +59,8 @@ package final class EventLoop: @unchecked Sendable {
     /// The number of open connections of this loop.
     package internal(set) var connectionCount = 0
 
-    /// During `streamClosed`: true if the peer is known not to have read all that was sent to it: bytes were not sent,
-    /// or were left unread in a socket file's connection.
+    /// During `streamClosed`: true if the peer certainly did not read the whole response, because bytes remained
+    /// unsent, or unread in the connection of a socket file.
     package internal(set) var endsUnread = false
 
     private let wakeEvent: Int32
@@ -106,7 +108,7 @@ package final class EventLoop: @unchecked Sendable {
 
     /// Sets the loop's limits, on its thread, when the handler is `woken`.
     ///
-    /// Limits announced to peers in SETTINGS, and those of memory that is already allocated, must not change:
+    /// These limits must not change, because they were announced to peers or memory of their size is allocated:
     /// `streamsPerConnectionMax`, `headerListBytesMax`, `frameBytesMax`, both windows, `continuationFramesMax` and
     /// `readBytesPerTurn`.
     package func setLimits(_ limits: TransportLimits) {
@@ -119,8 +121,8 @@ package final class EventLoop: @unchecked Sendable {
 
     // MARK: From other threads
 
-    /// Makes the loop call the handler's `woken` soon. From any thread; only the first call before the loop wakes makes
-    /// a system call.
+    /// Makes the loop call the handler's `woken` soon. May be called from any thread. Only the first call before the
+    /// loop wakes makes a system call.
     package func wake() {
         if !self.isWakePending.exchange(true, ordering: .acquiringAndReleasing) { System.signal(self.wakeEvent) }
     }
@@ -159,7 +161,7 @@ package final class EventLoop: @unchecked Sendable {
     /// Waits for events, and reads.
     ///
     /// Connections that send little do not wait for those that send much. While both `poll` and `busyPoll` have events,
-    /// turns alternate: one reads all the other connections that are ready, the next reads 16 KiB of the busy ones.
+    /// turns alternate: one reads all ready connections that are not busy, the next reads 16 KiB of the busy ones.
     /// Events of `busyPoll` that are left are handled in the next such turn. If no connection is busy, all are served
     /// in order of arrival, and `busyPoll` costs nothing.
     private func serveSockets() {
@@ -244,7 +246,7 @@ package final class EventLoop: @unchecked Sendable {
         if token & Self.specialToken == 0 {
             let id = ConnectionID(index: UInt32(truncatingIfNeeded: token), generation: UInt32(token >> 32))
             guard let connection = self.connection(id) else { return }
-            // The connection may be watched for other events since the report.
+            // The watched events may have changed since the report.
             let watched = readiness.intersection(connection.interest.union(.broken))
             if !watched.isEmpty { self.ready(connection, watched) }
             return
@@ -259,7 +261,7 @@ package final class EventLoop: @unchecked Sendable {
         }
     }
 
-    /// Ends the turn at the handler and writes; repeats if writing notified the handler.
+    /// Tells the handler that the turn ends, and writes; repeats both if writing notified the handler.
     private func endTurn() {
         repeat {
             self.memory.wasHandlerNotified = false
@@ -398,8 +400,8 @@ extension EventLoop {
         self.markDirty(connection)
     }
 
-    /// Sends a PING every `everySeconds`; one that is not answered in time ends the connection. Nil sends none. Has no
-    /// effect with HTTP/1.1.
+    /// Sends a PING every `everySeconds`, or none if nil. An unanswered PING ends the connection. Has no effect with
+    /// HTTP/1.1.
     package func setPing(_ connection: ConnectionID, everySeconds: Int?) {
         guard let connection = self.connection(connection), let session = connection.http2 else { return }
         session.setPing(everySeconds: everySeconds)
@@ -447,7 +449,7 @@ extension EventLoop {
     /// Announces another window for every stream of a connection, including open ones: the number of bytes its peer may
     /// send on one before it waits for a window update. Has no effect with HTTP/1.1.
     ///
-    /// - `bytes`: less than half of `TransportLimits.streamWindowBytes`; nil for that value, so that waiting peers
+    /// - `bytes`: less than half of `TransportLimits.streamWindowBytes`; nil for all of it, which lets waiting peers
     ///   continue.
     /// - Returns: false if the connection is gone, or its peer acknowledges nothing.
     @discardableResult

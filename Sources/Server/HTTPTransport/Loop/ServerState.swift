@@ -15,8 +15,8 @@ final class ServerState: Sendable {
 
         /// Stops listening.
         func close() {
-            // The file is removed before the socket is closed: a process that starts in between finds the socket in use
-            // and does not take its name.
+            // First the file: a process that starts before the close still finds the socket in use and does not take
+            // its name.
             self.file?.remove()
             System.close(self.descriptor)
         }
@@ -25,7 +25,7 @@ final class ServerState: Sendable {
     /// The limits with which the loops begin.
     let limits: TransportLimits
     let listeners: [BoundListener]
-    /// The maximum number of connections for which the process has descriptors.
+    /// The maximum number of connections, by the descriptors of the process.
     private let descriptorsMax: Int
     private let loopCount: Int
     private let connectionsMax: Atomic<Int>
@@ -40,7 +40,7 @@ final class ServerState: Sendable {
 
     /// - Parameters:
     ///   - contexts: one for each listener; nil for cleartext.
-    ///   - descriptorsMax: the most connections for which the process has descriptors.
+    ///   - descriptorsMax: the most connections, by the descriptors of the process.
     init(
         limits: TransportLimits,
         listeners: [BoundListener],
@@ -98,7 +98,7 @@ final class ServerState: Sendable {
         self.requestBytes.setMax(limits.requestBytesMax)
     }
 
-    /// Sets the certificate of every TLS listener, from any thread. Open connections keep theirs.
+    /// Sets the certificate of every TLS listener, from any thread. Open connections keep their certificates.
     func setContext(_ context: TLSContext) {
         self.contexts.replace(with: context)
     }
@@ -130,12 +130,11 @@ final class ListenerContexts: @unchecked Sendable {
     }
 }
 
-/// The origin by which connections are counted: an IPv4 address, or the first 64 bits of an IPv6 address, since a
-/// client usually has all addresses of such a network; and the listener, so that connections to one listener do not
-/// affect another.
+/// The key by which connections are counted: the listener, and an IPv4 address or the first 64 bits of an IPv6 address,
+/// since a client usually has all addresses of such a network.
 package struct ClientNetwork: Hashable, Sendable {
     let listener: Int
-    /// An IPv4 address below 32 bits that are set, or the first half of an IPv6 address; 1 for ::1.
+    /// An IPv4 address with the upper 32 bits set, or the first half of an IPv6 address; 1 for ::1.
     package let bits: UInt64
 
     package init(listener: Int, bits: UInt64) {
@@ -146,8 +145,7 @@ package struct ClientNetwork: Hashable, Sendable {
 
 /// The numbers of connections by key, such as an address, on all loops together.
 ///
-/// `@unchecked Sendable`: `countsMonitor` guards the counts. It is locked when a connection begins or ends, not for
-/// requests.
+/// `@unchecked Sendable`: `countsMonitor` guards the counts. Only the begin and the end of a connection lock it.
 package final class ConnectionCounts<Key: Hashable & Sendable>: @unchecked Sendable {
     private var connectionsMax: Int
     private let countsMonitor = Monitor()
@@ -158,7 +156,7 @@ package final class ConnectionCounts<Key: Hashable & Sendable>: @unchecked Senda
         self.connectionsMax = connectionsMax
     }
 
-    /// Sets another limit. Connections beyond it stay open.
+    /// Sets another limit; open connections stay.
     package func setMax(_ connectionsMax: Int) {
         self.countsMonitor.lock()
         defer { self.countsMonitor.unlock() }

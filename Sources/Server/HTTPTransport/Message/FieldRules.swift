@@ -1,9 +1,9 @@
 package import Wire
 
-/// Checks the fields of one header block of a request by RFC 9113 §8.2 and §8.3, one after the other.
+/// Checks the fields of one header block of a request (RFC 9113 §8.2 and §8.3), one after the other.
 ///
-/// libnghttp2 could check them too, but byte by byte in every push. These rules check sixteen bytes at a time, and skip
-/// checks that nothing depends on.
+/// libnghttp2 would check byte by byte in every push. These rules check sixteen bytes at a time, and only what the
+/// server depends on.
 package struct FieldRules: Equatable {
     fileprivate struct Seen: OptionSet {
         let rawValue: UInt16
@@ -90,11 +90,11 @@ package struct FieldRules: Equatable {
     }
 }
 
-/// The meaning of one field for the request, independent of other fields.
+/// The effect of one field on the request, independent of other fields.
 private struct Judgement {
     /// The properties that the field adds.
     let seen: FieldRules.Seen
-    /// The properties that must not have been seen before.
+    /// The properties that no earlier field may have.
     let once: FieldRules.Seen
 
     /// - Parameter note: a value of `note`; not 0.
@@ -200,7 +200,7 @@ private struct Characters {
     )
     /// The characters that HTTP/2 allows in a name: those of a token without capitals.
     static let name = Characters("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz")
-    /// The characters of RFC 3986 §3.2 and §3.1; the server checks authorities and schemes no further.
+    /// The characters of an authority (RFC 3986 §3.2) and a scheme (§3.1). The server checks both no further.
     static let authority = Characters(
         "!$%&'()*+,-.0123456789:;=@[]_~abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
     )
@@ -228,7 +228,7 @@ extension ByteView {
         return self.hasNoControl(below: 0x20, but: UInt8(ascii: "\t"))
     }
 
-    /// True if it contains no control character and no space.
+    /// True if no byte is a control character or a space.
     fileprivate var isVisible: Bool { self.hasNoControl(below: 0x21, but: nil) }
 
     private func isMadeOf(_ characters: Characters) -> Bool {
@@ -236,7 +236,7 @@ extension ByteView {
         return true
     }
 
-    /// Returns true if no byte other than `exception` is below `limit` or is DEL.
+    /// Returns true if every byte is `exception`, or at least `limit` and not DEL.
     @inline(__always)
     private func hasNoControl(below limit: UInt8, but exception: UInt8?) -> Bool {
         if self.count >= 16, !self.hasControlInSixteens(below: limit) { return true }
@@ -248,13 +248,13 @@ extension ByteView {
         return true
     }
 
-    /// Returns true if a byte is below `limit`, which is at most 0x80, or is DEL. Needs at least sixteen bytes; some of
-    /// the last may be checked twice.
+    /// Returns true if a byte is DEL or below `limit`, which is at most 0x80. There must be sixteen bytes or more; the
+    /// last ones may be checked twice.
     @inline(__always)
     private func hasControlInSixteens(below limit: UInt8) -> Bool {
         let (limits, ones) = (SIMD16(repeating: limit), SIMD16<UInt8>(repeating: 1))
         let last = self.count - 16
-        // The high bit of a byte is set where such a byte was found.
+        // The high bit of a byte marks a find.
         var found = SIMD16<UInt8>(repeating: 0)
         var index = 0
         while true {
@@ -268,7 +268,7 @@ extension ByteView {
         return (halves[0] | halves[1]) & 0x8080_8080_8080_8080 != 0
     }
 
-    /// Returns true if `holds` is true of all bytes, eight at a time; some of the last may be checked twice. False for
+    /// Returns true if `holds` is true of all bytes, eight at a time; the last ones may be checked twice. False for
     /// fewer than eight bytes.
     @inline(__always)
     private func isEveryWord(_ holds: (UInt64) -> Bool) -> Bool {
@@ -301,7 +301,7 @@ extension UInt64 {
     /// True if each of the eight bytes is one of a...z or a dash, as in most names.
     fileprivate var isLowerCaseOrDash: Bool {
         let low = self & ~Self.highBits
-        // The high bit of a byte is set where the byte is at least "a"; where it is beyond "z"; where it is not a dash.
+        // In each result the high bit of a byte marks: at least "a"; beyond "z"; not a dash.
         let isLetterOrMore = low &+ Self.ones &* (0x80 - 0x61)
         let isMore = low &+ Self.ones &* (0x80 - 0x7B)
         let isNoDash = (low ^ Self.ones &* 0x2D) &+ Self.ones &* 0x7F

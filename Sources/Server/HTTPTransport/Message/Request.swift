@@ -2,7 +2,7 @@ package import Wire
 
 /// A complete request, or one whose body exceeded its limit.
 ///
-/// Its parts are valid only during the call that passes it, and it allocates nothing on the heap.
+/// The views are valid only during the call that passes the request. Nothing is allocated on the heap.
 @safe
 package struct Request {
     /// The stream to answer on.
@@ -57,7 +57,7 @@ package struct Request {
     @inlinable
     package var path: ByteView { self.value(of: self.pathField) }
 
-    /// `:authority`, or the host of an HTTP/1.1 target that names one; otherwise the `host` field. May be empty.
+    /// `:authority`, the host in the target of an HTTP/1.1 request, or otherwise the `host` field. May be empty.
     @inlinable
     package var authority: ByteView { self.value(of: self.authorityField) }
 
@@ -171,7 +171,7 @@ extension StreamState {
         }
     }
 
-    /// Calls `body` with the fields whose bytes begin at `start` or later, with positions relative to `start`.
+    /// Calls `body` with the fields that begin at `start` or later, with positions relative to `start`.
     ///
     /// - Parameters:
     ///   - start: an offset in the bytes of the fields.
@@ -212,7 +212,7 @@ extension StreamState {
         self.fieldCount += 1
     }
 
-    /// Records regular fields, with positions that are `bytes` higher than the fields say.
+    /// Records regular fields after adding `bytes` to their positions.
     @inline(__always)
     mutating func append(_ fields: ArraySlice<HeaderField>, movedBy bytes: Int) {
         let count = self.fieldCount + fields.count
@@ -238,7 +238,7 @@ extension StreamState {
     }
 }
 
-/// Identifies one connection of one loop. A slot that is used again has another generation.
+/// Identifies one connection of one loop. A reused index gets another generation.
 package struct ConnectionID: Hashable, Sendable {
     /// The index in the loop's table.
     package let index: UInt32
@@ -270,7 +270,7 @@ package struct StreamID: Hashable, Sendable {
         self.number = number
     }
 
-    /// Hashes two words, which is faster than all fields; they are different for every two streams.
+    /// Hashes the identity in two words, which is faster than hashing each field.
     @inlinable
     package func hash(into hasher: inout Hasher) {
         hasher.combine(self.connection)
@@ -318,11 +318,11 @@ package enum HTTP2ErrorCode: String, CaseIterable, Sendable {
 
 /// The handler of the requests of one event loop. Every call is made on that loop's thread.
 ///
-/// All but `turnEnded` are called while bytes are being read or written. They may answer any stream of the loop; the
-/// bytes are sent at the end of the turn.
+/// All methods but `turnEnded` are called while bytes are being read or written. The handler may answer any stream of
+/// the loop at any time; the bytes are sent at the end of the turn.
 package protocol RequestHandler: AnyObject {
     /// A client has shown a certificate in a completed TLS handshake. Called before the connection's first request. If
-    /// the handler asks the loop for `goAway` of that connection, no request of it follows.
+    /// the handler then calls `goAway` for the connection, none of its requests follow.
     func certificateShown(_ certificate: ClientCertificate, on connection: ConnectionID)
 
     /// A TLS handshake failed; the cause is in OpenSSL's words.
@@ -334,7 +334,7 @@ package protocol RequestHandler: AnyObject {
     /// The request has arrived completely, or its body has exceeded the limit (`isBodyTooLarge`).
     func requestReceived(_ request: Request)
 
-    /// The client of an unanswered or streaming response is gone: it reset the stream, or the connection has ended. Not
+    /// An unanswered or streaming request has lost its client: the stream was reset, or the connection has ended. Not
     /// called after `finish`.
     func streamClosed(_ stream: StreamID)
 
@@ -342,7 +342,7 @@ package protocol RequestHandler: AnyObject {
     /// before.
     func connectionClosed(_ connection: ConnectionID)
 
-    /// The queue of a streaming response fell below half of its limit after it had exceeded it.
+    /// The queue of a streaming response exceeded its limit and has now fallen below half of the limit.
     func streamDrained(_ stream: StreamID)
 
     /// Every ready socket of one turn of the loop has been read; nothing is written yet.
@@ -354,7 +354,7 @@ package protocol RequestHandler: AnyObject {
     /// Called about once a second while the loop has connections.
     func secondPassed(_ monotonicMilliseconds: Int64)
 
-    /// The loop ends, and with it every connection. Answers given now are sent as far as the sockets accept them.
+    /// The loop and all its connections end. Answers given now are sent as far as the sockets accept them.
     func loopEnds()
 
     /// The time `EventLoop.alarmAt` has come; it has been set back to `Int64.max`.
@@ -370,9 +370,9 @@ extension RequestHandler {
     package func certificateShown(_: ClientCertificate, on _: ConnectionID) {}
 }
 
-/// The head of a response, an object that is filled anew for every answer.
+/// The head of a response; one object is reused for every answer.
 ///
-/// The head is stored as an HTTP/2 field block, so that the answer to a push is encoded only once. HTTP/1 decodes it.
+/// The head is stored as an HTTP/2 field block, so that it is encoded only once. HTTP/1 sessions decode it.
 package final class Response {
     private(set) var status = 200
     /// The status and all fields, as `FieldEncoder` writes them.
@@ -393,7 +393,7 @@ package final class Response {
         self.fieldsStart = self.block.count
     }
 
-    /// Starts over as the head of an event stream that proxies must pass on at once: nginx buffers every response
+    /// Starts over as the head of an event stream that proxies must forward immediately: nginx buffers every response
     /// without `x-accel-buffering: no`, and a compressing proxy delays events.
     package func beginEventStream() {
         self.begin(status: 200)
@@ -413,7 +413,7 @@ package final class Response {
         FieldEncoder.append(ByteView(name), ByteView(value), to: &self.block)
     }
 
-    /// Adds a field whose value `write` appends; at most 126 bytes.
+    /// Adds a field whose value, at most 126 bytes, is appended by `write`.
     package func add(_ name: StaticString, _ write: (inout ByteBuffer) -> Void) {
         FieldEncoder.append(ByteView(name), to: &self.block, write)
     }
@@ -452,7 +452,7 @@ struct HTTPDate: ~Copyable {
     private mutating func compose(_ second: Int64) {
         let days = Int((second >= 0 ? second : second - 86_399) / 86_400)
         let time = Int(second) - days * 86_400
-        // Years are counted from March, so that the leap day is their last; 400 of them have 146,097 days.
+        // Years are counted from March, so that a leap day is the last day of a year; 400 years have 146,097 days.
         let shifted = days + 719_468
         let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
         let dayOfEra = shifted - era * 146_097

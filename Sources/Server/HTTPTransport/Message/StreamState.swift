@@ -1,7 +1,7 @@
 internal import Synchronization
 package import Wire
 
-/// The state of one request and its answer. It lives in a slab and keeps its memory when it is reused.
+/// The state of one request and its answer. It is allocated in a chunk and keeps its memory when it is reused.
 @safe
 package struct StreamState: ~Copyable {
     /// The progress of the request and its answer.
@@ -30,12 +30,12 @@ package struct StreamState: ~Copyable {
     package var hasRequestEnded = false
     /// True if the request's method is HEAD: no answer to it has content (RFC 9110 §9.3.2).
     var hasHeadMethod = false
-    /// True if the request is counted among the partly received ones.
+    /// True if the request is counted among the partly received requests.
     var isHeld = false
     /// True if the handler asked for the stream's reset.
     var isResetByHandler = false
     var shortage = RequestShortage.none
-    /// True if `output` has exceeded the size after which the handler is notified when it is sent.
+    /// True if `output` has exceeded its soft limit, so that the handler is notified when it has drained.
     package var isAboveStreamingLimit = false
 
     /// The names and values of all header fields, followed by the body from `bodyStart` on.
@@ -164,7 +164,7 @@ package final class StreamPool {
         return slot
     }
 
-    /// Takes back a state that `take` handed out; keeps its memory unless it is unusually large.
+    /// Returns a state to the pool; keeps its memory unless it is unusually large.
     @inline(__always)
     package func giveBack(_ slot: StreamSlot) {
         precondition(slot.state.phase != .free, "a stream state was given back twice")
@@ -187,9 +187,9 @@ package final class StreamPool {
     }
 }
 
-/// A pointer to one `StreamState` in its slab.
+/// A pointer to one `StreamState` in its chunk.
 ///
-/// Safe because slabs live as long as their loop, and only the loop's thread uses a slot.
+/// Safe because chunks live as long as their loop, and only the loop's thread uses a slot.
 @safe
 package struct StreamSlot: Equatable {
     let pointer: UnsafeMutablePointer<StreamState>
@@ -250,8 +250,8 @@ package final class LoopMemory {
     package var wallSeconds: Int64 = 0
     /// The `date` of HTTP/1's answers.
     var date = HTTPDate()
-    /// Memory for the next request. The request's memory is free once the handler has processed it, while its stream
-    /// waits for the answer. Thousands of waiting streams therefore share memory that is still in the cache.
+    /// Memory for the next request. A request's memory is free once the handler has processed the request, while its
+    /// stream still waits. So thousands of waiting streams share memory that stays in the cache.
     var spare = StreamState()
     /// Set when the handler is notified of something outside of a request, or when a connection ends.
     var wasHandlerNotified = false
@@ -267,7 +267,7 @@ package final class LoopMemory {
         self.now = now
     }
 
-    /// Records that a streaming answer has exceeded the size after which its handler is notified when it is sent.
+    /// Records that the queue of a streaming answer has exceeded its soft limit.
     func noteStreaming(_ slot: StreamSlot) {
         guard !slot.state.isAboveStreamingLimit, slot.state.output.count > self.limits.streamingBytesSoftMax else {
             return

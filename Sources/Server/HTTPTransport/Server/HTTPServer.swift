@@ -4,7 +4,7 @@ internal import Synchronization
 /// One address the server listens on, and its protocol.
 package struct Listener: Sendable {
     package let address: ListenAddress
-    /// The TLS context; with it the listener speaks only HTTP/2. Without it: HTTP/2 by prior knowledge, and HTTP/1.1.
+    /// The TLS context, with which the listener speaks only HTTP/2; nil for HTTP/1.1, and HTTP/2 by prior knowledge.
     package let tls: TLSContext?
     /// The number of streams an HTTP/2 connection may have open until the handler sets another number; nil for
     /// `streamsPerConnectionMax`. A client that showed a certificate may always have `streamsPerConnectionMax`.
@@ -12,9 +12,9 @@ package struct Listener: Sendable {
     /// The number of connections the listener may accept beyond `connectionsMax`, so that an administrator can connect
     /// while the server is full.
     package let connectionsReserved: Int
-    /// A listening socket that is already open; nil to open one. The server closes it, even if it fails to start.
+    /// A listening socket that is already open; nil to open one. The server closes it, even if the start fails.
     package let descriptor: Int32?
-    /// True if a new socket file is only for its owner (mode 0600); otherwise its group may use it, too (0660).
+    /// True if only the owner may use a new socket file (mode 0600); false if the group may, too (0660).
     package let isPrivate: Bool
 
     package init(
@@ -43,7 +43,7 @@ package final class HTTPServer: Sendable {
     private let state: ServerState
     private let threads = Mutex<[NamedThread]>([])
 
-    /// The number of descriptors left to the rest of the process.
+    /// The number of descriptors reserved for the rest of the process.
     private static let descriptorsReserved = 128
 
     /// Binds every address. Connections wait until `start`.
@@ -148,7 +148,7 @@ package final class HTTPServer: Sendable {
         self.state.removeSocketFiles()
     }
 
-    /// Ends every connection and waits for the threads. Handlers are notified of each stream and connection that ends.
+    /// Ends every connection and waits for the threads. Handlers are notified of each ended stream and connection.
     package func stop() {
         self.removeSocketFiles()
         for loop in self.loops { loop.requestStop() }

@@ -70,15 +70,14 @@ enum System {
         }
     }
 
-    /// Returns true if the peer of a socket file is gone and had not read all that was sent to it. Returns true only
-    /// once.
+    /// Returns true, only once, if the peer of a socket file has gone without reading everything that was sent.
     static func wasReset(_ descriptor: Int32) -> Bool {
         var error: Int32 = 0
         var size = socklen_t(MemoryLayout<Int32>.size)
         return unsafe getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == ECONNRESET
     }
 
-    /// True if the peer of a socket file has read all that was sent to it.
+    /// Returns true if the peer of a socket file has read everything that was sent.
     static func hasBeenRead(_ descriptor: Int32) -> Bool { wakegate_unread_bytes(descriptor) == 0 }
 
     static func close(_ descriptor: Int32) {
@@ -105,7 +104,7 @@ enum System {
         /// A descriptor, and the client's network as in `ClientNetwork`; 0 for a socket file.
         case connection(Int32, UInt64)
         case none
-        /// The system has no descriptor or memory for it; the caller should try again later.
+        /// The system has no free descriptor or memory; the caller should try again later.
         case exhausted
     }
 
@@ -166,7 +165,7 @@ enum System {
                 "\(address): the host is not known here (\(why)); use an address of this machine."
             )
         }
-        // The machine has no IPv6: the address stands for all IPv4 addresses.
+        // Without IPv6, `::` stands for all IPv4 addresses.
         if error == EAFNOSUPPORT && host == "::" { return try Self.bindTCP(address, host: "0.0.0.0", port: port) }
         throw Self.bindError(address, error)
     }
@@ -185,7 +184,7 @@ enum System {
     /// A bound socket file.
     final class SocketFile: Sendable {
         private let path: String
-        /// A descriptor of the file, whatever its name becomes. While it is open, no other file gets its inode number.
+        /// A descriptor of the file itself. While it is open, no other file gets the same inode number.
         private let descriptor: Int32
 
         /// Opens the file at `path`; nil if that fails.
@@ -236,7 +235,8 @@ enum System {
         wakegate_raise_descriptor_limit()
     }
 
-    /// Installs a signal handler: if a part of a mapped file is gone, the process ends with the file's name.
+    /// Installs a signal handler that prints the file's name before the process ends if a part of a mapped file is
+    /// gone.
     static func explainBusErrors() {
         wakegate_explain_bus_errors()
     }
@@ -253,7 +253,7 @@ enum System {
         _ = eventfd_write(event, 1)
     }
 
-    /// Waits for a signal, at most `milliseconds`; leaves it for `clear`.
+    /// Waits for a signal, at most `milliseconds`, without clearing it.
     static func wait(_ event: Int32, milliseconds: Int32) {
         _ = wakegate_wait_readable(event, milliseconds)
     }
@@ -304,7 +304,8 @@ final class Poll {
         static let edge = Readiness(rawValue: EPOLLET.rawValue)
     }
 
-    /// A small number, so that the bytes read in one turn are still in the cache when their answers are written.
+    /// The number of events per wait; small, so that the bytes read in a turn are still cached when the answers are
+    /// written.
     private static let eventsMax = 16
 
     private let descriptor: Int32
@@ -343,7 +344,7 @@ final class Poll {
         self.control(EPOLL_CTL_ADD, other.descriptor, .readable, token)
     }
 
-    /// - Returns: false if the system has no memory for it.
+    /// - Returns: false if the system has no memory.
     private func control(_ operation: Int32, _ descriptor: Int32, _ readiness: Readiness, _ token: UInt64) -> Bool {
         var event = unsafe epoll_event()
         unsafe event.events = readiness.rawValue
@@ -356,8 +357,7 @@ final class Poll {
 
     /// Waits until a descriptor is ready or the time is up; `next` returns the events.
     ///
-    /// Earlier events that were not taken are dropped; the system reports them again after everything else that is
-    /// ready.
+    /// Drops earlier events that were not taken. The system reports them again, after all other ready descriptors.
     /// - Parameter milliseconds: the longest wait; -1 for no limit.
     func wait(milliseconds: Int32) {
         let count = unsafe epoll_wait(self.descriptor, self.events, Int32(Poll.eventsMax), milliseconds)
@@ -375,8 +375,8 @@ final class Poll {
 
 /// The limits the system sets for this process, and the behavior at those limits.
 package enum ProcessLimits {
-    /// The number of descriptors below which nothing works: those of state files and sockets, and those of Foundation
-    /// and Dispatch, which trap if they get none. Connections need more.
+    /// The least number of descriptors: for state files, sockets, Foundation and Dispatch, which trap without one.
+    /// Connections need more.
     package static let descriptorsMin = 128
 
     /// Raises the limit of descriptors as far as allowed.

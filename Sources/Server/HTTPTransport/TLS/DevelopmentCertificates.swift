@@ -1,9 +1,9 @@
 internal import Glibc
 internal import Platform
 
-/// Keys and certificates for a gateway on a developer's machine. They are made once and then kept.
+/// Keys and certificates for a gateway on a developer's machine. Existing files are kept.
 package enum DevelopmentCertificates {
-    /// The topic that the client certificates are issued for.
+    /// The topic of the client certificates.
     package static let topic = "com.example.app"
 
     private static let authorityDays = 3650

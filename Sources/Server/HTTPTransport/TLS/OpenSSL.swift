@@ -17,7 +17,7 @@ package final class TLSContext: @unchecked Sendable {
     /// - Parameters:
     ///   - certificateChainFile: PEM, the server's own certificate first.
     ///   - privateKeyFile: PEM.
-    ///   - asksForCertificate: true if clients may show a certificate; they need not. The handshake accepts a
+    ///   - asksForCertificate: true to ask clients for a certificate, which is optional. The handshake accepts a
     ///     certificate of any issuer. The handler receives it before the first request, and `ClientTrust` verifies it.
     ///     A session with a client certificate is never resumed, so that this verification is never skipped.
     package init(
@@ -101,7 +101,7 @@ private func selectProtocol(
 /// time.
 @safe
 final class TLSPipe {
-    /// The bytes from the socket that are not yet read; set before each call and used up by it.
+    /// The bytes from the socket. Set before each call, which consumes them.
     var input = ByteView()
     /// The bytes to send to the socket; emptied after each call.
     var output = ByteBuffer()
@@ -314,7 +314,7 @@ package final class ClientCertificate {
 /// `@unchecked Sendable`: OpenSSL locks a store, and the store never changes after `init`.
 @safe
 package final class ClientTrust: @unchecked Sendable {
-    /// True if a revocation list is past the time at which its successor was due.
+    /// True if the next issue of a revocation list is overdue.
     package let isOverdue: Bool
     private let store: OpaquePointer
 
@@ -379,8 +379,8 @@ enum OpenSSL {
         return unsafe String(cString: text)
     }
 
-    /// Empties the error queue; an older error would otherwise be reported as the cause of the next failure. The check
-    /// first costs a fifth of emptying the queue.
+    /// Empties the error queue; an older error would otherwise be reported as the cause of the next failure. Checking
+    /// first costs a fifth as much as emptying.
     static func forgetErrors() {
         if ERR_peek_error() != 0 { ERR_clear_error() }
     }

@@ -64,7 +64,7 @@ package final class ProviderPublicKey: Sendable {
         self.key.verifiesES256(message, signature: signature)
     }
 
-    /// The public key alone, SubjectPublicKeyInfo in PEM.
+    /// The public key: SubjectPublicKeyInfo in PEM.
     package var pem: [UInt8] { self.key.publicPEM }
 }
 
@@ -77,8 +77,7 @@ package enum MessageCode {
         return code
     }
 
-    /// Compares two codes in a time that does not depend on their bytes, so that a caller cannot guess a code byte by
-    /// byte.
+    /// Compares two codes in constant time, so that a caller cannot guess a code byte by byte.
     package static func isEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
         OpenSSL.isEqual(left, right)
     }

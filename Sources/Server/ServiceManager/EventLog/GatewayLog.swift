@@ -7,8 +7,8 @@ import Wire
 /// A log with one line for each event that an operator would act on. It takes lines from any thread and writes them on
 /// its own thread.
 ///
-/// Callers never wait for output: if `linesMax` lines are queued, or lines cannot be written, further ones are lost and
-/// counted. `@unchecked Sendable`: `monitor` guards every field except the level.
+/// Callers never wait for output: if `linesMax` lines are queued, or lines cannot be written, further lines are lost
+/// and counted. `@unchecked Sendable`: `monitor` guards every field except the level.
 package final class GatewayLog: @unchecked Sendable {
     /// The maximum number of lines in the queue.
     package static let linesMax = 1024
@@ -284,11 +284,11 @@ package struct StandardError: LogSink {
 /// Writes entries to systemd's journal with separate fields, which `journalctl` can search.
 package struct SystemJournal: LogSink {
     package func write(_ line: LogLine, _ format: LogFormat) -> Bool {
-        // If the journal does not accept the entry, its stream on standard error may.
+        // If the journal rejects the entry, its stream on standard error may accept the line.
         Systemd.sendToJournal(Self.fields(line)) || StandardError().write(line, format)
     }
 
-    /// Returns an entry's fields, each as `NAME=VALUE`; those of the line have the prefix `WAKEGATE_`.
+    /// Returns an entry's fields, each as `NAME=VALUE`; the fields of the line have the prefix `WAKEGATE_`.
     package static func fields(_ line: LogLine) -> [String] {
         let own = line.fields.sorted { $0.key < $1.key }.map { "WAKEGATE_\(self.name($0.key))=\($0.value)" }
         return [
@@ -316,15 +316,15 @@ package struct SystemJournal: LogSink {
     }
 }
 
-/// Lets a few lines of each cause through, and counts the others, so that no peer can fill a disk by repeating a cause.
+/// Admits a few lines of each cause and counts the others, so that a peer cannot fill the disk by repeating a cause.
 ///
 /// A cause's first line starts a window. When the window ends, one line reports the number of suppressed lines.
 package struct LogThrottle {
     /// The maximum number of lines of one cause in a window.
     package static let linesMax = 5
     package static let windowMilliseconds: Int64 = 10_000
-    /// The maximum number of causes that are distinguished at a time; beyond that, all causes of one event count as
-    /// one.
+    /// The maximum number of causes that are distinguished at a time. At this number, all new causes of an event count
+    /// as one.
     package static let causesMax = 256
 
     private struct Cause: Hashable {
@@ -347,7 +347,7 @@ package struct LogThrottle {
 
     package init() {}
 
-    /// Returns the lines to write: those of `takeDue`, and the new line unless it is suppressed.
+    /// Returns the lines to write: the result of `takeDue`, and the new line unless it is suppressed.
     ///
     /// - `now`: milliseconds of a monotonic clock.
     package mutating func admitted(_ line: LogLine, now: Int64) -> [LogLine] {

@@ -4,20 +4,21 @@ package import Wire
 
 /// Encodes events, sorted by device, into one chunk.
 ///
-/// A chunk consists of a seal, eight bytes of base time, and groups. A group has eight bytes of device, one byte with
-/// the length of the rest, and the device's events. A device whose events do not fit has several consecutive groups.
+/// A chunk consists of a seal, eight bytes of base time, and groups. A group has the number of a device (8 bytes), the
+/// length of the rest (1 byte), and events of the device. A device whose events do not fit has several consecutive
+/// groups.
 ///
-/// An event has a byte of code and flags (`EventFlags`), for some events a second one; its time as a zigzag varint,
-/// relative to the device's previous event in this chunk, or to the base for the first; attempt and coalesced count of
-/// a launch as varints; and the identifiers that differ from the last one. A part of a name is encoded like an event
-/// that names pushes. All numbers are little-endian.
+/// An event has one or two bytes of code and flags (`EventFlags`); its time as a zigzag varint, relative to the
+/// device's previous event in this chunk or, for the first, to the base time; `attempt` and `coalesced` as varints, if
+/// not zero; and the identifiers that differ from the device's last one. A part of a name is encoded like an event that
+/// names pushes. All numbers are little-endian.
 package struct EventChunkWriter: ~Copyable {
     /// The maximum number of bytes of one event: group, flags, time, two numbers, two identifiers.
     private static let eventBytesMax = 9 + 2 + 10 + 6 + 40
-    /// The maximum number of bytes of a group, as its length is one byte.
+    /// The maximum number of bytes of a group, whose length is stored in one byte.
     private static let groupBytesMax = 255
 
-    /// The pushes that an event names for the first time in its group, for the index of pushes.
+    /// True for each push that an event names for the first time in its group and that the index of pushes needs.
     package struct Names {
         var apnsID = false
         var related = false
@@ -40,7 +41,7 @@ package struct EventChunkWriter: ~Copyable {
     /// True if any event fits.
     package var hasRoom: Bool { RunTable.chunkBytesMax - self.buffer.count >= Self.eventBytesMax }
 
-    /// Appends an event, for which there must be room; its device is equal to or greater than the previous one.
+    /// Appends an event, for which there must be room. Its device number must not be less than the previous one.
     ///
     /// - Returns: the pushes of the event that are new in its group.
     package mutating func append(_ event: HistoryEvent) -> Names {
@@ -59,7 +60,7 @@ package struct EventChunkWriter: ~Copyable {
         return names
     }
 
-    /// Seals the chunk; `removeAll` prepares for the next one.
+    /// Seals the chunk. Call `removeAll` before the next chunk.
     package mutating func close() {
         ChunkSeal.close(&self.buffer)
     }
@@ -132,9 +133,9 @@ package struct EventChunkReader {
         self.base = Int64(bitPattern: self.reader.word())
     }
 
-    /// Appends the events of `device`, or of all devices if it is nil, in the order they were written.
+    /// Appends the events of `device`, or of all devices if it is nil, in the order in which they were written.
     ///
-    /// - Returns: false if the chunk is damaged; some events may be appended nevertheless.
+    /// - Returns: false if the chunk is damaged. Some events may have been appended.
     package mutating func read(_ device: UInt64?, into events: inout [HistoryEvent]) -> Bool {
         var isFirst = true
         while !self.reader.isAtEnd {
@@ -197,8 +198,9 @@ package struct EventChunkReader {
 /// The first bytes of an encoded event, which determine the rest.
 ///
 /// The lower five bits of the first byte are the code; bit 5 means that two numbers follow. Bits 6 and 7 are the
-/// encoding of the push. Value 3 there means that a second byte has the encodings: bits 0 and 1 for the push, bits 2
-/// and 3 for the related one, bit 4 for four bytes of upper-case bits after every written identifier.
+/// encoding of the push, or 3 if a second byte follows. In the second byte, bits 0 and 1 are the encoding of the push,
+/// bits 2 and 3 that of the related push, and bit 4 means that four bytes of upper-case bits follow every written
+/// identifier.
 struct EventFlags {
     /// The encoding of a push identifier.
     enum Identifier: UInt8 {
@@ -254,7 +256,7 @@ extension EventFlags {
     }
 }
 
-/// Reads consecutive numbers. Past the end, or for invalid bytes, it returns 0 and sets `isDamaged`.
+/// Reads consecutive numbers. Past the end, or at invalid bytes, the reader returns 0 and sets `isDamaged`.
 struct ByteReader {
     private let bytes: ByteView
     private(set) var offset: Int
@@ -312,7 +314,7 @@ struct ByteReader {
 }
 
 extension ByteBuffer {
-    /// Appends seven bits per byte, the lowest first; all bytes except the last have their top bit set.
+    /// Appends seven bits per byte, the lowest first. All bytes except the last have their top bit set.
     @inline(__always)
     mutating func append(varint value: UInt64) {
         guard value >= 0x80 else { return self.append(UInt8(truncatingIfNeeded: value)) }
@@ -338,7 +340,7 @@ extension Int64 {
     }
 }
 
-/// The checksum in the first eight bytes of a chunk over all later bytes, which detects damage by disks and crashes.
+/// The checksum in the first eight bytes of a chunk, over all later bytes.
 package enum ChunkSeal {
     /// The length of a seal in bytes.
     package static let byteCount = 8

@@ -4,19 +4,18 @@ import Platform
 package import Policy
 package import Wire
 
-/// The history of devices and pushes in a separate file, on which no other data depends.
+/// The history of devices and pushes in a separate file. No other data depends on it.
 ///
-/// Events are collected in memory and written in large sorted batches. Each batch's transaction also records which
-/// records of events the file has, so that the file itself shows what a crash has lost. No method throws: events that
-/// cannot be written are counted and reported, and an unusable file is set aside. Used by one caller at a time, on any
-/// thread.
+/// Events are collected in memory and written in large sorted batches. Each batch's transaction also stores which event
+/// records the file has, so that the loss of a crash is known. No method throws: events that cannot be written are
+/// counted and reported, and an unusable file is set aside. One caller at a time may use it, on any thread.
 package final class HistoryFile: HistorySource {
     /// The maximum number of events in an answer about one push.
     package static let pushEventsMax = 1024
     /// The maximum number of events of one device that a list of pushes examines.
     package static let deviceEventsMax = 16_384
-    /// The maximum number of devices, and roughly of events, that are read at a time for
-    /// `entries(devices:since:countEach:)`.
+    /// The maximum number of devices, and the approximate one of events, that a call of
+    /// `entries(devices:since:countEach:)` reads.
     private static let devicesPerRead = 256
     private static let entriesPerRead = 8192
 
@@ -26,31 +25,32 @@ package final class HistoryFile: HistorySource {
     private let vfs: String?
     private let tell: (HistoryTrouble) -> Void
     private var store: RunStore?
-    /// The events that were undone, in ascending order of time.
+    /// The spans of void events, in ascending order of time.
     private var voids: [VoidSpan] = []
     private var collected = CollectedEvents()
-    /// The events that are in the file but not durable: after a failed sync they may be missing from the file.
+    /// The events that are in the file and not durable. After a failed sync, the file may lack them.
     private var unsynced = CollectedEvents()
     /// The records whose events were taken or were found in the file.
     private var taken = RecordPositions()
-    /// The number of times the file was set aside or lost durable events. After that, the records appended before must
-    /// be appended again.
+    /// The number of times that the file was set aside or lost durable events. When it changes, earlier records must be
+    /// appended again.
     package private(set) var beginnings = 0
-    /// The newest record in the file at the last of those times; 0 if there was none.
+    /// The newest record in the file when `beginnings` last changed; 0 if there was none.
     package private(set) var keptSequence: UInt64 = 0
-    /// The events of all records up to this one are durable in the file, except those that `found` leaves open.
+    /// The record up to which all events are durable in the file, except later records of the numberings in
+    /// `found.leftOff`.
     package private(set) var durableSequence: UInt64 = 0
     /// The content of the file when it was first opened; nil until then.
     package private(set) var found: HistoryFound?
-    /// The time of the newest event, from which age is counted.
+    /// The time of the newest event. The age of events is relative to it.
     private var newest = Instant.distantPast
-    /// The reason why the file must be set aside before it is opened again.
+    /// The reason why the file must be set aside before the next opening; nil if it need not.
     private var damage: String?
-    /// The reason, as reported, why nothing can be written; nil if writes succeed.
+    /// The reported reason why writes fail; nil if they succeed.
     private var failure: String?
     private var droppedWhileFailing = 0
 
-    /// True if the file is open; otherwise `flush` tries to open it.
+    /// True if the file is open. If not, `flush` tries to open it.
     package var isOpen: Bool { self.store != nil }
 
     /// A fingerprint of the key that hashes devices to numbers.
@@ -64,7 +64,7 @@ package final class HistoryFile: HistorySource {
     /// - `path`: the file; nil for a history in memory.
     /// - `key`: the key that hashes devices to numbers; a file with another key is set aside.
     /// - `vfs`: the name of SQLite's file system layer; nil for the default one.
-    /// - `onTrouble`: called during calls that meet trouble, including this one.
+    /// - `onTrouble`: called by every method that meets trouble, including `init`.
     package init(
         path: String?,
         key: HashKey,
@@ -80,7 +80,7 @@ package final class HistoryFile: HistorySource {
         self.open()
     }
 
-    /// Sets other limits; events beyond them are dropped in pieces, as usual.
+    /// Sets other limits. Calls of `tidy` drop the events beyond them in pieces.
     package func setLimits(_ limits: HistoryLimits) {
         self.limits = limits
         self.store?.limits = limits
@@ -92,33 +92,33 @@ package final class HistoryFile: HistorySource {
     /// The number of events that are only in memory.
     package var collectedEvents: Int { self.collected.count }
 
-    /// The newest record whose events are in the file, though a loss of power may remove them again.
+    /// The newest record whose events are in the file. They need not be durable.
     package var writtenSequence: UInt64 { self.store?.written.newest ?? 0 }
 
-    /// The newest record whose events were taken or were found in the file; 0 if there is none, as after the file was
-    /// set aside.
+    /// The newest record whose events were taken or were found in the file; 0 if there is none, for instance after the
+    /// file was set aside.
     package var takenSequence: UInt64 { self.taken.newest }
 
     /// Returns true if the events of record `sequence` were taken or were found in the file.
     package func holds(_ sequence: UInt64) -> Bool { self.taken.holds(sequence) }
 
-    /// Takes events in the order they happened. Writes only if too many are collected, and drops the collected events
-    /// if that fails.
+    /// Takes events in the order in which they happened. Writes if too many are collected, and drops the collected
+    /// events if the write fails.
     package func append(_ events: ArraySlice<HistoryEvent>) {
         for event in events { self.append(event) }
     }
 
     package func append(_ event: HistoryEvent) {
-        // Memory stays limited when writes fail. A name is kept or dropped together with its event.
+        // Drops events to limit memory when writes fail. A name is kept or dropped together with its event.
         if !self.makeRoom(1 + event.followers) { self.dropCollected() }
         self.collect(event)
     }
 
-    /// Takes all events of record `sequence`: the file will contain all of them or none. Events of a record that was
-    /// already taken or is in the file are not taken again.
+    /// Takes the events of record `sequence`. The file will contain all of them or none. Does nothing if the record was
+    /// already taken or is in the file.
     ///
-    /// - Returns: false if none was taken: memory is full because nothing can be written, or the file was set aside,
-    ///   so that earlier records must come first.
+    /// - Returns: false if the events were refused: memory is full because writes fail, or the file was set aside and
+    ///   earlier records must be appended first.
     @discardableResult
     package func append(_ events: ArraySlice<HistoryEvent>, ofRecord sequence: UInt64) -> Bool {
         guard !self.taken.holds(sequence) else { return true }
@@ -127,13 +127,13 @@ package final class HistoryFile: HistorySource {
         for event in events { self.collect(event) }
         self.taken.take(sequence)
         self.collected.endRecord(sequence)
-        // A record of an earlier numbering.
+        // The record may belong to an earlier numbering, with numbers below `durableSequence`.
         self.durableSequence = min(self.durableSequence, sequence - 1)
         return true
     }
 
-    /// Leaves out the events of a span from now on. Spans that reach beyond its start end: the journal that has their
-    /// events was restored.
+    /// Leaves out the events of a span from now on. Earlier spans that reach beyond its start are no longer void,
+    /// because the journal with their events was restored.
     package func void(_ span: VoidSpan) {
         self.voids.removeAll { $0.until > span.after }
         self.voids = (self.voids + [span]).suffix(VoidSpan.countMax)
@@ -152,13 +152,13 @@ package final class HistoryFile: HistorySource {
         self.newest = max(self.newest, event.at)
     }
 
-    /// Writes the collected events. Should be called about once a second. After a failure, events stay collected while
-    /// there is room.
+    /// Writes the collected events. Call this about once a second. After a failure, events stay collected while there
+    /// is room.
     package func flush() {
         if self.store == nil { self.open() }
         guard let store = self.store, !self.collected.isEmpty else { return }
         self.attempt { () throws(SQLiteError) in
-            // The size limit is kept even if the caller has no time to call `tidy`.
+            // Enforces the size limit even if the caller has no time to call `tidy`.
             while store.isFull, try store.tidy(now: self.newest) {}
             try store.add(self.collected.events, ofRecords: self.collected.records)
             if self.path != nil { self.unsynced.append(self.collected) }
@@ -168,7 +168,7 @@ package final class HistoryFile: HistorySource {
         if self.unsynced.count >= self.limits.collectedMax { self.sync() }
     }
 
-    /// Makes the events in the file durable. Should be called every few seconds.
+    /// Makes the events in the file durable. Call this every few seconds.
     package func sync() {
         guard let store = self.store, store.written.newest > self.durableSequence || !self.unsynced.isEmpty else {
             return
@@ -182,7 +182,7 @@ package final class HistoryFile: HistorySource {
 
     /// Does one piece of work of a few milliseconds: merging, or dropping events beyond the limits of age and size.
     ///
-    /// Age is counted from the newest event: without new events, none are dropped.
+    /// The age of an event is relative to the newest event, so that without new events none are dropped.
     ///
     /// - Returns: true if there may be more to do.
     package func tidy() -> Bool {
@@ -190,7 +190,7 @@ package final class HistoryFile: HistorySource {
         return self.attempt { () throws(SQLiteError) in try store.tidy(now: self.newest) } ?? false
     }
 
-    /// Returns the number of times events were dropped from the file since the last call, for each limit.
+    /// Returns how often events were dropped from the file since the last call, for each limit.
     package func takeDropped() -> (bySize: Int, byAge: Int) {
         defer { self.store?.dropped = (0, 0) }
         return self.store?.dropped ?? (0, 0)
@@ -260,10 +260,10 @@ package final class HistoryFile: HistorySource {
         return collected.union(written ?? [])
     }
 
-    /// The reason of the current read or write failures; nil if there are none.
+    /// The reason why reads or writes currently fail; nil if they succeed.
     package var cause: String? { self.damage ?? self.failure }
 
-    /// Limits the file to `count` pages, as if the disk were full beyond that.
+    /// Limits the file to `count` pages, to simulate a full disk.
     package func limitPages(to count: Int) {
         try? self.store?.table.database.execute("PRAGMA max_page_count = \(count)")
     }
@@ -316,7 +316,8 @@ package final class HistoryFile: HistorySource {
         self.durableSequence = min(durable, self.collected.oldestRecord.map { $0 - 1 } ?? .max)
     }
 
-    /// Resets the records taken: records that were in the file must be appended before the collected ones.
+    /// Resets the records taken, so that the records that were in the file are appended again, before the collected
+    /// ones.
     private func letGoOfRecords() {
         self.collected.removeRecords { _ in true }
         self.taken = RecordPositions()
@@ -325,9 +326,8 @@ package final class HistoryFile: HistorySource {
         self.beginnings += 1
     }
 
-    /// The reason, as a sentence, why the file or one that SQLite keeps next to it cannot be used: it is not an
-    /// ordinary file (opening a FIFO would block), or it cannot be written, for which SQLite would not report the
-    /// cause.
+    /// The reason, as a sentence, why the file or a file that SQLite keeps next to it cannot be used: it is not an
+    /// ordinary file (opening a FIFO would block), or it cannot be written (SQLite would not report the cause).
     private var obstacle: String? {
         guard let path = self.path, self.vfs == nil else { return nil }
         for path in ["", "-wal", "-shm", "-journal"].map({ path + $0 }) {
@@ -349,19 +349,19 @@ package final class HistoryFile: HistorySource {
         return nil
     }
 
-    /// Runs `body` and handles its error; then returns nil.
+    /// Runs `body`. Handles an error and returns nil.
     @discardableResult
     private func attempt<Result>(_ body: () throws(SQLiteError) -> Result) -> Result? {
         do throws(SQLiteError) {
             return try body()
         } catch {
             if RunTable.isDamage(error) {
-                // The callers still hold the store; the next `flush` closes and renames the file.
+                // The next `flush` renames the file, when no caller uses the store any more.
                 self.damage = error.message
                 self.letGoOfStore()
             } else {
                 self.noteFailure(error.message)
-                // The kernel may treat pages that it could not write as written, and SQLite relies on that.
+                // The kernel may treat pages as written that it could not write, and SQLite would not write them again.
                 if error.kind == .io { self.letGoOfStore() }
             }
             return nil
@@ -370,7 +370,7 @@ package final class HistoryFile: HistorySource {
 
     /// Closes the file, so that the next `flush` opens it again and rewrites the events that are missing.
     private func letGoOfStore() {
-        // Closing would otherwise copy the log into the file.
+        // Without this, closing would copy the log into the file.
         try? self.store?.table.database.keepLogOnClose()
         self.store = nil
         guard !self.unsynced.isEmpty else { return }
@@ -379,10 +379,9 @@ package final class HistoryFile: HistorySource {
         self.unsynced.removeAll()
     }
 
-    /// Renames the file, replacing one that was set aside before, and resets all records: the records that were in it
-    /// must be appended before others.
+    /// Renames the file, replacing a file that was set aside before, and resets all records.
     ///
-    /// - Returns: true if the name is free now.
+    /// - Returns: true if the file was renamed.
     private func setAside(_ reason: String) -> Bool {
         guard let path = self.path else {
             self.tell(.setAside(path: "", reason: reason, isInPlace: false))
@@ -428,8 +427,8 @@ package final class HistoryFile: HistorySource {
 package struct HistoryLimits: Hashable, Sendable {
     /// The maximum number of bytes of the file and its write-ahead log; at least 4 MiB.
     package let bytesMax: Int
-    /// The time for which an event is kept, in milliseconds of policy time; up to an eighth longer, as events are
-    /// dropped in large batches.
+    /// The time for which an event is kept, in milliseconds of policy time. Some events are kept up to an eighth
+    /// longer.
     package let ageMillisecondsMax: Int64
 
     package init(
@@ -440,17 +439,17 @@ package struct HistoryLimits: Hashable, Sendable {
         self.ageMillisecondsMax = max(ageMillisecondsMax, 0)
     }
 
-    /// The limits of a history in memory: smaller, as it shares memory with the devices.
+    /// The limits of a history in memory, which are smaller.
     package static let inMemory = HistoryLimits(bytesMax: 32 << 20)
 
-    /// The maximum number of bytes of live runs; the rest of the size is for the log, and for a merge's output while
+    /// The maximum number of bytes of live runs. The rest of `bytesMax` is for the log, and for a merge's output while
     /// its inputs exist.
     var keptBytesMax: Int { self.bytesMax / 16 * 10 }
 
     /// The maximum number of events of a run that a merge makes: about a 32nd of the size.
     var runEventsMax: Int { min(self.bytesMax / 1024, 1 << 20) }
 
-    /// The maximum number of events collected in memory; more are written even without a call of `flush`.
+    /// The maximum number of events collected in memory; `append` writes more without a call of `flush`.
     var collectedMax: Int { min(self.runEventsMax / 2, 131_072) }
 
     /// The pages of the write-ahead log after which it is copied into the file.
@@ -459,7 +458,7 @@ package struct HistoryLimits: Hashable, Sendable {
     /// The events that one piece of a merge moves: normally 32,768, which takes a few milliseconds.
     var pieceEvents: Int { self.runEventsMax / 8 }
 
-    /// The chunks that one piece of work deletes, or the pages it frees: normally 256.
+    /// The maximum chunks that one piece of work deletes, or pages that it frees: normally 256.
     var pieceChunks: Int { self.runEventsMax / 1024 }
 
     /// The number of runs that a merge combines.
@@ -468,7 +467,7 @@ package struct HistoryLimits: Hashable, Sendable {
     /// The maximum number of runs, which limits the work of a query.
     static let runsMax = 256
 
-    /// The events after which a list of pushes examines no further run: a few milliseconds.
+    /// The number of events after which a list of pushes examines no further run. It takes a few milliseconds.
     static let pushesExamined = 65_536
 
     /// The longest time a merged run may span, so that events are not kept much longer than their age.
@@ -479,12 +478,12 @@ package struct HistoryLimits: Hashable, Sendable {
 package struct HistoryFound: Hashable, Sendable {
     /// True if there was no usable file.
     package let isNew: Bool
-    /// The newest record of events in the file; 0 if no event belongs to a numbered record.
+    /// The newest event record in the file; 0 if there is none.
     package let sequence: UInt64
-    /// The last records in the file of earlier numberings, at which others began: the events of later records of these
-    /// numberings may be missing.
+    /// The last record in the file of each earlier numbering. Events of later records of these numberings may be
+    /// missing.
     package let leftOff: [UInt64]
-    /// The time of its newest event; nil if it holds none.
+    /// The time of the file's newest event; nil if it has no events.
     package let newest: Instant?
 
     package init(isNew: Bool, sequence: UInt64, leftOff: [UInt64] = [], newest: Instant?) {
@@ -498,9 +497,9 @@ package struct HistoryFound: Hashable, Sendable {
     package var positions: RecordPositions { RecordPositions(newest: self.sequence, leftOff: self.leftOff) }
 }
 
-/// A span of policy time whose events only a replaced journal had, so that no answer contains them.
+/// A span of policy time with events that only a replaced journal had. No answer contains them.
 package struct VoidSpan: Hashable, Sendable {
-    /// The most spans that a history remembers; of more, the oldest are forgotten.
+    /// The maximum number of spans that a history remembers, the newest ones.
     static let countMax = 32
 
     /// The time of the last event that the restored journal has; exclusive.
@@ -518,12 +517,12 @@ package struct VoidSpan: Hashable, Sendable {
 
 /// A problem of the history for the administrator; the gateway itself continues.
 package enum HistoryTrouble: Hashable, Sendable {
-    /// The file could not be used. It was renamed, and the history starts empty. `isInPlace`: a file that was set aside
-    /// before was replaced.
+    /// The file could not be used. It was renamed, and the history starts empty. `isInPlace`: true if it replaced a
+    /// file that was set aside before.
     case setAside(path: String, reason: String, isInPlace: Bool)
     /// The file was truncated or replaced while it was in use: it ends at record `found` instead of `durable`.
     case cutOff(found: UInt64, durable: UInt64)
-    /// Events cannot be written or queries cannot be answered; reported once, and retried.
+    /// Events cannot be written or queries cannot be answered; reported once. The gateway continues to try.
     case failing(reason: String)
     /// The history works again; `droppedEvents` were lost since the trouble began.
     case recovered(droppedEvents: Int)

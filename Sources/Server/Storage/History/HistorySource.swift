@@ -10,37 +10,37 @@ package protocol HistorySource: AnyObject {
     /// - `latest`: later events are skipped.
     func visit(device: UInt64, notAfter latest: Instant, _ body: (HistoryEvent) -> Bool)
 
-    /// Returns the events of a push, the oldest first, and those of pushes it was coalesced with if an event names
-    /// both. If there are more than `HistoryFile.pushEventsMax`, only the last ones.
+    /// Returns the events that name a push, the oldest first: its own events, and events of pushes with which it was
+    /// coalesced. Returns at most the last `HistoryFile.pushEventsMax`.
     func push(_ apnsID: APNsID) -> [HistoryEvent]
 
-    /// Returns pushes to all devices, the newest first; may return fewer than `countMax` although there are more.
+    /// Returns pushes to all devices, the newest first. May return fewer than `countMax` even if more exist.
     ///
-    /// - `place`: only pushes after this one in the list; nil to start with the newest.
+    /// - `place`: only pushes after this push in the list; nil to start with the newest.
     /// - `oldest`: only pushes received at this time or later.
     /// - `countMax`: the most pushes, at least one.
     func pushes(behind place: LoggedPush?, notBefore oldest: Instant, countMax: Int) -> LoggedPushes
 
-    /// Returns the events of the devices of `pushes`, each from its oldest push in `pushes` on, the oldest first; names
-    /// may be missing.
+    /// Returns the events of each device of `pushes`, from the device's oldest push in `pushes` on, the oldest first.
+    /// Names may be missing.
     func events(since pushes: [LoggedPush]) -> [UInt64: [HistoryEvent]]
 
-    /// Returns the latest events of the first of some devices, with the names of tasks and sessions. The source decides
-    /// how many devices it reads at a time.
+    /// Returns the latest events of devices, with the names of tasks and sessions. The source decides how many of the
+    /// first devices a call reads.
     ///
     /// - Parameters:
-    ///   - devices: as of `HistoryEvent.device(of:_:)`.
+    ///   - devices: the numbers by `HistoryEvent.device(of:_:)`.
     ///   - oldest: only events that happened at this moment or later.
     ///   - countEach: the most events of one device.
     func entries(devices: some Collection<UInt64>, since oldest: Instant, countEach: Int) -> LoggedEntries
 
-    /// Returns the devices with some numbers, if the log can find them; nil if it cannot.
+    /// Returns the devices with these numbers; nil if the source cannot find devices by number.
     ///
     /// - `key`: the key that hashes devices to numbers.
     func devices(of numbers: Set<UInt64>, _ key: HashKey) -> [UInt64: LoggedDevice]?
 
-    /// Returns the reason why a read failed since the last call; nil if none failed or the failure is reported
-    /// elsewhere.
+    /// Returns the reason why a read failed since the last call; nil if no read failed, or the source reports failures
+    /// in another way.
     func takeFailure() -> StoreError?
 }
 
@@ -86,10 +86,10 @@ extension HistorySource {
         return events
     }
 
-    /// Calls `body` as `visit` does, with the latest events of other numbers in between.
+    /// Calls `body` like `visit`, with the latest events of other numbers inserted by time.
     ///
-    /// - `othersMax`: the number of events of each other number that `body` takes at most. More are read if they
-    ///   happened at `latest`, where a page may begin, or in one millisecond, which is never divided.
+    /// - `othersMax`: the maximum number of events of each other number that `body` needs. More are read at the time
+    ///   `latest`, at which a page may begin, and in the last millisecond, which is read completely.
     private func visit(
         device: UInt64,
         and others: [UInt64],
@@ -108,7 +108,7 @@ extension HistorySource {
                 return true
             }
         }
-        // A stable sort, which leaves the parts of a name behind their event.
+        // A stable sort, which keeps the parts of a name behind their event.
         between.sort { $0.at > $1.at }
         var rest = between[...]
         var goesOn = true
@@ -133,8 +133,8 @@ extension HistorySource {
         return entries.finish()
     }
 
-    /// Returns a page of the events of a device before a place in its history that satisfy `isWanted`, the newest
-    /// first.
+    /// Returns a page of the events of a device that satisfy `isWanted` and are before a place in its history, the
+    /// newest first.
     ///
     /// - `others`: further numbers, of which the latest events are included.
     /// - `place`: the `next` value of the previous page; nil for the newest events.
@@ -174,7 +174,7 @@ package struct LoggedDevice: Hashable, Sendable {
 package struct LoggedEntries {
     /// The events of each device that was read, the newest first.
     package var entries: [[HistoryEntry]] = []
-    /// The moment from which on all events were read, if there were too many older ones.
+    /// The time from which all events were read; nil if no events were left out.
     package var from: Instant?
 
     package init() {}
@@ -182,9 +182,9 @@ package struct LoggedEntries {
 
 /// A place between two events of a device, which stays valid while events are added and the oldest are dropped.
 package struct HistoryPlace: Hashable, Sendable {
-    /// The time of the events around the place: all events before this time are before the place, ...
+    /// The time of the events around the place. All events before this time are before the place. ...
     package let moment: Instant
-    /// ... and so are the first `count` events at this time.
+    /// The number of events at this time that are before the place.
     package let count: Int
 
     package init(moment: Instant, count: Int) {
@@ -197,7 +197,7 @@ package struct HistoryPlace: Hashable, Sendable {
 package struct HistoryPage: Hashable, Sendable {
     /// The entries, the newest first.
     package var entries: [HistoryEntry] = []
-    /// The place where the next page continues; nil if nothing is left.
+    /// The place where the next page continues; nil if this is the last page.
     package var next: HistoryPlace?
 }
 
@@ -233,7 +233,7 @@ struct HistoryPageMaker {
         return self.page
     }
 
-    /// Adds the events at one time that are before the place, as far as the page has room.
+    /// Adds the events at one time that are before the place, while the page has room.
     private mutating func endMoment(_ isWanted: (HistoryEvent) -> Bool) {
         guard self.page.next == nil, var moment = self.moment else { return }
         self.moment = nil
@@ -258,7 +258,7 @@ package struct LoggedPush: Hashable, Sendable {
     package let at: Instant
     /// The number of the device by `HistoryEvent.device(of:_:)`.
     package let device: UInt64
-    /// The push's identifier, ignoring the case of its letters.
+    /// The push's identifier, without the case of its letters.
     package let first: UInt64
     package let second: UInt64
 
@@ -275,7 +275,7 @@ package struct LoggedPush: Hashable, Sendable {
         self.init(at: event.at, device: event.device, first: apnsID.first, second: apnsID.second)
     }
 
-    /// Returns true if this push comes before the other in a list, the newest first. Pushes of the same millisecond
+    /// Returns true if this push precedes the other push in a list, the newest first. Pushes of the same millisecond
     /// have a fixed order.
     package func precedes(_ other: LoggedPush) -> Bool {
         (self.at, self.device, self.first, self.second) > (other.at, other.device, other.first, other.second)
@@ -291,7 +291,7 @@ package struct LoggedPush: Hashable, Sendable {
 package struct LoggedPushes: Hashable, Sendable {
     /// The pushes, the newest first.
     package var pushes: [LoggedPush]
-    /// The push after which the next page continues; nil if nothing is left.
+    /// The push after which the next page continues; nil if this is the last page.
     package var next: LoggedPush?
 }
 
@@ -301,13 +301,13 @@ package struct LoggedPushCollector {
     private let oldest: Instant
     private let countMax: Int
     private var found: [LoggedPush] = []
-    /// The same pushes as a set: a push that is found twice counts once.
+    /// The pushes of `found` as a set, so that a push that is found twice counts once.
     private var known: Set<LoggedPush> = []
-    /// The last of `countMax` pushes; later ones in the list are not wanted.
+    /// The last of `countMax` found pushes. Pushes after it in the list are not wanted.
     private var last: LoggedPush?
 
     /// - Parameters:
-    ///   - place: only pushes after this one in the list.
+    ///   - place: only pushes after this push in the list.
     ///   - oldest: only pushes received at this time or later.
     ///   - countMax: the number of pushes wanted, at least one.
     package init(behind place: LoggedPush?, notBefore oldest: Instant, countMax: Int) {
@@ -316,7 +316,7 @@ package struct LoggedPushCollector {
         self.countMax = countMax
     }
 
-    /// The time before which no more pushes are wanted.
+    /// The time before which no pushes are wanted.
     package var bound: Instant { max(self.oldest, self.last?.at ?? .distantPast) }
 
     mutating func append(_ event: HistoryEvent) {
@@ -334,13 +334,13 @@ package struct LoggedPushCollector {
 
     /// Returns the pushes found, the newest first.
     ///
-    /// - `unseen`: the time of the newest event that was not examined; nil if all were.
+    /// - `unseen`: the time of the newest event that was not examined; nil if all events were examined.
     package mutating func finish(unseen: Instant?) -> LoggedPushes {
         self.shorten()
         guard let unseen, unseen >= self.bound else {
             return LoggedPushes(pushes: self.found, next: self.last)
         }
-        // Unexamined pushes may belong between these.
+        // Pushes that were not examined may belong between the removed pushes.
         self.found.removeAll { $0.at <= unseen }
         return LoggedPushes(pushes: self.found, next: .end(of: unseen))
     }

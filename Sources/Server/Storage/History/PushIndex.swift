@@ -3,7 +3,7 @@ package import Wire
 
 /// An entry of the index of pushes in one run: 32 bits of the identifier's hash, and the number of the event chunk.
 ///
-/// A few identifiers share these bits with others; the reader of the chunk compares the whole identifier.
+/// Several identifiers may have the same 32 bits, so the reader of the chunk compares the whole identifier.
 package struct PushEntry: Hashable {
     /// The hash in the upper half, the chunk number in the lower half: sorting the words sorts the entries.
     let word: UInt64
@@ -17,8 +17,8 @@ package struct PushEntry: Hashable {
         self.word = UInt64(hash) << 32 | chunk
     }
 
-    /// Returns the keyed hash of an identifier. Clients choose the identifiers, and without the key they cannot choose
-    /// ones that collide.
+    /// Returns the keyed hash of an identifier. Clients choose the identifiers, but without the key they cannot make
+    /// them collide.
     static func hash(_ apnsID: APNsID, _ key: HashKey) -> UInt32 {
         UInt32(truncatingIfNeeded: key.hash(apnsID.first, apnsID.second) >> 32)
     }
@@ -39,12 +39,12 @@ package struct PushChunkWriter: ~Copyable {
     /// Creates an empty chunk.
     package init() {}
 
-    /// True if it has no entry.
+    /// True if the chunk has no entry.
     package var isEmpty: Bool { self.buffer.isEmpty }
     /// True if any entry fits.
     package var hasRoom: Bool { RunTable.chunkBytesMax - self.buffer.count >= Self.entryBytesMax }
 
-    /// Appends an entry, for which there must be room; it must not be less than the previous one.
+    /// Appends an entry, for which there must be room. It must not be less than the previous entry.
     package mutating func append(_ entry: PushEntry) {
         if self.isEmpty {
             self.buffer.append(word: 0)
@@ -55,7 +55,7 @@ package struct PushChunkWriter: ~Copyable {
         self.previous = entry.hash
     }
 
-    /// Seals the chunk; `removeAll` prepares for the next one.
+    /// Seals the chunk. Call `removeAll` before the next chunk.
     package mutating func close() {
         ChunkSeal.close(&self.buffer)
     }
@@ -83,13 +83,13 @@ package enum PushChunkReader {
     }
 }
 
-/// Sorts words by their upper 32 bits; the order of words that are equal there is kept.
+/// Sorts words by their upper 32 bits. Words with equal upper halves keep their order.
 ///
-/// Among words with equal upper halves, the lower halves must ascend, as consecutive numbers do.
+/// In the input, the lower halves of words with equal upper halves must ascend.
 struct HalfWordSorter {
     private static let digitBits: UInt64 = 11
     private static let digits = 1 << 11
-    /// The number of words below which three passes over 2,048 counters cost more than comparing.
+    /// The number of words below which a comparison sort is faster than three passes over 2,048 counters.
     private static let radixMin = 1024
 
     private var scratch: [UInt64] = []
@@ -103,7 +103,7 @@ struct HalfWordSorter {
         let count = words.count
         unsafe words.withUnsafeMutableBufferPointer { words in
             unsafe self.scratch.withUnsafeMutableBufferPointer { scratch in
-                // An odd number of passes ends in the scratch memory; copying back costs a third of a pass.
+                // Three passes end in the scratch memory. Copying the result back costs a third of a pass.
                 unsafe Self.pass(from: words, to: scratch, count, shift: 32)
                 unsafe Self.pass(from: scratch, to: words, count, shift: 32 + Self.digitBits)
                 unsafe Self.pass(from: words, to: scratch, count, shift: 32 + 2 * Self.digitBits)
@@ -138,7 +138,7 @@ struct HalfWordSorter {
     }
 }
 
-/// Orders collected events by device; the order of events of one device is kept.
+/// Orders collected events by device. Events of one device keep their order.
 struct EventOrder {
     private var keys: [UInt64] = []
 
@@ -160,9 +160,9 @@ struct EventOrder {
         }
     }
 
-    /// Orders the keys that share the upper half of the one at `start`; their devices may still differ.
+    /// Orders the keys with the same upper half as the key at `start`, which may belong to several devices.
     ///
-    /// - Returns: the index after them.
+    /// - Returns: the index after these keys.
     private mutating func orderGroup(from start: Int, _ events: [HistoryEvent]) -> Int {
         let first = self.keys[start]
         let device = events[Int(first & 0xFFFF_FFFF)].device

@@ -1,12 +1,12 @@
 import Engine
 
-/// The records of events that were taken: all up to the newest, except later records of a numbering after another
-/// numbering began.
+/// The event records that were taken: all up to the newest, except the records of an earlier numbering after its entry
+/// in `leftOff`.
 ///
-/// A journal that forks from another one begins a new numbering far above the old one. If a start returns to the other
-/// journal, its records have numbers between the last one of the other numbering and the first one of the fork.
+/// A journal that forks from another journal begins a new numbering, far above the old one. If a start returns to the
+/// old journal, its new records have numbers between its last record and the first record of the fork.
 package struct RecordPositions: Hashable, Sendable {
-    /// The maximum number of earlier numberings that are remembered; of more, the oldest are forgotten.
+    /// The maximum number of remembered earlier numberings, the newest ones.
     private static let leftOffMax = 32
 
     /// The newest record that was taken; 0 if there is none.
@@ -19,7 +19,7 @@ package struct RecordPositions: Hashable, Sendable {
         self.leftOff = leftOff
     }
 
-    /// Returns true if record `sequence` was taken, as far as is known.
+    /// Returns true if record `sequence` was taken, according to the remembered numberings.
     package func holds(_ sequence: UInt64) -> Bool {
         sequence <= self.newest && self.placeBefore(sequence) == nil
     }
@@ -31,7 +31,7 @@ package struct RecordPositions: Hashable, Sendable {
 
     /// Records that a record was taken.
     ///
-    /// - Returns: the number of records skipped since the previous one that was taken.
+    /// - Returns: the number of records skipped since the previous record of the numbering.
     @discardableResult
     package mutating func take(_ sequence: UInt64) -> UInt64 {
         if sequence > self.newest {
@@ -53,7 +53,8 @@ package struct RecordPositions: Hashable, Sendable {
         self.newest = max(self.newest, sequence)
     }
 
-    /// Returns the index in `leftOff` of the numbering that a record not taken continues; nil if there is none.
+    /// Returns the index in `leftOff` of the numbering that a record continues; nil if the record was taken or
+    /// continues none.
     private func placeBefore(_ sequence: UInt64) -> Int? {
         guard let place = self.leftOff.lastIndex(where: { $0 < sequence }),
             !EventRecord.isBeginning(sequence, after: self.leftOff[place])

@@ -43,7 +43,7 @@ final class RunMerge {
 
     /// Moves one piece in one transaction. The merge is unusable after an error.
     ///
-    /// - Returns: the complete run when it is finished; the inputs are then dead.
+    /// - Returns: the complete run after the last piece; nil before. The inputs are then dead.
     func step(_ sorter: inout HalfWordSorter) throws(SQLiteError) -> HistoryRun? {
         let finished = try self.table.transaction { () throws(SQLiteError) -> HistoryRun? in
             guard try self.movePiece() else {
@@ -88,7 +88,7 @@ final class RunMerge {
 }
 
 extension RunTable {
-    /// Appends the events of a chunk, of one device or of all.
+    /// Appends the events of a chunk. `device`: nil for all devices.
     func readEvents(_ row: Int64, device: UInt64?, into events: inout [HistoryEvent]) throws(SQLiteError) {
         let isWhole = try self.readChunk(row) { chunk throws(SQLiteError) in
             guard var reader = EventChunkReader(chunk) else { return false }
@@ -100,9 +100,8 @@ extension RunTable {
 
 /// Selects the runs to merge next.
 ///
-/// A run has a level by its size, and eight consecutive runs of at most that level become one run. Runs of the highest
-/// level are not merged any more. Runs that a busy gateway writes are already that large, so they are written only
-/// once.
+/// A run has a level by its size. Eight consecutive runs of a level or below become one run. Runs of the highest level
+/// are not merged; a busy gateway writes runs of this size, and thus writes its events only once.
 enum MergePlan {
     /// The properties of a run that the selection uses.
     struct Run: Hashable {
@@ -148,7 +147,7 @@ enum MergePlan {
             && window.reduce(0) { $0 + $1.events } <= limits.runEventsMax
     }
 
-    /// Returns the consecutive runs with the fewest events, for when there are too many runs of any size.
+    /// Returns the consecutive runs with the fewest events. Used if there are too many runs of any size.
     private static func cheapest(_ runs: [Run]) -> Range<Int> {
         var best = 0..<HistoryLimits.fanIn
         var bestEvents = Int.max

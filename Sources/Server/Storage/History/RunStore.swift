@@ -16,12 +16,12 @@ final class RunStore {
     private var merge: RunMerge?
     /// The records of events that are in the file.
     private(set) var written: RecordPositions
-    /// The events that are left out. They are stored together with the next events.
+    /// The spans of void events. The next call of `add` stores them.
     var voids: [VoidSpan]
     private var storedVoids: [VoidSpan]
     /// True if pages may have become free since the last check of the free pages.
     private var mayShrink = true
-    /// The number of times runs were dropped, for each limit.
+    /// The number of times that runs were dropped, for each limit.
     var dropped = (bySize: 0, byAge: 0)
     private var sorter = HalfWordSorter()
     private var eventOrder = EventOrder()
@@ -86,7 +86,7 @@ final class RunStore {
 
     /// Does one limited piece of maintenance: deleting, dropping, copying the log, merging.
     ///
-    /// - Returns: true if there was something to do.
+    /// - Returns: true if any work was done.
     func tidy(now: Instant) throws(SQLiteError) -> Bool {
         if !self.dead.isEmpty {
             try self.deletePiece()
@@ -169,7 +169,7 @@ final class RunStore {
         return true
     }
 
-    /// Cancels a merge: its output is deleted, its inputs stay.
+    /// Cancels a merge: its output will be deleted, and its inputs stay.
     private func cancel(_ merge: RunMerge) {
         self.merge = nil
         if let output = merge.output { self.dead.append(output) }
@@ -179,8 +179,7 @@ final class RunStore {
     private func shrink() throws(SQLiteError) -> Bool {
         guard self.mayShrink, !self.isInMemory else { return false }
         let pages = try self.table.pages()
-        // Free pages are normally reused soon; shrinking is only worthwhile for a file that stays far larger than its
-        // content.
+        // Free pages are normally reused soon. Only a file far larger than its content is worth shrinking.
         let isTooLarge = pages.all * RunTable.pageBytes > self.limits.bytesMax
         guard pages.free > 0 && isTooLarge || pages.free > max(self.limits.pieceChunks, pages.all / 2) else {
             self.mayShrink = false
@@ -192,7 +191,7 @@ final class RunStore {
 }
 
 extension RunStore {
-    /// Appends the events of a chunk that are not void, of one device or of all.
+    /// Appends the events of a chunk that are not void. `device`: nil for all devices.
     private func readEvents(_ row: Int64, device: UInt64?, into events: inout [HistoryEvent]) throws(SQLiteError) {
         try self.table.readEvents(row, device: device, into: &events)
         guard !self.voids.isEmpty else { return }
@@ -217,7 +216,7 @@ extension RunStore {
                 for event in found.reversed() where event.at <= latest {
                     guard body(event) else { return }
                 }
-                // A chunk that begins with an earlier device contains the first event of this device.
+                // If a chunk begins with another device, no earlier chunk has events of this device.
                 next = chunk.device == device && number > 0 ? number - 1 : nil
             }
         }
@@ -237,11 +236,11 @@ extension RunStore {
         return devices
     }
 
-    /// Passes the pushes of one run after the other to the collector, from the newest run on, until no older push is
-    /// wanted or a limit of examined events is reached.
+    /// Passes the pushes of the runs to the collector, the newest run first, until no older push is wanted or the limit
+    /// of examined events is reached.
     ///
     /// - `latest`: later pushes are not wanted.
-    /// - Returns: the time of the newest event that was not examined; nil if all wanted ones were.
+    /// - Returns: the time of the newest event that was not examined; nil if all wanted pushes were found.
     func collectPushes(
         notAfter latest: Instant,
         _ collector: inout LoggedPushCollector
@@ -263,7 +262,7 @@ extension RunStore {
         return nil
     }
 
-    /// Returns the last events that name a push, in the order they were added.
+    /// Returns the last events that name a push, in the order in which they were added.
     func pushEvents(_ apnsID: APNsID, countMax: Int) throws(SQLiteError) -> [HistoryEvent] {
         let hash = PushEntry.hash(apnsID, self.table.key)
         var newestFirst: [HistoryEvent] = []
@@ -290,14 +289,14 @@ extension RunStore {
 }
 
 extension HistoryEvent {
-    /// Returns true if the event is of this push, or of another push that this one was coalesced with.
+    /// Returns true if the event is of this push, or of a push with which this push was coalesced.
     package func names(_ apnsID: APNsID) -> Bool {
-        // The bytes of a name may equal those of an identifier.
+        // The bytes of a part of a name may happen to equal an identifier.
         (self.apnsID == apnsID || self.relatedPush == apnsID) && !self.isNamePart
     }
 }
 
-/// Events in the order they happened, and the ends of the records they belong to.
+/// Events in the order in which they happened, and the ends of their records.
 struct CollectedEvents {
     private struct RecordEnd {
         let sequence: UInt64
@@ -309,7 +308,7 @@ struct CollectedEvents {
     /// The ends of the numbered records.
     private var ends: [RecordEnd] = []
 
-    /// True if there is nothing to write, not even the number of a record without events.
+    /// True if neither events nor record numbers must be written.
     var isEmpty: Bool { self.events.isEmpty && self.ends.isEmpty }
 
     var count: Int { self.events.count }
@@ -340,8 +339,7 @@ struct CollectedEvents {
         self.ends.removeAll(keepingCapacity: true)
     }
 
-    /// Removes the events of the records for which `isHeld` is true, along with events outside of numbered records
-    /// before each.
+    /// Removes the events of the records for which `isHeld` is true, and the events without a record before them.
     mutating func removeRecords(where isHeld: (UInt64) -> Bool) {
         guard self.ends.contains(where: { isHeld($0.sequence) }) else { return }
         var kept = CollectedEvents()

@@ -4,8 +4,8 @@ package import Wire
 
 /// The SQLite file of the history: chunks of about a page each, and runs that list them.
 ///
-/// Events are stored sorted in large pieces instead of one per row. A row with two indexes over random keys dirties
-/// three pages per event; a chunk dirties one page for 270 events.
+/// Events are stored sorted in large pieces. A chunk dirties one page for 270 events; a row for each event, with two
+/// indexes over random keys, would dirty three pages per event.
 final class RunTable {
     /// The reason why a file cannot be opened.
     enum OpeningFault: Error {
@@ -35,7 +35,7 @@ final class RunTable {
     let database: SQLiteDatabase
     /// The key that hashes devices and pushes to numbers.
     let key: HashKey
-    /// True if the file was created now.
+    /// True if `init` created the file.
     let isNew: Bool
     private let insertChunk: SQLiteStatement
     private let selectChunk: SQLiteStatement
@@ -44,8 +44,8 @@ final class RunTable {
     private let updateRun: SQLiteStatement
     private let deleteRun: SQLiteStatement
     private let saveSequence: SQLiteStatement
-    /// The row of the next chunk. A row that any run lists, live or dead, is never used again: if a dead run's chunks
-    /// are deleted again after a restart, this must not delete chunks of another run.
+    /// The row of the next chunk. A row that any run lists, live or dead, is never reused: a restart may delete the
+    /// chunks of a dead run again, and must not delete chunks of another run.
     private var nextRow: Int64 = 1
     /// True if the whole log has been copied into the file.
     private var isLogCopied = false
@@ -58,13 +58,13 @@ final class RunTable {
         self.key = key
         do {
             let database = try SQLiteDatabase(path: path ?? ":memory:", mode: .create, vfs: vfs)
-            // No other process opens the file while the gateway runs: this saves a lock per transaction and, since it
-            // is set before the first read, the shared memory file.
+            // No other process opens the file while the gateway runs. The exclusive mode saves a lock per transaction
+            // and, set before the first read, the shared memory file.
             try database.execute("PRAGMA locking_mode = EXCLUSIVE")
             self.isNew = try !Self.checkOrigin(database)
             try Self.prepare(database, isInMemory: path == nil)
             try Self.check(key, database)
-            // A former process may have left log pages that a failed sync did not write.
+            // An earlier process may have left log pages that a failed sync did not write.
             if path != nil { try database.settleLog() }
             self.database = database
             self.insertChunk = try database.prepare("INSERT INTO chunk (id, content) VALUES (?, ?)")
@@ -117,11 +117,11 @@ final class RunTable {
         try database.execute("PRAGMA page_size = \(self.pageBytes)")
         // Free pages of deleted runs can then be returned to the file system when the history shrinks.
         try database.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        // A commit is not synced: a killed process loses nothing, a power loss loses the commits since the last `sync`.
-        // The log is never copied or restarted without the syncs that keep the file consistent.
+        // Commits are not synced: the end of the process loses nothing, and a loss of power loses the commits since the
+        // last `sync`. SQLite still syncs when it copies or restarts the log, so that the file stays consistent.
         try database.execute("PRAGMA journal_mode = \(isInMemory ? "MEMORY" : "WAL")")
         try database.execute("PRAGMA synchronous = \(isInMemory ? "OFF" : "NORMAL")")
-        // Debian's build overwrites deleted data with zeros by default: that doubles the writes of retention.
+        // Debian's build overwrites deleted data with zeros by default, which would double the writes for deletions.
         try database.execute("PRAGMA secure_delete = OFF")
         try database.execute("PRAGMA cache_size = -1024")
         try database.execute("PRAGMA temp_store = MEMORY")
@@ -149,7 +149,7 @@ final class RunTable {
             try self.database.execute("COMMIT")
             return result
         } catch {
-            // After some errors SQLite has already rolled back, and this fails.
+            // Fails if SQLite has already rolled back, as after some errors.
             try? self.database.execute("ROLLBACK")
             throw error
         }
@@ -176,7 +176,7 @@ final class RunTable {
         }
     }
 
-    /// Returns the number of pages of the file, and the number of free ones.
+    /// Returns the number of pages of the file, and the number of free pages.
     func pages() throws(SQLiteError) -> (all: Int, free: Int) {
         let all = try self.database.integer("PRAGMA page_count") ?? 0
         return (Int(all), Int(try self.database.integer("PRAGMA freelist_count") ?? 0))
@@ -230,7 +230,7 @@ final class RunTable {
         try self.deleteRun.run()
     }
 
-    /// Returns which of the journal's records of events are in the file.
+    /// Returns the event records that are in the file.
     func positions() throws(SQLiteError) -> RecordPositions {
         let select = try self.database.prepare("SELECT id, sequence FROM written ORDER BY id != 1, sequence")
         var newest: UInt64 = 0
@@ -245,7 +245,7 @@ final class RunTable {
         return RecordPositions(newest: newest, leftOff: leftOff.filter { $0 > 0 && $0 < newest })
     }
 
-    /// Stores which of the journal's records of events are in the file; `former` is what is already stored.
+    /// Stores the event records that are in the file. `former` is the stored value.
     ///
     /// Row 1 has the number of the newest record; the other rows have the last records of earlier numberings.
     func save(_ positions: RecordPositions, after former: RecordPositions) throws(SQLiteError) {
@@ -314,7 +314,7 @@ package struct HistoryRun {
 
     /// The id of the run's row; 0 before it has one.
     var id: Int64 = 0
-    /// The position of the run in the order of time.
+    /// The position of the run among all runs, in order of time.
     var order: UInt64 = 0
     var oldest = Instant.distantFuture
     var newest = Instant.distantPast
@@ -389,7 +389,7 @@ extension HistoryRun {
 
 extension Array {
     /// Returns the first index whose element satisfies `belongsBehind`. The predicate must be true for all elements
-    /// after the first for which it is true.
+    /// after that index.
     func boundary(_ belongsBehind: (Element) -> Bool) -> Int {
         var range = self.indices
         while !range.isEmpty {
@@ -400,9 +400,9 @@ extension Array {
     }
 }
 
-/// Writes sorted events as the chunks of one run, together with the index of the pushes they name.
+/// Writes sorted events as the chunks of one run, together with the index of the pushes that they name.
 ///
-/// Used within transactions of its caller. Unusable after an error.
+/// Call it within transactions. It is unusable after an error.
 final class RunWriter {
     private let table: RunTable
     private(set) var run = HistoryRun()

@@ -6,14 +6,13 @@ package import Wire
 /// A journal of an engine's records in an SQLite file. A commit appends the changed records in new rows. It also
 /// compacts: it copies live records from the oldest rows and deletes those rows.
 ///
-/// Used by one caller at a time, on any thread. No other process may use the file; the caller that opens it ensures
-/// that.
+/// One caller at a time may use it, on any thread. The caller must ensure that no other process uses the file.
 package final class Journal: RecordStore {
     /// Called by a commit when a checkpoint is due; must cause a call of `JournalCheckpointer.checkpoint` on another
-    /// thread. While it is nil, commits make the checkpoints themselves.
+    /// thread. If nil, commits make the checkpoints themselves.
     package var onCheckpointDue: (@Sendable () -> Void)?
-    /// The progress of the history: rows with events that it has not made durable are kept, up to
-    /// `JournalLimits.heldBytesMax`. While it is nil, no row is kept for its events. Must be set before `load`.
+    /// The progress of the history. Rows with events that the history has not made durable are kept, up to
+    /// `JournalLimits.heldBytesMax`. If nil, no row is kept for its events. Must be set before `load`.
     package var retention: EventRetention?
     /// The bytes of live records that the last commit copied from old rows.
     package private(set) var copiedBytesOfLastCommit = 0
@@ -44,7 +43,8 @@ package final class Journal: RecordStore {
     /// Inspects the journal, if it exists; writes and creates nothing before `begin`.
     ///
     /// - `vfs`: the name of SQLite's file system layer; nil for the default one.
-    /// - `follower`: a file that is first written after the journal has begun. If it exists, the journal is not new.
+    /// - `follower`: a file that is never written before the journal has begun, so that its existence shows that there
+    ///   was a journal.
     /// - `acceptsLoss`: true to continue with the existing records if the last commits are missing.
     /// - `syncFolder`: makes the names in the folder of a file durable; nil for the default implementation.
     /// - Throws: `StoreError` if the journal cannot be read, belongs to another program, has another format, is
@@ -68,8 +68,7 @@ package final class Journal: RecordStore {
         self.isLoaded = found.isEmpty
     }
 
-    /// Returns the error with which a start would refuse the journal at `path`; nil if a check without reading all rows
-    /// finds none.
+    /// Returns the error with which a start would refuse the journal at `path`, or nil. Does not check every row.
     ///
     /// - `follower`: as in `init`.
     ///
@@ -88,7 +87,7 @@ package final class Journal: RecordStore {
         (self.droppedBytes + self.records.rows.bytes, self.records.rows.liveBytes)
     }
 
-    /// The reason why the store has failed; nil if it has not. Any thread.
+    /// The reason why the store has failed; nil if it has not. May be read on any thread.
     package var failure: StoreError? { self.progress.failure }
 
     package func load(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError) {
@@ -122,7 +121,7 @@ package final class Journal: RecordStore {
 
     package func reload(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError) {
         precondition(self.failure != nil, "a store that has not failed is read once")
-        // A separate connection, as this one sees the writes of the failed commit.
+        // Uses a separate connection, because this connection sees the writes of the failed commit.
         try JournalReader.load(path: self.place.path, vfs: self.place.vfs, take)
     }
 
@@ -144,7 +143,7 @@ package final class Journal: RecordStore {
     /// Creates a second connection for checkpoints on another thread.
     package func makeCheckpointer() -> JournalCheckpointer {
         let checkpointer = JournalCheckpointer(self.place, self.progress)
-        // A failure is kept, and the next commit throws it.
+        // The next commit throws the failure.
         if self.table != nil { _ = try? checkpointer.open() }
         self.checkpointer = checkpointer
         return checkpointer
@@ -168,7 +167,7 @@ package final class Journal: RecordStore {
 
     /// Writes the mark of a durable commit.
     private func noteCommit() {
-        // A failure is kept, and the next commit throws it: this commit is durable.
+        // This commit is durable, so the next commit throws the failure.
         do throws(StoreError) {
             try self.markFile?.note(
                 row: self.records.rows.next - 1,
@@ -216,14 +215,14 @@ package final class Journal: RecordStore {
         self.content.append(batch[start..<offset])
     }
 
-    /// Records that the newest row holds this record of events.
+    /// Notes that the newest row has this record of events.
     private func hold(_ content: ByteView) {
         guard let record = try? EventRecord(content) else { preconditionFailure("a record of events is one") }
         let row = self.records.rows.next - 1
         self.records.held.append(row: row, sequence: record.sequence, events: record.eventCount)
     }
 
-    /// Releases the rows that the history no longer needs, and the oldest ones if the history does not keep up.
+    /// Releases the rows that the history no longer needs, and the oldest rows if the history does not keep up.
     ///
     /// - Returns: the first row that is kept for the history.
     private func releaseHeldRows() -> Int64 {
@@ -274,8 +273,8 @@ package final class Journal: RecordStore {
         }
     }
 
-    /// Returns true if a record is the newest of its key. A row may hold several records of events, of which only the
-    /// last can be the newest.
+    /// Returns true if a record is the newest of its key. Of several event records in a row, only the last can be the
+    /// newest.
     private func counts(_ key: RecordKey, _ content: ByteView, of row: Int64) throws(StoreError) -> Bool {
         guard self.records.row(of: key) == row else { return false }
         guard key.kind == .events else { return true }
@@ -298,7 +297,7 @@ package final class Journal: RecordStore {
         self.stamp.previous = try table.insert(self.records.rows.next - 1, self.content.view)
     }
 
-    /// Has the log copied into the file, so that it restarts, while commits continue.
+    /// Causes a checkpoint if it is due, so that the write-ahead log restarts.
     private func makeRoomInLog() {
         guard let database = self.table?.database else { return }
         let step = self.progress.committed(logPages: database.logPages)
@@ -315,7 +314,7 @@ package final class Journal: RecordStore {
             return
         }
         let generation = self.progress.generation
-        // A failure is kept, and the next commit throws it: this commit is durable.
+        // This commit is durable, so the next commit throws the failure.
         if let pages = try? JournalCheckpointer.copyLog(database, self.progress) {
             _ = self.progress.copied(pages, generation: generation)
         }
@@ -325,19 +324,19 @@ package final class Journal: RecordStore {
     }
 }
 
-/// The rate of compaction: how many bytes of the oldest rows a commit copies and deletes. It keeps the file near twice
-/// the size of the live data, and limits a commit to a small multiple of its own time.
+/// The rate of compaction: how many bytes of the oldest rows a commit copies and deletes. Compaction keeps the file
+/// near twice the size of the live data, and lengthens a commit by at most a small factor.
 ///
-/// Rows are compacted in order of age, so no record is copied twice before every other record had its turn. During one
-/// pass over the file, at most the live bytes are copied while at least as many bytes as the dead ones are committed.
+/// Rows are compacted in order of age, so no record is copied twice before every other record had its turn. In one pass
+/// over the file, at most all live bytes are copied, while commits add at least as many bytes as there are dead bytes.
 struct CompactionPace {
     /// The ratio of dead to live bytes above which rows are compacted.
     private static let deadShare = 0.9
-    /// The increase of the bytes copied per byte committed: the rate is 1 at that ratio and grows as dead bytes exceed
+    /// The increase of the bytes copied per byte committed. The rate is 1 at `deadShare` and grows with the ratio above
     /// it.
     ///
-    /// For writes spread over all keys, 0.3 is enough. The other extreme is a long run of old rows without dead bytes:
-    /// at this rate, the file grows to at most 2.2 times the size of the live data while the run is passed.
+    /// For writes spread over all keys, 0.3 is enough. With a long run of old rows without dead bytes, 16 limits the
+    /// file to 2.2 times the size of the live data.
     private static let rateIncrease = 16.0
     private static let rateMax = 6.0
     /// Bytes of rows read or deleted per byte committed.
@@ -375,35 +374,35 @@ struct CompactionPace {
     }
 }
 
-/// The limits of the journal: the amount of work per commit, and when it is due.
+/// The limits of the journal: the work per commit, and the thresholds at which it is due.
 package struct JournalLimits: Sendable {
     /// The largest content of a row in bytes, unless one record is longer.
     ///
     /// With pages of 16 KiB, a row of this size fills four overflow pages and 2 KiB of a leaf, so that almost nothing
     /// of the file is padding.
     package var rowBytesMax = 67_500
-    /// The total size of rows, in bytes, up to which they are not compacted: rewriting the pages of a small file is not
+    /// The total size of rows, in bytes, above which rows are compacted. The compaction of a smaller file is not
     /// worthwhile.
     package var compactionFloorBytes = 1 << 20
-    /// Bytes of rows that are deleted together. Deleting rows in every commit would dirty as many pages again as the
-    /// commit's own records, since SQLite rebalances three leaves each time.
+    /// Bytes of rows that are deleted together. Deleting rows in every commit would double the pages that it writes,
+    /// because SQLite rebalances three leaves each time.
     package var deletionBytes = 512 << 10
-    /// The pages of the write-ahead log not yet in the file that trigger a checkpoint: 3 MiB. Syncing this few pages
+    /// The number of pages that are only in the write-ahead log and trigger a checkpoint: 3 MiB. Syncing so few pages
     /// delays a concurrent commit by a millisecond. With a lower limit, more than 1% of isolated commits would be
     /// delayed.
     package var checkpointPages = 192
     /// The number of such pages above which commits wait for the current checkpoint: 32 MiB.
     package var waitPages = 2048
-    /// The pages of the write-ahead log at which a commit copies the last ones itself, so that the next commit restarts
-    /// the log: 64 MiB. Overwriting a log and syncing it is faster than growing it.
+    /// The pages of the write-ahead log at which a commit copies the last pages itself, so that the next commit
+    /// restarts the log: 64 MiB. Overwriting a log and syncing it is faster than growing it.
     package var restartPages = 4096
-    /// The maximum number of pages that a commit copies in that way.
+    /// The maximum number of pages that such a commit copies.
     package var restPages = 96
     /// The pages of the write-ahead log at which a commit waits until all are copied: 128 MiB.
     package var logPagesMax = 8192
 
-    /// The bytes of rows kept because the history has not made their events durable, which normally takes seconds: 256
-    /// MiB. Beyond that the history evidently cannot be written, and the oldest events are dropped.
+    /// The maximum bytes of rows that are kept until the history has made their events durable: 256 MiB. If the history
+    /// cannot be written and rows exceed the limit, the oldest events are dropped.
     package var heldBytesMax = 256 << 20
 
     package init() {}
@@ -411,9 +410,9 @@ package struct JournalLimits: Sendable {
 
 /// The format of a row's content: a header, then consecutive records.
 ///
-/// Byte 0 is the version. All numbers are little-endian: bytes 1...8 are the id of the oldest row when this one was
+/// Byte 0 is the version. All numbers are little-endian: bytes 1...8 are the id of the oldest row when this row was
 /// written, 9...16 the checksum of the previous row, 17...24 the journal's number, 25...32 the number of its commit,
-/// 33...40 the start of the commit in milliseconds since 1970. Rows of version 1 only have bytes 0...8.
+/// 33...40 the start of the commit in milliseconds since 1970. Rows of version 1 have only bytes 0...8.
 package enum JournalRow {
     static let version: UInt8 = 2
     /// The length of the header of this version in bytes.

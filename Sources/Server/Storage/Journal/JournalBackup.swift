@@ -6,9 +6,9 @@ import Platform
 package enum JournalBackup {
     /// Creates `copy`, a separate journal in one file, with the state of the original at one instant during the call.
     ///
-    /// The copy gets its name only when it is complete, verified and durable.
+    /// The copy gets its name when it is complete, verified and durable.
     ///
-    /// - Throws: `StoreError` if that fails, or if `copy` exists.
+    /// - Throws: `StoreError` if the backup fails, or if `copy` exists.
     package static func make(of path: String, to copy: String, vfs: String? = nil) throws(StoreError) {
         let partial = copy + ".partial"
         guard !FileSystem.exists(copy) else {
@@ -19,7 +19,7 @@ package enum JournalBackup {
         do throws(StoreError) {
             let database = try JournalFile.open(path, mode: .readOnly, vfs: vfs)
             do throws(SQLiteError) { try database.backUp(to: partial) } catch { throw StoreError(backup: copy, error) }
-            // The copy has its own identity, so that files of the original that are mixed with it later do not fit.
+            // The copy has its own number, so that a start notices if files of the original are next to it.
             try JournalNote.write(.first(number: 1, try JournalFile.verify(place)), in: place)
             try self.sync(partial, copy)
         } catch {
@@ -44,7 +44,7 @@ package enum JournalBackup {
         do throws(SystemError) {
             let file = try OpenFile(partial, O_RDWR | O_CLOEXEC)
             try file.sync()
-            // Another file may have taken the name since the check.
+            // Fails if another file has taken the name since the check.
             try FileSystem.link(partial, orRenameTo: copy)
             try? FileSystem.remove(partial)
         } catch {

@@ -1,13 +1,12 @@
 package import Engine
 import Platform
 
-/// A checkpointer: copies the write-ahead log into the file, on its own connection and on another thread than commits.
+/// Copies the write-ahead log into the file, on its own connection and on another thread than the commits.
 ///
-/// Used by one caller at a time. `@unchecked Sendable`: it shares only `CheckpointProgress` with the journal, which
-/// locks, and its connection is used by one thread only.
+/// One caller at a time may use it. `@unchecked Sendable`: one thread uses the connection, and `CheckpointProgress`,
+/// which the journal shares, has a lock.
 package final class JournalCheckpointer: @unchecked Sendable {
-    /// The maximum number of passes of one checkpoint. Each copies the commits made during the previous pass, which
-    /// soon are few.
+    /// The maximum number of passes of one checkpoint. Each pass copies the commits made during the previous pass.
     private static let passesMax = 8
 
     private let place: JournalPlace
@@ -20,7 +19,7 @@ package final class JournalCheckpointer: @unchecked Sendable {
         self.progress = progress
     }
 
-    /// Copies the log into the file until the remaining pages are so few that a commit can copy them itself.
+    /// Copies the log into the file until a commit could copy the remaining pages itself.
     ///
     /// - Throws: `StoreError` if this or an earlier operation failed. The journal then rejects all further commits.
     package func checkpoint() throws(StoreError) {
@@ -38,7 +37,7 @@ package final class JournalCheckpointer: @unchecked Sendable {
         }
     }
 
-    /// Makes the mark durable, so that it is only slightly behind after a loss of power.
+    /// Makes the mark durable, so that after a loss of power it lacks few commits.
     ///
     /// - Throws: `StoreError` if that failed. The journal then rejects all further commits.
     package func syncMark() throws(StoreError) {
@@ -47,13 +46,12 @@ package final class JournalCheckpointer: @unchecked Sendable {
 
     /// Checks that the journal's files still exist under their names.
     ///
-    /// - Throws: `StoreError` once if they do not. The journal then rejects all further commits.
+    /// - Throws: `StoreError`, once, if a file is gone or was replaced. The journal then rejects all further commits.
     package func checkFiles() throws(StoreError) {
         try self.progress.checkFiles()
     }
 
-    /// Opens the connection. Called before the journal announces its mark, as the process may have no descriptor left
-    /// later.
+    /// Opens the connection. Called early, because the process may have no free descriptor later.
     @discardableResult
     func open() throws(StoreError) -> SQLiteDatabase {
         if let opened { return opened }
@@ -61,7 +59,8 @@ package final class JournalCheckpointer: @unchecked Sendable {
             let database = try JournalFile.connect(self.place, .readWrite)
             try JournalFile.checkIdentity(database)
             try JournalFile.explain(self.place.path) { () throws(SQLiteError) in
-                // With FULL, a checkpoint syncs the log before the file, and the file before the log may restart.
+                // With FULL, a checkpoint syncs the log before it writes the file, and the file before the log can
+                // restart.
                 try database.execute("PRAGMA synchronous = FULL")
             }
             self.opened = database
@@ -83,8 +82,8 @@ package final class JournalCheckpointer: @unchecked Sendable {
     ///
     /// - Returns: the number of pages of the log that are now in the file; nil if another connection holds the
     ///   checkpoint lock.
-    /// - Throws: `StoreError` if it failed. The store then counts as failed: the kernel may have dropped pages that it
-    ///   could not write, so a second attempt could succeed without them.
+    /// - Throws: `StoreError` if it failed. The store has then failed: the kernel may have dropped pages that it could
+    ///   not write, and a second attempt could succeed without them.
     static func copyLog(_ database: SQLiteDatabase, _ progress: CheckpointProgress) throws(StoreError) -> Int? {
         try self.guarded(database, progress) { () throws(SQLiteError) in
             do throws(SQLiteError) { return try database.checkpoint(.passive).copiedPages } catch {
@@ -126,8 +125,8 @@ package final class CheckpointThread: @unchecked Sendable {
 
     /// Starts the thread and connects it to the journal.
     ///
-    /// - `onFailure`: called on the thread, at most once, if a checkpoint failed or a file is gone, and the store has
-    ///   failed.
+    /// - `onFailure`: called on the thread, at most once, when the store has failed because of a checkpoint or a
+    ///   missing file.
     package init(
         _ journal: Journal,
         onFailure: @escaping @Sendable (StoreError) -> Void = { _ in }
@@ -144,7 +143,7 @@ package final class CheckpointThread: @unchecked Sendable {
         journal.onCheckpointDue = { self.wish { $0.isCheckpointDue = true } }
     }
 
-    /// Ends the thread after the current checkpoint, and waits for that.
+    /// Ends the thread after the current checkpoint, and waits for its end.
     package func stop() {
         self.wish { $0.isStopping = true }
         self.ended.wait()
@@ -157,7 +156,7 @@ package final class CheckpointThread: @unchecked Sendable {
         }
     }
 
-    /// Waits for a request, at most until `moment`, and returns the pending requests.
+    /// Waits until `moment` at the latest for a request, and returns the pending requests.
     private func takeWishes(waitingUntil moment: Int64) -> Wishes {
         self.wishMonitor.withLock {
             while !self.wishes.isCheckpointDue, !self.wishes.isStopping {
@@ -179,8 +178,7 @@ package final class CheckpointThread: @unchecked Sendable {
                     try checkpointer.checkpoint()
                     isMarkBehind = true
                 }
-                // Checked once a second only: a concurrent sync delays commits, and there may be many checkpoints in a
-                // second.
+                // At most once a second, because a concurrent sync delays commits, and there may be many checkpoints.
                 guard SystemClock.monotonicNanoseconds >= nextLook else { continue }
                 nextLook = SystemClock.monotonicNanoseconds + Self.lookInterval
                 try checkpointer.checkFiles()
@@ -205,7 +203,7 @@ final class CheckpointProgress: @unchecked Sendable {
         case ask
         /// The commit waits until the other thread has finished its pass.
         case wait
-        /// The commit copies the rest of the log itself.
+        /// The commit copies the remaining pages of the log itself.
         case copyRest
     }
 
@@ -222,7 +220,8 @@ final class CheckpointProgress: @unchecked Sendable {
         /// True if the other thread is in a pass, and the number of passes begun.
         var isCopying = false
         var passes = 0
-        /// The log's pages at which the next checkpoint is requested, and at which a commit copies the rest itself.
+        /// The numbers of pages in the log at which the next checkpoint is requested, and at which a commit copies the
+        /// remaining pages itself.
         var askPages: Int
         var restPages: Int
     }
@@ -241,7 +240,7 @@ final class CheckpointProgress: @unchecked Sendable {
         self.withLock { $0.failure }
     }
 
-    /// Sets the failure; only the first one is kept.
+    /// Sets the failure. The first failure is kept.
     func fail(_ error: StoreError) {
         self.withLock { if $0.failure == nil { $0.failure = error } }
     }
@@ -260,7 +259,7 @@ final class CheckpointProgress: @unchecked Sendable {
     /// Checks the files, and fails the store if they changed. Called by one thread only.
     func checkFiles() throws(StoreError) {
         guard var files = self.withLock({ $0.failure == nil ? $0.files : nil }) else { return }
-        // Outside the lock: commits must not wait while files are checked.
+        // Without the lock, because commits must not wait for the check.
         let fault = files.fault()
         let isFirst = self.withLock { state in
             state.files = files
@@ -278,7 +277,7 @@ final class CheckpointProgress: @unchecked Sendable {
 
     // MARK: The thread that commits
 
-    /// Records a commit, after which the log holds `logPages`, and returns its next action.
+    /// Records a commit, after which the log has `logPages` pages, and returns the commit's next action.
     func committed(logPages: Int) -> Step {
         self.withLock { state in
             if logPages < state.logPages {
@@ -297,7 +296,7 @@ final class CheckpointProgress: @unchecked Sendable {
         if state.isCopying, rest > self.limits.waitPages || state.logPages >= self.limits.logPagesMax { return .wait }
         let isSmall = rest <= self.limits.restPages && !state.isCopying
         if state.logPages >= state.restPages, isSmall || state.logPages >= self.limits.logPagesMax {
-            // A reader may block the copy; the next attempt is made some pages later.
+            // A reader may block the copy. The next attempt is made `checkpointPages` later.
             state.restPages = state.logPages + self.limits.checkpointPages
             return .copyRest
         }
@@ -319,7 +318,7 @@ final class CheckpointProgress: @unchecked Sendable {
     /// Records that a checkpoint has copied the log's first `pages`.
     ///
     /// - Parameter generation: the generation when the checkpoint began.
-    /// - Returns: true if another pass would have much to copy.
+    /// - Returns: true if another pass is worthwhile.
     func copied(_ pages: Int, generation: Int) -> Bool {
         self.withLock { state in
             guard generation == state.generation else { return false }
@@ -334,7 +333,7 @@ final class CheckpointProgress: @unchecked Sendable {
         self.withLock { state in
             state.isAsked = false
             let rest = state.logPages - state.copiedPages
-            // Pages blocked by a reader are not tried again before more have been added.
+            // If a reader blocks pages, the next attempt waits until more pages are added.
             let base = rest > self.limits.restPages ? state.logPages : state.copiedPages
             state.askPages = base + self.limits.checkpointPages
         }

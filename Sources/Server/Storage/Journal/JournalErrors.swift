@@ -45,7 +45,7 @@ extension StoreError {
         }
     }
 
-    /// Returns true if SQLite reported a fault of the content that no journal has, such as a missing table.
+    /// Returns true if SQLite reported a fault of the content, such as a missing table.
     private static func isOfContent(_ error: SQLiteError) -> Bool {
         error.code == 1
     }
@@ -67,7 +67,7 @@ extension StoreError {
         )
     }
 
-    /// - Parameter rollback: the rollback journal of another program, which SQLite would apply to the journal.
+    /// - Parameter rollback: the rollback journal of another program. SQLite would apply it to the journal.
     init(stray rollback: String) {
         self.init(
             message: "\(rollback) is not of WakeGate: a program that changed the journal was cut off, or the file "
@@ -104,7 +104,7 @@ extension StoreError {
 }
 
 extension StoreLoss {
-    /// Creates the loss of a journal whose extent is unknown.
+    /// Creates a loss of unknown extent.
     init(_ place: JournalPlace, _ fault: String) {
         self.init(file: place.path, fault: fault)
     }
@@ -142,7 +142,7 @@ extension StoreLoss {
 
     /// Returns a time in UTC in the format of RFC 3339.
     private static func date(_ milliseconds: Int64) -> String {
-        // Years outside of this range do not have four digits.
+        // Outside of this range, years have no four digits.
         guard (0..<253_402_300_800_000).contains(milliseconds) else { return "\(milliseconds)" }
         return WallTime.text(milliseconds)
     }

@@ -9,10 +9,10 @@ enum JournalFile {
     static let format: Int64 = 2
     static let pageBytes = 16_384
 
-    /// Creates a journal without rows and its mark, or completes one whose creation was interrupted.
+    /// Creates a journal without rows and its mark, or completes an interrupted creation.
     ///
     /// The mark is made durable before the file is created, so that a file without rows is recognized as new. If the
-    /// journal replaces a lost one, the mark of the lost one stays until the new journal is complete.
+    /// journal replaces a lost journal, the old mark stays until the new journal is complete.
     static func make(
         _ place: JournalPlace,
         isInsteadOfLost: Bool
@@ -46,13 +46,13 @@ enum JournalFile {
         try self.explain(place.path) { () throws(SQLiteError) in try self.settle(database) }
         guard found.loss == nil, !found.isCopy, var mark = found.mark else {
             let mark = JournalMark.first(number: (found.mark?.number ?? 0) + 1, found.newest)
-            // Until the loss is complete, the old mark stays: a start after an interruption reports the loss again.
+            // With a loss, the old mark stays until the end, so that a start after an interruption reports the loss
+            // again.
             let early = found.loss == nil ? try self.makeMark(mark, place) : nil
             try self.explain(place.path) { () throws(SQLiteError) in
                 try JournalNote.remove(database)
-                // Checkpointed into the file, so that the loss of the log together with the mark is noticed. With a
-                // loss, the log is also truncated: the next start would otherwise find the abandoned commits there and
-                // report them again.
+                // Copies the log into the file, so that a later loss of both the log and the mark is noticed. With a
+                // loss, also truncates the log, in which the next start would find the abandoned commits.
                 let (logPages, copiedPages) = try database.checkpoint(found.loss == nil ? .passive : .truncate)
                 guard copiedPages == logPages else {
                     throw SQLiteError(kind: .busy, code: 0, message: "its log cannot be copied into it")
@@ -70,7 +70,7 @@ enum JournalFile {
         return (database, try JournalMarkFile(place, mark, isNew: false), mark)
     }
 
-    /// Reads all of a journal that has no log and no other user.
+    /// Reads and checks a whole journal that has no log and no other user.
     ///
     /// - Returns: the position of its newest row; nil if there is none.
     static func verify(_ place: JournalPlace) throws(StoreError) -> JournalPosition? {
@@ -81,7 +81,7 @@ enum JournalFile {
         return try JournalPosition.newest(database)
     }
 
-    /// Refuses a file with pages that are used twice, or are both used and free: they would be overwritten later.
+    /// Refuses a file with pages that are used twice, or are both used and free. Later writes would overwrite them.
     static func checkPages(_ database: SQLiteDatabase) throws(StoreError) {
         let verdict = try self.explain(database.path) { () throws(SQLiteError) in
             try database.text("PRAGMA quick_check(1)")
@@ -99,8 +99,8 @@ enum JournalFile {
                     + "folder on a local file system."
             )
         }
-        // The content of a file is worthless until its name is durable. A process that died while it created the file
-        // may have left that undone, since SQLite only syncs the folder after it creates a file itself.
+        // The content of a file is lost if its name is not durable. SQLite syncs the folder only when it creates a
+        // file, and an earlier process may have died before that.
         try place.syncFolder()
         try self.explain(place.path) { () throws(SQLiteError) in try self.setUpForCommits(database) }
     }
@@ -142,13 +142,12 @@ enum JournalFile {
     private static func setUp(_ database: SQLiteDatabase) throws(SQLiteError) {
         // A program that reads the file briefly should not fail a commit.
         try database.execute("PRAGMA busy_timeout = 5000")
-        // The last connection would otherwise copy the whole log into the file when it closes, even after a failed
-        // sync.
+        // Without this, the last connection would copy the whole log into the file on close, even after a failed sync.
         try database.keepLogOnClose()
     }
 
-    /// Returns a clause if a file without a log is shorter than its header says; nil if it is complete, or its header
-    /// does not give a size.
+    /// Returns a clause if a file without a log is shorter than its header says; nil if the file is complete, or its
+    /// header has no valid size.
     static func cutClause(_ place: JournalPlace) -> String? {
         guard let size = place.size(place.path),
             let header = try? SQLiteFile(path: place.path, mode: .readOnly, vfs: place.vfs).read(100, at: 0)
@@ -161,7 +160,7 @@ enum JournalFile {
         return "it is cut off after \(size) of \(bytes) bytes"
     }
 
-    /// Returns true if the file holds nothing yet, from this program or another.
+    /// Returns true if no program has stored anything in the file.
     static func isEmpty(_ database: SQLiteDatabase) throws(SQLiteError) -> Bool {
         for question in ["PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_schema"] {
             if try database.integer(question) != 0 { return false }
@@ -170,11 +169,12 @@ enum JournalFile {
     }
 
     private static func create(_ database: SQLiteDatabase) throws(SQLiteError) {
-        // Large commits need half the system calls of 8 KiB pages. A single push writes one page and page 1.
+        // Large commits need half as many system calls as with pages of 8 KiB. The commit of a single push writes one
+        // page and page 1.
         try database.execute("PRAGMA page_size = \(self.pageBytes)")
         try database.execute("PRAGMA auto_vacuum = NONE")
-        // WAL needs one sync per commit instead of three, and lets other connections read and copy. The statement runs
-        // to its end, where the change is committed, so that a failure is reported.
+        // WAL needs one sync per commit instead of three, and lets other connections read and copy. `execute` runs the
+        // statement to its end, so that it also reports a failed commit of the change.
         try database.execute("PRAGMA journal_mode = WAL")
         try database.execute(
             """
@@ -212,21 +212,20 @@ enum JournalFile {
     private static func setUpForCommits(_ database: SQLiteDatabase) throws(SQLiteError) {
         // A commit is durable when it returns.
         try database.execute("PRAGMA synchronous = FULL")
-        // Debian's build enables it: every page of a deleted row would be written once more, filled with zeros.
+        // Debian's build enables it, which would write every page of a deleted row once more, filled with zeros.
         try database.execute("PRAGMA secure_delete = OFF")
-        // A transaction larger than the cache would write pages before its end, and then once more.
+        // With spilling, a transaction larger than the cache would write some pages twice.
         try database.execute("PRAGMA cache_spill = OFF")
-        // Rows are written once and read once, much later: a larger cache would have no more hits, and a small one
-        // stays warm.
+        // Rows are written once and read once, much later, so that a larger cache would not have more hits.
         try database.execute("PRAGMA cache_size = -4096")
-        // No statement needs temporary files; if one ever does, a full /tmp should not fail a commit.
+        // A full /tmp must not fail a commit.
         try database.execute("PRAGMA temp_store = MEMORY")
     }
 
-    /// Makes the commits that a former process left in the log durable in the file.
+    /// Makes the commits that an earlier process left in the log durable in the file.
     ///
-    /// After a failed sync, commits may be readable without being on the disk. New commits after them in the log would
-    /// be lost with them.
+    /// After a failed sync, commits may be readable without being on the disk. A loss of power would then also lose
+    /// later commits in the log.
     private static func settle(_ database: SQLiteDatabase) throws(SQLiteError) {
         try database.execute("BEGIN IMMEDIATE")
         _ = try database.integer("SELECT max(id) FROM rows")

@@ -3,7 +3,7 @@ import Wire
 
 /// The state of a journal that a start finds before it writes.
 enum JournalInspection {
-    /// Nothing was ever committed, or the committed records are abandoned: the journal must be created.
+    /// The journal must be created: nothing was ever committed, or the operator accepts the loss of all records.
     case new(StoreLoss?)
     case found(FoundJournal)
 
@@ -31,13 +31,13 @@ enum JournalInspection {
         }
     }
 
-    /// Reads the journal and compares it with its mark. Changes and creates no file except the shared memory of
+    /// Reads the journal and compares it with its mark. Changes no file, and creates only the shared memory of
     /// connections.
     ///
     /// - Parameters:
     ///   - acceptsLoss: true if the last commits may be missing.
     ///   - isAlone: true if no other process has the journal open; otherwise the log itself is not examined.
-    /// - Returns: the state, and the connection that has read it; nil for a journal that must be created.
+    /// - Returns: the state, and the connection that has read the journal; nil for a journal that must be created.
     /// - Throws: `StoreError` if the journal belongs to another program, has another format, is damaged, or lacks
     ///   committed records.
     static func of(
@@ -45,7 +45,8 @@ enum JournalInspection {
         acceptsLoss: Bool,
         isAlone: Bool = true
     ) throws(StoreError) -> (found: JournalInspection, reader: SQLiteDatabase?) {
-        // The mark is read first: while another process commits, a mark read later would be ahead of the rows.
+        // Reads the mark first, because another process may commit, and a mark that is read later could be ahead of the
+        // rows.
         var mark = try JournalMarkFile.read(place)
         let file = place.size(place.path)
         if let file, 1..<512 ~= file { throw StoreError(damaged: place.path, "it is cut off after \(file) bytes") }
@@ -61,7 +62,7 @@ enum JournalInspection {
         }
         if (place.size(place.rollbackPath) ?? 0) > 0 {
             guard file <= JournalFile.pageBytes, isLogEmpty else { throw StoreError(stray: place.rollbackPath) }
-            // SQLite was interrupted while it created the file; it rolls back when the file is opened for writing.
+            // SQLite was interrupted while it created the file. It rolls back when the file is opened for writing.
             let isLost = mark == nil && follower != nil
             return (.new(try Self.loss(place, mark, "it holds nothing", isLost: isLost, acceptsLoss)), nil)
         }
@@ -70,7 +71,7 @@ enum JournalInspection {
         }
         let note = JournalNote.read(place)
         if let note {
-            // Next to a backup the mark is absent, or the one that its first start has just created.
+            // A mark next to a backup can only be the mark that the first start on the backup has just created.
             let isBegun = mark?.row == note.row && mark?.checksum == note.checksum
             guard isBegun || mark == nil && isLogEmpty else { throw StoreError(mixed: place) }
             mark = mark ?? note
@@ -95,7 +96,7 @@ enum JournalInspection {
         return (.found(found), database)
     }
 
-    /// Returns the loss of a journal without content; nil if it never had any.
+    /// Returns the loss of a journal without content; nil if it never had content.
     private static func loss(
         _ place: JournalPlace,
         _ mark: JournalMark?,
@@ -115,7 +116,7 @@ struct FoundJournal {
     /// The position of the newest row; nil if there is none.
     let newest: JournalPosition?
     let mark: JournalMark?
-    /// True if it is a backup that has not been started.
+    /// True if the journal is a backup on which no gateway has started.
     let isCopy: Bool
     /// The loss that is accepted.
     let loss: StoreLoss?
@@ -140,15 +141,15 @@ private struct JournalComparison {
         self.place = place
         self.mark = mark
         self.isLogEmpty = isLogEmpty
-        // Until it is closed, the connection sees the journal as of its first query.
+        // In the transaction, the connection sees the journal as of its first query.
         try JournalFile.explain(place.path) { () throws(SQLiteError) in try database.execute("BEGIN") }
         try JournalFile.checkIdentity(database)
         self.newest = try JournalPosition.newest(database)
     }
 
-    /// Returns the committed records that the journal lacks; nil if none are known to be missing.
+    /// Returns the loss of committed records; nil if none are known to be missing.
     ///
-    /// - Throws: an error if the files contradict each other in a way that no loss explains.
+    /// - Throws: an error if no loss explains a contradiction between the files.
     func missing(isAlone: Bool) throws(StoreError) -> StoreLoss? {
         let markPath = self.place.markPath
         let looksIntoLog = isAlone && !self.isLogEmpty
@@ -174,18 +175,17 @@ private struct JournalComparison {
         if let noted, noted != mark.checksum { return self.loss(isAnother) }
         guard row > mark.row, let newest else { return self.missingInLog(looksIntoLog) }
         guard newest.stamp.journal == mark.journal else { return self.loss(isAnother) }
-        // Also without a log, which a program may have copied into the file and removed. After a process died, the mark
-        // is at most one commit behind; after a loss of power it says nothing about a log.
+        // After a loss of power, the journal may be ahead of its mark by several commits, and has no log if a program
+        // has copied it into the file.
         return self.missingInLog(looksIntoLog)
     }
 
     private func loss(_ fault: String) -> StoreLoss { StoreLoss(self.place, fault) }
 
-    /// Returns true if the newest row is only in the log, and belongs to a journal other than those of the mark and of
-    /// the file's own rows.
+    /// Returns true if the newest row is only in the log, and belongs neither to the journal of the mark nor to the
+    /// journal of the rows in the file.
     ///
-    /// - Throws: an error if the file's own rows match the mark: the log then belongs to another journal and must not
-    ///   be used.
+    /// - Throws: an error if the rows in the file belong to the journal of the mark, so that only the log is foreign.
     private func isLogOfAnother(_ mark: JournalMark) throws(StoreError) -> Bool {
         guard let newest, newest.row != mark.row, let number = newest.stamp.journal,
             number != mark.journal
@@ -199,7 +199,7 @@ private struct JournalComparison {
             }
             own = isEmpty ? nil : try JournalPosition.newest(file)
         } catch {
-            // Between two checkpoints the pages of the file itself may be inconsistent.
+            // Without the log, the pages of the file may be inconsistent.
             return false
         }
         guard let own else { return true }
@@ -215,9 +215,9 @@ private struct JournalComparison {
         return self.loss("\(commits) commits in its log, \(self.place.logPath), cannot be read any more")
     }
 
-    /// Refuses a log that is older than the file; SQLite would overlay newer pages with it.
+    /// Refuses a log that is older than the file. SQLite would replace newer pages of the file by pages of the log.
     private func checkLogAge() throws(StoreError) {
-        // Between two checkpoints the pages of the file itself may be inconsistent; that is not a fault.
+        // Ignores errors, because without the log the pages of the file may be inconsistent.
         guard let file = try? SQLiteDatabase(path: self.place.path, mode: .fileAlone, vfs: self.place.vfs),
             let row = try? file.integer("SELECT max(id) FROM rows"), row > self.newest?.row ?? 0
         else { return }

@@ -2,7 +2,7 @@ package import Engine
 import Synchronization
 package import Wire
 
-/// Reads a journal from its newest row to its oldest, so that the first record of a key is its newest.
+/// Reads a journal from its newest row to its oldest, so that the first record found of each key is the newest.
 package struct JournalLoader: ~Copyable {
     private(set) var records = LiveRecords()
     private let path: String
@@ -11,14 +11,14 @@ package struct JournalLoader: ~Copyable {
     private var oldest: Int64 = 1
     /// The oldest row that must exist, as stored in the newest row.
     private var first: Int64 = 1
-    /// The checksum of the next (older) row, as stored in the row after it; nil if it is not stored there.
+    /// The checksum of the row to be read next, as stored in the row that was read last; nil if it is not stored.
     private var next: Int64?
 
     private init(path: String) {
         self.path = path
     }
 
-    /// Passes the newest record of each key to `take`, and returns the rows of these records.
+    /// Passes the newest record of each key to `take`, and returns the rows of those records.
     ///
     /// - Parameters:
     ///   - database: a journal.
@@ -83,7 +83,7 @@ package struct JournalLoader: ~Copyable {
         )
     }
 
-    /// Takes a record of events. The newest of all is live: the last one in the first row that has any.
+    /// Notes an event record. The only live one is the newest: the last record in the first row that has event records.
     private mutating func noteEvents(
         _ key: RecordKey,
         _ content: ByteView,
@@ -125,7 +125,7 @@ package struct JournalLoader: ~Copyable {
 
 /// Reads a journal's file on a separate connection, without changing it.
 package enum JournalReader {
-    /// Passes the newest record of every key, as of the last commit that returned; a view is valid during the call.
+    /// Passes the newest record of every key as of the last successful commit. A view is valid during the call.
     ///
     /// If a failed journal is still open, the writes of its failed commit are not visible.
     ///
@@ -146,7 +146,7 @@ package struct JournalEvents: Sendable {
     package struct Position: Hashable, Sendable {
         /// The first row to read.
         package var row: Int64
-        /// The number of the last record read: records up to it are skipped.
+        /// The number of the last record read. Records up to this number are skipped.
         package var sequence: UInt64
 
         package init(row: Int64, sequence: UInt64) {
@@ -164,10 +164,10 @@ package struct JournalEvents: Sendable {
         self.vfs = vfs
     }
 
-    /// Passes records from `position` on to `take`, in the order of their numbers, until it refuses one or none is
-    /// left. Moves `position` behind the last record taken.
+    /// Passes records from `position` on to `take`, in the order of their numbers, until `take` returns false or no
+    /// record is left. Moves `position` behind the last record taken.
     ///
-    /// - `take`: takes a record, which is valid during the call, or returns false.
+    /// - `take`: returns false to refuse a record. The record is valid during the call.
     /// - Returns: true if no record is left.
     /// - Throws: `StoreError` if the journal cannot be read.
     package func read(
@@ -214,7 +214,7 @@ package struct JournalEvents: Sendable {
 }
 
 /// The state shared by a store and the history: the record up to which the history has made events durable, and the
-/// bytes the store keeps until then. Safe to use from several threads.
+/// bytes that the store keeps for later events. Safe to use from several threads.
 package final class EventRetention: Sendable {
     private let durable: Atomic<UInt64>
     private let held = Atomic(0)
@@ -226,7 +226,7 @@ package final class EventRetention: Sendable {
         self.durable = Atomic(durableSequence)
     }
 
-    /// The number of the record up to which all events are durable in the history: the store may release them.
+    /// The number of the record up to which all events are durable in the history. The store may release them.
     package var durableSequence: UInt64 { self.durable.load(ordering: .acquiring) }
 
     /// Records that the history has made the events of all records up to `sequence` durable; a lower number has no
@@ -247,9 +247,9 @@ package final class EventRetention: Sendable {
         self.firstRow.store(row, ordering: .relaxed)
     }
 
-    /// Counts events that the store has released although they are not durable in the history, because of its limit.
+    /// Counts events that the store has released because of its limit, before they were durable in the history.
     package func giveUp(events: Int) { self.givenUp.add(events, ordering: .relaxed) }
 
-    /// Returns the number of events dropped in that way since the last call.
+    /// Returns the number of events counted by `giveUp` since the last call.
     package func takeGivenUp() -> Int { self.givenUp.exchange(0, ordering: .relaxed) }
 }

@@ -1,15 +1,13 @@
 import Platform
 import Wire
 
-/// A scan of a write-ahead log for commits that SQLite would silently ignore: SQLite treats the first invalid frame as
+/// A scan of a write-ahead log for commits that SQLite silently ignores, because it treats the first invalid frame as
 /// the end of the log.
 ///
-/// After the last whole commit, a process that died leaves frames of at most one more commit, as each commit is synced
-/// before the next begins. Two ends of commits after the first bad frame therefore mean that a frame was damaged, not
-/// that writing stopped.
-/// The format is SQLite's (https://www.sqlite.org/fileformat2.html#the_write_ahead_log): a header of 32 bytes, then
-/// frames with a header of 24 bytes and a page. Numbers are big-endian, and each checksum continues from the previous
-/// one.
+/// Each commit is synced before the next begins, so a process that dies leaves at most one incomplete commit. Two ends
+/// of commits after the first bad frame therefore mean that a frame is damaged. The format is SQLite's
+/// (https://www.sqlite.org/fileformat2.html#the_write_ahead_log): a header of 32 bytes, then frames with a header of 24
+/// bytes and a page. Numbers are big-endian, and each checksum continues the previous checksum.
 struct JournalLog {
     private static let headerBytes = 32
     private static let frameHeaderBytes = 24
@@ -20,7 +18,7 @@ struct JournalLog {
 
     /// Returns the number of commits in the log at `path` that can no longer be read.
     static func unreadableCommits(_ path: String) -> Int {
-        // If the file cannot be mapped, SQLite cannot read it either and reports that.
+        // If the file cannot be mapped, SQLite cannot read it either, and reports the error.
         guard let file = MappedFile(path) else { return 0 }
         return file.withView { bytes in
             guard bytes.count > Self.headerBytes else { return 0 }
@@ -37,9 +35,9 @@ struct JournalLog {
 
     private var frameBytes: Int { Self.frameHeaderBytes + self.pageBytes }
 
-    /// The number of commit ends in the log that cannot be reached.
+    /// The number of commit ends after the first bad frame.
     private var commitsBehindTheEnd: Int {
-        // Frames left from before the log restarted have another salt.
+        // Frames that were written before the log restarted have another salt.
         let first = self.goodFrames
         let salt = self.header(first.isHeaderGood ? 16 : Self.headerBytes + 8)
         guard salt != 0 else { return 0 }
@@ -51,7 +49,7 @@ struct JournalLog {
         return commits
     }
 
-    /// The number of frames before the first bad one; true if the log's header is valid.
+    /// The number of frames before the first bad frame; `isHeaderGood` is true if the log's header is valid.
     private var goodFrames: (count: Int, isHeaderGood: Bool) {
         guard self.number(0) & ~1 == Self.magic, self.number(8) == UInt32(self.pageBytes) else { return (0, false) }
         var sum = Checksum(isBigEndian: self.number(0) & 1 == 1)

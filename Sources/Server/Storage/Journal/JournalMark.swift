@@ -11,11 +11,11 @@ struct JournalMark: Hashable {
     private static let magic: UInt64 = 0x576B_474D_6172_6B01
     static let bytes = 64
 
-    /// The number of the mark; of several marks the one with the highest number is valid.
+    /// The number of the mark. Of several copies, the one with the highest number is valid.
     var number: UInt64
-    /// The journal's number, which distinguishes it from other journals and from its own copies.
+    /// The journal's random number, which distinguishes it from other journals and from its own copies.
     var journal: UInt64
-    /// The newest row, 0 if there was none, and its checksum.
+    /// The id of the newest row, 0 if there was none, and its checksum.
     var row: Int64
     var checksum: Int64
     /// The number of commits since the journal began to count them.
@@ -85,8 +85,8 @@ struct JournalPosition: Hashable {
 
 /// The file next to a journal that holds its mark three times, each copy in a separate sector and page.
 ///
-/// The first copy is written after every commit without a sync. The other two are written alternately, and are synced
-/// at once. Whatever write a loss of power interrupts, one copy is whole and not ahead of the journal.
+/// The first copy is written after every commit without a sync. `sync` writes the second and the third copy in turn,
+/// and syncs them. Whichever write a loss of power interrupts, one copy stays whole and is not ahead of the journal.
 ///
 /// `@unchecked Sendable`: only the committing thread uses `running`, `syncing` guards `durable` and `nextPlace`, and
 /// `lock` guards `mark`.
@@ -108,7 +108,7 @@ final class JournalMarkFile: @unchecked Sendable {
 
     /// Opens the mark file of a journal, and makes `mark` durable in it.
     ///
-    /// - Parameter isNew: true to overwrite the file. Its name is not made durable.
+    /// - Parameter isNew: true to overwrite the file. The caller must make its name durable.
     init(_ place: JournalPlace, _ mark: JournalMark, isNew: Bool) throws(StoreError) {
         self.path = Self.path(of: place.path)
         self.mark = mark
@@ -134,7 +134,7 @@ final class JournalMarkFile: @unchecked Sendable {
         } catch { throw StoreError(journal: place.path, error) }
     }
 
-    /// Returns the newest mark of the journal; nil if the file is missing or holds no valid mark.
+    /// Returns the newest mark of the journal; nil if the file is missing or has no valid mark.
     static func read(_ place: JournalPlace) throws(StoreError) -> JournalMark? {
         let path = self.path(of: place.path)
         guard SQLiteFile.exists(path, vfs: place.vfs) else { return nil }
@@ -164,7 +164,7 @@ final class JournalMarkFile: @unchecked Sendable {
         }
     }
 
-    /// Makes the newest mark durable. Any thread.
+    /// Makes the newest mark durable. May be called on any thread.
     func sync() throws(StoreError) {
         self.syncing.lock()
         defer { self.syncing.unlock() }
@@ -182,9 +182,9 @@ final class JournalMarkFile: @unchecked Sendable {
     }
 }
 
-/// The mark inside a backup, which makes the backup complete as one file.
+/// The mark inside a backup, so that the backup is one file.
 ///
-/// The first start on the backup removes the note and creates the mark file, which replaces it.
+/// The first start on the backup replaces the note by a mark file.
 enum JournalNote {
     /// Writes `mark` into a copy that is not in use, and leaves no other file next to it.
     ///
@@ -193,7 +193,7 @@ enum JournalNote {
         try JournalFile.explain(place.path) { () throws(SQLiteError) in
             var buffer = ByteBuffer()
             mark.store(to: &buffer)
-            // Closing the connection copies the log into the file and removes the log.
+            // The connection copies the log into the file and removes it when it closes.
             let database = try SQLiteDatabase(path: place.path, mode: .readWrite, vfs: place.vfs)
             try database.execute("BEGIN IMMEDIATE; CREATE TABLE note (mark BLOB NOT NULL)")
             let insertion = try database.prepare("INSERT INTO note VALUES (?1)")
@@ -206,9 +206,9 @@ enum JournalNote {
         }
     }
 
-    /// Returns the mark noted in the file itself, without its log; nil if there is none.
+    /// Returns the mark noted in the file, ignoring its log; nil if there is none.
     static func read(_ place: JournalPlace) -> JournalMark? {
-        // Between two checkpoints the file's pages may be inconsistent; the file is then not a backup.
+        // An error means that the file has a log, without which its pages are inconsistent, so that it is not a backup.
         guard let database = try? SQLiteDatabase(path: place.path, mode: .fileAlone, vfs: place.vfs),
             let statement = try? database.prepare("SELECT mark FROM note"), (try? statement.step()) == true
         else { return nil }

@@ -11,12 +11,12 @@ struct JournalPlace {
     let name: String
     /// The name of SQLite's file system layer; nil for the default one.
     let vfs: String?
-    /// A file that is first written after the journal has begun; nil if there is none.
+    /// A file that is never written before the journal has begun; nil if there is none.
     let follower: String?
     private let folderSync: ((String) throws(StoreError) -> Void)?
 
     /// - Parameters:
-    ///   - follower: a file that is first written after the journal has begun.
+    ///   - follower: a file that is never written before the journal has begun.
     ///   - syncFolder: makes the names in the folder of a file durable; nil for the default implementation.
     /// - Throws: an error if the path is a link without a target.
     init(
@@ -37,7 +37,7 @@ struct JournalPlace {
     /// SQLite's rollback journal, which exists while SQLite creates the file.
     var rollbackPath: String { self.path + "-journal" }
 
-    /// Returns the target of a path; the path itself without a target.
+    /// Returns the path with all links resolved, or the path itself if nothing exists there.
     private static func target(_ path: String) throws(StoreError) -> String {
         do throws(SystemError) { return try FileSystem.target(of: path) } catch {
             guard (try? FileSystem.linkStatus(path)) != nil else { return path }
@@ -58,7 +58,7 @@ struct JournalPlace {
 
     /// Returns the size of a file in bytes; nil if there is none.
     func size(_ path: String) -> Int? {
-        // Not with SQLite's file: closing a file that SQLite has open would release its locks.
+        // Does not open the file: closing a file that SQLite has open would release SQLite's locks.
         guard self.vfs == nil else { return try? SQLiteFile(path: path, mode: .readOnly, vfs: self.vfs).size() }
         return (try? FileSystem.status(path))?.size
     }
@@ -68,19 +68,19 @@ struct JournalPlace {
     }
 }
 
-/// Checks before SQLite opens the files of a journal whether they can be written. SQLite opens files that may not be
-/// written as read-only, and its later errors do not name the cause.
+/// Checks if the files of a journal can be written, before SQLite opens them. SQLite opens files without write
+/// permission as read-only, and its later errors do not name the cause.
 ///
-/// No file may be open in this process: closing a file releases the process's locks on it.
+/// The process must not have the files open, because closing a file releases the process's locks on it.
 enum JournalAccess {
-    /// - Throws: `StoreError` that names the file that is not an ordinary file or cannot be written, and the reason.
+    /// - Throws: `StoreError` that names a file that is not an ordinary file or cannot be written, and the reason.
     static func check(_ place: JournalPlace) throws(StoreError) {
         try self.checkKinds(place)
         for path in self.paths(place) { try self.checkFile(path) }
     }
 
     /// - Throws: `StoreError` that names a file that is not an ordinary file, such as a FIFO, whose opening would
-    ///   block; or a file in a place where no start looks for it.
+    ///   block, or a log or mark in the wrong folder.
     static func checkKinds(_ place: JournalPlace) throws(StoreError) {
         for path in self.paths(place) + [place.rollbackPath] {
             guard let status = try? FileSystem.linkStatus(path), status.kind != .file else { continue }
@@ -149,8 +149,8 @@ struct JournalFileWatch {
         }
     }
 
-    /// Returns an error if a file is gone, replaced or shorter than before; nil if all are unchanged. These files never
-    /// shrink in normal operation.
+    /// Returns an error if a file is gone, replaced or shorter than before; nil if all are intact. In normal operation,
+    /// these files never shrink.
     mutating func fault() -> StoreError? {
         for path in self.paths {
             guard let (identity, size) = Self.look(path) else { return Self.error(path, "is gone") }

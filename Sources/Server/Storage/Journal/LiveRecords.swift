@@ -23,7 +23,7 @@ package struct LiveRecords: ~Copyable {
         return bytes <= Self.recordBytesMax && isIndex
     }
 
-    /// Returns the row of the newest record of `key`; of events, the newest of all. Nil if there is none.
+    /// Returns the row of the newest record of `key`; nil if there is none. All events count as one key.
     func row(of key: RecordKey) -> Int64? {
         let slot = Self.slot(key)
         let kind = Int(key.kind.rawValue)
@@ -69,8 +69,7 @@ package struct LiveRecords: ~Copyable {
     }
 
     /// Returns the index of a key's place. `RecordKey.everyTopic`, the largest index, wraps around to the first place.
-    /// All events share one place: the newest record of events is live until there is a newer one, so that the next
-    /// number is known.
+    /// All event records share one place. The newest of them stays live, because it has the last number.
     private static func slot(_ key: RecordKey) -> Int {
         key.kind == .events ? 0 : Int(key.index &+ 1)
     }
@@ -87,7 +86,7 @@ struct RowLedger: ~Copyable {
     struct Row: Hashable {
         /// The approximate size of the row in the file.
         var bytes: UInt32
-        /// The bytes of its live records, the newest of their keys.
+        /// The bytes of the row's live records, which are the newest of their keys.
         var liveBytes: UInt32
     }
 
@@ -97,7 +96,7 @@ struct RowLedger: ~Copyable {
     private var rows: [Row] = []
     /// The index of the oldest row; elements before it belong to deleted rows.
     private var head = 0
-    /// The id of the oldest row, or of the next one if there is none.
+    /// The id of the oldest row, or of the next row if there is none.
     private(set) var first: Int64 = 1
     private(set) var bytes = 0
     private(set) var liveBytes = 0
@@ -164,10 +163,10 @@ struct HeldEvents: ~Copyable {
     /// A row with events.
     struct Row: Hashable {
         let row: Int64
-        /// The number of the last record of events in the row.
+        /// The number of the last event record in the row.
         var sequence: UInt64
         var events: Int
-        /// The bytes of all rows added before it.
+        /// The bytes of all rows added before this row.
         var bytesBefore: Int
     }
 
@@ -176,7 +175,7 @@ struct HeldEvents: ~Copyable {
     private var head = 0
     /// The bytes of all rows ever added.
     private var addedBytes = 0
-    /// The number of the newest record of events, kept or not; 0 if there is none.
+    /// The number of the newest event record, kept or not; 0 if there is none.
     private(set) var newestSequence: UInt64 = 0
 
     init() {}
@@ -190,7 +189,7 @@ struct HeldEvents: ~Copyable {
     /// The last row recorded; nil if there is none.
     var last: Row? { self.rows.last }
 
-    /// Records that the newest row, which is being filled, holds a record of `events` events.
+    /// Notes that the newest row, which is being filled, has a record of `events` events.
     mutating func append(row: Int64, sequence: UInt64, events: Int) {
         self.newestSequence = max(self.newestSequence, sequence)
         if let last = self.rows.last, last.row == row {
@@ -211,7 +210,7 @@ struct HeldEvents: ~Copyable {
         while let first = self.first, first.sequence <= sequence { self.removeFirst() }
     }
 
-    /// Releases the oldest rows until the others have at most `bytesMax`.
+    /// Releases the oldest rows until the remaining rows have at most `bytesMax`.
     ///
     /// - Returns: the number of events in the released rows.
     mutating func giveUp(toBytes bytesMax: Int) -> Int {
@@ -227,7 +226,7 @@ struct HeldEvents: ~Copyable {
     ///
     /// - Parameters:
     ///   - ledger: all rows, the oldest first.
-    ///   - oldest: the id of the first of them.
+    ///   - oldest: the id of the first row of `ledger`.
     mutating func finishLoading(_ ledger: [RowLedger.Row], oldest: Int64) {
         self.rows.reverse()
         var place = 0

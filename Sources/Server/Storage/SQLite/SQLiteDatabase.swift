@@ -2,13 +2,13 @@ internal import CSQLite
 import Glibc
 package import Wire
 
-/// A connection to an SQLite file. Used by one caller at a time, on any thread.
+/// A connection to an SQLite file. One caller at a time may use it, on any thread.
 @safe
 package final class SQLiteDatabase {
     package enum Mode: Sendable {
         case readOnly, readWrite
-        /// The file itself without its log or locks; no file is created next to it. The file must not be written at the
-        /// same time.
+        /// Read only the file, without its log and without locks, and create no file next to it. No process may write
+        /// the file at the same time.
         case fileAlone
         /// Read and write; creates the file if it does not exist.
         case create
@@ -16,11 +16,11 @@ package final class SQLiteDatabase {
 
     /// The extent of a checkpoint.
     package enum Checkpoint: Sendable {
-        /// As far as possible without waiting.
+        /// Copies as many pages as possible without waiting.
         case passive
-        /// Complete, so that the next commit restarts the log; fails with `busy` instead of waiting.
+        /// Copies all pages, so that the next commit restarts the log. Fails with `busy` instead of waiting.
         case restart
-        /// Complete, and the log is truncated.
+        /// Copies all pages and truncates the log.
         case truncate
     }
 
@@ -68,7 +68,7 @@ package final class SQLiteDatabase {
         unsafe sqlite3_close_v2(self.connection)
     }
 
-    /// Returns the URI by which SQLite treats a file as immutable.
+    /// Returns the URI that makes SQLite treat a file as immutable.
     private static func immutableURI(_ path: String) -> String {
         var uri = path.utf8.first == UInt8(ascii: "/") ? "file://" : "file:"
         for byte in path.utf8 {
@@ -122,7 +122,7 @@ package final class SQLiteDatabase {
 
     /// Copies pages of the write-ahead log into the file, and syncs both.
     ///
-    /// - Returns: the pages in the log, and the number of them that are now in the file.
+    /// - Returns: the number of pages in the log, and how many of them are now in the file.
     package func checkpoint(_ mode: Checkpoint) throws(SQLiteError) -> (logPages: Int, copiedPages: Int) {
         var logPages: Int32 = 0
         var copiedPages: Int32 = 0
@@ -138,10 +138,10 @@ package final class SQLiteDatabase {
         return (Int(logPages), Int(copiedPages))
     }
 
-    /// Syncs the file, not the write-ahead log.
+    /// Syncs the file without the write-ahead log.
     ///
     /// A passive checkpoint syncs the file only if no commit was made during it. Without this call, the first such
-    /// checkpoint would sync all writes of the earlier ones.
+    /// checkpoint would sync the writes of all earlier checkpoints.
     package func syncFile() throws(SQLiteError) {
         var found: UnsafeMutablePointer<sqlite3_file>?
         try unsafe self.check(sqlite3_file_control(self.connection, nil, SQLITE_FCNTL_FILE_POINTER, &found))
@@ -149,7 +149,7 @@ package final class SQLiteDatabase {
         try unsafe self.check(methods.pointee.xSync(file, SQLITE_SYNC_NORMAL))
     }
 
-    /// Syncs the write-ahead log: all commits are then durable, even if they did not sync themselves.
+    /// Syncs the write-ahead log, which makes all commits durable.
     package func syncLog() throws(SQLiteError) {
         var found: UnsafeMutablePointer<sqlite3_file>?
         try unsafe self.check(sqlite3_file_control(self.connection, nil, SQLITE_FCNTL_JOURNAL_POINTER, &found))
@@ -158,13 +158,13 @@ package final class SQLiteDatabase {
         try unsafe self.check(methods.pointee.xSync(file, SQLITE_SYNC_NORMAL))
     }
 
-    /// Makes closing leave the write-ahead log unchanged; by default the last connection copies it into the file first.
+    /// Leaves the write-ahead log unchanged on close. By default, the last connection copies it into the file.
     package func keepLogOnClose() throws(SQLiteError) {
         try unsafe self.check(wakegate_sqlite_keep_log_on_close(self.connection))
     }
 
-    /// Makes the commits that an earlier process left in the log durable, in a separate transaction. They can be read,
-    /// but without a sync they would be lost with the power.
+    /// Makes the commits that an earlier process left in the log durable, in a separate transaction. They are readable,
+    /// but a loss of power may lose them.
     package func settleLog() throws(SQLiteError) {
         try self.execute("BEGIN IMMEDIATE")
         do throws(SQLiteError) {
@@ -177,10 +177,11 @@ package final class SQLiteDatabase {
         }
     }
 
-    /// Rewrites the valid part of the write-ahead log in place and syncs it; needs a transaction that has read.
+    /// Rewrites the valid part of the write-ahead log in place and syncs it. The caller must be in a transaction that
+    /// has read.
     ///
-    /// After a failed sync, the kernel may hold pages that count as written but are not on the disk. When they are
-    /// written again, the next sync really writes them, or fails.
+    /// After a failed sync, the kernel may treat pages as written that are not on the disk. After rewriting them, the
+    /// next sync writes them to the disk, or fails.
     package func rewriteLog() throws(SQLiteError) {
         var found: UnsafeMutablePointer<sqlite3_file>?
         try unsafe self.check(
@@ -267,7 +268,7 @@ package final class SQLiteStatement {
 
     /// Advances to the next row.
     ///
-    /// - Returns: false if there is none; a statement that changes data has then done so.
+    /// - Returns: false if there are no more rows; a statement that changes data is then complete.
     package func step() throws(SQLiteError) -> Bool {
         let code = unsafe sqlite3_step(self.statement)
         switch code {
@@ -306,7 +307,8 @@ package final class SQLiteStatement {
     }
 }
 
-/// A file next to a database, accessed through the same file system layer. Used by one caller at a time, on any thread.
+/// A file next to a database, accessed through the same file system layer. One caller at a time may use it, on any
+/// thread.
 @safe
 package final class SQLiteFile {
     package let path: String
@@ -333,7 +335,7 @@ package final class SQLiteFile {
         let memory = UnsafeMutableRawPointer.allocate(byteCount: bytes, alignment: 16)
         unsafe memory.initializeMemory(as: UInt8.self, repeating: 0, count: bytes)
         unsafe self.file = memory.assumingMemoryBound(to: sqlite3_file.self)
-        // The file type for which SQLite's layers copy no other file's permissions and take no locks.
+        // With this file type, SQLite's layers take no locks and do not copy permissions from another file.
         var flags = SQLITE_OPEN_SUPER_JOURNAL
         switch mode {
         case .readOnly, .fileAlone: flags |= SQLITE_OPEN_READONLY

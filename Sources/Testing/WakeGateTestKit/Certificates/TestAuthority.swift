@@ -1,6 +1,6 @@
 package import Foundation
 
-/// An authority of client certificates in a temporary folder, made with openssl; removed with the last reference.
+/// An authority of client certificates, made with openssl in a temporary folder. The last reference removes the folder.
 package final class TestAuthority {
     package struct Failure: Error, CustomStringConvertible {
         package let description: String
@@ -17,7 +17,7 @@ package final class TestAuthority {
     private var count = 0
 
     /// - Parameters:
-    ///   - name: the common name; two authorities may have the same.
+    ///   - name: the common name; several authorities may have the same name.
     ///   - parent: another authority that signs its certificate; nil if it is self-signed.
     package init(_ name: String = "Test CA", by parent: TestAuthority? = nil) throws {
         try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
@@ -41,7 +41,7 @@ package final class TestAuthority {
     /// Issues a certificate for a client, and returns the path of the file with the certificate and its key.
     ///
     /// - `subject`: the argument of `openssl req -subj`.
-    /// - `extensions`: lines of an OpenSSL configuration; further sections may follow.
+    /// - `extensions`: lines of an OpenSSL configuration, which may contain further sections.
     /// - `keySpecification`: the argument of `openssl req -newkey`.
     package func issue(
         _ subject: String,
@@ -61,7 +61,7 @@ package final class TestAuthority {
         return self.path("\(self.count).pem")
     }
 
-    /// Revokes a certificate that it issued, and adds it to `revocations`.
+    /// Revokes a certificate of this authority, and adds it to `revocations`.
     package func revoke(_ file: String) throws {
         try self.openSSL(["ca", "-config", self.path("ca.cnf")] + self.own + ["-revoke", file])
     }
@@ -148,20 +148,10 @@ package final class TestAuthority {
     }
 
     private func openSSL(_ arguments: [String]) throws {
-        let process = Process()
-        let pipe = Pipe.toChild()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["openssl"] + arguments
-        process.currentDirectoryURL = self.folder
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = pipe
-        try process.start()
-        let errors = pipe.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else {
+        let ended = try Children.run("openssl", arguments, in: self.folder)
+        guard ended.status == 0 else {
             let words = arguments.joined(separator: " ")
-            throw Failure(description: "openssl \(words): \(String(decoding: errors, as: UTF8.self))")
+            throw Failure(description: "openssl \(words): \(ended.errors)")
         }
     }
 }

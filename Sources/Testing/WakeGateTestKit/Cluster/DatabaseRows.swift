@@ -17,7 +17,8 @@ package struct DatabaseRows {
         package fileprivate(set) var ended: Instant?
     }
 
-    /// The key of a row of counters: a gateway and one of its connections; gateway 0 has the counters of buried ones.
+    /// The key of a row of counters: a gateway and one of its connections; gateway 0 has the counters of buried
+    /// gateways.
     struct Counter: Hashable {
         let gateway: Int32
         let connection: Int
@@ -39,13 +40,13 @@ package struct DatabaseRows {
     package internal(set) var topics: [String] = []
     private var counts: [Counter: [TopicIndex: ActivityCounters]] = [:]
     private var rejections: [RejectionKey: [UInt8]] = [:]
-    /// The values by name, with the number of times each was stored.
+    /// The values by name. `version` counts how often a value was stored.
     package internal(set) var values: [String: (content: [UInt8], version: Int)] = [:]
     package private(set) var events: [HistoryEvent] = []
     /// The latest policy time of a commit.
     package private(set) var lastMoment = Instant.distantPast
 
-    /// Returns the sums of all counters, in total and for each of `topics` (nil for every topic).
+    /// Returns the sums of all counters, in total and for each of `topics`; nil for every topic.
     package func total(of topics: [TopicIndex]? = nil) -> ClusterCounts {
         var total = ActivityCounters()
         var byTopic: [TopicIndex: ActivityCounters] = [:]
@@ -85,14 +86,14 @@ package struct DatabaseRows {
         return wakes.keys.sorted { ($0.first, $0.second) < ($1.first, $1.second) }
     }
 
-    /// Returns the devices with something due by `now`, in the order of their due times.
+    /// Returns the devices that are due by `now`, in the order of their due times.
     func devicesDue(by now: Instant) -> [DeviceToken] {
         let due = self.due.filter { $0.value <= now }
         let byMoment = Dictionary(grouping: due, by: \.value)
         return byMoment.sorted { $0.key < $1.key }.flatMap { $0.value.map(\.key).inOrder }
     }
 
-    /// Returns the devices with a waiting lane that the plan takes, in the order of waiting, the longest first.
+    /// Returns the devices with a waiting lane that the plan takes, the longest waiting first.
     func devicesReady(_ plan: ReadyPlan) -> [DeviceToken] {
         let devices = Set(plan.devices)
         var since: [Instant: [DeviceToken]] = [:]
@@ -121,7 +122,7 @@ package struct DatabaseRows {
         return devices.map(\.key).inOrder
     }
 
-    /// The topics with waiting lanes, and the time since which the longest has waited.
+    /// The topics with waiting lanes, each with the time since which its oldest lane has waited.
     var readyTopics: [(topic: TopicIndex, since: Instant)] {
         var first: [TopicIndex: Instant] = [:]
         for (token, lanes) in self.ready {
@@ -138,7 +139,7 @@ package struct DatabaseRows {
 
     /// Applies a commit.
     ///
-    /// - Returns: the wakes ended by it that other gateways hold.
+    /// - Returns: the wakes of other gateways that the commit has ended.
     mutating func take(_ commit: DatabaseCommit) -> [HeldElsewhere] {
         var elsewhere: [HeldElsewhere] = []
         for change in commit.writes.devices {
@@ -165,7 +166,7 @@ package struct DatabaseRows {
         return elsewhere
     }
 
-    /// Moves the counters of a dead gateway to those of all dead ones.
+    /// Moves the counters of a dead gateway to the counters of all dead gateways.
     mutating func bury(_ gateway: GatewayNumber) {
         let dead = Counter(gateway: 0, connection: 0)
         for (counter, row) in self.counts where counter.gateway == gateway.rawValue {
@@ -177,7 +178,7 @@ package struct DatabaseRows {
     }
 }
 
-/// A commit on its way into the tables.
+/// A commit that is not yet applied to the tables.
 struct DatabaseCommit {
     let gateway: GatewayNumber
     let connection: Int
@@ -192,7 +193,7 @@ struct DatabaseCommit {
 final class DatabaseTransaction {
     /// The state of the transaction at the server.
     enum State {
-        /// Not started, or taking locks and waiting for another transaction's.
+        /// Not started, or taking locks.
         case loading
         /// Rows were read.
         case open
@@ -204,7 +205,7 @@ final class DatabaseTransaction {
         case rolledBack
     }
 
-    /// The event that its client waits for.
+    /// The event for which the client waits.
     enum Wait {
         case rows, nothing, end
     }
@@ -212,29 +213,29 @@ final class DatabaseTransaction {
     let number: TransactionNumber
     let store: SimulatedClusterStore
     let gateway: GatewayNumber
-    /// The index of its connection in its store.
+    /// The index of the connection in its store.
     let connection: Int
     let plan: LoadPlan
 
     var state = State.loading
     var wait = Wait.rows
-    /// True if the client has lost the connection: replies on their way do not arrive.
+    /// True if the client has lost the connection. Replies in flight do not arrive.
     var isCut = false
     /// True if the client asks over another connection about the transaction's result.
     var isInDoubt = false
-    /// True if the client has abandoned it.
+    /// True if the client has abandoned the transaction.
     var isAbandoned = false
-    /// The policy time when its rows were read.
+    /// The policy time when the rows were read.
     var moment = Instant.distantPast
-    /// The devices whose locks it holds, and those whose locks it still takes, in order.
+    /// The devices whose locks the transaction holds, and in `wanted` the devices whose locks it still needs, in order.
     var locked: [DeviceToken] = []
     var wanted: [DeviceToken] = []
-    /// The number of locks that it has waited for.
+    /// The number of locks for which the transaction has waited.
     var waitCount = 0
-    /// The named devices that existed when it looked for them.
+    /// The named devices that existed at the lookup.
     var found: Set<DeviceToken> = []
     var commit: DatabaseCommit?
-    /// The totals of its connection after the commit, for the topics that change.
+    /// The totals of the connection after the commit, for the topics that change.
     var counts: [TopicIndex: ActivityCounters] = [:]
 
     init(
@@ -259,7 +260,7 @@ final class DatabaseTransaction {
     }
 }
 
-/// The history of a simulated database in order, for checkers that do not trust the gateways.
+/// The history of a simulated database in order, for checks that are independent of the gateways.
 package struct DatabaseLog {
     /// A durable commit.
     package struct Commit {
@@ -275,7 +276,7 @@ package struct DatabaseLog {
     }
 
     package internal(set) var commits: [Commit] = []
-    /// The commits that launched and that ended each wake, as indexes in `commits`.
+    /// The commits that launched each wake, and in `ends` the commits that ended it, as indexes in `commits`.
     package private(set) var launches: [WakeID: Int] = [:]
     package private(set) var ends: [WakeID: Int] = [:]
     /// The virtual time at which each gateway was found dead.
@@ -321,7 +322,7 @@ package struct DatabaseLog {
     }
 }
 
-/// Events planned for virtual times, in order; those of the same time are in the order in which they were planned.
+/// Planned events by virtual time. Events of the same time keep the order in which they were planned.
 package struct EventCalendar {
     private var queue = MomentQueue<() -> Void>()
 

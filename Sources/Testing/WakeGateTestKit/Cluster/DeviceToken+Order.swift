@@ -1,7 +1,7 @@
 import Wire
 
 extension DeviceToken {
-    /// Returns true if it comes before another token in a database's byte order.
+    /// Returns true if this token comes before another token in a database's byte order.
     func precedes(_ other: DeviceToken) -> Bool {
         self.withBytes { left in
             other.withBytes { right in

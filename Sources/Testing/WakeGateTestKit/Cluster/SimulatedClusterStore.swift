@@ -1,9 +1,9 @@
 package import Engine
 
-/// A gateway's connection to a `SimulatedDatabase`, with delays for requests and replies; each reply rings.
+/// A gateway's connection to a `SimulatedDatabase`, with delays for requests and replies. Each reply calls `signal`.
 ///
-/// A test can kill it, pause it like a stopped process, and cut its connections. If a connection was cut while a commit
-/// was on its way, it finds out the result before it replies.
+/// A test can kill or pause the store like a process, and cut its connections. After a cut during a commit, the store
+/// finds out the result before it replies.
 package final class SimulatedClusterStore: ClusterStore {
     /// A connection that transactions use one at a time.
     private struct Connection {
@@ -20,19 +20,19 @@ package final class SimulatedClusterStore: ClusterStore {
     private var replies: [ClusterReply] = []
     private var connections: [Connection]
     private var transactions: [TransactionNumber: DatabaseTransaction] = [:]
-    /// The session; nil while it is detached, as far as it knows.
+    /// The session; nil while the store believes that it is detached.
     private var session: DatabaseSession?
-    /// The virtual times at which the last request and the last reply on the connection for other requests arrive.
+    /// The virtual times at which the last request and, in `controlReply`, the last reply outside transactions arrive.
     private var controlArrival: Int64 = 0
     private var controlReply: Int64 = 0
     /// The replies that arrived while the process is stopped.
     private var unheard: [() -> Void] = []
-    /// All numbers under which it was attached.
+    /// All numbers under which the store was attached.
     package private(set) var numbers: Set<GatewayNumber> = []
     package private(set) var isPaused = false
-    /// The maximum number of claims that its engine had open at the same time.
+    /// The maximum number of concurrent claims of the engine.
     package private(set) var claimsAtOnceMax = 0
-    /// The number of transactions that its engine has begun.
+    /// The number of transactions that the engine has begun.
     package private(set) var loadCount = 0
     /// True if the process is gone.
     package private(set) var isDead = false
@@ -51,10 +51,10 @@ package final class SimulatedClusterStore: ClusterStore {
         database.settle()
     }
 
-    /// The number under which it is attached, as far as it knows.
+    /// The number under which the store believes that it is attached.
     package var number: GatewayNumber? { self.session?.number }
 
-    /// The number of open transactions of its engine.
+    /// The number of open transactions of the engine.
     package var openCount: Int { self.transactions.count }
 
     package func takeReplies(into replies: inout [ClusterReply]) {
@@ -94,7 +94,7 @@ package final class SimulatedClusterStore: ClusterStore {
 extension SimulatedClusterStore {
     /// Ends the process.
     ///
-    /// - `withMachine`: true if the machine dies, too: the database then notices only by the silence.
+    /// - `withMachine`: true if the machine dies, too, so that the database notices only the silence.
     package func kill(withMachine: Bool) {
         guard !self.isDead else { return }
         self.isDead = true
@@ -109,7 +109,7 @@ extension SimulatedClusterStore {
         self.database.settle()
     }
 
-    /// Stops the process: it receives nothing until `resume`. Its engine must not be stepped meanwhile.
+    /// Stops the process, which receives nothing until `resume`. Do not step its engine meanwhile.
     package func pause() { self.isPaused = true }
 
     package func resume() {
@@ -129,7 +129,7 @@ extension SimulatedClusterStore {
         }
     }
 
-    /// Cuts the connection of one open transaction, if there is one.
+    /// Cuts the connection of one open transaction, if any.
     package func cutOne() {
         let open = self.transactions.values.filter { !$0.isCut }.sorted { $0.number.rawValue < $1.number.rawValue }
         guard !open.isEmpty else { return }
@@ -275,7 +275,7 @@ extension SimulatedClusterStore {
         }
     }
 
-    /// Handles the loss of a transaction's client at the server; a commit that has arrived continues.
+    /// Handles the loss of a transaction's client at the server. A commit that has arrived continues.
     private func hangUp(_ transaction: DatabaseTransaction) {
         switch transaction.state {
         case .loading, .open: self.database.rollBack(transaction)
@@ -308,7 +308,7 @@ extension SimulatedClusterStore {
         }
     }
 
-    /// Ends the session; the gateway may be notified long after others.
+    /// Ends the session. The gateway may be notified long after other gateways.
     func disconnected(_ session: DatabaseSession, _ error: StoreError) {
         let pace = self.database.pace
         self.laterInOrder(self.database.draw(0...1) == 0 ? pace.delay : pace.reconnection) {
@@ -322,7 +322,7 @@ extension SimulatedClusterStore {
         }
     }
 
-    /// Sends a request over the connection for everything except transactions, which keeps the order of requests.
+    /// Sends a request that is not part of a transaction. These requests keep their order.
     private func control(_ request: @escaping (SimulatedDatabase, DatabaseSession) -> Void) {
         guard let session = self.session else { return }
         let database = self.database
@@ -330,17 +330,17 @@ extension SimulatedClusterStore {
         database.plan(at: self.controlArrival) { request(database, session) }
     }
 
-    /// Sends a reply over that connection.
+    /// Sends the reply to such a request. These replies keep their order.
     func reply(_ reply: ClusterReply, to session: DatabaseSession) {
         self.laterInOrder { if self.session === session { self.deliver(reply) } }
     }
 
-    /// Sends a notice, which may overtake others.
+    /// Sends a notice, which may overtake other notices.
     func notified(_ notice: ClusterNotice, _ session: DatabaseSession) {
         self.later { if self.session === session { self.deliver(.notified(notice)) } }
     }
 
-    /// Sends a query over its own connection: transactions and locks do not delay its answer.
+    /// Sends a query over a separate connection, on which transactions and locks do not delay the answer.
     private func ask(_ number: TransactionNumber, _ answer: @escaping (SimulatedDatabase) -> ClusterReply) {
         guard self.session != nil else {
             return self.deliver(.failed(number, SimulatedDatabase.refusal("The database is not there.")))

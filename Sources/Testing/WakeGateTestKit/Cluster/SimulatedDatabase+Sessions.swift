@@ -25,7 +25,7 @@ extension SimulatedDatabase {
         store.attached(attachment, session)
     }
 
-    /// Ends the session of a gateway that is silent for too long.
+    /// Ends the session if its gateway is silent for too long.
     private func listen(_ session: DatabaseSession) {
         guard !self.isImmediate else { return }
         self.plan(after: Int(Self.silenceMax)) {
@@ -35,16 +35,16 @@ extension SimulatedDatabase {
         }
     }
 
-    /// Ends a session; its gateway is notified with a delay.
+    /// Ends a session, and notifies its gateway with a delay.
     func disconnect(_ session: DatabaseSession, _ reason: String) {
         guard session.isConnected else { return }
         session.isConnected = false
         session.store.disconnected(session, StoreError(message: reason))
     }
 
-    /// Fences the gateways without a session: nothing is committed under their numbers any more.
+    /// Fences the gateways without a session, after which they can commit nothing.
     ///
-    /// A gateway with unreplicated commits is left for the next call.
+    /// The next call fences a gateway that has unreplicated commits.
     func findDead() {
         for number in self.sessions.keys.sorted() {
             guard let session = self.sessions[number], session.isAlive, !session.isConnected,
@@ -90,7 +90,7 @@ extension SimulatedDatabase {
         )
     }
 
-    /// Sends topics and values to a gateway that does not know them.
+    /// Sends a gateway the topics and values that it does not know.
     private func tellNews(to session: DatabaseSession) {
         if session.topicCount < self.rows.topics.count {
             session.topicCount = self.rows.topics.count
@@ -103,7 +103,7 @@ extension SimulatedDatabase {
         }
     }
 
-    /// Sends news to all other gateways; some notices may be lost.
+    /// Sends news to all other gateways. Some gateways may miss the news.
     private func tellNewsToOthers(than session: DatabaseSession) {
         for other in self.others(than: session) where !self.happens(onceIn: self.faults.lostNotices) {
             self.tellNews(to: other)

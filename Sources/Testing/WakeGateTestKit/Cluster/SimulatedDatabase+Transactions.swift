@@ -26,7 +26,7 @@ extension SimulatedDatabase {
         self.lock(transaction)
     }
 
-    /// Returns the existing devices of tokens and wakes.
+    /// Returns the existing devices with these tokens or wakes.
     private func named(_ tokens: [DeviceToken], _ wakes: [WakeID]) -> Set<DeviceToken> {
         Set(tokens.filter { self.rows.has($0) }).union(self.rows.devices(of: wakes, at: self.policyNow))
     }
@@ -78,7 +78,7 @@ extension SimulatedDatabase {
         )
     }
 
-    /// Takes the remaining locks in order, until one is taken.
+    /// Takes the remaining locks in order. Waits at a lock that another transaction holds.
     private func lock(_ transaction: DatabaseTransaction) {
         while let token = transaction.wanted.first {
             guard self.locks[token] == nil else {
@@ -181,7 +181,7 @@ extension SimulatedDatabase {
     }
 
     private func decide(_ transaction: DatabaseTransaction, _ commit: DatabaseCommit) {
-        // It was rolled back meanwhile, or its client has asked about its result.
+        // The transaction was rolled back, or its client has asked about its result.
         guard case .open = transaction.state else {
             return transaction.store.ended(transaction, .failed(self.anyFailure("The transaction is gone.")))
         }
@@ -207,7 +207,7 @@ extension SimulatedDatabase {
         self.insert(transaction)
     }
 
-    /// Writes a commit, unless another transaction has inserted one of its devices before.
+    /// Writes a commit, unless another transaction has already inserted one of its devices.
     private func insert(_ transaction: DatabaseTransaction) {
         guard let commit = transaction.commit else { return }
         let newcomers = commit.writes.devices.filter(\.isNew).map(\.device.token)
@@ -237,7 +237,7 @@ extension SimulatedDatabase {
         for transaction in waiting { if case .inserting = transaction.state { self.insert(transaction) } }
     }
 
-    /// Makes a commit durable: others see it, and its client is notified.
+    /// Makes a commit durable and visible, and notifies its client.
     func become(durable transaction: DatabaseTransaction) {
         guard let commit = transaction.commit else { return }
         self.log.note(commit, at: self.now)
@@ -270,15 +270,15 @@ extension SimulatedDatabase {
             self.locks[token] = (next, lock.waiting)
             next.wanted.removeFirst()
             next.locked.append(token)
-            // In a separate event: this transaction releases everything first.
+            // Lock in a separate event, after this transaction has released everything.
             self.plan(after: 0) { if !next.isOver { self.lock(next) } }
         }
         transaction.locked = []
     }
 
-    /// Answers a client that has lost its connection while a commit was on its way.
+    /// Answers a client that has lost its connection during a commit.
     ///
-    /// Nothing of the old connection is processed after that.
+    /// Afterwards, requests of the old connection have no effect.
     func resolve(_ transaction: DatabaseTransaction) {
         guard !self.isDown else {
             return self.plan(after: max(1, self.draw(self.pace.reconnection))) { self.resolve(transaction) }
@@ -296,7 +296,7 @@ extension SimulatedDatabase {
         }
     }
 
-    /// Returns one of the two failures that mean that a transaction has changed nothing.
+    /// Returns one of the two failures after which a transaction has changed nothing.
     func anyFailure(_ message: String) -> ClusterFailure {
         self.generator.once(in: 2) ? .conflict : Self.refusal(message)
     }

@@ -4,12 +4,12 @@ import Wire
 
 /// A database in memory and virtual time that several gateways share, each through a `SimulatedClusterStore`.
 ///
-/// It behaves like PostgreSQL: a row is locked by one transaction at a time, others wait in turn, a row that was waited
-/// for is read in its last committed version, and acknowledged commits are on a standby. Each action takes a time that
-/// a seed determines, and fails if the seed or the test requires it.
+/// It behaves like PostgreSQL: one transaction at a time locks a row, and the other transactions wait in turn. After a
+/// wait, a row is read in its last committed version. Acknowledged commits are on a standby. A seed determines the
+/// duration and the failure of each action, and tests may require failures.
 ///
-/// A test advances time with `step` or `run`. With `DatabasePace.immediate` that is not needed: each request is
-/// processed within its call, no session ends without a cause, and only locks are waited for.
+/// A test advances time with `step` or `run`. With `DatabasePace.immediate`, no steps are needed: each call processes
+/// its request, sessions do not end by silence, and only locks cause waits.
 package final class SimulatedDatabase {
     /// The longest silence of a gateway, and the longest wait of a transaction for its client, in milliseconds.
     package static let silenceMax: Int64 = 3000
@@ -18,7 +18,7 @@ package final class SimulatedDatabase {
 
     /// The virtual time in milliseconds since 1970, which every correct clock shows.
     package private(set) var now: Int64
-    /// An external clock, if there is one: read before every immediate action.
+    /// An external clock that is read before every immediate action; nil for none.
     package var follow: (() -> Int64)?
     package var pace: DatabasePace
     package var faults = DatabaseFaults.none
@@ -32,7 +32,8 @@ package final class SimulatedDatabase {
     private var calendar = EventCalendar()
     private var isRunning = false
 
-    /// The offset of the primary's clock from virtual time, and that of policy time from the primary's clock.
+    /// The offset of the primary's clock from virtual time, and in `shift` the offset of policy time from the primary's
+    /// clock.
     private(set) var clockAhead: Int64 = 0
     private(set) var shift: Int64 = 0
     /// True while the primary is down.
@@ -44,10 +45,10 @@ package final class SimulatedDatabase {
     var locks: [DeviceToken: (holder: DatabaseTransaction, waiting: [DatabaseTransaction])] = [:]
     /// The transactions in progress, in the order in which they began.
     var transactions: [DatabaseTransaction] = []
-    /// The commits that are written and not acknowledged, in the order of the log.
+    /// The written and unacknowledged commits, in the order of the log.
     var replicating: [DatabaseTransaction] = []
     var lastReplicatedAt: Int64 = 0
-    /// The commits that wait for one of those because it inserts the same device.
+    /// The commits that wait for a commit in `replicating` that inserts the same device.
     var inserting: [DatabaseTransaction] = []
     /// The commits held back by the test; nil if commits are not held.
     var held: [() -> Void]?
@@ -80,7 +81,7 @@ package final class SimulatedDatabase {
 
     /// Advances to the next event and runs it.
     ///
-    /// - Returns: false if there is none.
+    /// - Returns: false if no event is planned.
     @discardableResult
     package func step() -> Bool {
         guard let (moment, event) = self.calendar.popFirst() else { return false }
@@ -89,7 +90,7 @@ package final class SimulatedDatabase {
         return true
     }
 
-    /// Advances to a time, and runs all events up to it.
+    /// Advances to a time, and runs all events until then.
     package func run(until moment: Int64) {
         while let next = self.calendar.firstAt, next <= moment { self.step() }
         if self.now < moment { self.now = moment }
@@ -121,14 +122,14 @@ package final class SimulatedDatabase {
         if !behind.overflow, behind.partialValue > 0 { self.shift += behind.partialValue }
     }
 
-    /// True if processes that are gone have open transactions.
+    /// True if dead processes have open transactions.
     package var hasGhosts: Bool { self.transactions.contains { $0.store.isDead } }
 
     // MARK: Chance
 
     func draw(_ range: ClosedRange<Int>) -> Int { self.generator.number(in: range) }
 
-    /// Returns true once in `count` times, on average; never if that is 0.
+    /// Returns true once in `count` times, on average; never if `count` is 0.
     func happens(onceIn count: Int) -> Bool { count > 0 && self.generator.once(in: count) }
 
     // MARK: Actions of tests
@@ -139,7 +140,7 @@ package final class SimulatedDatabase {
     /// Holds commits back until the test releases them.
     package func holdCommits() { self.held = self.held ?? [] }
 
-    /// Processes the held commits; later ones are held again.
+    /// Processes the held commits. Later commits are held again.
     package func letCommitsGo() {
         let waiting = self.held ?? []
         if self.held != nil { self.held = [] }
@@ -150,7 +151,7 @@ package final class SimulatedDatabase {
     /// Holds loads back until the test releases them.
     package func holdLoads() { self.heldLoads = self.heldLoads ?? [] }
 
-    /// Processes the held loads; later ones are not held.
+    /// Processes the held loads. Later loads are not held.
     package func letLoadsGo() {
         let waiting = self.heldLoads ?? []
         self.heldLoads = nil
@@ -158,8 +159,8 @@ package final class SimulatedDatabase {
         self.settle()
     }
 
-    /// Replaces the primary with a standby: every connection is cut, and a random number of the unacknowledged commits,
-    /// the first ones, survive.
+    /// Replaces the primary with a standby. Every connection is cut, and a random number of the first unacknowledged
+    /// commits survive.
     ///
     /// - `outage`: the time without a primary, in milliseconds.
     /// - `clockAhead`: the offset of the new primary's clock from virtual time, in milliseconds.
@@ -172,7 +173,7 @@ package final class SimulatedDatabase {
         self.isDown = true
         for transaction in self.transactions {
             self.rollBack(transaction)
-            // Its client has already asked about the result, and gets no other notification.
+            // Its client has already asked about the result, and receives no other notification.
             if transaction.isInDoubt { self.resolve(transaction) }
         }
         for number in self.sessions.keys.sorted() {
@@ -191,18 +192,18 @@ package final class SimulatedDatabase {
 final class DatabaseSession {
     let number: GatewayNumber
     let store: SimulatedClusterStore
-    /// The time when it was attached, by the primary's clock in milliseconds since 1970.
+    /// The time when the gateway was attached, by the primary's clock in milliseconds since 1970.
     let since: Int64
-    /// The virtual time of its last message.
+    /// The virtual time of the gateway's last message.
     var heardAt: Int64
     /// The last report, and its time by the primary's clock.
     var report: (GatewayReport, at: Int64)?
-    /// True if the session that holds the lock of its number exists.
+    /// True while the session with the lock of the number exists.
     var isConnected = true
-    /// True if it has not been found dead, so that its commits are accepted.
+    /// True until the gateway is found dead. Only its commits until then are accepted.
     var isAlive = true
     var isBuried = false
-    /// The number of topics that it knows, and the versions of values.
+    /// The number of topics that the gateway knows, and in `values` the known versions of values.
     var topicCount = 0
     var values: [String: Int] = [:]
 
@@ -222,17 +223,17 @@ enum DatabaseEnd {
 
 /// The rates of random faults between gateways and a simulated database: once in this many times; 0 for never.
 package struct DatabaseFaults: Sendable {
-    /// The connection is cut after a commit, while its reply is on its way.
+    /// The connection is cut after a commit, before the reply arrives.
     package var lostReplies = 0
-    /// The connection is cut while a commit is on its way; it may still arrive.
+    /// The connection is cut after a commit was sent, which may still arrive.
     package var lostCommits = 0
-    /// A transaction's connection is cut before it has read its rows.
+    /// A transaction's connection is cut before the rows are read.
     package var lostLoads = 0
     /// A commit is refused.
     package var refusedCommits = 0
     /// A transaction is refused as part of a deadlock.
     package var deadlocks = 0
-    /// A notice does not arrive, or arrives twice.
+    /// A notice does not arrive. With `doubledNotices`, a notice arrives twice.
     package var lostNotices = 0
     package var doubledNotices = 0
 
@@ -243,9 +244,9 @@ package struct DatabaseFaults: Sendable {
 package struct DatabasePace: Sendable {
     /// The delay of a request to the database, and of a reply back.
     package var delay: ClosedRange<Int>
-    /// The time from a commit until a standby has it, too.
+    /// The time from a commit until a standby has the commit, too.
     package var replication: ClosedRange<Int>
-    /// The time from the loss of a connection until there is a new one.
+    /// The time from the loss of a connection to the next connection.
     package var reconnection: ClosedRange<Int>
 
     /// Every action is completed immediately.

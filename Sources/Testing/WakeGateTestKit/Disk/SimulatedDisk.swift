@@ -6,9 +6,8 @@ package import Wire
 
 /// A disk in memory below SQLite that fails and loses power on command.
 ///
-/// Unsynced data is lost with the power, completely or partly, as a seed determines. A failed sync loses the data it
-/// should have written, as on Linux: the next sync succeeds and does not write that data either. Safe to use from
-/// several threads.
+/// Unsynced data is lost with the power, completely or partly, as a seed determines. As on Linux, a failed sync loses
+/// its data: the next sync succeeds without writing this data. Safe to use from several threads.
 @safe
 package final class SimulatedDisk: @unchecked Sendable {  // The C code has its own lock.
     /// The kinds of operations that a plan counts.
@@ -33,7 +32,7 @@ package final class SimulatedDisk: @unchecked Sendable {  // The C code has its 
 
     /// The fault of a planned operation.
     package enum Fault: Hashable, Sendable, CaseIterable {
-        /// ENOSPC; counts only operations that need space.
+        /// ENOSPC on an operation that needs space.
         case noSpace
         /// EIO on any operation that changes something.
         case ioError
@@ -72,8 +71,8 @@ package final class SimulatedDisk: @unchecked Sendable {  // The C code has its 
     package let vfsName: String
     private let disk: OpaquePointer
 
-    /// - Parameter seed: determines the events between syncs: which sectors are written early, and how much of a failed
-    ///   write or sync was done. With 0 there are none.
+    /// - Parameter seed: determines which sectors are written before a sync, and how much of a failed write or sync is
+    ///   done; 0 for none.
     package init(seed: UInt64 = 0) {
         let number = Self.count.add(1, ordering: .relaxed).newValue
         self.vfsName = "simulated-disk-\(number)"
@@ -90,10 +89,10 @@ package final class SimulatedDisk: @unchecked Sendable {  // The C code has its 
 
     // MARK: Faults
 
-    /// Makes operation `number`, counted from now and from 0, fail with `fault`, and also all later ones if it is
-    /// lasting.
+    /// Makes operation `number` fail with `fault`, counted from 0 from now on. A lasting fault also affects all later
+    /// operations.
     ///
-    /// - `operations`: the operations to count; nil for those the fault concerns.
+    /// - `operations`: the operations to count; nil for the operations that can have the fault.
     /// - `seed`: determines the effect of a power loss, as in `losePower`.
     package func failOperation(
         _ number: Int,
@@ -117,7 +116,7 @@ package final class SimulatedDisk: @unchecked Sendable {  // The C code has its 
     /// True if an operation met the planned fault.
     package var metFault: Bool { unsafe wakegate_disk_faults(self.disk) > 0 }
 
-    /// A description of the first operation that met the planned fault; empty if none did.
+    /// A description of the first operation that met the planned fault; empty if there is none.
     package var firstFault: String {
         var text = [CChar](repeating: 0, count: 256)
         unsafe text.withUnsafeMutableBufferPointer { text in
@@ -130,8 +129,7 @@ package final class SimulatedDisk: @unchecked Sendable {  // The C code has its 
 
     /// Simulates a power loss: open files are dead, and unsynced data is gone.
     ///
-    /// - Parameter seed: with 0 all of it is gone; otherwise the seed determines which sectors survive, and which are
-    ///   torn.
+    /// - Parameter seed: 0 to lose all unsynced data; otherwise determines which sectors survive, and which are torn.
     package func losePower(seed: UInt64 = 0) {
         unsafe wakegate_disk_crash(self.disk, seed, false)
     }
@@ -145,18 +143,18 @@ package final class SimulatedDisk: @unchecked Sendable {  // The C code has its 
 
     /// Makes the names of files durable, which a sync of a file does not do.
     ///
-    /// - Returns: false if it failed.
+    /// - Returns: false if the sync failed.
     package func syncFolder() -> Bool { unsafe wakegate_disk_sync_folder(self.disk) }
 
-    /// Returns the size of a file in bytes; nil if there is none.
+    /// Returns the size of a file in bytes; nil if the file does not exist.
     package func size(of path: String) -> Int? {
         let size = unsafe wakegate_disk_file_size(self.disk, path)
         return size < 0 ? nil : Int(size)
     }
 
-    /// Flips the bits of `mask` in one byte of a file, also on the platter.
+    /// Flips the bits of `mask` in one byte of a file, including its durable content.
     ///
-    /// - Returns: true if the file has that byte.
+    /// - Returns: true if the file has a byte at this offset.
     @discardableResult
     package func damage(_ path: String, at offset: Int, mask: UInt8 = 0xFF) -> Bool {
         var byte: UInt8 = 0
@@ -181,7 +179,7 @@ package protocol SimulatedMedium: AnyObject {
     /// The record up to which the history is durable since the store was opened, so that the store may release it.
     var retention: EventRetention { get }
 
-    /// Plans a fault of a later operation; the generator chooses which and how.
+    /// Plans a fault of a later operation. The generator chooses the operation and the fault.
     func planFault(_ generator: inout SeededGenerator)
 
     /// Ends all faults.
@@ -213,7 +211,7 @@ package final class MemoryMedium: SimulatedMedium {
     package func openHistory() -> HistoryFile? { nil }
 
     package func open() throws(StoreError) -> any RecordStore {
-        // A store that could not be loaded was opened, too.
+        // After a failed load, `die` was not called, so reopen the store.
         if self.isOpen { self.store = self.store.reopened(keepsUnresolved: false) }
         self.isOpen = true
         return self.store
@@ -232,7 +230,7 @@ package final class MemoryMedium: SimulatedMedium {
     }
 }
 
-/// The journal on a disk that fails, with limits so low that it constantly compacts and makes checkpoints.
+/// The journal on a failing disk, with limits that cause frequent compactions and checkpoints.
 package final class DiskMedium: SimulatedMedium {
     private let disk: SimulatedDisk
     private var fault = SimulatedDisk.Fault.ioError
@@ -296,10 +294,11 @@ package final class DiskMedium: SimulatedMedium {
     }
 }
 
-/// Keeps records in memory with the failures of a disk: it fails on command, and the result of a failed sync is open.
+/// Keeps records in memory with the failures of a disk. Operations fail on command, and the result of a failed sync is
+/// undetermined.
 ///
-/// A store is the view of one process; `reopened` returns that of the next process. It records violations of the rules
-/// of `RecordStore`.
+/// A store is the view of one process; `reopened` returns the store of the next process. A store records violations of
+/// the rules of `RecordStore`.
 package final class SimulatedStore: RecordStore {
     package typealias Records = [RecordKey: [UInt8]]
 
@@ -309,17 +308,17 @@ package final class SimulatedStore: RecordStore {
 
     /// The records that are certainly durable.
     package private(set) var durable: Records
-    /// The batch of a commit that failed at its sync: at the next start it exists completely or not at all.
+    /// The batch of a commit that failed at its sync. At the next start, it exists completely or not at all.
     package private(set) var unresolved: Records?
-    /// The number of operations: a load and a beginning count once, a commit twice, for writing and syncing.
+    /// The number of operations. A load or a beginning counts once, and a commit twice, for writing and syncing.
     package private(set) var operations = 0
     /// The number of commits requested, including failed ones.
     package private(set) var commits = 0
     /// The number of failed operations.
     package private(set) var faults = 0
-    /// The rules that its user violated.
+    /// The violated rules, in words.
     package private(set) var misuses: [String] = []
-    /// The loss reported when it begins.
+    /// The loss to report when the store begins.
     package var loss: StoreLoss?
     /// Runs between writing and syncing, with the commit's number, to simulate events during a slow commit.
     package var whileCommitting: (Int) -> Void = { _ in }
@@ -330,12 +329,12 @@ package final class SimulatedStore: RecordStore {
         self.durable = durable
     }
 
-    /// Makes operation `number`, counted from 0, fail, and also all later ones if it is lasting.
+    /// Makes operation `number`, counted from 0, fail. A lasting fault also affects all later operations.
     package func failOperation(_ number: Int, isLasting: Bool = false) {
         self.failing = number..<(isLasting ? Int.max : number + 1)
     }
 
-    /// Returns the store as the next process finds it; this one is dead.
+    /// Returns the store as the next process finds it. This store is dead afterwards.
     ///
     /// - Parameter keepsUnresolved: true if the batch of a commit that failed at its sync exists.
     package func reopened(keepsUnresolved: Bool) -> SimulatedStore {
@@ -406,7 +405,7 @@ package final class SimulatedStore: RecordStore {
         _ content: [UInt8],
         to take: (RecordKey, ByteView) throws(StoreError) -> Void
     ) throws(StoreError) {
-        // The scope of the view cannot pass on a typed error.
+        // The closure cannot throw a typed error, so return a result.
         let result: Result<Void, StoreError> = content.withByteView { view in
             do throws(StoreError) {
                 return .success(try take(key, view))

@@ -1,7 +1,7 @@
 internal import CSystemFaults
 
-/// System calls and OpenSSL calls that fail on command for the threads that have joined, and a clock for these threads,
-/// which stands until a test advances it. Safe to use from several threads.
+/// System calls and OpenSSL calls that fail on command for the threads that have joined. These threads have a clock
+/// that only tests advance. Safe to use from several threads.
 @safe
 package final class SystemFaults: @unchecked Sendable {  // The C code has its own lock.
     /// The kinds of calls that may fail.
@@ -16,7 +16,7 @@ package final class SystemFaults: @unchecked Sendable {  // The C code has its o
         case option
         /// Clearing a thread's wakeup.
         case clear
-        /// Creating a socket, or the objects that threads wait on.
+        /// Creating a socket, or an object for which threads wait.
         case open
         case bind, listen
         /// Starting a thread.
@@ -51,7 +51,7 @@ package final class SystemFaults: @unchecked Sendable {  // The C code has its o
         }
     }
 
-    /// A value instead of an error: a socket accepts or returns only one byte.
+    /// A value that makes a socket accept or return only one byte, instead of an error.
     package static let oneByte = Int32(WAKEGATE_FAULTS_ONE_BYTE)
 
     private let faults: OpaquePointer
@@ -64,13 +64,13 @@ package final class SystemFaults: @unchecked Sendable {  // The C code has its o
     deinit { unsafe wakegate_faults_free(self.faults) }
 
     /// Starts to count the calling thread's calls, which may fail, and stops its monotonic clock. The thread must end
-    /// or leave before this object is freed.
+    /// or call `leave` before this object is freed.
     package func join() { unsafe wakegate_faults_join(self.faults) }
 
     /// Ends the faults of the calling thread.
     package static func leave() { wakegate_faults_join(nil) }
 
-    /// Makes calls of a step fail with an error: `times` calls from call `number`, counted from now and from 0.
+    /// Makes `times` calls of a step fail with an error, from call `number` on, counted from 0 from now on.
     package func fail(_ step: Step, number: Int, error: Int32, times: Int = 1) {
         unsafe wakegate_faults_plan(self.faults, step.code, Int64(number), Int64(times), error)
     }
@@ -78,7 +78,7 @@ package final class SystemFaults: @unchecked Sendable {  // The C code has its o
     /// Ends all faults, and restarts the counts.
     package func failNothing() { unsafe wakegate_faults_plan(self.faults, 0, 0, 0, 0) }
 
-    /// Limits sockets to `bytes` bytes per call; every other time they accept nothing.
+    /// Limits sockets to `bytes` bytes per call, and to none in every other call.
     package func slowSockets(bytes: Int) { unsafe wakegate_faults_slow(self.faults, bytes) }
 
     /// Advances the monotonic clock of the threads that have joined.
@@ -93,6 +93,6 @@ package final class SystemFaults: @unchecked Sendable {  // The C code has its o
     /// The number of descriptors that the threads have opened and not closed.
     package var openDescriptors: Int { unsafe Int(wakegate_faults_open(self.faults)) }
 
-    /// The number of times that they closed a descriptor that was not open.
+    /// The number of times that the threads closed a descriptor that was not open.
     package var wrongCloses: Int { unsafe Int(wakegate_faults_wrong_closes(self.faults)) }
 }

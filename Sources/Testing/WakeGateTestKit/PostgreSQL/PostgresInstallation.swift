@@ -2,9 +2,9 @@ import Foundation
 import Glibc
 import Platform
 
-/// PostgreSQL's programs on this machine, and the user that runs them: servers refuse to run as root.
+/// PostgreSQL's programs on this machine. Under root, they run as another user, because servers refuse to run as root.
 struct PostgresInstallation: Sendable {
-    /// The user of servers if root runs the tests; Debian's package creates it.
+    /// The user of servers if root runs the tests, which Debian's package creates.
     private static let user = "postgres"
     private static let folders = ["/usr/lib/postgresql/15/bin", "/usr/pgsql-15/bin", "/usr/local/pgsql/bin"]
 
@@ -45,7 +45,7 @@ struct PostgresInstallation: Sendable {
         try PostgresProgram.run(self.command(program, arguments))
     }
 
-    /// Creates a folder that servers may write to.
+    /// Creates a folder to which servers may write.
     func makeFolder(_ path: String) throws {
         try PostgresProgram.run(["/usr/bin/install", "--directory", "--mode=755"] + self.ownership + [path])
     }
@@ -58,7 +58,7 @@ struct PostgresInstallation: Sendable {
     private var ownership: [String] { self.isRoot ? ["--owner=\(Self.user)", "--group=\(Self.user)"] : [] }
 }
 
-/// A fault of the PostgreSQL that a test needs.
+/// A fault of a test's PostgreSQL.
 package struct PostgresFailure: Error, CustomStringConvertible {
     package let description: String
 }
@@ -69,46 +69,28 @@ enum PostgresProgram {
     /// - Throws: its standard error if it failed.
     @discardableResult
     static func run(_ command: [String]) throws -> String {
-        let process = Process()
-        let (output, errors) = (Pipe.toChild(), Pipe.toChild())
-        process.executableURL = URL(fileURLWithPath: command[0])
-        process.arguments = Array(command.dropFirst())
-        process.currentDirectoryURL = FileManager.default.temporaryDirectory
-        process.environment = Self.environment
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = output
-        process.standardError = errors
-        let programEnded = Latch()
-        process.terminationHandler = { _ in programEnded.open() }
-        try process.start()
-        // Errors are short: they fit into the pipe while the output is read.
-        let text = output.fileHandleForReading.readDataToEndOfFile()
-        let complaint = errors.fileHandleForReading.readDataToEndOfFile()
-        programEnded.wait()
-        try? output.fileHandleForReading.close()
-        try? errors.fileHandleForReading.close()
-        guard process.terminationStatus == 0 else {
+        let ended = try Children.run(command[0], Array(command.dropFirst()), environment: Self.environment)
+        guard ended.status == 0 else {
             let name = command.first { $0.hasPrefix("/usr/lib/postgresql") } ?? command[0]
-            throw PostgresFailure(description: "\(name): \(String(decoding: complaint, as: UTF8.self))")
+            throw PostgresFailure(description: "\(name): \(ended.errors)")
         }
-        let written = String(decoding: text, as: UTF8.self)
-        return written.hasSuffix("\n") ? String(written.dropLast()) : written
+        return ended.output.hasSuffix("\n") ? String(ended.output.dropLast()) : ended.output
     }
 
-    /// The environment without the caller's variables, since variables of libpq would change the programs' behavior.
+    /// The environment without the caller's variables, because variables of libpq would change the programs' behavior.
     static let environment = ["PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL": "C.UTF-8", "TZ": "UTC"]
 }
 
-/// The folder of a server, guarded by a shell: when this process ends for any reason, or releases the folder, the shell
-/// ends the server that runs in it and deletes the folder.
+/// The folder of a server with a guardian shell. When this process ends for any reason, or releases the folder, the
+/// shell ends the server and deletes the folder.
 final class PostgresFolder: @unchecked Sendable {
     let path: String
     private let guardian = Process()
     private let line = Pipe.toChild()
     private let guardEnded = Latch()
 
-    /// At the end of its input, ends the server whose working folder is the data folder: an immediate shutdown without
-    /// cleanup. A stopped server is resumed first.
+    /// Ends the server in the data folder at the end of the script's input. It resumes a stopped server and shuts it
+    /// down immediately.
     private static let script = """
         trap '' INT TERM HUP
         cat >/dev/null
@@ -148,11 +130,11 @@ final class PostgresFolder: @unchecked Sendable {
     var data: String { "\(self.path)/data" }
 }
 
-/// The log of a server, read by a thread continuously.
+/// The log of a server, which a thread reads continuously.
 ///
 /// `@unchecked Sendable`: `monitor` guards all fields that change.
 final class PostgresLog: @unchecked Sendable {
-    /// The longest wait for a line, in milliseconds; a longer one means that the server hangs.
+    /// The longest wait for a line, in milliseconds, after which the server counts as hanging.
     static let waitMax: Int64 = 60_000
 
     private let monitor = Monitor()
@@ -181,7 +163,7 @@ final class PostgresLog: @unchecked Sendable {
 
     /// Waits until the log contains one of the texts.
     ///
-    /// - Returns: false if the server ended without it, or the time is up.
+    /// - Returns: false if the server ended or the time is over first.
     func wait(for texts: [String], milliseconds: Int64 = waitMax) -> Bool {
         let deadline = SystemClock.monotonic + milliseconds
         return self.monitor.withLock {
@@ -213,7 +195,7 @@ final class PostgresRun {
 
     /// Starts a server and waits until it accepts clients.
     ///
-    /// - Throws: its log if it ended instead.
+    /// - Throws: the server's log if the server ended instead.
     init(_ installation: PostgresInstallation, data: String) throws {
         let errors = Pipe.toChild()
         let command = installation.command("postgres", ["-D", data])
@@ -244,9 +226,9 @@ final class PostgresRun {
     /// Sends a signal to the server's first process.
     func send(_ signal: Int32) { kill(self.identifier, signal) }
 
-    /// Sends a signal to every process of the server, beginning with the first one.
+    /// Sends a signal to every process of the server, beginning with the first process.
     func sendToAll(_ signal: Int32) {
-        // The first process must not fork after its children were listed, since no signal would end those.
+        // Stop the first process before SIGKILL, so that it starts no child after its children were listed.
         if signal == SIGKILL { kill(self.identifier, SIGSTOP) }
         let others = self.others
         kill(self.identifier, signal)

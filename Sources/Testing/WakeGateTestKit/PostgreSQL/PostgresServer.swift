@@ -2,20 +2,20 @@ import Foundation
 import Glibc
 import Platform
 
-/// A private PostgreSQL server for a test, on loopback and on a socket in its own folder. Removed with the last
-/// reference, and with the test's process.
+/// A private PostgreSQL server for a test, on loopback and on a socket in a private folder. It ends with the last
+/// reference or with the test's process.
 ///
-/// The user `postgres` needs no password; only the user `secured`, whom a test creates, does. `@unchecked Sendable`:
-/// `monitor` guards all fields that change.
+/// Only the user `secured`, which a test creates, needs a password. `@unchecked Sendable`: `monitor` guards all fields
+/// that change.
 package final class PostgresServer: @unchecked Sendable {
     /// The options of a server.
     package struct Options: Sendable {
-        /// True if commits are synced; false is faster, and `kill` loses nothing either way.
+        /// True if commits are synced. False is faster, and `kill` still loses nothing.
         package var isDurable = true
         /// Lines of `postgresql.conf`: names and values, written unchanged.
         package var settings: [String: String] = [:]
 
-        /// The path of a file with a certificate and its key; the server then accepts TLS, too.
+        /// The path of a file with a certificate and its key, for TLS connections; nil for cleartext only.
         package var certificate: String?
 
         package init(isDurable: Bool = true, settings: [String: String] = [:], certificate: String? = nil) {
@@ -25,7 +25,7 @@ package final class PostgresServer: @unchecked Sendable {
         }
     }
 
-    /// The port on which it listens on 127.0.0.1.
+    /// The port on 127.0.0.1.
     package let port: UInt16
     private let installation: PostgresInstallation
     private let options: Options
@@ -45,7 +45,7 @@ package final class PostgresServer: @unchecked Sendable {
         try self.init(installation, folder, options)
     }
 
-    /// Starts a server in a folder with its data.
+    /// Starts a server in a folder that contains its data.
     private init(_ installation: PostgresInstallation, _ folder: PostgresFolder, _ options: Options) throws {
         self.installation = installation
         self.folder = folder
@@ -66,13 +66,13 @@ package final class PostgresServer: @unchecked Sendable {
         throw failure ?? PostgresFailure(description: "no port of 127.0.0.1 is free")
     }
 
-    /// Ports below the system's ephemeral ones, since a client could take one of those while its server restarts.
+    /// Ports below the system's ephemeral ports, which a client could take while a server restarts.
     private static let ports: ClosedRange<UInt16> = 20_000...32_000
     private static let attemptsMax = 20
     private static let portInUse = "could not create any TCP/IP sockets"
 
     deinit {
-        // The folder's guardian would end a running server, too.
+        // End the server before the folder's guardian does.
         self.run?.sendToAll(SIGCONT)
         self.run?.send(SIGQUIT)
         self.run?.waitForEnd()
@@ -80,7 +80,7 @@ package final class PostgresServer: @unchecked Sendable {
 
     // MARK: Addresses and state
 
-    /// Returns the address for clients: a URI of libpq.
+    /// Returns the address for clients, as a URI of libpq.
     ///
     /// - Parameters:
     ///   - database: the name of the database.
@@ -89,7 +89,7 @@ package final class PostgresServer: @unchecked Sendable {
         "postgresql://\(user)@127.0.0.1:\(self.port)/\(database)"
     }
 
-    /// Returns the address for clients by the socket in the server's folder.
+    /// Returns the address of the socket in the server's folder, for clients.
     package func socketAddress(_ database: String = "postgres") -> String {
         let folder = self.folder.path.replacing("/", with: "%2F")
         return "postgresql://postgres@/\(database)?host=\(folder)&port=\(self.port)"
@@ -112,12 +112,12 @@ package final class PostgresServer: @unchecked Sendable {
 
     /// Waits until the log contains a text.
     ///
-    /// - Returns: false if it does not within a minute.
+    /// - Returns: false if the text does not appear within a minute.
     package func waitForLog(_ text: String) -> Bool {
         self.monitor.withLock { self.run?.log }?.wait(for: [text]) ?? false
     }
 
-    /// The process id of the server's first process; nil if it does not run.
+    /// The process id of the server's first process; nil if the server does not run.
     package var processIdentifier: Int32? { self.monitor.withLock { self.run?.identifier } }
 
     package var isRunning: Bool { self.processIdentifier != nil }
@@ -135,7 +135,7 @@ package final class PostgresServer: @unchecked Sendable {
 
     /// Repeats a query until it returns the expected answer.
     ///
-    /// - Throws: an error if it does not within a minute.
+    /// - Throws: an error if the query does not return this answer within a minute.
     package func wait(for answer: String, of sql: String, database: String = "postgres") throws {
         let deadline = SystemClock.monotonic + PostgresLog.waitMax
         while SystemClock.monotonic < deadline {
@@ -153,19 +153,19 @@ package final class PostgresServer: @unchecked Sendable {
         self.monitor.withLock { self.run = run }
     }
 
-    /// Stops the server in order; clients are disconnected (57P01). Waits for the end.
+    /// Shuts the server down in order, and waits for its end. Clients are disconnected (57P01).
     package func stop() { self.end { $0.send(SIGINT) } }
 
-    /// Kills every process of the server at once, as in a power loss. Waits for the end.
+    /// Kills every process of the server at once, as in a power loss, and waits for their end.
     package func kill() { self.end { $0.sendToAll(SIGKILL) } }
 
-    /// Stops the server in order and starts it.
+    /// Shuts the server down in order, and starts it again.
     package func restart() throws {
         self.stop()
         try self.start()
     }
 
-    /// Stops the execution of every process of the server; the system still accepts connections for it.
+    /// Suspends every process of the server. The system still accepts connections for the server.
     package func freeze() { self.monitor.withLock { self.run }?.sendToAll(SIGSTOP) }
 
     /// Resumes a frozen server.
@@ -182,7 +182,7 @@ package final class PostgresServer: @unchecked Sendable {
 
     // MARK: Standbys
 
-    /// Creates a standby of this server, which must run, and waits until it follows.
+    /// Creates a standby of this running server, and waits until the standby follows.
     ///
     /// - Parameters:
     ///   - name: the standby's name at the primary.
@@ -206,12 +206,12 @@ package final class PostgresServer: @unchecked Sendable {
         return standby
     }
 
-    /// Promotes a standby to primary, and waits for that.
+    /// Promotes a standby to primary, and waits for the promotion.
     package func promote() throws {
         try self.installation.run("pg_ctl", ["promote", "-w", "-D", self.folder.data])
     }
 
-    /// Makes a standby follow another primary, and waits for that.
+    /// Makes a standby follow another primary, and waits until it does.
     package func follow(_ primary: PostgresServer, as name: String = "standby") throws {
         let address = "host=127.0.0.1 port=\(primary.port) user=postgres application_name=\(name)"
         try self.query("ALTER SYSTEM SET primary_conninfo = '\(address)'")
@@ -248,7 +248,7 @@ package final class PostgresServer: @unchecked Sendable {
             settings.merge(["ssl": "on", "ssl_cert_file": "'\(copy)'", "ssl_key_file": "'\(copy)'"]) { _, new in new }
         }
         settings.merge(options.settings) { _, new in new }
-        // The last line of a setting takes effect.
+        // Append the settings, because the last line of a setting takes effect.
         let file = try FileHandle(forWritingTo: URL(fileURLWithPath: "\(folder.data)/postgresql.conf"))
         try file.seekToEnd()
         try file.write(contentsOf: Data(settings.map { "\($0.key) = \($0.value)\n" }.sorted().joined().utf8))
@@ -264,8 +264,8 @@ package final class PostgresServer: @unchecked Sendable {
 }
 
 extension PostgresServer {
-    /// Returns the server that the tests of a process share, each with a separate database (`database()`). It is never
-    /// stopped, and ends with the process. Its commits are not synced.
+    /// Returns the server that the tests of a process share, each with a separate database (`database()`). The server
+    /// ends with the process, and does not sync commits.
     ///
     /// - Throws: `PostgresFailure` with the remedy if PostgreSQL is missing on this machine.
     package static func shared() throws -> PostgresServer { try self.sharedResult.get() }
@@ -273,14 +273,15 @@ extension PostgresServer {
     private static let sharedResult = Result { try PostgresServer(Options(isDurable: false)) }
 }
 
-/// The data of a server that never ran: created once per process, as that takes a second, and copied for each server.
+/// The data of a server that never ran. It is created once per process, which takes a second, and copied for each
+/// server.
 enum PostgresTemplate {
     /// Returns the folder of the template, kept until the process ends.
     static func shared() throws -> PostgresFolder { try self.result.get() }
 
     private static let result = Result { try Self.make() }
 
-    /// The rules of `pg_hba.conf`; the first one that matches a client applies.
+    /// The rules of `pg_hba.conf`. The first rule that matches a client applies.
     private static let access = """
         host all secured 127.0.0.1/32 scram-sha-256
         local all all trust

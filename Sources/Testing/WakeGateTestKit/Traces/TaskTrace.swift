@@ -1,4 +1,4 @@
-/// A random trace of pushes, requests and sessions, in which the edge cases of the rules are frequent.
+/// A random trace of pushes, requests and sessions with many edge cases of the rules.
 package struct TaskTrace {
     package enum Event {
         case push(name: String, priority: Int, expiration: Int64?)
@@ -23,7 +23,8 @@ package struct TaskTrace {
         package var event: Event
         package var line: String
 
-        /// An event of the same time and device without an effect: the output of all earlier events precedes its own.
+        /// An event without an effect, with the same time and device. Its output follows the output of all earlier
+        /// events.
         package var barrier: String {
             #"{"t": \#(TaskTrace.seconds(self.moment)), "device": "\#(self.device)", "cancel": "-"}"#
         }
@@ -62,23 +63,25 @@ package struct TaskTrace {
     package private(set) var answers: [String: [Answer]] = [:]
     /// The permitted identifiers; nil for all.
     package private(set) var permitted: Set<String>?
-    /// The end of the simulation; nil if it runs until nothing more can happen.
+    /// The end of the simulation; nil to run until nothing more can happen.
     package private(set) var until: Int64?
 
     private var random: SeededGenerator
     private var now: Int64
     private var states: [String: DeviceFacts] = [:]
-    /// The identifier submitted last.
+    /// The last submitted identifier.
     private var latest: String?
     /// The hour of the day at which a device is habitually used.
     private var habit: Int64?
     private let isSlow: Bool
     /// The percentage of events that concern sessions.
     private let sessionShare: Int
+    /// The percentage of further events that are pushes.
+    private let pushShare: Int
 
     private static let known =
         ["a.r0", "a.r1"] + (0..<12).map { "a.p\($0)" } + (0..<12).map { "b.c\($0)" }
-    /// The identifiers in the trace: the fewer, the more often events concern the same one.
+    /// The identifiers in the trace. The fewer there are, the more events share an identifier.
     private let identifiers: [String]
     private let sessions: [String]
 
@@ -88,9 +91,10 @@ package struct TaskTrace {
         self.isSlow = random.chance(40)
         let count = random.pick([3, 6, Self.known.count])
         self.identifiers = count < Self.known.count ? (0..<count).map { _ in random.pick(Self.known) } : Self.known
-        // A session may have the name of an identifier, but is independent of it.
+        // A session and an identifier may have the same name, and are still independent.
         self.sessions = [self.identifiers[0]] + (1..<random.pick([2, 16])).map { "s\($0)" }
         self.sessionShare = random.pick([5, 5, 60])
+        self.pushShare = random.pick([0, 0, 70])
         self.random = random
         self.addLimits()
         self.addAnswers()
@@ -101,7 +105,7 @@ package struct TaskTrace {
             self.addPause()
             self.addStep(self.random.pick(devices))
         }
-        // At the end, no condition prevents launches.
+        // Let no condition prevent launches at the end.
         for device in devices {
             self.now += 1000
             var state = DeviceFacts()
@@ -125,11 +129,11 @@ package struct TaskTrace {
     }
 
     private mutating func addPause() {
-        let quick: [Int64] = [0, 0, 0, 1, 500, 1000, 2000, 4999, 5000, 30_000, 60_000, 900_000]
+        let quick: [Int64] = [0, 0, 0, 1, 500, 1000, 2000, 4999, 5000, 30_000, 60_000, 450_000, 900_000]
         let slow: [Int64] = [0, 0, 1000, 60_000, 3_600_000, 7_200_000, 21_600_000, 39_600_000, 43_200_000, 86_400_000]
         self.now += self.random.pick(self.isSlow ? slow : quick)
         guard let habit = self.habit, self.random.chance(15) else { return }
-        // Times just before, in the lead of, and within the next habitual hour.
+        // Choose times just before the next habitual hour, in its lead, and within it.
         let day: Int64 = 86_400_000
         let next = (self.now - habit * 3_600_000 + day) / day * day + habit * 3_600_000
         let lead = self.taskLimits.refreshLead
@@ -179,7 +183,7 @@ extension TaskTrace {
 
     private mutating func addPermission() {
         let choices = [["a.*", "b.c1"], ["b.*"], ["a.r0", "a.p*", "b"], ["a.r1.*", "a.p0", "b.c*", "b.c.*"], []]
-        // Of several lines the last one is valid.
+        // The last of several lines is valid.
         for patterns in (0..<self.random.pick([1, 1, 2])).map({ _ in self.random.pick(choices) }) {
             self.headers.append("{\"permitted\": [\(patterns.map { "\"\($0)\"" }.joined(separator: ", "))]}")
             self.permitted = Set(
@@ -201,7 +205,7 @@ extension TaskTrace {
             let advance = answer.advance.map { ", \(Self.seconds($0))" } ?? ""
             return "[\"\(answer.outcome)\", \(Self.seconds(answer.delay))\(advance)]"
         }
-        // A later line adds to this one or replaces it.
+        // A later line adds to this line or replaces it.
         if self.random.chance(30) {
             let former = Answer(outcome: "failure", delay: 7000)
             let name = self.random.pick(self.identifiers)
@@ -233,11 +237,13 @@ extension TaskTrace {
 
 extension TaskTrace {
     private mutating func addStep(_ device: String) {
+        let push = Event.push(name: "", priority: 0, expiration: nil)
+        if self.random.chance(self.pushShare) { return self.add(device, push) }
         switch self.random.number(below: 100) {
         case 0..<self.sessionShare:
             let session = self.random.pick(self.sessions)
             self.add(device, .finished(session: session, count: self.random.pick([1, 2, 5])))
-        case 40..<50: self.add(device, .push(name: "", priority: 0, expiration: nil))
+        case 40..<50: self.add(device, push)
         case 50..<70: self.addReport(device)
         case 70..<77: self.add(device, .cancel(self.anyIdentifier()))
         default: self.addRequest(device)
@@ -246,7 +252,7 @@ extension TaskTrace {
 
     private mutating func addRequest(_ device: String) {
         var identifier = self.anyIdentifier()
-        // Continued tasks are mostly started while the device is active.
+        // Start continued tasks mostly while the device is active.
         if identifier.hasPrefix("b"), self.states[device]?.isActive != true, self.random.chance(70) {
             identifier = self.random.pick(self.identifiers)
         }
@@ -255,7 +261,7 @@ extension TaskTrace {
             identifier.hasPrefix("a.r")
             ? ["appRefresh"] : identifier.hasPrefix("a.p") ? ["processing"] : ["continued", "continued"]
         var kind = self.random.chance(8) ? self.random.pick(["appRefresh", "processing", "continued"]) : kinds[0]
-        // Habits only matter for refreshes.
+        // Habits matter only for refreshes.
         if self.habit != nil, self.random.chance(40) { kind = "appRefresh" }
         var request = Request(identifier: identifier, kind: kind)
         if self.random.chance(40) {
@@ -292,20 +298,22 @@ extension TaskTrace {
 
     private mutating func addReport(_ device: String) {
         var state = self.states[device] ?? DeviceFacts()
-        // Habits result from uses.
+        // Change the use of the device often, because habits result from uses.
         if self.random.chance(60) {
             state.appState = state.isActive ? "background" : "active"
-        } else if self.random.chance(25) {
+        } else if self.random.chance(50) {
             state.appState = "forceQuit"
         }
-        if self.random.chance(20) { state.backgroundRefresh = self.random.pick(["available", "available", "denied"]) }
+        if self.random.chance(20) {
+            state.backgroundRefresh = self.random.pick(["available", "available", "available", "denied", "restricted"])
+        }
         if self.random.chance(25) {
-            state.thermalState = self.random.pick(["nominal", "nominal", "serious", "critical"])
+            state.thermalState = self.random.pick(["nominal", "nominal", "fair", "serious", "critical"])
         }
         if self.random.chance(25) { state.charging = self.random.chance(60) }
         if self.random.chance(20) { state.lowPowerMode = self.random.chance(30) }
         if self.random.chance(20) { state.network = self.random.chance(70) }
-        if self.random.chance(20) { state.batteryLevel = self.random.pick([1, 0.2, 0.199]) }
+        if self.random.chance(20) { state.batteryLevel = self.random.pick([1, 0.2, 0.199, 0.05]) }
         self.add(device, .report(state))
     }
 
@@ -315,11 +323,14 @@ extension TaskTrace {
         switch event {
         case .push:
             let name = "n\(self.steps.count)"
-            let priority = self.random.pick([1, 5, 5, 5, 10])
-            let expiration: Int64? = self.random.pick([nil, nil, nil, 0, self.now + 30_000, self.now + 3_600_000])
-            event = .push(name: name, priority: priority, expiration: expiration)
-            let end = expiration.map { ", \"expiration\": \($0 == 0 ? "0" : Self.seconds($0))" } ?? ""
-            body = #""push": {"apnsID": "\#(name)", "priority": \#(priority)\#(end)}"#
+            let priority = self.random.pick([nil, 1, 5, 5, 5, 10])
+            let lives: [Int64] = [-1, 0, 1, 5000, 30_000, 600_000, 3_600_000]
+            let end = max(1, self.now + self.random.pick(lives))
+            let expiration = self.random.pick([nil, nil, nil, nil, 0, end, end, end])
+            event = .push(name: name, priority: priority ?? 10, expiration: expiration)
+            let urgency = priority.map { ", \"priority\": \($0)" } ?? ""
+            let life = expiration.map { ", \"expiration\": \($0 == 0 ? "0" : Self.seconds($0))" } ?? ""
+            body = #""push": {"apnsID": "\#(name)"\#(urgency)\#(life)}"#
         case .report(let state):
             let before = self.states[device] ?? DeviceFacts()
             self.states[device] = state
@@ -338,7 +349,7 @@ extension TaskTrace {
         self.steps.append(Step(moment: self.now, device: device, event: event, line: line))
     }
 
-    /// Returns the members of a report of `state`: those that differ from `before`, and sometimes others.
+    /// Returns the members of a report of `state`: all changes since `before`, and sometimes unchanged members.
     private mutating func members(_ state: DeviceFacts, since before: DeviceFacts) -> String {
         var members: [String] = []
         func add(_ name: String, _ value: String, _ isSame: Bool) {
@@ -356,6 +367,8 @@ extension TaskTrace {
         add("charging", \.charging)
         add("lowPowerMode", \.lowPowerMode)
         add("network", \.network)
+        // Pressure that is not critical has no effect.
+        if self.random.chance(10) { add("memoryPressure", self.random.pick(["\"normal\"", "\"warning\""]), false) }
         add("batteryLevel", "\(state.batteryLevel)", state.batteryLevel == before.batteryLevel)
         return members.joined(separator: ", ")
     }

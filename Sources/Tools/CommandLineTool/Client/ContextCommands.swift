@@ -167,8 +167,7 @@ struct GatewayContext: Codable, Hashable {
     var cert: String?
     var key: String?
 
-    /// Returns the URL of a side. Without an admin URL, the edge URL is used for both, because the edge accepts the
-    /// requests of workers.
+    /// Returns the URL of a side. Without an admin URL, the edge URL is used for both sides.
     func url(_ side: GatewayLocation.Side, of name: String) throws(CommandFailure) -> String {
         switch side {
         case .admin: if let url = self.admin ?? self.gateway { return url }

@@ -99,8 +99,7 @@ package enum DeviceCommands {
 
     /// Returns the JSON object for words of the form `NAME=VALUE`.
     ///
-    /// - Throws: `badUsage` for a word without `=`, and for an unknown name, with the nearest known one. The gateway
-    ///   checks the values.
+    /// - Throws: `badUsage` for a word without `=` or with an unknown name. The gateway checks the values.
     package static func report(_ words: [String]) throws(CommandFailure) -> String {
         guard !words.isEmpty else {
             throw .usage("no condition was given; write NAME=VALUE, such as batteryLevel=0.1")
@@ -233,7 +232,7 @@ package enum DeviceActions {
         /// - Parameter isOfList: true if the device comes from a list, which may be out of date.
         func act(on token: String, isOfList: Bool = false) throws(CommandFailure) -> HTTPResponse {
             let route = self.action.route
-            // If the device has launched since the list was made, it must not be woken without a push.
+            // A listed device that has launched since must not be woken without a push.
             let query = isOfList && self.action == .launch ? "?pending=1" : ""
             let path = "/v1/devices/\(URLPath.component(token))/\(route.path)\(query)"
             let body: [UInt8]? = route.method == "POST" ? [] : nil
@@ -244,9 +243,9 @@ package enum DeviceActions {
             try GatewayAnswer.object(response)["dropped"]?.number == 1
         }
 
-        /// Performs the action on all listed devices to which it applies, after a person has confirmed their number.
+        /// Performs the action on all listed devices in its `states`, after a person has confirmed their number.
         ///
-        /// - Returns: 1 if some were refused, otherwise 0.
+        /// - Returns: 1 if the gateway refused the action for some devices, otherwise 0.
         func actOnList() throws(CommandFailure) -> Int32 {
             guard self.parsed.isSet("--topic") || self.parsed.isSet("--hold") else {
                 throw .usage("TOKEN is missing; name a device, or the devices of a list by --topic or --hold")
@@ -275,7 +274,7 @@ package enum DeviceActions {
             return refused.isEmpty ? 0 : 1
         }
 
-        /// The reason why an answer reports no effect; nil if it reports one.
+        /// Returns the reason why the action had no effect; nil if it had an effect.
         private func refusal(_ response: HTTPResponse) throws(CommandFailure) -> String? {
             guard response.isSuccess else {
                 return response.refusal?.reason ?? "\(response.status)"

@@ -22,12 +22,12 @@ package enum GatewayAnswer {
         try self.check(response) { self.remedies[$0] }
     }
 
-    /// - Parameter remedy: returns what this program can do about a reason.
+    /// - Parameter remedy: returns the commands of this program that help with a reason.
     static func check(_ response: HTTPResponse, _ remedy: (String) -> String?) throws(CommandFailure) {
         guard !response.isSuccess else { return }
         let refusal = self.refusal(response)
         guard let remedy = (response.refusal?.reason).flatMap(remedy) else { throw CommandFailure(.failed, refusal) }
-        // A remedy that names a route is replaced with the commands of this program.
+        // Replace a remedy that names a route of the API with the commands of this program.
         guard let end = refusal.firstRange(of: "; "), refusal[end.upperBound...].contains(" /v1/") else {
             throw CommandFailure(.failed, "\(refusal)\n\(remedy)")
         }
@@ -54,7 +54,7 @@ extension ParsedCommand {
         return try location.answer(location.request(method, path, body: body), with: try location.client())
     }
 
-    /// Prints a note if the gateway does not know the topic or the device of the options. Its list is then empty.
+    /// Prints a note if the gateway does not know the topic or the device of the options, because a list is then empty.
     func noteUnknown(_ location: GatewayLocation, _ client: HTTPClient) throws(CommandFailure) {
         for (option, path) in [("--topic", "/v1/stats/topics"), ("--device", "/v1/devices")] {
             guard let name = self.text(option) else { continue }
@@ -84,7 +84,7 @@ struct ListPages {
     let member: String
     /// The message for an empty list.
     let nothing: String
-    /// Returns the path of a page with at most `limit` rows, starting after the given position, if any.
+    /// Returns the path of a page with at most `limit` rows after a position; nil for the first page.
     let path: (_ limit: Int, _ after: String?) -> String
     /// Returns the lines of a page. The first page includes the table head.
     let text: (_ rows: [JSONValue], _ withHead: Bool) -> String
@@ -132,7 +132,8 @@ struct ListPages {
 }
 
 extension ParsedCommand {
-    /// The option as a parameter of a query, such as `topic=com.example.app`; repeated values stand behind commas.
+    /// Returns the option as a parameter of a query, such as `topic=com.example.app`. Several values are separated by
+    /// commas.
     func parameter(_ name: String) -> String? {
         guard let values = self.values["--\(name)"] else { return nil }
         let words = values.flatMap { $0.split(separator: ",", omittingEmptySubsequences: false) }

@@ -27,7 +27,7 @@ package struct GatewayLocation: Sendable {
         case file(String)
     }
 
-    /// Determines the location. The sources in order of precedence: `option`, the environment variables, the context, a
+    /// Determines the location from, in order of precedence: `option`, the environment variables, the context, a
     /// running `wakegate dev` in `folder`, the default address.
     package init(
         _ parsed: ParsedCommand,
@@ -51,13 +51,13 @@ package struct GatewayLocation: Sendable {
         }
         while url.hasSuffix("/") { url.removeLast() }
         try Self.checkURL(url, sources)
-        // Providers and workers always use HTTP/2. For operators, HTTP/1.1 passes through more proxies.
+        // Providers and workers always use HTTP/2. Operators use HTTP/1.1, which passes through more proxies.
         self.settings.cleartextHTTP2 = side == .edge
         self.url = url
     }
 
-    /// Returns the admin URL of a gateway on this machine, given the URL of its edge. Supports a `wakegate dev` that
-    /// runs in `folder` and a gateway with default addresses; nil for any other edge.
+    /// Returns the admin URL of a gateway on this machine, given the URL of its edge. Returns nil unless a `wakegate
+    /// dev` that runs in `folder` has this edge, or the edge is a default address.
     package static func admin(of edge: String, folder: String = GatewayFile.defaultFolder) -> String? {
         let edge = edge.hasSuffix("/") ? String(edge.dropLast()) : edge
         if let file = GatewayFile.running(in: folder), let admin = file.admin,
@@ -68,7 +68,7 @@ package struct GatewayLocation: Sendable {
         return self.defaultEdges.contains(edge) ? self.defaultAdmin : nil
     }
 
-    /// The addresses of `wakegate dev` unless its options name others.
+    /// The default addresses of `wakegate dev`.
     static let defaultEdge = "https://127.0.0.1:2197"
     private static let defaultEdges = [Self.defaultEdge, "https://localhost:2197", "https://[::1]:2197"]
     static let defaultAdmin = "http://127.0.0.1:9197"
@@ -89,7 +89,7 @@ package struct GatewayLocation: Sendable {
                 "\(sources.urlName) is \"\(sources.url)\"; leave out what stands behind the port: the command adds it"
             )
         }
-        // Colons also occur in IPv6 addresses, before the closing bracket, and before a password.
+        // A colon before the closing bracket of an IPv6 address, or before a password, does not begin a port.
         guard let colon = authority.lastIndex(of: ":"), !authority[colon...].contains(where: { "]@".contains($0) })
         else { return }
         let port = Int(authority[authority.index(after: colon)...])
@@ -119,14 +119,13 @@ package struct GatewayLocation: Sendable {
         }
     }
 
-    /// Returns true if the file does not contain `mark`. A file that cannot be read is left to libcurl.
+    /// Returns true if the file is readable and does not contain `mark`. libcurl reports unreadable files.
     private static func lacks(_ mark: String, _ path: String) -> Bool {
         guard let bytes = try? OrdinaryFile.contents(path, bytesMax: Self.authorityBytesMax) else { return false }
         return !String(decoding: bytes, as: UTF8.self).contains(mark)
     }
 
-    /// The maximum size of an authority file that is checked, in bytes; a larger file is left to libcurl. Debian's
-    /// bundle has 220,000 bytes.
+    /// The maximum number of bytes of a file that are checked. Debian's bundle has 220,000 bytes.
     private static let authorityBytesMax = 4 << 20
 
     /// Checks that an authority file is a PEM certificate, because libcurl's error is hard to understand.
@@ -139,7 +138,7 @@ package struct GatewayLocation: Sendable {
                 "\(path), which \(name) names, cannot be read (\(error.reason)); \(error.remedy)"
             )
         }
-        // Only regular files are checked: others, such as pipes, can be read only once.
+        // Check only regular files, because a pipe can be read only once.
         guard let text = bytes.map({ String(decoding: $0, as: UTF8.self) }) else { return }
         let isPEM = ["-----BEGIN CERTIFICATE-----", "-----BEGIN TRUSTED CERTIFICATE-----"].contains(
             where: text.contains
@@ -173,8 +172,7 @@ package struct GatewayLocation: Sendable {
         return token[0]
     }
 
-    /// The retries for an empty token file, which another program may be writing: their number, and the wait between
-    /// them.
+    /// The number of retries for an empty token file, which another program may be writing, and the wait between them.
     private static let emptyReadsMax = 20
     private static let emptyReadMilliseconds: Int32 = 100
 
@@ -189,7 +187,7 @@ package struct GatewayLocation: Sendable {
         self.bearerToken.map { [("authorization", "bearer \($0)")] } ?? []
     }
 
-    /// The headers of a push, without a token of `wakegate token`, which is not a provider token.
+    /// The headers of a push. They omit a token of `wakegate token`, which is not a provider token.
     var providerHeaders: [(name: String, value: String)] {
         self.bearerToken?.hasPrefix("wg1.") == true ? [] : self.headers
     }
@@ -197,15 +195,15 @@ package struct GatewayLocation: Sendable {
     /// The location as shown in the title of a view.
     var place: String { self.url.replacing("http://", with: "") }
 
-    /// Returns the environment variables that give a worker's options to client commands that its command runs.
+    /// Returns environment variables with a worker's options, for client commands that the worker's command runs.
     ///
     /// For a token, only the path of its file is passed.
     package func commandVariables(_ parsed: ParsedCommand) -> [String: String] {
-        // A context takes precedence over the variables, so its values replace them.
+        // A context named with `--context` takes precedence over the variables.
         let isPassed = { (option: String) in parsed.isSet(option) || parsed.isSet("--context") }
         let names = OptionDefinition.variables
         var variables: [String: String] = [:]
-        // An empty variable hides the variable that the worker inherited, which may belong to another gateway.
+        // An empty variable hides a variable that the worker inherited, perhaps for another gateway.
         if parsed.isSet("--context") {
             for name in [names.authority, names.token, names.tokenFile, names.certificate, names.key] {
                 variables[name] = ""
@@ -311,10 +309,10 @@ struct LocationSources {
     private(set) var keyName = "--key"
     private(set) var proof = GatewayLocation.Proof.none
 
-    /// Reads the sources in order of precedence. For each setting, the first source that has it is used.
+    /// Reads the sources in order of precedence. The first source that has a setting determines it.
     ///
-    /// A context is used as a whole: if the URL comes from another source, the context's credentials are not sent to
-    /// that gateway, unless the command line names the context.
+    /// If the URL comes from another source than the context, the context's credentials are used only if the command
+    /// line names the context.
     init(
         _ parsed: ParsedCommand,
         side: GatewayLocation.Side,
@@ -329,7 +327,7 @@ struct LocationSources {
         if let given = parsed.text(option) {
             (self.url, self.urlName) = (given, option)
         } else if named == nil, let given = variable(OptionDefinition.variables.url) {
-            // The variable names the edge, which is the only address that workers and their commands know.
+            // The variable names the edge, because workers and their commands know no other address.
             let admin = side == .admin ? GatewayLocation.admin(of: given, folder: folder) : nil
             (self.url, self.urlName) = (admin ?? given, OptionDefinition.variables.url)
         } else if let found = try Self.context(named, variables) {
@@ -391,7 +389,7 @@ struct LocationSources {
         }
     }
 
-    /// Returns the context that the command line names, or the current one.
+    /// Returns the context that the command line names, or the current context.
     private static func context(
         _ name: String?,
         _ variables: [String: String]

@@ -20,7 +20,7 @@ extension CommandDefinition {
 
 /// `wakegate health`.
 enum HealthCommand {
-    /// The timeout of the answer, in milliseconds, which is shorter than that of a container's health check.
+    /// The timeout of the answer, in milliseconds, which is below the timeout of a container's health check.
     private static let timeoutMilliseconds = 4000
 
     static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
@@ -73,7 +73,7 @@ enum BackupCommand {
         return 0
     }
 
-    /// The liveness checks during a backup, in milliseconds: the interval between them, and their timeout.
+    /// The interval and the timeout of the liveness checks during a backup, in milliseconds.
     private static let probes: (interval: Int64, timeout: Int) = (5000, 15_000)
 
     /// Waits for an answer as long as the gateway is alive.
@@ -89,7 +89,7 @@ enum BackupCommand {
             while true {
                 for case .ended(let id, let result) in client.poll(timeoutMilliseconds: 1000) {
                     if id == copy { return try result.get() }
-                    // Only the existence of an answer matters.
+                    // Any answer shows that the gateway is alive.
                     _ = try result.get()
                     probe = nil
                     probesAt = SystemClock.monotonic + self.probes.interval

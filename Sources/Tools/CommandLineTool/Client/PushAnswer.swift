@@ -18,7 +18,7 @@ package struct PushAnswer: Sendable {
     /// True if the push was accepted but will never wake a device.
     package var wakesNobody: Bool { self.isAccepted && ["no-wake", "discarded"].contains(self.outcome) }
 
-    /// The reason of a refused push; nil if it is not one of APNs.
+    /// The reason of a refused push; nil if APNs has no such reason.
     package var reason: APNSReason? { self.isAccepted ? nil : APNSReason(rawValue: self.outcome) }
 
     /// The gateway's warnings about likely mistakes in an accepted push.
@@ -29,7 +29,7 @@ package struct PushAnswer: Sendable {
     /// The identifier of the push at the gateway.
     package var apnsID: String? { self.response.header("apns-id") }
 
-    /// The disposition of an accepted push, or the reason of a refused one.
+    /// The disposition of an accepted push, or the reason of a refused push.
     package var outcome: String {
         if self.isAccepted { return self.response.header("wakegate-disposition") ?? "accepted" }
         return self.response.refusal?.reason ?? "refused"
@@ -111,7 +111,7 @@ package struct PushAdvice: Sendable {
         self.showsProviderToken = showsProviderToken
     }
 
-    /// Returns the explanation of an answer; nil if it needs none.
+    /// Returns the explanation of an answer; nil if no explanation is needed.
     package func text(_ answer: PushAnswer) -> String? {
         if answer.isAccepted { return self.accepted(answer.outcome) }
         guard let reason = answer.reason else {

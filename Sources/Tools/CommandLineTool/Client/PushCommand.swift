@@ -170,8 +170,8 @@ package enum PushCommand {
         )
     }
 
-    /// Returns the value of apns-expiration: `now`, in milliseconds since 1970, plus a duration with a unit, rounded
-    /// up; 0 for a duration of 0; any other text, such as a UNIX time, unchanged.
+    /// Returns the value of apns-expiration. A duration with a unit is added to `now`, in milliseconds since 1970, and
+    /// rounded up to seconds; a duration of 0 becomes 0. Other text, such as a UNIX time, is returned unchanged.
     package static func expiration(_ text: String, now: Int64) -> String {
         guard text.last?.isLetter == true, let duration = DurationText.milliseconds(text) else { return text }
         return duration == 0 ? "0" : String((now + duration + 999) / 1000)
@@ -274,7 +274,7 @@ package enum PushListCommand {
 
     /// Returns the period of `--since` and `--until` as parameters of a query, in milliseconds since 1970.
     ///
-    /// - `spanMax`: the longest time back that the gateway can count; nil if it keeps what it lists.
+    /// - `spanMax`: the longest time back that the gateway can count, in milliseconds; nil for no limit.
     package static func period(
         _ parsed: ParsedCommand,
         spanMax: Int64? = nil,
@@ -315,7 +315,7 @@ package enum PushListCommand {
         return "/v1/pushes?\(query.joined(separator: "&"))"
     }
 
-    /// Returns the outcome, and the number of lost wakes if there are any: `completed, lost 2`.
+    /// Returns the outcome and the number of lost wakes, if any: `completed, lost 2`.
     private static func outcome(_ push: JSONValue) -> String {
         let outcome = push["outcome"]?.text ?? push["reason"]?.text ?? push["state"]?.text ?? "-"
         guard let lost = push["lost"]?.number, lost > 0 else { return outcome }
@@ -324,7 +324,7 @@ package enum PushListCommand {
 
     /// Returns one line for each push. All pages have the same columns.
     ///
-    /// - `device`: the device, if the gateway lists the pushes of one, which do not name it.
+    /// - `device`: the device whose pushes are listed, because such a list omits the device; nil for other lists.
     package static func text(_ pushes: [JSONValue], device: String? = nil, withHead isHead: Bool) -> String {
         let head = ["received", "outcome", "ended", "apns-id", "topic", "device"]
         return TableText.page(pushes, widths: [20, 17, 20, 36, 24], head: isHead ? head : nil) { push in
@@ -377,12 +377,12 @@ package enum PushPayloadOption {
         return payload
     }
 
-    /// Returns the reason why the bytes are not a payload, as a clause; nil if they are one.
+    /// Returns the reason why the bytes are not a payload, as a clause; nil if they are a payload.
     package static func fault(_ payload: [UInt8]) -> String? {
         if let fault = JSONSyntax.fault(in: payload) {
             return fault.isCutShort ? "ends too early, \(fault.what): it was cut short" : "is not JSON: \(fault.what)"
         }
-        // JSON without a syntax error has one value, whose first character shows whether it is an object.
+        // Valid JSON is an object if it begins with a brace.
         let isSpace: (UInt8) -> Bool = { $0 == 0x20 || (0x09...0x0D).contains($0) }
         return payload.first { !isSpace($0) } == UInt8(ascii: "{") ? nil : "is JSON, but no object"
     }
@@ -398,8 +398,9 @@ package struct ProviderToken: Hashable, Sendable {
 
     /// Reads `--provider-key`, `--team` and `--key-id`.
     ///
-    /// - Returns: nil if none of them is given.
-    /// - Throws: `badUsage` if only some are given, or if `--token` is given, too, which sets the same header.
+    /// - Returns: nil if none of these options is given.
+    /// - Throws: `badUsage` if only some of these options are given, or `--token`, which sets the same header, is also
+    ///   given.
     package init?(_ parsed: ParsedCommand) throws(CommandFailure) {
         let options = [("--provider-key", "FILE.p8"), ("--team", "TEAM"), ("--key-id", "ID")]
         let given = options.filter { parsed.isSet($0.0) }
@@ -418,7 +419,7 @@ package struct ProviderToken: Hashable, Sendable {
     /// Returns the value of the `authorization` header.
     ///
     /// - Parameters:
-    ///   - now: the UNIX time in seconds. The token is valid for an hour from then.
+    ///   - now: the UNIX time in seconds. The token is valid for an hour from this time.
     ///   - sign: signs a message with the key in a file.
     package func header(
         now: Int,
@@ -437,9 +438,10 @@ package struct ProviderToken: Hashable, Sendable {
 
 /// Follows one push to its end in the gateway's delivery log and prints each step once.
 struct PushFollower {
-    /// The waits between two requests, in milliseconds: the first, and the longest.
+    /// The first and the longest wait between two requests, in milliseconds.
     private static let pauses = (first: 50, last: 1000)
-    /// The timeouts of an answer, in milliseconds: near the end of the command's own timeout, and at most.
+    /// The bounds of an answer's timeout, in milliseconds. The timeout is the remaining time of the command within
+    /// these bounds.
     private static let answerTimes: (first: Int64, last: Int64) = (1000, 30_000)
 
     let location: GatewayLocation

@@ -5,8 +5,8 @@ import Wire
 
 /// Prints the events of a gateway's event stream as they arrive, and reopens the stream when it ends.
 struct StreamWatch {
-    /// The time of silence, in milliseconds, after which the gateway is considered gone. It sends a comment every 15
-    /// seconds.
+    /// The time of silence, in milliseconds, after which the stream counts as lost. The gateway sends a comment every
+    /// 15 seconds.
     private static let silenceMax: Int64 = 45_000
     private static let eventBytesMax = 1 << 16
 
@@ -14,17 +14,17 @@ struct StreamWatch {
     private enum Ending {
         /// A signal was received.
         case stopped
-        /// The error is temporary: another try may succeed.
+        /// The stream was lost for a temporary reason, so a retry may succeed.
         case lost(String)
         case refused(CommandFailure)
     }
 
     let path: String
-    /// The words of the messages that the stream was opened and that it will be reopened.
+    /// The words of the messages about the opening and the reopening of the stream.
     let words: (opened: String, opening: String)
     /// True if the lines are JSON.
     let isJSON: Bool
-    /// Determines the location anew for each stream, because a token in a file may have been replaced.
+    /// Returns the location. Called for each stream, because a token in a file may have been replaced.
     let location: @Sendable () throws(CommandFailure) -> GatewayLocation
     /// Returns the line for an event, without a line feed; nil to skip the event.
     let line: (ServerSentEvent) -> String?
@@ -135,7 +135,7 @@ struct StreamWatch {
 }
 
 extension ServerSentEvent {
-    /// The data as one line. Replacing line feeds does not change JSON, because JSON strings contain none.
+    /// The data as one line. Spaces may replace line feeds, because JSON strings contain no line feeds.
     var dataLine: String {
         String(decoding: self.data.map { $0 == UInt8(ascii: "\n") ? UInt8(ascii: " ") : $0 }, as: UTF8.self)
     }
@@ -198,7 +198,7 @@ package enum EventsCommand {
     private static func json(_ news: LiveNews, _ event: ServerSentEvent) -> String {
         switch news {
         case .event: event.dataLine
-        // The other lines have the member `event`, so this one has it, too.
+        // As in all other lines, the member `event` is present.
         case .missed(let count): #"{"event":"missed","count":\#(count)}"#
         }
     }

@@ -4,7 +4,7 @@ import Wire
 package enum TaskMoment {
     /// The last instant that RFC 3339 can represent, in milliseconds since 1970.
     private static let last: Int64 = 253_402_300_799_999
-    /// The longest duration without a unit: ten years, in milliseconds.
+    /// The longest duration without a unit, ten years in milliseconds.
     private static let plainMax: Int64 = 315_360_000_000
 
     /// Returns the instant in milliseconds since 1970.

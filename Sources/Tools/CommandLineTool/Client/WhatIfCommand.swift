@@ -47,7 +47,7 @@ package enum WhatIfCommand {
         return try parsed.show(response) { self.text($0) }
     }
 
-    /// Returns the path of the request, and its body if it is about one device. Durations are in seconds.
+    /// Returns the path of the request, and the body of a request about one device. Durations are in seconds.
     package static func request(_ parsed: ParsedCommand) throws(CommandFailure) -> (path: String, body: [UInt8]?) {
         let changes = try SimulateCommand.overrides(parsed.all("--set")).map { key, value in
             (key.hasPrefix("policy.") ? String(key.dropFirst("policy.".count)) : key, JSONNumber.text(of: value))
@@ -89,7 +89,7 @@ package enum WhatIfCommand {
         return notes
     }
 
-    /// Returns the outcomes in adjacent columns, and below them what the replay assumes.
+    /// Returns the outcomes in adjacent columns, followed by the assumptions of the replay.
     package static func text(_ answer: JSONValue) -> String {
         let isOfTopic = answer["topic"] != nil
         var outcomes = [("recorded", answer["recorded"])]

@@ -3,8 +3,8 @@ package import Platform
 import Synchronization
 import Wire
 
-/// The program's standard output and standard error. All text passes the filter of `TerminalText`, except the drawings
-/// of views, which contain terminal control sequences.
+/// The program's standard output and standard error. `TerminalText` filters all text except the drawings of views,
+/// which contain terminal control sequences.
 package enum Console {
     /// The error number of a failed write to standard output; 0 if none has failed.
     private static let failure = Atomic<Int32>(0)
@@ -18,23 +18,23 @@ package enum Console {
     /// Writes lines of text to standard output. If that fails, `outputError` has the error.
     package static func out(_ text: String) { self.draw(TerminalText.lines(text)) }
 
-    /// Writes JSON to standard output, and a line feed if it does not end with one.
+    /// Writes JSON to standard output, and ends it with a line feed.
     package static func out(json text: String) { self.draw(self.line(json: text)) }
 
     private static func line(json text: String) -> String {
         TerminalText.json(text.hasSuffix("\n") ? text : text + "\n")
     }
 
-    /// Writes the drawing of a view to standard output unchanged. Its text must have passed `TerminalText` before.
+    /// Writes the drawing of a view to standard output unchanged. `TerminalText` must have filtered its text.
     static func draw(_ text: String) {
         guard let error = self.write(text, to: STDOUT_FILENO), error.number != EPIPE else { return }
         self.failure.store(error.number, ordering: .relaxed)
     }
 
-    /// Writes lines of text, or JSON, to standard output. While the reader accepts nothing, it stops if a byte for
-    /// which `isEnd` returns true arrives on the pipe `signals`.
+    /// Writes lines of text, or JSON, to standard output. If the reader accepts nothing, a signal on the pipe `signals`
+    /// for which `isEnd` returns true stops the wait.
     ///
-    /// - Returns: false if such a byte arrived, so that the rest of the text was not written.
+    /// - Returns: false if such a signal arrived before the whole text was written.
     package static func out(
         _ text: String,
         isJSON: Bool,
@@ -65,7 +65,7 @@ package enum Console {
     /// Writes `line` and a line feed to standard error.
     package static func error(_ line: String) { self.drawError(TerminalText.lines(line) + "\n") }
 
-    /// Writes the drawing of a view to standard error unchanged. Its text must have passed `TerminalText` before.
+    /// Writes the drawing of a view to standard error unchanged. `TerminalText` must have filtered its text.
     static func drawError(_ text: String) { _ = self.write(text, to: STDERR_FILENO) }
 
     /// Writes `line` and a line feed to standard error, unless standard error is blocked for this many milliseconds.

@@ -3,11 +3,11 @@ package import Wire
 
 /// Instants and durations for people.
 package enum TimeText {
-    /// Formats an instant in milliseconds since 1970, such as `2026-11-21T07:20:00Z`. Rounds down, so that nothing that
-    /// has happened is shown in the future.
+    /// Formats an instant in milliseconds since 1970, such as `2026-11-21T07:20:00Z`. Rounds down, so that past events
+    /// are never shown in the future.
     package static func instant(_ milliseconds: Double) -> String { self.text(milliseconds, .down) }
 
-    /// Formats the time from which something may happen: rounds up, so that it does not happen before the time shown.
+    /// Formats the earliest time of an event. Rounds up, so that the event does not happen before the time shown.
     package static func due(_ milliseconds: Double) -> String { self.text(milliseconds, .up) }
 
     private static func text(_ milliseconds: Double, _ rule: FloatingPointRoundingRule) -> String {
@@ -17,7 +17,7 @@ package enum TimeText {
     }
 
     /// Formats the time from `now` to `instant`, both in milliseconds since 1970, such as `14 min 59 s`. Both are
-    /// rounded up, as `due` does, so that the texts agree.
+    /// rounded up, in agreement with `due`.
     package static func wait(until instant: Double, now: Int64) -> String {
         let seconds = (instant / 1000).rounded(.up) - (Double(now) / 1000).rounded(.up)
         return DurationText.text(seconds: Int(saturating: seconds))
@@ -53,7 +53,7 @@ package enum ShellText {
 package enum EventText {
     private static let nameWidth = 10
 
-    /// Returns the detail of an event of the delivery log, with an explanation of `lost`, which does not say how.
+    /// Returns the detail of an event of the delivery log. Explains `lost`.
     package static func detail(_ detail: String) -> String {
         detail == "lost" ? "lost: its worker returned it or was cut off" : detail
     }
@@ -82,9 +82,8 @@ package enum EventText {
 
 /// Wraps text to the width of a terminal.
 package enum WrappedText {
-    /// Returns the lines of a text. A line that is too long is broken at spaces; a word that is too long is broken
-    /// anywhere. Continuation lines are aligned with the value in a line with a name and a value, and otherwise are
-    /// indented by two more spaces.
+    /// Returns the lines of a text. Long lines are broken at spaces, and long words anywhere. Continuation lines are
+    /// aligned with the value of a line with a name and a value; otherwise they are indented by two more spaces.
     ///
     /// - Parameters:
     ///   - text: the lines, separated by line feeds.
@@ -101,7 +100,7 @@ package enum WrappedText {
         while rest.count > width - (lines.isEmpty ? 0 : indent.count) {
             let room = width - (lines.isEmpty ? 0 : indent.count)
             let end = rest.index(rest.startIndex, offsetBy: room)
-            // The line is not broken within its indent or its name.
+            // Do not break the line within its indent or its name.
             let first = rest.index(rest.startIndex, offsetBy: lines.isEmpty ? indent.count : 0)
             let space = rest[first...end].lastIndex(of: " ").flatMap { $0 > first ? $0 : nil }
             lines.append((lines.isEmpty ? "" : indent) + rest[..<(space ?? end)])

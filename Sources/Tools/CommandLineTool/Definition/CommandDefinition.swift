@@ -12,7 +12,7 @@ package struct CommandDefinition: Sendable {
     /// The placeholder for the words after `--`, such as `COMMAND [ARG...]`; nil if the command takes none.
     package let trailing: String?
     package let options: [OptionDefinition]
-    /// A command line that works when pasted.
+    /// A complete command line.
     package let example: String
     /// Further paragraphs of the help.
     package let notes: [String]
@@ -45,7 +45,7 @@ package struct CommandDefinition: Sendable {
     /// The words of the name.
     package var words: [String] { self.name.split(separator: " ").map(String.init) }
 
-    /// The usage line: required options in full, the others as `[options]`.
+    /// The usage line, with required options in full and other options as `[options]`.
     package var usage: String {
         var parts = ["wakegate", self.name] + self.arguments.map(\.usage)
         parts += self.options.filter(\.isRequired).map(\.usage)
@@ -97,7 +97,7 @@ package struct OptionDefinition: Sendable {
     /// The name with its dashes, such as `--topic`.
     package let name: String
     package let value: Value
-    /// The placeholder of the value in the help, such as `TOPIC`; empty for an option without one.
+    /// The placeholder of the value in the help, such as `TOPIC`; empty for an option without a value.
     package let placeholder: String
     /// The description of the option, in one line.
     package let help: String
@@ -193,16 +193,16 @@ package struct ParsedCommand: Sendable {
 
     package func isSet(_ option: String) -> Bool { self.values[option] != nil }
 
-    /// Returns the option's value, or the last of several.
+    /// Returns the last value of the option.
     package func text(_ option: String) -> String? { self.values[option]?.last }
 
     /// Returns all values of a repeatable option.
     package func all(_ option: String) -> [String] { self.values[option] ?? [] }
 
-    /// Returns the value of an option that is defined as a whole number.
+    /// Returns the value of an option as a whole number.
     package func integer(_ option: String) -> Int? { self.text(option).flatMap { Int($0) } }
 
-    /// Returns the value of an option that is defined as a duration, in seconds, rounded up.
+    /// Returns the value of an option as a duration in seconds, rounded up.
     package func seconds(_ option: String) -> Int? {
         self.text(option).flatMap { DurationText.milliseconds($0) }.map { Int(($0 + 999) / 1000) }
     }

@@ -10,7 +10,7 @@ package struct CommandFailure: Error, Hashable, Sendable, CustomStringConvertibl
         case badUsage = 64
         /// No transfer agent listens at the expected socket.
         case noService = 69
-        /// The gateway refuses the credentials (401 or 403). A retry with the same ones cannot succeed.
+        /// The gateway refuses the credentials (401 or 403). A retry with the same credentials cannot succeed.
         case refusedCredential = 77
         case badConfiguration = 78
     }

@@ -1,4 +1,4 @@
-/// The completions for bash, made from the command definitions. They require only bash.
+/// The completions for bash, made from the command definitions. The script needs no bash-completion package.
 struct BashCompletion {
     let commands: [CommandDefinition]
 
@@ -306,7 +306,7 @@ struct ZshCompletion {
         )
     }
 
-    /// Escapes the characters that would end a description, such as a colon.
+    /// Escapes characters that end a description, such as a colon.
     private func escaped(_ text: String) -> String {
         text.flatMap { character in
             "[]:\\".contains(character) ? ["\\", character] : [character]
@@ -330,7 +330,7 @@ enum ValueWords: Hashable {
     case files, folders
     /// Some or all of the possible words. After a word that ends with `=`, a value follows.
     case words([String])
-    /// The program cannot suggest values.
+    /// No suggestions.
     case unknown
 
     init(placeholder: String, words: [String]) {
@@ -344,7 +344,7 @@ enum ValueWords: Hashable {
 }
 
 extension OptionDefinition {
-    /// The completions of the value; nil for an option without one.
+    /// The completions of the value; nil for an option without a value.
     var valueWords: ValueWords? {
         self.value == .none ? nil : ValueWords(placeholder: self.placeholder, words: self.words)
     }
@@ -355,7 +355,7 @@ extension ArgumentDefinition {
 }
 
 extension CommandDefinition {
-    /// The options that the parser takes, `--help` among them.
+    /// The options that the parser accepts, including `--help`.
     var completedOptions: [OptionDefinition] {
         let pages = self.helpPages.keys.sorted()
         guard !pages.isEmpty else { return self.options + OptionDefinition.program.filter { $0.name == "--help" } }

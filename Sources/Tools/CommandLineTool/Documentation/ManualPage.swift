@@ -249,7 +249,7 @@ struct MdocText {
         self.lines.append(line)
     }
 
-    /// Appends a macro whose only argument is the rest of the line.
+    /// Appends a macro with `words`, escaped, as the rest of the line.
     mutating func title(_ name: String, _ words: String) {
         self.lines.append(".\(name) \(Self.escaped(words))")
     }
@@ -260,7 +260,7 @@ struct MdocText {
         self.lines.append(".\(before) \\-\(Self.escaped(String(option.name.dropFirst(2))))\(value)")
     }
 
-    /// Appends paragraphs of prose, filled. Indented lines are kept verbatim.
+    /// Appends paragraphs of filled prose. Indented lines are kept verbatim.
     mutating func paragraphs(_ text: String) {
         var prose: [Substring] = []
         var literal: [Substring] = []
@@ -314,8 +314,7 @@ struct MdocText {
         text.reduce(into: "") { escaped, character in
             switch character {
             case "\\": escaped += "\\e"
-            // A minus sign and plain quotes, so that examples can be copied, instead of a hyphen and typographic
-            // quotes.
+            // Use a minus sign and plain quotes, so that examples can be copied.
             case "-": escaped += "\\-"
             case "'": escaped += "\\(aq"
             case "`": escaped += "\\(ga"
@@ -332,7 +331,7 @@ struct MdocText {
         line.hasPrefix(".") || line.hasPrefix("'") ? "\\&\(line)" : line
     }
 
-    /// Returns an argument of a macro. The text may be the name of a macro or contain spaces.
+    /// Returns text as one argument of a macro, even if it contains spaces or is the name of a macro.
     static func argument(_ word: String) -> String {
         let escaped = Self.escaped(word)
         if word.contains(" ") || word.isEmpty { return "\"\(escaped)\"" }
@@ -345,13 +344,13 @@ package struct KeyManual: Sendable {
     package let name: String
     /// The meaning of the key, as a phrase.
     package let summary: String
-    /// The requirement on the value.
+    /// The permitted values.
     package let requirement: String
     /// The default value; nil if there is none.
     package let defaultText: String?
-    /// The reason for the default and for other values, in sentences; empty if the summary says enough.
+    /// The reasons for the default and for other values, in sentences; may be empty.
     package let advice: String
-    /// True if most operators set it.
+    /// True if most operators set the key.
     package let isCommon: Bool
 
     package init(

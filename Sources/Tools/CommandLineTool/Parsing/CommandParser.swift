@@ -31,7 +31,7 @@ package struct CommandParser {
         return try self.parse(Array(words.dropFirst(command.words.count)), of: command)
     }
 
-    /// Returns the commands that explain a device, for words that other programs have for that.
+    /// Returns a hint at the commands that explain a device, for words that other programs use, such as `why`.
     private static func explaining(_ words: [String]) -> String? {
         let token = words.dropFirst().last { $0.withByteView { DeviceToken(hex: $0) } != nil }
         let isShown = words[0] == "device" && words.count > 1 && [token, "show", "why"].contains(words[1])
@@ -46,12 +46,12 @@ package struct CommandParser {
         return try self.command(words).map { .helpOf($0) } ?? .helpOfGroup(first)
     }
 
-    /// Returns the command that `words` begin with; nil if they request the help of a group, such as `device --help`.
+    /// Returns the command at the start of `words`; nil for the help of a group, such as `device --help`.
     private func command(_ words: [String]) throws(CommandFailure) -> CommandDefinition? {
         let first = words[0]
         let group = self.commands.filter { $0.words[0] == first }
         if let command = self.commands.first(where: { words.starts(with: $0.words) }) {
-            // A word such as `shwo` is a misspelled command rather than a device token.
+            // A second word such as `shwo` is a misspelled command, not an argument.
             guard command.words.count == 1, words.count > 1, !words[1].hasPrefix("-"),
                 let near = NearestMatch.find(words[1], in: group.compactMap { $0.words.dropFirst().first })
             else { return command }
@@ -117,7 +117,7 @@ extension CommandParser {
             parsed.values[name, default: []].append(value)
         }
         if command.trailing == nil {
-            // For a command without trailing words, `--` only ends the options.
+            // In a command without trailing words, `--` only ends the options.
             parsed.arguments += parsed.trailing
             parsed.trailing = []
         } else if !hasTrailing || parsed.trailing.isEmpty {
@@ -193,7 +193,7 @@ extension CommandParser {
         }
     }
 
-    /// Describes the numbers that an option accepts: its list of words if it has one, otherwise its range.
+    /// Describes the numbers that an option accepts by its list of words or, without one, by its range.
     private static func numbers(of option: OptionDefinition, _ range: ClosedRange<Int>) -> String {
         guard let last = option.words.last else {
             return "a whole number from \(range.lowerBound) to \(range.upperBound)"

@@ -42,7 +42,7 @@ package enum SimulateCommand {
             }
         } catch {
             if !output.isEmpty { Console.out(json: output) }
-            // If reading failed, a cut line is not an error of the trace.
+            // Report the read error first, because it may have cut off the line.
             if let failure = lines.failure { throw self.unreadable(path, failure) }
             guard error.line != nil else { throw .usage(error.description) }
             throw CommandFailure(.failed, "\(path == "-" ? "standard input" : path): \(error)")
@@ -60,7 +60,7 @@ package enum SimulateCommand {
         )
     }
 
-    /// Returns the name and the value of each `policy.NAME=VALUE`. The value is a number or a duration such as `10m`.
+    /// Returns the name and the value of each `policy.NAME=VALUE`. A value is a number or a duration such as `10m`.
     package static func overrides(_ settings: [String]) throws(CommandFailure) -> [(String, Double)] {
         var overrides: [(String, Double)] = []
         for setting in settings {
@@ -84,14 +84,14 @@ package final class LineReader: Sequence, IteratorProtocol {
     private var block: [UInt8] = []
     private var start = 0
     private var isAtEnd = false
-    /// The error that ended the lines before the end of the file; nil if there was none.
+    /// The error of the last read; nil if every read succeeded.
     package private(set) var failure: SystemError?
 
     package init(descriptor: Int32) {
         self.descriptor = descriptor
     }
 
-    /// Returns the next line without its line feed. The last line may lack one.
+    /// Returns the next line without its line feed. The last line may lack a line feed.
     package func next() -> String? {
         var searched = self.start
         while true {

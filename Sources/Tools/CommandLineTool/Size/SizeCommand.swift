@@ -120,7 +120,7 @@ package enum SizeText {
     }
 }
 
-/// The estimated size of a database and its gateways for a number of devices and pushes: arithmetic on `MeasuredCosts`.
+/// The estimated size of a database and its gateways for a number of devices and pushes, computed from `MeasuredCosts`.
 package struct ClusterSize: Hashable, Sendable {
     /// The expected load.
     package struct Load: Hashable, Sendable {
@@ -140,7 +140,7 @@ package struct ClusterSize: Hashable, Sendable {
         }
     }
 
-    /// A resource of which one primary has too little.
+    /// A resource that is insufficient on one primary.
     package enum Limit: String, CaseIterable, Hashable, Sendable {
         case processors, log, devices
     }
@@ -156,13 +156,13 @@ package struct ClusterSize: Hashable, Sendable {
 
     // MARK: Gateways
 
-    /// Gateways with `gatewayCores` cores each: enough for the load if one of them fails.
+    /// The number of gateways with `gatewayCores` cores each. They handle the load even if one gateway fails.
     package var gateways: Int {
         let each = MeasuredCosts.pushesPerGatewayCore * MeasuredCosts.planned * Double(Self.gatewayCores)
         return max(1, Int((self.load.rate / each).rounded(.up))) + 1
     }
 
-    /// Cores per gateway: one thread makes the decisions, and the others read, write and encrypt.
+    /// Cores per gateway: one for the engine, and three for reading, writing and encrypting.
     package static let gatewayCores = 4
 
     /// Connections of all gateways and operators to the primary.
@@ -203,8 +203,9 @@ package struct ClusterSize: Hashable, Sendable {
         return self.load.rate * push + self.launches * MeasuredCosts.logBytesPerLaunch
     }
 
-    /// The average number of pages that a push is the first to write since the last checkpoint. It is the full number
-    /// of pages with many devices and few pushes, and near 0 if the same pages are written repeatedly.
+    /// The average number of full-page writes per push: pages that no earlier push has written since the last
+    /// checkpoint. Near `pagesPerPush` with many devices and few pushes, and near 0 if pushes write the same pages
+    /// repeatedly.
     private var wholePages: Double {
         let pages = (self.deviceBytes + self.load.devices * MeasuredCosts.pushBytes) / MeasuredCosts.pageBytes
         let writes = self.load.rate * MeasuredCosts.checkpointSeconds * MeasuredCosts.pagesPerPush
@@ -212,7 +213,7 @@ package struct ClusterSize: Hashable, Sendable {
         return pages * (1 - exp(-writes / pages)) / writes * MeasuredCosts.pagesPerPush
     }
 
-    /// The maximum size of the write-ahead log on disk, in bytes: that of two and a half checkpoints.
+    /// The maximum size of the write-ahead log on disk, in bytes: two and a half checkpoint intervals.
     package var logDiskBytes: Double { max(2_000_000_000, self.logBytes * MeasuredCosts.checkpointSeconds * 2.5) }
 
     /// Bytes of disk per node, a third of which stays free.
@@ -228,7 +229,7 @@ package struct ClusterSize: Hashable, Sendable {
 
     // MARK: Limits of one primary
 
-    /// The resources of which one primary has too little; empty if one primary is enough.
+    /// The resources that are insufficient on one primary; empty if one primary is enough.
     package var limits: [Limit] {
         let rows = MeasuredCosts.rowsPerSecondOnTwoCores / 2 * MeasuredCosts.primaryCores * MeasuredCosts.planned
         var limits: [Limit] = []
@@ -247,7 +248,7 @@ package struct ClusterSize: Hashable, Sendable {
         return count
     }
 
-    /// Returns the size of one of `databases` with an equal part of the devices each.
+    /// Returns the size of each database if `databases` have equal parts of the devices.
     package func part(of databases: Int) -> ClusterSize {
         var part = self.load
         part.devices /= Double(databases)
@@ -279,7 +280,8 @@ enum MeasuredCosts {
     static let deviceBytes = 218.0
     /// The part of a page that is filled by inserts: the schema's fillfactor.
     static let fillFactor = 0.7
-    /// The ratio of the table's size to the size of its rows when inserted. Tables: 1,111 bytes per device for 586.
+    /// The ratio of the table's size to the size of its rows when inserted. Tables: 1,111 bytes per device instead of
+    /// 586.
     static let deviceGrowth = 1.9
     /// An index entry in `device_pkey`. Tables.
     static let deviceIndexBytes = 80.0
@@ -298,10 +300,10 @@ enum MeasuredCosts {
 
     /// Write-ahead log for a push without its payload. Tables: 560 with a payload of 192.
     static let logBytesPerPush = 368.0
-    /// Write-ahead log for a launch and its result. Tables: 7.2 MB for 2,307.
+    /// Write-ahead log for a launch and its result. Tables: 7.2 MB for 2,307 launches.
     static let logBytesPerLaunch = 3_100.0
-    /// Write-ahead log for a full-page write, the first one after a checkpoint, with `wal_compression`. Assumed: half a
-    /// page.
+    /// Write-ahead log for the first write of a page after a checkpoint, which logs the full page, with
+    /// `wal_compression`. Assumed: half a page.
     static let logBytesPerPage = 4_096.0
     /// Pages at random places that a push writes: in `device`, `due`, and its primary key.
     static let pagesPerPush = 3.0
@@ -316,12 +318,11 @@ enum MeasuredCosts {
     /// The maximum lock-read-upsert rows per second of one server on 2 cores. CLUSTER.md: 119,000 to 151,000 if only
     /// the row changes, 88,000 with 2 million devices and a changing index.
     static let rowsPerSecondOnTwoCores = 88_000.0
-    /// The number of cores of one primary up to which its rate is assumed to scale. Assumed: 32.
+    /// The number of cores up to which the rate of one primary is assumed to scale.
     static let primaryCores = 32.0
-    /// Bytes of write-ahead log per second that one primary sends and each standby replays. Assumed, because replay is
-    /// a single process.
+    /// The maximum write-ahead log per second that one primary sends and each standby replays. Assumed; replay is a
+    /// single process.
     static let logBytesPerSecondMax = 200_000_000.0
-    /// The maximum number of devices in one database. Assumed, because vacuum of one table is a single process that
-    /// must keep up.
+    /// The maximum number of devices in one database. Assumed; one process must keep up with the vacuum of a table.
     static let devicesMax = 300_000_000.0
 }

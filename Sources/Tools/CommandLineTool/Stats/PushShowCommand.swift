@@ -23,7 +23,7 @@ extension CommandDefinition {
 
 /// `wakegate push show`.
 package enum PushShowCommand {
-    /// The most pushes that are followed from a coalesced one.
+    /// The maximum length of the chain of pushes that is followed from a coalesced push.
     private static let hopsMax = 1000
 
     static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
@@ -63,7 +63,7 @@ package enum PushShowCommand {
 
     /// Returns a line for each member, the steps, and a command that shows more.
     ///
-    /// - `heir`: the push at the end of the chain of those into which the push was coalesced; otherwise the push.
+    /// - `heir`: the last push of the chain into which the push was coalesced; the push itself if it was not coalesced.
     package static func text(_ push: JSONValue, _ heir: JSONValue) -> String {
         var members = [
             ["push", push["apnsID"]?.text ?? "-"],
@@ -108,7 +108,7 @@ package enum PushShowCommand {
         return "\(state); woken as \(id) at \(TableText.moment(launch["at"])) (\(end))\(waited)"
     }
 
-    /// Returns a command to continue with: for the push that absorbed this one, or for the device of a pending push.
+    /// Returns a command that shows the absorbing push, or examines the device of a pending push; nil for neither.
     private static func next(_ push: JSONValue, _ heir: JSONValue) -> String? {
         if let next = push["into"]?.text {
             let id = heir["apnsID"]?.text ?? next

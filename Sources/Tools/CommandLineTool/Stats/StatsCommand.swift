@@ -161,7 +161,7 @@ package enum StatsText {
         return TableText.lines(rows)
     }
 
-    /// Returns a line about a period whose counts begin later than `--since`; empty if they do not.
+    /// Returns a line that says if the counts begin later than `--since`; otherwise empty.
     package static func shortfall(_ stats: JSONValue, _ parsed: ParsedCommand, now: Int64) -> String {
         guard let text = stats["recent"]?["since"]?["since"]?.text, let since = TaskMoment.instant(text),
             let asked = parsed.text("--since"),
@@ -196,7 +196,7 @@ package enum StatsText {
         return "\(JSONNumber.text(of: (milliseconds / 100).rounded() / 10)) s"
     }
 
-    /// Returns the number of stalled streams and the reason of one of them, or nil if none is stalled.
+    /// Returns the number of stalled streams and the reason of one; nil if no stream is stalled.
     private static func stalled(_ workers: JSONValue) -> String? {
         workers["stallReason"]?.text.map { "\(self.number(workers["stalled"])), \($0)" }
     }
@@ -239,7 +239,7 @@ package enum StatsText {
         ]
     }
 
-    /// Returns the counters of finished transfers of background sessions; empty before the first.
+    /// Returns the counters of finished transfers of background sessions; empty before the first transfer.
     private static func sessions(_ sessions: JSONValue?) -> [(String, String)] {
         guard let sessions, self.isAnything(sessions) else { return [] }
         return [
@@ -253,7 +253,7 @@ package enum StatsText {
         ]
     }
 
-    /// Returns true if any counter of an object, or of the objects in it, is not zero.
+    /// Returns true if any counter of an object or of its members is not zero.
     static func isAnything(_ counters: JSONValue) -> Bool {
         counters.members.contains { member in
             member.value.number.map { $0 != 0 } ?? member.value.members.contains { ($0.value.number ?? 0) != 0 }
@@ -287,14 +287,14 @@ package enum StatsText {
         return webhook["lastError"]?.text.map { "\(text): \($0)" } ?? text
     }
 
-    /// The limits that normal work reaches: the gateway logs them as `routineLimitMet`.
+    /// The limits that normal work reaches, which the gateway logs as `routineLimitMet`.
     package static let routineLimits: Set = [
         "acceptsPerTurn", "readBytesPerTurn", "requestsAtEngineMax", "outputBytesMax", "outputFramesMax",
         "streamingBytesSoftMax", "wakeBytesPerStreamMax", "historyBytesMax", "historySeconds", "idleSeconds",
         "lingerSeconds",
     ]
 
-    /// Returns the sum of an object's counters, with the nonzero ones by name: `3 (expired 2, forceQuit 1)`.
+    /// Returns the sum of an object's counters, with the nonzero counters by name: `3 (expired 2, forceQuit 1)`.
     private static func sum(_ counters: JSONValue?, without omitted: Set<String> = []) -> String {
         let members = (counters ?? .null).members.filter {
             ($0.value.number ?? 0) != 0 && !omitted.contains($0.name)
@@ -309,7 +309,7 @@ package enum StatsText {
         value?.number.map { JSONNumber.text(of: ($0 * 1000).rounded() / 1000) } ?? "-"
     }
 
-    /// Returns the average number of ended pushes per launch. A ratio below one comes with an explanation.
+    /// Returns the average number of ended pushes per launch. Explains a ratio below one.
     static func pushesPerLaunch(_ stats: JSONValue) -> String {
         guard let ratio = stats["pushesPerLaunch"]?.number, ratio > 0 else { return "-" }
         let text = JSONNumber.text(of: (ratio * 100).rounded() / 100)
@@ -318,7 +318,7 @@ package enum StatsText {
             + "and those in flight count)"
     }
 
-    /// Returns a shorter form of the same text.
+    /// Returns a shorter form of `pushesPerLaunch`.
     static func fewPushesPerLaunch(_ stats: JSONValue) -> String {
         guard let ratio = stats["pushesPerLaunch"]?.number, ratio > 0 else { return "- pushes a launch" }
         let text = JSONNumber.text(of: (ratio * 100).rounded() / 100)
@@ -368,7 +368,7 @@ package enum ExplainText {
         value?.number.map { TimeText.instant($0) }
     }
 
-    /// The times that a push or a task waited, such as `10 min interval`.
+    /// Returns the times that a push or a task waited, such as `10 min interval`.
     static func waits(_ waited: JSONValue?) -> [String] {
         let holds = (waited?["hold"]?.members ?? []).map { ($0.name, $0.value) }
         let waits = [("interval", waited?["interval"] ?? .null)] + holds + [("worker", waited?["worker"] ?? .null)]
@@ -405,7 +405,7 @@ package enum ExplainText {
 
     /// Returns an event of a device as a line.
     static func event(_ event: JSONValue) -> String {
-        // The detail of a launch has its wait.
+        // Only for discarded pushes and tasks: the detail of a launch already contains the waits.
         let waits = event["event"]?.text == "discard" ? self.waits(event["waited"]) : []
         let detail = event["detail"].flatMap { $0 == .null ? nil : $0.text.map(EventText.detail) ?? $0.described }
         let parts = [

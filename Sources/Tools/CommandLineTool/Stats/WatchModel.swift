@@ -10,7 +10,7 @@ package struct WatchModel: Sendable {
     /// The last event; nil before the first.
     package private(set) var event: JSONValue?
     package private(set) var samples: [WatchSample] = []
-    /// The reason why the gateway does not answer; nil while it does.
+    /// The reason why the gateway does not answer; nil while it answers.
     package private(set) var trouble: String?
     /// The counters of topics (pushes, launches) and streams (wakes), for their rates.
     private var counters: [String: (at: Double, values: [Double], rates: [Double]?)] = [:]
@@ -54,8 +54,7 @@ package struct WatchModel: Sendable {
     /// Records that the gateway does not answer.
     package mutating func lost(_ trouble: String) { self.trouble = trouble }
 
-    /// Returns the rates per second of the counters of a topic (pushes, launches) or a stream (wakes); nil if not known
-    /// yet.
+    /// Returns the rates per second of the counters of a topic (pushes, launches) or a stream (wakes); nil if unknown.
     package func rates(_ key: String) -> [Double]? { self.counters[key]?.rates }
 
     /// Returns the rate per second of a counter for each sample; nil for a gap in the samples.
@@ -97,7 +96,7 @@ package struct WatchSample: Sendable {
     package let pending: Double
     package let inFlight: Double
 
-    /// Creates a sample from the statistics of all topics or of one.
+    /// Creates a sample from the statistics of all topics or of one topic.
     package init(at: Double, stats: JSONValue) {
         func number(_ group: String, _ name: String) -> Double { stats[group]?[name]?.number ?? 0 }
         self.at = at
@@ -110,8 +109,7 @@ package struct WatchSample: Sendable {
         self.inFlight = number("pushes", "inFlight")
     }
 
-    /// Creates a sample from a row of `GET /v1/samples` whose columns are named by `fields`; nil if the row is
-    /// malformed.
+    /// Creates a sample from a row of `GET /v1/samples`; nil if the row is malformed. `fields` names the columns.
     package init?(row: [JSONValue], fields: [String]) {
         func number(_ name: String) -> Double? {
             fields.firstIndex(of: name).flatMap { $0 < row.count ? row[$0].number : nil }

@@ -65,7 +65,7 @@ package struct WatchView: Sendable {
         return line
     }
 
-    /// Returns a text that says whether every accepted push is accounted for.
+    /// Returns a text about the balance of accepted pushes.
     private func accounts(_ event: JSONValue) -> String {
         let pushes = event["stats"]?["pushes"] ?? .null
         let discarded = Self.total(pushes["discarded"])
@@ -151,8 +151,8 @@ package struct WatchView: Sendable {
         )
     }
 
-    /// The lines of background tasks and finished transfers, once there are any: pending and running ones, and their
-    /// outcomes.
+    /// The lines of background tasks and of finished transfers: pending, running, and outcomes. Empty before the first
+    /// task or transfer.
     private var tasks: [StyledLine] {
         let styles: [String: StyledLine.Style] = [
             "success": .good, "failure": .warning, "expired": .bad, "lost": .bad, "interrupted": .warning,
@@ -425,7 +425,7 @@ enum WatchSubject {
     case topic(String)
     case device(String)
 
-    /// The path that is polled; nil for the gateway, which has an event stream.
+    /// The path to poll; nil for the gateway, which has an event stream.
     var path: String? {
         switch self {
         case .gateway: nil

@@ -1,17 +1,16 @@
 import Platform
 package import Wire
 
-/// The data of `wakegate task list --watch`: the last known tasks and their pace.
+/// The data of `wakegate task list --watch`: the last known tasks and the speed of their progress.
 package struct TaskListModel: Sendable {
     /// The owner of the tasks, for the title of the view.
     package let title: String
     /// The kind to show; nil for all kinds.
     private let kind: String?
     private let state: String?
-    /// The tasks: running continued tasks first, then other running tasks, then pending ones; nil before the first
-    /// answer.
+    /// The tasks: running continued tasks, then other running tasks, then pending tasks; nil before the first answer.
     package private(set) var tasks: [TaskStatus]?
-    /// The reason why the gateway does not answer; nil while it does.
+    /// The reason why the gateway does not answer; nil while it answers.
     package private(set) var trouble: String?
     private var paces: [TaskStatus.Key: TaskPace] = [:]
     /// The last line printed for each task, if the output is not a terminal.
@@ -23,7 +22,7 @@ package struct TaskListModel: Sendable {
         self.state = state
     }
 
-    /// Takes the answer of `/v1/tasks`, or that of a device's tasks.
+    /// Takes an answer of `/v1/tasks`, or of the tasks of one device.
     ///
     /// - Parameters:
     ///   - answer: the answer.
@@ -112,7 +111,7 @@ package struct TaskListView: Sendable {
             return self.cut(lines + [StyledLine("waiting for the gateway", .faint)])
         }
         if tasks.isEmpty { lines.append(StyledLine("no tasks", .faint)) }
-        // Leave room for the last line and for the line with the number of tasks left out.
+        // Leave room for the last line and for the number of omitted tasks.
         var room = self.size.height - lines.count - 2
         for (index, task) in tasks.enumerated() {
             let block = task.hasBar ? self.block(of: task) : self.rows(of: task)
@@ -149,7 +148,7 @@ package struct TaskListView: Sendable {
         return [line, ProgressBar.line(task, self.model.pace(of: task), width: self.size.width, now: self.now)]
     }
 
-    /// Returns a line, and the remark below it if that has no room behind it.
+    /// Returns the lines of a task: one line, followed by the remark if it does not fit in the line.
     private func rows(of task: TaskStatus) -> [StyledLine] {
         var line = StyledLine()
         line.append("\(task.key.name)  \(task.kind)  ")

@@ -12,7 +12,7 @@ package enum TaskSubmission {
     /// - Parameters:
     ///   - parsed: a command line of `task submit`.
     ///   - now: the time in milliseconds since 1970.
-    /// - Throws: `badUsage` for an unknown word, and for an option of another kind.
+    /// - Throws: `badUsage` for an unknown word or an option of another kind of task.
     package static func body(_ parsed: ParsedCommand, now: Int64) throws(CommandFailure) -> String {
         let kind = try self.word("--kind", of: parsed, among: self.kinds) ?? ""
         try self.checkOptions(parsed, of: kind)
@@ -65,8 +65,8 @@ package enum TaskSubmission {
 package enum TaskRefusal {
     /// - Parameters:
     ///   - response: any answer.
-    ///   - device: the device of the request, as the user wrote it; nil for all.
-    ///   - identifier: the identifier of the task, if the request has one.
+    ///   - device: the device of the request, as the user wrote it; nil for all devices.
+    ///   - identifier: the identifier of the task; nil if the request names none.
     /// - Throws: the gateway's reason and message with a remedy, if the status is not 2xx.
     package static func check(
         _ response: HTTPResponse,

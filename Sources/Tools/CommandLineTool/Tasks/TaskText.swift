@@ -2,8 +2,8 @@ package import Wire
 
 /// Formats the gateway's answers about background tasks.
 package enum TaskText {
-    /// Returns a line about a submission, such as `scheduled, may launch in 15 min (2026-11-23T17:00:00Z)`, and a line
-    /// for the gateway's hint, if any.
+    /// Returns a line about a submission, such as `scheduled, may launch in 15 min (2026-11-23T17:00:00Z)`, and the
+    /// gateway's hint on a second line, if there is one.
     ///
     /// - Parameters:
     ///   - answer: the gateway's answer.
@@ -22,7 +22,7 @@ package enum TaskText {
         return parts.joined(separator: ", ") + "\n" + hint
     }
 
-    /// Returns the tasks of one device, running ones first.
+    /// Returns the tasks of one device, running tasks first.
     ///
     /// - Parameters:
     ///   - answer: the answer of `/v1/devices/<token>/tasks`.
@@ -50,8 +50,8 @@ package enum TaskText {
 
     /// Returns lines about the tasks of a device with their reasons; empty without tasks.
     ///
-    /// - Parameter device: the answer of `/v1/devices/<token>`. Its member `tasks` has the form of the answer of the
-    ///   task route.
+    /// - Parameter device: the answer of `/v1/devices/<token>`. Its member `tasks` has the form of the answer of
+    ///   `/v1/devices/<token>/tasks`.
     package static func explanation(_ device: JSONValue) -> [String] {
         let tasks = device["tasks"] ?? .null
         let listed = ["running", "waiting"].flatMap { state in
@@ -62,9 +62,9 @@ package enum TaskText {
             + TableText.lines(listed).split(separator: "\n").map { "  \($0)" }
     }
 
-    /// Returns a line about the use of a device; nil if the gateway reports none.
+    /// Returns a line about the use of a device; nil if the gateway reports no use.
     ///
-    /// - Parameter usage: the member of a device's explanation.
+    /// - Parameter usage: the member `usage` of a device's explanation.
     package static func usage(_ usage: JSONValue?) -> String? {
         guard let usage, case .object = usage else { return nil }
         let last = usage["lastUse"]?.number.map { "last use \(TimeText.instant($0))" } ?? "never used"
@@ -79,7 +79,7 @@ package enum TaskText {
         return [name, task["kind"]?.text ?? "-", state, self.remark(task, state)]
     }
 
-    /// Returns the reason why a task is pending, or the progress of a running one.
+    /// Returns the reason why a task is pending, or the progress of a running task.
     static func remark(_ task: JSONValue, _ state: String) -> String {
         var parts: [String] = []
         if let progress = task["progress"], case .object = progress { parts.append(self.progress(progress)) }
@@ -110,7 +110,7 @@ package enum TaskText {
 
 /// The state of a task, for views.
 package struct TaskStatus: Hashable, Sendable {
-    /// A task of a device, in one launch.
+    /// The identity of one launch of a task.
     package struct Key: Hashable, Sendable {
         package let device: String
         package let name: String
@@ -132,11 +132,11 @@ package struct TaskStatus: Hashable, Sendable {
     package let topic: String
     package let kind: String
     package let isRunning: Bool
-    /// The text that a person sees: the last reported title, the title of the request, or the identifier.
+    /// The title that a person sees: the last reported title, the title of the request, or the identifier.
     package let title: String
     /// The text below the title; empty if there is none.
     package let subtitle: String
-    /// The progress; nil if the task has reported none.
+    /// The progress; nil if the task has reported no progress.
     package private(set) var progress: Progress?
     /// The deadline in milliseconds since 1970; nil for a pending task.
     package let deadline: Double?
@@ -145,7 +145,7 @@ package struct TaskStatus: Hashable, Sendable {
 
     /// - Parameters:
     ///   - task: a task of the list of all tasks or of a device's lists.
-    ///   - state: the device's list that contains the task; nil if the task has its own state member.
+    ///   - state: the device's list that contains the task; nil if the task has a state member.
     package init(_ task: JSONValue, state: String? = nil) {
         let state = state ?? task["state"]?.text ?? ""
         let progress = task["progress"] ?? .null
@@ -168,7 +168,7 @@ package struct TaskStatus: Hashable, Sendable {
         self.remark = TaskText.remark(task, state)
     }
 
-    /// The same task with its progress set to the total.
+    /// This status with the progress set to the total.
     package var finished: TaskStatus {
         var finished = self
         if let total = self.progress?.total, total > 0 { finished.progress = Progress(completed: total, total: total) }
@@ -211,7 +211,7 @@ package struct TaskPace: Sendable {
 package enum ProgressBar {
     /// The range of the bar's width, in characters. With less room, only the numbers are shown.
     package static let widths = 8...40
-    /// The characters for one to seven eighths.
+    /// The characters that fill one to seven eighths of a cell.
     private static let eighths: [Character] = ["▏", "▎", "▍", "▌", "▋", "▊", "▉"]
 
     /// Returns the bar and its numbers in `width` characters.

@@ -3,13 +3,13 @@ import HTTPClient
 import Platform
 package import Wire
 
-/// The ending of a task, from which the exit status of a waiting command follows.
+/// The ending of a task, which determines the exit status of a waiting command.
 package enum TaskEnding: Hashable, Sendable {
     case success, failure, expired, cancelled, interrupted
-    /// The task never completed: it was replaced or dropped, for this reason.
+    /// The task was replaced or dropped, for this reason, and did not complete.
     case dropped(String)
 
-    /// The exit status after a second Control-C, which ends the wait, as in shells.
+    /// The exit status after a second Control-C, which ends the wait; the same as in shells.
     package static let abandonedStatus: Int32 = 130
 
     package var exitStatus: Int32 {
@@ -50,27 +50,27 @@ package enum TaskEnding: Hashable, Sendable {
     }
 }
 
-/// Follows one request to its end, using the gateway's explanations of the device. A pure state machine.
+/// Follows one request to its end in the gateway's explanations of the device. A pure state machine.
 package struct TaskWait: Hashable, Sendable {
     package enum State: Hashable, Sendable {
         case waiting(TaskStatus)
         case running(TaskStatus)
         case ended(TaskEnding)
-        /// The request is gone, and the device's recent events do not say how it ended.
+        /// The request is gone, and the device's recent events do not contain its end.
         case gone
     }
 
-    /// The tolerance for times, in milliseconds: a restarted gateway reads its clocks again and may report slightly
+    /// The tolerance for times, in milliseconds. A restarted gateway reads its clocks again and may report slightly
     /// different times.
     private static let clockSlack = 1000.0
 
     private let identifier: String
-    /// The submission time of the request when it was first seen, by the gateway's clock at that time. It identifies
-    /// the request's events; nil before the request was seen.
+    /// The submission time in the first answer with the request; nil before this answer. It identifies the request's
+    /// events.
     private var firstSubmittedAt: Double?
-    /// The submission time when the request was last seen, by the gateway's clock at that time.
+    /// The submission time in the last answer with the request.
     private var submittedAt: Double?
-    /// The registration time of the device, by that clock. A change of the clock moves both times.
+    /// The registration time of the device in the same answer. A step of the gateway's clock moves both times.
     private var registeredAt: Double?
     private var wasRunning = false
 
@@ -90,7 +90,7 @@ package struct TaskWait: Hashable, Sendable {
             let difference = task.key.submittedAt - own
             return min(abs(difference), abs(difference - clockStep))
         }
-        // If one task is running and one is pending, the newer one is the submitted request.
+        // If one task is running and another is pending, the newer task is the submitted request.
         let mine =
             self.submittedAt.map { own in
                 tasks.min { distance($0, from: own) < distance($1, from: own) }
@@ -106,10 +106,10 @@ package struct TaskWait: Hashable, Sendable {
         return self.ending(device["recent"]?.elements ?? []).map { .ended($0) } ?? .gone
     }
 
-    /// Returns the ending according to the device's events.
+    /// Finds the ending in the device's events.
     ///
     /// - Parameter events: the device's events, newest first.
-    /// - Returns: the ending; nil if the events do not show it.
+    /// - Returns: the ending; nil if the events do not contain it.
     package func ending(_ events: [JSONValue]) -> TaskEnding? {
         let own = events.filter { $0["task"]?.text == self.identifier && $0["kind"]?.text == "continued" }
         func moment(_ index: Int) -> Double { own[index]["at"]?.number ?? 0 }
@@ -126,7 +126,7 @@ package struct TaskWait: Hashable, Sendable {
             case ("launch", _): isRunning = true
             case ("result", "lost"): isRunning = false
             case ("result", _) where isRunning: return TaskEnding(event)
-            // While this request runs, events about pending requests concern later ones.
+            // While this request runs, these events are about later requests.
             case ("submit", _) where !isRunning: return .dropped("replaced")
             case ("discard", _) where !isRunning: return TaskEnding(event)
             default: break
@@ -164,7 +164,7 @@ struct TaskWaitSession {
     private var written = ""
     private var cancellation = Cancellation.unwanted
     private var wasLost = false
-    /// True if a line is displayed that the next one replaces.
+    /// True if the next line replaces the displayed line.
     private var isDrawn = false
 
     /// - Parameters:
@@ -186,7 +186,7 @@ struct TaskWaitSession {
             "/v1/devices/\(URLPath.component(device))",
             location,
             interval: Self.interval,
-            // The gateway has answered before, so it is waited for if it is unreachable.
+            // The gateway has answered before, so wait for it if it is unreachable.
             hasAnswered: true
         )
         guard let signals = SignalPipe.open([SIGINT, SIGTERM, SIGWINCH]) else {
@@ -257,11 +257,11 @@ struct TaskWaitSession {
         }
     }
 
-    /// Requests the cancellation of the task once the gateway can handle it. The session continues to wait for the end.
+    /// Requests the cancellation of the task. The session continues to wait for the end.
     private mutating func cancel() throws(CommandFailure) {
         let path = "/v1/devices/\(URLPath.component(self.device))/tasks/\(URLPath.component(self.identifier))"
-        // A gateway that is unreachable or shutting down would launch the task again after its restart, and one that
-        // limits requests would let the task run. In these cases the request is repeated later.
+        // Repeat the request later if the gateway is unreachable, shutting down or limiting requests: the task would
+        // otherwise run or launch again.
         let request = self.location.request("DELETE", path)
         guard let answer = try? self.location.answer(request, with: self.location.client()), answer.status < 500,
             answer.status != 429
@@ -320,7 +320,7 @@ struct TaskWaitSession {
         self.draw(line)
     }
 
-    /// Draws a line in place of the displayed one. Wrapping is disabled so that it stays one line.
+    /// Draws a line in place of the displayed line, with wrapping disabled.
     private mutating func draw(_ line: StyledLine) {
         let width = max(1, Terminal.currentSize.width - 1)
         let text = line.text(width: width, isColoured: Console.isColoured)

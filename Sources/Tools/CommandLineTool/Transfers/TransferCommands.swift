@@ -25,7 +25,7 @@ package enum TransferCommands {
 
     /// Returns the transfer that a command line describes.
     ///
-    /// - Throws: `badUsage` if the command line does not describe one.
+    /// - Throws: `badUsage` if the command line does not describe a transfer.
     package static func request(
         _ parsed: ParsedCommand,
         now: Int64
@@ -166,7 +166,7 @@ package enum TransferCommands {
 
     /// Moves every finished download to the path in its note.
     ///
-    /// - Returns: the exit status: 0 if all were moved.
+    /// - Returns: the exit status: 0 if all downloads were moved.
     private static func takeNoted(
         _ agent: TransferClient,
         _ parsed: ParsedCommand

@@ -71,8 +71,7 @@ final class TransferWaiting: @unchecked Sendable {
         self.monitor.withLock { body(&self.state) }
     }
 
-    /// Prints the states that no later event reports: the progress of inactive transfers, and the ends of named
-    /// transfers that have already ended.
+    /// Prints the current states as events: the progress of unfinished transfers, and the ends of named transfers.
     private func tellWhatIsThere(_ listed: [BackgroundTransfer]) {
         for transfer in listed where self.wanted?.contains(transfer.id) ?? !transfer.state.isEnd {
             let line = transfer.state.isEnd ? TransferJSON.ended(transfer) : TransferJSON.progress(transfer.progress)

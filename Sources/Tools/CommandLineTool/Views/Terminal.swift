@@ -3,9 +3,9 @@ import Glibc
 import Platform
 import Wire
 
-/// The terminal of a live view. It uses the alternate screen and restores the previous contents at the end.
+/// The terminal of a live view, which uses the alternate screen. The end restores the previous contents.
 ///
-/// The state is process-wide: there is one terminal with one view.
+/// A process has one terminal with one view.
 package struct Terminal: ~Copyable {
     /// Columns and rows.
     package struct Size: Hashable, Sendable {
@@ -36,7 +36,7 @@ package struct Terminal: ~Copyable {
     /// The current size of the terminal of standard output.
     static var currentSize: Size { Self.size(of: STDOUT_FILENO) }
 
-    /// Returns the current size of a descriptor's terminal, or 80 by 24 if it is not a terminal.
+    /// Returns the current size of a descriptor's terminal, or 80 by 24 if the descriptor is not a terminal.
     static func size(of descriptor: Int32) -> Size {
         var window = winsize()
         guard unsafe ioctl(descriptor, UInt(TIOCGWINSZ), &window) == 0, window.ws_col > 0, window.ws_row > 0 else {
@@ -45,9 +45,9 @@ package struct Terminal: ~Copyable {
         return Size(width: Int(window.ws_col), height: Int(window.ws_row))
     }
 
-    /// Replaces the screen's contents with these lines, which must already fit its width.
+    /// Replaces the screen's contents with lines that fit its width.
     package func show(_ lines: [String]) {
-        // Overwrite in place with one write, because clearing the screen first causes flicker.
+        // Overwrite the screen with one write, because clearing it first causes flicker.
         let rows = lines.map { "\($0)\u{1B}[K" }.joined(separator: "\r\n")
         Console.draw("\u{1B}[H\(rows)\u{1B}[J")
     }
@@ -110,7 +110,7 @@ package struct StyledLine: Sendable {
         self.append(text, style)
     }
 
-    /// Appends text. Control characters in it are replaced with question marks.
+    /// Appends text, with question marks in place of control characters.
     package mutating func append(_ text: String, _ style: Style = .plain) {
         self.parts.append((TerminalText.harmless(text), style))
     }
@@ -178,7 +178,7 @@ struct ViewSession<View: WatchedView> {
             throw CommandFailure(.failed, "signals cannot be watched; close some files and try again")
         }
         guard Console.isTerminal, !self.isJSON else { return try self.runInLines(signals) }
-        // An error of the first request is shown on the normal screen.
+        // Wait for the first event before switching screens, so that an error appears on the normal screen.
         var news = try self.firstNews(signals)
         guard !news.isEmpty else { return 0 }
         let isColoured = Console.isColoured
@@ -212,7 +212,7 @@ struct ViewSession<View: WatchedView> {
 
     // MARK: Lines
 
-    /// Prints lines for output that is not a terminal, or the gateway's unchanged answers.
+    /// Prints lines of text or, for JSON, the gateway's unchanged answers.
     private mutating func runInLines(_ signals: Int32) throws(CommandFailure) -> Int32 {
         while true {
             for news in try self.connection.next([signals]) {
@@ -242,6 +242,6 @@ extension WatchConnection.News {
 }
 
 extension Console {
-    /// True if views use colors. The variable NO_COLOR (https://no-color.org) disables them unless it is empty.
+    /// True if views use colors. A nonempty variable NO_COLOR (https://no-color.org) disables colors.
     static var isColoured: Bool { (ProcessInfo.processInfo.environment["NO_COLOR"] ?? "").isEmpty }
 }

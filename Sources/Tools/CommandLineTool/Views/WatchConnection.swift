@@ -11,18 +11,18 @@ final class WatchConnection {
         case past(JSONValue)
         /// The current state of the subject, and the text of the answer.
         case event(JSONValue, text: String)
-        /// The gateway does not answer. It is polled again.
+        /// The gateway does not answer. Polling continues.
         case lost(String)
     }
 
-    /// The time of silence, in milliseconds, after which the gateway is considered unreachable. Its event stream sends
-    /// one event per second.
+    /// The time of silence, in milliseconds, after which the gateway counts as unreachable. The event stream has one
+    /// event per second.
     private static let silenceMax: Int64 = 5000
     private static let eventBytesMax = 4 << 20
 
     private let location: GatewayLocation
     private let client: HTTPClient
-    /// The path that is polled; nil for the state of the gateway itself, which has an event stream.
+    /// The path to poll; nil for the state of the gateway itself, which has an event stream.
     private let path: String?
     /// The interval between two requests, in milliseconds.
     private let interval: Int64
@@ -38,7 +38,8 @@ final class WatchConnection {
     /// - Parameters:
     ///   - path: the path to poll; nil for the gateway itself.
     ///   - interval: the interval between two requests, in milliseconds.
-    ///   - hasAnswered: true if the gateway has answered before. A gateway that never answered is not waited for.
+    ///   - hasAnswered: true if the gateway has answered before. Without an earlier answer, an unreachable gateway is
+    ///     an error.
     init(
         _ path: String?,
         _ location: GatewayLocation,

@@ -4,10 +4,10 @@ import Synchronization
 import WakeWorker
 import Wire
 
-/// The commands of a worker, one for each wake that it handles. Starts, feeds, reads, stops and reaps them.
+/// Starts, feeds, reads, stops and reaps the commands of a worker, one command for each wake.
 ///
-/// The loop belongs to one thread. It waits in one place for all commands, for signals, and for the reader of this
-/// program's output.
+/// The loop belongs to one thread. `turn` waits for all commands, for signals, and for the reader of this program's
+/// output.
 final class CommandLoop {
     /// The settings of the commands.
     struct Settings: Sendable {
@@ -16,7 +16,7 @@ final class CommandLoop {
         /// True if each line of the commands' output is prefixed with the wake's identifier; false if the commands
         /// inherit this program's output.
         var isOutputLogged: Bool
-        /// Environment variables for every command, in addition to those of its wake.
+        /// Environment variables for every command, in addition to the variables of its wake.
         var variables: [String: String] = [:]
     }
 
@@ -38,7 +38,7 @@ final class CommandLoop {
         var pacer = ProgressPacer()
         /// True if a malformed progress line was already reported.
         var isFaultLogged = false
-        /// The time of the next SIGKILL check for a command that was asked to stop.
+        /// The time of the next check whether a stopping command must be killed; nil for other commands.
         var killAt: Int64?
         /// The time of SIGKILL if no deadline is known.
         var killAtLatest: Int64 = 0
@@ -47,7 +47,7 @@ final class CommandLoop {
     private static let killDelayMilliseconds: Int64 = 2000
     /// The maximum time to write this program's remaining output at the end, in milliseconds.
     private static let outputMilliseconds: Int64 = 2000
-    /// The longest wait of one turn, in milliseconds. Correctness does not depend on it.
+    /// The longest wait of one turn, in milliseconds. Any value is correct.
     private static let waitMilliseconds: Int64 = 60_000
 
     private let settings: Settings
@@ -55,17 +55,17 @@ final class CommandLoop {
     private let signals: Int32
     private var handlers: SignalHandlers?
     private var isStopping = false
-    /// True if the log has reported that the command cannot be started, and it was not started since.
+    /// True if the last start failed, which the log has reported.
     private var isStartFailureLogged = false
     private var jobs: [Int32: Job] = [:]
     /// This program's standard output and standard error, which receive the commands' output.
     private var logs = [OutputLog(STDOUT_FILENO), OutputLog(STDERR_FILENO)]
     private var buffer = [UInt8](repeating: 0, count: 65_536)
-    /// The reason why commands can no longer be guarded, so that the worker must end.
+    /// The reason why the guard could not be restarted; nil if it runs. The worker ends after this failure.
     private(set) var failure: CommandFailure?
 
-    /// Starts the guard and catches signals from now on. Must be called before anything is opened that the guard must
-    /// not inherit.
+    /// Starts the guard and catches signals from now on. The guard inherits all open descriptors, so call this before
+    /// opening others.
     init(_ settings: Settings) throws(CommandFailure) {
         self.settings = settings
         self.commandGuard = try CommandGuard()
@@ -152,7 +152,7 @@ final class CommandLoop {
 // MARK: - One command
 
 extension CommandLoop {
-    /// Starts the command of a wake, unless the run was stopped before.
+    /// Starts the command of a wake, unless the run is already stopped.
     func start(_ run: CommandRun) {
         guard !run.isStopped else { return run.end(.cutShort) }
         let process = CommandProcess(self.settings, for: run.work, guardedBy: self.commandGuard)
@@ -179,8 +179,8 @@ extension CommandLoop {
         run.end(.notStarted(reason))
     }
 
-    /// Sends SIGTERM. SIGKILL follows at the deadline if the deadline is near, otherwise after a delay. A command that
-    /// was not started yet is never started.
+    /// Sends SIGTERM. SIGKILL follows at the deadline if the deadline is near, and otherwise after a delay. A command
+    /// that has not started yet will not start.
     func stop(_ run: CommandRun) {
         run.isStopped = true
         guard let pid = run.pid, let job = self.jobs[pid], job.killAt == nil else { return }
@@ -192,8 +192,7 @@ extension CommandLoop {
         self.jobs[pid]?.killAt = isNear ? SystemClock.monotonic : latest
     }
 
-    /// Handles the end of a command's wake. A command that was asked to stop may have less time than until its
-    /// deadline.
+    /// Handles the end of a command's wake. A stopping command may then have less time than until its deadline.
     func wakeEnded(_ wake: String) {
         for (pid, job) in self.jobs where job.killAt != nil && job.run.work.wake == wake {
             self.jobs[pid]?.killAt = SystemClock.monotonic
@@ -219,7 +218,7 @@ extension CommandLoop {
     }
 
     /// Writes more of a command's input and reads part of its output. Limits the amount, so that a command with much
-    /// output does not delay others.
+    /// output does not delay other commands.
     private func exchange(with pid: Int32) {
         guard var job = self.jobs[pid] else { return }
         job.process.writeInput()
@@ -268,7 +267,7 @@ extension CommandLoop {
         // command is reaped, so no other process is killed.
         job.process.signal(SIGKILL)
         self.commandGuard.forget(pid)
-        // Why the gateway has ended a wake is said once, by the worker.
+        // The worker reports why the gateway has ended a wake, so do not log this end again.
         let hasWakeEnded = job.run.isStopped && (job.run.graceLeft() ?? 0) <= 0
         let ending = self.ending(of: pid, job.run.work, isSaid: hasWakeEnded)
         self.takeLastOutput(of: &job)
@@ -297,10 +296,10 @@ extension CommandLoop {
         return exitStatus.map { .exited($0) } ?? .cutShort
     }
 
-    /// Reads what remains in the pipes, without waiting for processes that have left the group.
+    /// Reads the remaining data from the pipes, without waiting for processes that have left the group.
     private func takeLastOutput(of job: inout Job) {
         for index in CommandProcess.outputEnds.indices {
-            // A pipe holds 64 KiB unless the command has enlarged it, for which the limit without root is 1 MiB.
+            // A pipe holds 64 KiB by default, and at most 1 MiB if a command without root has enlarged it.
             for _ in 0..<16 where self.takeOutput(index, of: &job) {}
             if let line = job.lines[index].ended() { self.logs[index].append(line, now: SystemClock.monotonic) }
         }
@@ -336,7 +335,7 @@ final class CommandRun: @unchecked Sendable {
     var pid: Int32?
     /// True if the command is no longer needed.
     var isStopped = false
-    /// The time that the command has after SIGTERM, in milliseconds; nil unless its deadline is near.
+    /// Returns the time that the command has after SIGTERM, in milliseconds; nil unless its deadline is near.
     var graceLeft: @Sendable () -> Int64?
     private var continuation: CheckedContinuation<Ending, Never>?
 
@@ -364,7 +363,7 @@ final class CommandRun: @unchecked Sendable {
 
 /// The thread of a `CommandLoop`, which executes the work that tasks submit.
 final class CommandThread: Sendable {
-    /// A unit of work for the thread. A struct avoids wrapping the closure again at each read.
+    /// A unit of work for the thread. The struct avoids a new wrapper of the closure at each read.
     private struct Work: Sendable {
         let run: @Sendable (CommandLoop) -> Void
     }
@@ -373,7 +372,7 @@ final class CommandThread: Sendable {
     private let finished = Mutex<CheckedContinuation<CommandFailure?, Never>?>(nil)
     private let begin: @Sendable (CommandThread) -> Void
 
-    /// Starts the guard of the commands, but not yet the thread.
+    /// Starts the guard of the commands. `start` starts the thread.
     ///
     /// - Throws: if no process or pipe can be created.
     init(_ settings: CommandLoop.Settings) throws(CommandFailure) {
@@ -398,14 +397,14 @@ final class CommandThread: Sendable {
     /// - `tell`: reports the progress of the command. If several changes occur during a call, only the newest is
     ///   reported. The last report is sent before this function returns, unless the task is cancelled.
     /// - Returns: the exit status; nil if a signal ended the command.
-    /// - Throws: `WakeRelease` if the command could not be started, or not before its deadline was near;
-    ///   `CancellationError` if it was stopped and did not succeed.
+    /// - Throws: `WakeRelease` if the command could not be started before its deadline was near; `CancellationError` if
+    ///   it was stopped and did not succeed.
     func run(
         _ work: CommandWork,
         graceLeft: @escaping @Sendable () -> Duration?,
         tell: @escaping @Sendable (CommandProgress) async -> Void = { _ in }
     ) async throws -> Int32? {
-        // The wake waited here until its deadline was near: no attempt of its push is lost when it goes back.
+        // The wake has waited too long for its command. Returning it costs its push no attempt.
         if graceLeft() != nil { throw WakeRelease("its deadline was near before its command could be started") }
         let (progress, source) = AsyncStream.makeStream(of: CommandProgress.self, bufferingPolicy: .bufferingNewest(1))
         let run = CommandRun(work, progress: source) {

@@ -28,7 +28,7 @@ final class CommandGuard {
         return (pid, registry)
     }
 
-    /// Starts another guard after this one was ended, and informs it of `groups`.
+    /// Starts another guard process after the end of the first, and informs it of `groups`.
     func restart(knowing groups: some Sequence<Int32>) throws(CommandFailure) {
         close(self.registry)
         (self.pid, self.registry) = try Self.start()
@@ -40,7 +40,7 @@ final class CommandGuard {
 
     private func tell(_ record: Int32) {
         var record = record
-        // If the guard has ended, the write fails; the new guard then learns all groups.
+        // If the guard has ended, the write fails, but `restart` informs the new guard of all groups.
         _ = unsafe write(self.registry, &record, MemoryLayout<Int32>.size)
     }
 }
@@ -52,10 +52,10 @@ struct CommandProcess {
     /// The write end of the command's standard input; closed after all input is written.
     private(set) var input: Int32?
     private var unwritten: ArraySlice<UInt8>
-    /// The read ends of the command's standard output and error; nil if they are inherited, and after their ends.
+    /// The read ends of the command's standard output and error; nil if inherited or closed.
     private(set) var output: Int32?
     private(set) var errors: Int32?
-    /// The read end of the command's progress pipe; nil if it has none, and after its end.
+    /// The read end of the command's progress pipe; nil if there is none or it is closed.
     private(set) var progress: Int32?
 
     /// The descriptor number of the progress pipe in the command: a single digit, as `sh` requires after `>&`.
@@ -63,7 +63,7 @@ struct CommandProcess {
 
     /// Starts the configured command for `work`.
     ///
-    /// - Returns: nil with `errno` set if it cannot be started.
+    /// - Returns: nil with `errno` set if the command cannot be started.
     init?(_ settings: CommandLoop.Settings, for work: CommandWork, guardedBy commandGuard: CommandGuard) {
         let (words, isCaptured) = (settings.command, settings.isOutputLogged)
         guard let program = ProgramPath.find(words[0]) else {
@@ -91,7 +91,7 @@ struct CommandProcess {
         if isCaptured {
             (descriptors.output, descriptors.errors) = (theirs[theirs.count - 2], theirs[theirs.count - 1])
         }
-        // The ends are non-blocking: a command that does not read, or writes without end, must not delay the others.
+        // The ends are non-blocking, so that a command that reads or writes slowly does not delay other commands.
         for end in ours { _ = fcntl(end, F_SETFL, O_NONBLOCK) }
         let pid = Self.start(program, words, environment, descriptors, commandGuard)
         let reason = errno
@@ -120,7 +120,7 @@ struct CommandProcess {
             } else if errno == EAGAIN {
                 return
             } else if errno != EINTR {
-                // The command has closed its standard input, so it needs no more.
+                // The command has closed its standard input.
                 break
             }
         }
@@ -129,7 +129,7 @@ struct CommandProcess {
     }
 
     /// Reads available data from one of the command's pipes, at most as much as `buffer` holds. Returns an empty slice
-    /// if there is none.
+    /// if no data is available.
     mutating func read(_ end: OutputEnd, into buffer: inout [UInt8]) -> ArraySlice<UInt8> {
         guard let descriptor = self[keyPath: end] else { return [] }
         let count = unsafe Glibc.read(descriptor, &buffer, buffer.count)
@@ -161,7 +161,7 @@ struct CommandProcess {
         _ = kill(-self.pid, number)
     }
 
-    /// Returns a child that has ended. It remains a zombie, whose process ID is not reused, until it is reaped.
+    /// Returns a child that has ended. Until it is reaped, the child is a zombie, whose process ID is not reused.
     static func ended() -> Int32? {
         let pid = wakegate_ended_child()
         return pid > 0 ? pid : nil
@@ -283,7 +283,7 @@ package struct OutputLines: Hashable, Sendable {
             self.line += part
             rest = rest[part.endIndex...]
             if rest.first == UInt8(ascii: "\n") {
-                // A line feed right after a split line ends that line and does not add an empty one.
+                // A line feed right after a split line ends this line and adds no empty line.
                 if !self.line.isEmpty || !self.isContinued { lines.append(self.takeLine()) }
                 self.isContinued = false
                 rest = rest.dropFirst()
@@ -306,7 +306,7 @@ package struct OutputLines: Hashable, Sendable {
 
 /// A queue of lines for one of this program's outputs, with a limited size and a limited rate.
 ///
-/// A pure state machine. Lines beyond the limits are dropped, and another line reports their number.
+/// A pure state machine. Lines beyond the limits are dropped, and a further line reports their number.
 package struct OutputQueue: Hashable, Sendable {
     package static let bytesMax = 1 << 20
     package static let linesPerSecond: Int64 = 1000
@@ -367,7 +367,8 @@ package struct OutputQueue: Hashable, Sendable {
     }
 }
 
-/// One of this program's outputs. Lines are written only when it accepts them, so a slow reader delays nothing else.
+/// One of this program's outputs. Lines are written only when the output accepts them, so a slow reader does not block
+/// the loop.
 struct OutputLog {
     /// The number of bytes that a writable pipe accepts at once without blocking.
     private static let writeBytesMax = Int(PIPE_BUF)
@@ -391,7 +392,7 @@ struct OutputLog {
     /// Writes as much as possible without blocking.
     mutating func write() {
         while !self.queue.isEmpty {
-            // The descriptor may be shared with others, so it is not made non-blocking.
+            // The descriptor stays blocking, because other processes may share it.
             guard Descriptor.wait(for: self.descriptor, .writable, milliseconds: 0) else { return }
             let part = self.queue.next(Self.writeBytesMax)
             do throws(SystemError) {

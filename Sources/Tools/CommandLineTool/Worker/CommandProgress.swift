@@ -7,7 +7,7 @@ package struct CommandProgress: Hashable, Sendable {
 
     package let completed: Int64
     package let total: Int64
-    /// The text for people; nil if the command gave none.
+    /// The text for people; nil if the command gave no text.
     package let text: String?
 
     package init(completed: Int64, total: Int64, text: String? = nil) {
@@ -101,7 +101,7 @@ package struct ProgressLines: Hashable, Sendable {
     }
 }
 
-/// Decides when progress is reported: at most once a second, and always the newest. A pure state machine.
+/// Decides when the newest progress is reported: at most once a second. A pure state machine.
 ///
 /// Times are milliseconds of a monotonic clock.
 package struct ProgressPacer: Hashable, Sendable {

@@ -32,7 +32,7 @@ package struct CommandWork: Sendable {
         self.isPush = false
     }
 
-    /// Returns true if a command with this exit status has failed; nil means that a signal ended it.
+    /// Returns true if a command with this exit status has failed; nil if a signal ended it.
     package func isFailure(exitStatus: Int32?) -> Bool {
         self.isPush ? BackgroundFetchResult(exitStatus: exitStatus) == .failed : exitStatus != 0
     }
@@ -47,7 +47,7 @@ extension CommandWork {
 }
 
 extension BackgroundFetchResult {
-    /// Creates the result for an exit status; nil means that a signal ended the command.
+    /// Creates the result for an exit status; nil if a signal ended the command.
     package init(exitStatus: Int32?) {
         self =
             switch exitStatus {
@@ -97,7 +97,7 @@ extension TaskMessage {
     }
 }
 
-/// The work of a worker's command other than pushes, from its options.
+/// The kinds of work that the options of a worker request.
 package struct WorkerTasks: Hashable, Sendable {
     /// The resources that a machine can have.
     package static let resources = ["gpu"]
@@ -109,7 +109,7 @@ package struct WorkerTasks: Hashable, Sendable {
     package let takesPushes: Bool
     package let hasGPU: Bool
 
-    /// - Throws: `badUsage` for options that request no work, and for an unknown resource.
+    /// - Throws: `badUsage` for options that request no work, or for an unknown resource.
     package init(_ parsed: ParsedCommand) throws(CommandFailure) {
         self.tasks = parsed.all("--task")
         self.sessions = parsed.all("--session")
@@ -128,7 +128,7 @@ package struct WorkerTasks: Hashable, Sendable {
 
     /// Registers the command as the handler of the tasks and sessions.
     ///
-    /// - Throws: `badUsage` for an invalid or repeated name, and for too many names.
+    /// - Throws: `badUsage` for an invalid or repeated name, or for too many names.
     func register(with worker: WakeWorker, _ log: WorkerLog) throws(CommandFailure) {
         let names =
             self.tasks.map { BackgroundTaskName($0, isSession: false) }

@@ -20,7 +20,7 @@ package enum WakeCommands {
     ///
     /// - Parameters:
     ///   - argument: the argument on the command line; nil if there is none.
-    ///   - variables: the environment. In a worker's command, it contains the wake.
+    ///   - variables: the environment. The environment of a worker's command contains the wake.
     /// - Throws: `badUsage` if neither contains a wake, or the text is not an identifier.
     package static func wake(_ argument: String?, _ variables: [String: String]) throws(CommandFailure) -> String {
         guard let wake = argument ?? variables[self.variable], !wake.isEmpty else {

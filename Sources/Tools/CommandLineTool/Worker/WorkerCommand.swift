@@ -142,7 +142,7 @@ package enum WorkerCommand {
             isOutputLogged: self.isOutputLogged(parsed),
             variables: location.commandVariables(parsed)
         )
-        // The guard is started before the worker's connections, so that it does not inherit them.
+        // Start the guard before opening connections, so that it does not inherit them.
         let commands = try CommandThread(settings)
         let worker = try self.worker(parsed, location, tasks)
         let log = WorkerLog(location: location, commands: commands)
@@ -211,7 +211,7 @@ package enum WorkerCommand {
         }
     }
 
-    /// Reports this machine's conditions as those of a device, until the task is cancelled.
+    /// Reports this machine's conditions as the conditions of a device, until the task is cancelled.
     private static func report(
         _ worker: WakeWorker,
         _ device: String,
@@ -249,7 +249,7 @@ package enum WorkerCommand {
         return conditions
     }
 
-    /// Returns the devices that this machine reports conditions for.
+    /// Returns the devices whose conditions this machine reports.
     private static func reportedDevices(_ parsed: ParsedCommand) throws(CommandFailure) -> [String] {
         var devices: [String] = []
         guard let option = ["--report-conditions", "--report-app-state"].first(where: parsed.isSet) else {
@@ -270,7 +270,7 @@ package enum WorkerCommand {
 package final class WorkerLog: Sendable {
     private let location: GatewayLocation
     let commands: CommandThread
-    /// True since the last subscription, until its connection ends.
+    /// True while the worker is subscribed.
     private let isSubscribed = Mutex(false)
 
     init(location: GatewayLocation, commands: CommandThread) {
@@ -308,14 +308,13 @@ package final class WorkerLog: Sendable {
         }
     }
 
-    /// Returns the cause for the end of a connection that had carried a subscription, for which no setting is at fault;
-    /// nil for any other.
+    /// Returns the cause if the connection of a subscription broke, which no setting can fix; nil for other errors.
     package static func ending(_ cause: HTTPClientError?, wasSubscribed: Bool) -> String? {
         guard wasSubscribed, cause?.code == .broken else { return nil }
         return "the connection ended; the gateway may be restarting"
     }
 
-    /// Returns why a program could not be started; `number` is the error of the system.
+    /// Returns the reason why a program could not be started. `number` is the error of the system.
     package static func startFailure(_ program: String, _ number: Int32) -> String {
         // The system reports a script's missing interpreter as if the script were missing.
         let isScript = number == ENOENT && program.contains("/") && FileSystem.exists(program)
@@ -329,7 +328,7 @@ package final class WorkerLog: Sendable {
             + "kind is answered; see the version of this program and the gateway's"
     }
 
-    /// Logs why the gateway has ended a wake, in the only line about its end.
+    /// Logs the reason why the gateway has ended a wake.
     private func ended(_ wake: String, _ reason: BackgroundTaskExpiration) {
         self.commands.wakeEnded(wake)
         self.commands.log("wake \(wake) has ended (\(reason.rawValue)): \(Self.text(reason)); its command is stopped")

@@ -42,16 +42,16 @@ package final class AgentHandler: RequestHandler {
     private let response = Response()
     private var collected: [AgentMessage] = []
     private let limits: TransferLimits
-    /// Connections that may send requests, with the users of their processes: the agent's own user, or root.
+    /// The connections that may send requests, with the users of their processes: the agent's own user or root.
     private var users: [ConnectionID: UInt32] = [:]
-    /// Event streams, open or requested, with the users of their followers.
+    /// The open or requested event streams, with the users of their followers.
     private var followers: [StreamID: UInt32] = [:]
     private var streams: Set<StreamID> = []
-    /// The number of the last end that was written to each stream.
+    /// The number of the last end of a transfer that was written to each stream.
     private var tellings: [StreamID: Int] = [:]
-    /// Streams whose last end may not have been read.
+    /// The streams whose follower may not have read the last end.
     private var unconfirmed: Set<StreamID> = []
-    /// Streams that were written to in this turn, and streams with unsent data from earlier turns.
+    /// The streams written to in this turn, and in `behind` the streams with unsent data from earlier turns.
     private var written: Set<StreamID> = []
     private var behind: Set<StreamID> = []
     private var keepAliveAt: Int64 = 0
@@ -59,7 +59,7 @@ package final class AgentHandler: RequestHandler {
     /// The maximum size of a request body, in bytes.
     private static let bodyBytesMax = 262_144
     private static let keepAliveEvery: Int64 = 15_000
-    /// The maximum number of bytes of events that a follower may leave unread: 1 MiB, thousands of events.
+    /// The maximum number of unread bytes of events of a follower: 1 MiB, which is thousands of events.
     private static let unreadBytesMax = 1 << 20
 
     package init(
@@ -90,7 +90,7 @@ package final class AgentHandler: RequestHandler {
         }
     }
 
-    /// - Returns: the user of the process that has connected.
+    /// - Returns: the user of the connected process.
     private func admit(_ connection: ConnectionID) throws(APIError) -> UInt32 {
         if let user = self.users[connection] { return user }
         do throws(APIError) {
@@ -177,7 +177,7 @@ package final class AgentHandler: RequestHandler {
 
     private func send(_ stream: StreamID, _ answer: AgentAnswer, allow: String? = nil) {
         self.response.begin(status: answer.status)
-        // RFC 9110 §15.5.6: a 405 says what is allowed.
+        // RFC 9110 §15.5.6: a 405 lists the allowed methods.
         allow?.withByteView { self.response.add("allow", $0) }
         if answer.body.isEmpty {
             self.loop.respond(stream, self.response)
@@ -227,15 +227,15 @@ package final class AgentHandler: RequestHandler {
     /// Writes to a follower of a session. Closes the connection of a follower that has left too much unread.
     private func write(_ stream: StreamID, _ bytes: ByteView) {
         guard let queued = self.loop.write(stream, bytes), self.written.insert(stream).inserted else { return }
-        // Data written in a turn is sent at its end, so data that is still queued at the next turn's first write was
-        // not accepted.
+        // The end of each turn sends the data. Data that is still queued at the first write of the next turn was not
+        // accepted.
         let unread = queued - bytes.count
         if unread > 0 { self.behind.insert(stream) } else { self.behind.remove(stream) }
         if unread > Self.unreadBytesMax { self.loop.close(stream.connection) }
     }
 
     package func streamClosed(_ stream: StreamID) {
-        // The data written in this turn was not sent yet.
+        // Data written in this turn was not sent yet.
         let isUnread = self.behind.contains(stream) || self.written.contains(stream) || self.loop.endsUnread
         self.collected.append(.gone(stream, hasRead: isUnread ? nil : self.tellings[stream]))
         self.forget(stream)

@@ -3,8 +3,7 @@ package import Wire
 
 /// Validates the requests of callers member by member.
 package enum AgentInput {
-    /// Validates the name of a session. The names `.` and `..` are excluded, because clients treat them as relative
-    /// path segments.
+    /// Validates the name of a session. Excludes `.` and `..`, which clients treat as relative path segments.
     static func session(_ name: String) throws(APIError) -> String {
         let isName =
             (1...255).contains(name.utf8.count) && name != "." && name != ".."
@@ -35,7 +34,7 @@ package enum AgentInput {
         APIError(400, "BadSession", "\(member) is \(value.described.prefix(100)); write \(remedy).")
     }
 
-    /// The maximum timeout, in milliseconds: 366 days.
+    /// The maximum timeout, 366 days in milliseconds.
     private static let timeoutMax: Int64 = 366 * 86_400_000
     private static let timeoutRemedy =
         "seconds, above 0 and at most \(timeoutMax / 1000), with three decimals at most"
@@ -94,7 +93,7 @@ package enum AgentInput {
         return timeout
     }
 
-    /// Returns a timeout in milliseconds, which a body has in seconds; nil if it is not within the limits.
+    /// Converts a timeout from seconds to milliseconds; nil if it is not within the limits.
     private static func timeout(_ value: JSONValue) -> Int64? {
         guard case .number(let number) = value, case .exact(let milliseconds) = number.milliseconds,
             (1...self.timeoutMax).contains(milliseconds)
@@ -113,7 +112,7 @@ package enum AgentInput {
     private static let headersMax = 100
     private static let headerBytesMax = 32_768
     private static let noteBytesMax = 1024
-    /// Header fields that the agent sets automatically.
+    /// The header fields that only the agent sets.
     private static let ownHeaders: Set<String> = [
         "connection", "content-length", "expect", "host", "if-range", "range", "te", "trailer", "transfer-encoding",
         "upgrade",

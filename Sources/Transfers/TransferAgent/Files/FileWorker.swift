@@ -5,10 +5,10 @@ import Synchronization
 
 /// A thread for blocking disk operations.
 ///
-/// Long jobs run in parts, alternating with other jobs, so that no job waits for all of another one's file.
+/// Long jobs run in parts, alternating with other jobs, so that no job waits for a whole file of another job.
 package final class FileWorker: Sendable {
     private struct Job: Sendable {
-        /// Performs a part of the job. Returns true if more is left.
+        /// Performs a part of the job. Returns true if parts remain.
         let step: @Sendable () -> Bool
     }
 
@@ -28,7 +28,7 @@ package final class FileWorker: Sendable {
     private let isEnding: Ending
     private let thread: NamedThread
 
-    /// The longest wait, in milliseconds. Correctness does not depend on it.
+    /// The longest wait, in milliseconds. Any value is correct.
     private static let waitMax: Int64 = 3_600_000
 
     package init(_ name: String) throws(ThreadFailure) {
@@ -47,7 +47,7 @@ package final class FileWorker: Sendable {
         }
     }
 
-    /// Calls `step` until it returns false, alternating with other jobs. After `stop`, it is not called any more.
+    /// Calls `step` until it returns false, alternating with other jobs. After `stop`, no further calls occur.
     package func submit(_ step: @escaping @Sendable () -> Bool) {
         var batch = Jobs()
         batch.jobs = [Job(step: step)]
@@ -93,7 +93,7 @@ package final class FileLook: @unchecked Sendable {
 
     /// Performs a part of the verification.
     ///
-    /// - Returns: the result; nil if more is left to do.
+    /// - Returns: the result; nil if parts remain.
     package func step() -> Finish? {
         do throws(SystemError) {
             try self.files.checkEnd()
@@ -135,8 +135,7 @@ final class FileReading {
 
     /// The size of a chunk, in bytes.
     private static let chunkBytes = 1 << 20
-    /// The number of chunks per part, 16 MiB in total. A job of another caller waits for one part before each of its
-    /// own parts.
+    /// The number of chunks per part, 16 MiB in total. Other jobs wait for one part at a time.
     static let chunksOfPart = 16
 
     init(_ path: String) throws(SystemError) {

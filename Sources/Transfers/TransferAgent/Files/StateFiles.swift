@@ -55,7 +55,7 @@ package final class StateFiles: Sendable {
 
     package func path(_ name: String) -> String { "\(self.folder)/\(name)" }
 
-    /// Aborts operations that read or copy whole files. The next start repeats them.
+    /// Aborts operations that read or copy whole files. The next start of the agent repeats these operations.
     package func end() { self.isEnding.store(true, ordering: .relaxed) }
 
     func checkEnd() throws(SystemError) {
@@ -71,7 +71,7 @@ package final class StateFiles: Sendable {
     /// True if no file exists.
     package var isEmpty: Bool { FileSystem.names(in: self.folder, countMax: 1)?.isEmpty ?? true }
 
-    /// Removes all files except those named in `known`, and recounts the sizes of the others.
+    /// Removes all files except the `known` files, and recounts the sizes of these.
     ///
     /// - Returns: the number of removed files.
     package func cleaned(keeping known: Set<String>) -> Int {
@@ -100,15 +100,16 @@ package final class StateFiles: Sendable {
     /// space.
     package func missing(for bytes: Int64) -> Int64 { max(0, bytes - self.unclaimed) }
 
-    /// The bytes that may still be written, claimed or not; negative if the disk has less free space than its reserve.
+    /// The bytes that may still be written, including claimed bytes; negative if the disk has less free space than its
+    /// reserve.
     private var unused: Int64 {
         min(self.bytesMax - self.used, (self.freeBytes(self.folder) ?? .max) - self.reserve)
     }
 
     private var unclaimed: Int64 { self.unused - self.claimedBytes.load(ordering: .relaxed) }
 
-    /// The space that one running download may still use. Claims add up, so that concurrent downloads never rely on the
-    /// same free bytes.
+    /// The space that one running download may still use. Claims keep concurrent downloads from relying on the same
+    /// free bytes.
     ///
     /// All claims of a directory belong to one thread.
     package final class Claim {
@@ -118,7 +119,7 @@ package final class StateFiles: Sendable {
         /// The bytes written since the free space was last checked.
         private var uncheckedBytes: Int64 = 0
 
-        /// The block size in bytes: a download of unknown length claims one block at a time, and other downloads check
+        /// The block size in bytes. A download of unknown length claims one block at a time, and other downloads check
         /// the free space once per block.
         private static let blockBytes: Int64 = 1 << 20
 
@@ -136,7 +137,7 @@ package final class StateFiles: Sendable {
             return missing
         }
 
-        /// Ensures that the next `count` bytes may be written.
+        /// Checks whether the next `count` bytes may be written, and extends the claim if necessary.
         ///
         /// - Returns: the number of missing bytes; 0 if the bytes may be written.
         package func missing(for count: Int) -> Int64 {
@@ -152,7 +153,7 @@ package final class StateFiles: Sendable {
         }
 
         /// Returns the fault of a download that needs `bytes` more, of which `missing` are missing. The fault is final
-        /// if there would not be enough space even without the other downloads.
+        /// if even without the other downloads, the space would not suffice.
         package func fault(missing: Int64, of bytes: Int64) -> TransferFault {
             bytes <= self.files.unused ? .spaceClaimed(missingBytes: missing) : .noSpace(missingBytes: missing)
         }
@@ -197,7 +198,7 @@ package final class StateFiles: Sendable {
 
     /// Opens a file to continue writing.
     ///
-    /// - `trusted`: the number of bytes that are certainly intact; nil for all.
+    /// - `trusted`: the number of bytes that are certainly intact; nil if all are.
     package func reopen(_ name: String, trusted: Int64?) throws(SystemError) -> Writing {
         let file = try OpenFile(self.path(name), O_WRONLY | O_NOFOLLOW | O_CLOEXEC)
         let size = Int64(try file.status().size)
@@ -234,7 +235,7 @@ package final class StateFiles: Sendable {
             do throws(SystemError) {
                 try Descriptor.writeWhole(self.descriptor, bytes)
             } catch {
-                // A full disk may have accepted part of the bytes, which the count of used bytes would not include.
+                // A full disk may have accepted some of the bytes. Remove these, because they are not counted as used.
                 try? Descriptor.truncate(self.descriptor, to: Int(end))
                 throw error
             }
@@ -266,14 +267,14 @@ extension StateFiles {
         case gone
     }
 
-    /// True if this directory is one of the agent's own, where callers must not place files.
+    /// Returns true for a directory of the agent, in which callers must not place files.
     func isOwn(_ folder: String) -> Bool {
         guard let identity = (try? FileSystem.status(folder))?.identity else { return false }
         let state = Self.parent(of: self.folder) ?? self.folder
         return [self.folder, state].contains { (try? FileSystem.status($0))?.identity == identity }
     }
 
-    /// Removes the incomplete copy that an interrupted move to `path` has left in the destination directory.
+    /// Removes the incomplete copy of an interrupted move to `path` from the destination directory.
     package func removeLeftover(of name: String, at path: String) {
         guard let parent = Self.parent(of: path) else { return }
         try? FileSystem.remove(Self.leftover(name, in: parent))
@@ -329,15 +330,15 @@ extension StateFiles {
     }
 }
 
-/// Moves a file of the state directory to its destination, completely or not at all. Copies it if the destination is on
-/// another file system.
+/// Moves a file of the state directory to its destination, completely or not at all. Copies the file if the destination
+/// is on another file system.
 ///
 /// `@unchecked Sendable`: a `FileWorker` calls its steps one after another.
 package final class FileMove: @unchecked Sendable {
     /// A copy in progress.
     private final class Copy {
-        /// The maximum number of concurrent copies. Each uses two descriptors and 1 MiB, and too many would all finish
-        /// late.
+        /// The maximum number of concurrent copies. Each copy uses two descriptors and 1 MiB, and too many copies would
+        /// all finish late.
         static let countMax = 8
 
         let reading: FileReading
@@ -418,7 +419,7 @@ package final class FileMove: @unchecked Sendable {
 
     private func step(in parent: String) throws(SystemError) -> Bool {
         if (try? FileSystem.status(self.path))?.kind == .folder { throw SystemError(EISDIR) }
-        // Opened first: a directory that cannot be opened for syncing accepts no file.
+        // Open the directory before the move, because the file must not move to a directory that cannot be synced.
         let folder = try OpenFile(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         if let copy = self.copy {
             try self.files.checkEnd()
@@ -440,7 +441,7 @@ package final class FileMove: @unchecked Sendable {
     }
 
     private func beginCopy(in parent: String) throws(SystemError) {
-        // Also checked here, before a long copy is made in vain.
+        // Check this before making a long copy in vain.
         if self.replaces {
             try FileSystem.checkReplaceable(self.path)
         } else if (try? FileSystem.linkStatus(self.path)) != nil {
@@ -458,7 +459,7 @@ package final class FileMove: @unchecked Sendable {
         try FileSystem.link(file, orRenameTo: self.path)
     }
 
-    /// Makes the new directory entry durable. If that fails and nothing was replaced, undoes the move.
+    /// Makes the new directory entry durable. Undoes the move if this fails, unless a file was replaced.
     private func sync(_ folder: borrowing OpenFile) throws(SystemError) {
         do throws(SystemError) {
             try folder.sync()
@@ -468,7 +469,7 @@ package final class FileMove: @unchecked Sendable {
             if FileSystem.exists(self.source) {
                 try? FileSystem.remove(self.path)
             } else {
-                // The file system has no hard links: the file was renamed.
+                // The file was renamed, because the file system has no hard links.
                 try? FileSystem.rename(self.path, to: self.source)
             }
             throw error

@@ -2,12 +2,12 @@ package import HTTPClient
 
 /// Strong validators, which identify one version of the entity at a URL.
 package enum EntityValidator {
-    /// The minimum age, in seconds, of a last modification date that is a strong validator: any further change would
-    /// have a later date. RFC 9110 §8.8.2.2 requires one second.
+    /// The minimum age, in seconds, of a last modification date that is a strong validator, because any later change
+    /// has a later date. RFC 9110 §8.8.2.2 requires one second.
     private static let dateSecondsMin: Int64 = 2
 
-    /// Returns a strong entity tag, or, without any tag, the last modification date if it is strong (RFC 9110 §13.1.5);
-    /// nil if the answer has neither.
+    /// Returns the entity tag if it is strong. Without a tag, returns the last modification date if it is strong (RFC
+    /// 9110 §13.1.5). Otherwise returns nil.
     package static func of(_ response: HTTPResponse) -> String? {
         if let tag = response.header("etag") { return self.isStrongTag(tag) ? tag : nil }
         guard let modified = response.header("last-modified"), let date = response.header("date"),
@@ -24,12 +24,13 @@ package enum EntityValidator {
     /// `If-Range` may send parts of any version.
     package static func isSame(_ validator: String?, in part: HTTPResponse) -> Bool {
         guard let validator else { return false }
-        // RFC 9110 §15.3.7: a part has the entity tag of the whole, and may omit the date that was sent in `If-Range`.
+        // RFC 9110 §15.3.7: a part has the entity tag of the whole entity, and may omit the date that was sent in
+        // `If-Range`.
         if self.isStrongTag(validator) { return part.header("etag") == validator }
         return part.header("etag") == nil && (part.header("last-modified") ?? validator) == validator
     }
 
-    /// Returns true if an answer identifies another entity than the one with this validator.
+    /// Returns true if an answer identifies an entity with another validator.
     package static func isOther(_ validator: String?, in response: HTTPResponse) -> Bool {
         let hasNone = response.header("etag") == nil && response.header("last-modified") == nil
         return !hasNone && !self.isSame(validator, in: response)
@@ -62,7 +63,7 @@ package enum EntityLength {
 package struct ContentRange: Hashable, Sendable {
     package let first: Int64
     package let last: Int64
-    /// The total length; nil if the server does not know it.
+    /// The total length; nil if the server does not know the length.
     package let total: Int64?
 
     /// - Returns: nil if the text is not a byte range.
@@ -72,7 +73,7 @@ package struct ContentRange: Hashable, Sendable {
         let parts = words[1].split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count == 2 else { return nil }
         let ends = parts[0].split(separator: "-", omittingEmptySubsequences: false)
-        // The end of the range, which is one more than the last byte, must not overflow.
+        // The end of the range, `last + 1`, must not overflow.
         guard ends.count == 2, let first = Int64(ends[0]), let last = Int64(ends[1]), first >= 0, first <= last,
             last < .max
         else { return nil }
@@ -100,8 +101,8 @@ package enum Redirection {
     /// The maximum number of redirects to follow.
     package static let countMax = 10
 
-    /// The header fields that are sent to every server: content negotiation, content description, and user agent. Any
-    /// other field may hold a secret under a service-specific name, so it is sent only to the original server.
+    /// The header fields that are sent to every server: content negotiation, content description, and user agent. Other
+    /// fields are sent only to the original server, because they may hold a secret under a service-specific name.
     private static let harmless: Set<String> = [
         "accept", "accept-encoding", "accept-language", "cache-control", "content-disposition", "content-encoding",
         "content-language", "content-type", "pragma", "user-agent",

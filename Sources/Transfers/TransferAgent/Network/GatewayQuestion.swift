@@ -3,7 +3,7 @@ import HTTPClient
 import Platform
 import Wire
 
-/// The reason why the gateway has not answered a request as it should.
+/// The reason why a request has no usable answer of the gateway.
 package struct GatewayFault: Error, Hashable {
     package let cause: String
 
@@ -54,14 +54,14 @@ final class GatewayQuestion: HTTPAgent, @unchecked Sendable {
 }
 
 extension GatewayFault {
-    /// An answer with this status, which carries nothing of use.
+    /// Creates the fault for an answer with this status.
     init(_ status: Int, reason: String) {
         self.init(cause: "the gateway answered \(status)\(reason.isEmpty ? "" : " \(reason)")")
     }
 }
 
 extension OutboxEntry {
-    /// The outcome of a request which reports to the gateway that transfers of a session have ended.
+    /// The outcome of a report to the gateway about ended transfers of a session.
     package enum Outcome: Hashable, Sendable {
         case delivered
         /// The report must be repeated, for this reason.
@@ -93,7 +93,7 @@ extension OutboxEntry {
 }
 
 extension HTTPResponse {
-    /// The gateway's answer to whether the app was force-quit on a device. On an unregistered one, it was not.
+    /// The gateway's answer whether the app was force-quit on a device; false for an unregistered device.
     package var isForceQuit: Result<Bool, GatewayFault> {
         let reason = self.refusal?.reason ?? ""
         if reason == "UnknownDevice" || reason == "Unregistered" { return .success(false) }

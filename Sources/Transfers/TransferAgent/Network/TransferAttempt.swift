@@ -13,7 +13,7 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
     /// The decision about an answer, based on its head.
     private enum Verdict {
         case none
-        /// The body is the requested one.
+        /// The body is the requested entity or part.
         case take
         case redirect(String)
         /// The existing part belongs to another entity. Request the whole entity.
@@ -42,7 +42,7 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
     private let cookies = HTTPCookies()
     private var validator: String?
     private var total: Int64 = -1
-    /// The end of the part in a 206 answer, as an offset in the file; nil for any other answer.
+    /// The end of the part in a 206 answer, as an offset in the file; nil for other answers.
     private var partEnd: Int64?
     private var bytes: Int64 = 0
     private var firstByte: Int64 = 0
@@ -51,9 +51,9 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
     private var verdict = Verdict.none
     private var isOver = false
 
-    /// The number of bytes after which the file is synced, which limits the loss in a power failure.
+    /// The number of bytes after which the file is synced, to limit the loss in a power failure.
     private static let syncEvery: Int64 = 64 << 20
-    /// The maximum number of bytes of an unwanted body that are read, so that the connection can be reused.
+    /// The maximum number of bytes of an unwanted body to read. Reading the whole body keeps the connection reusable.
     private static let discardedBytesMax = 65_536
     private static let restartsMax = 2
 
@@ -107,7 +107,7 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
         self.source = nil
     }
 
-    /// Continues with the part of earlier attempts, if its entity can be requested again.
+    /// Continues with the part of earlier attempts, if it has a validator.
     private func resume() {
         guard let part = self.plan.part, let validator = part.validator else { return }
         let trusted = part.boot == self.files.boot ? nil : part.synced
@@ -297,7 +297,7 @@ extension TransferAttempt {
     /// True if the transfer's own headers request a content coding.
     private var wantsCoding: Bool { self.plan.spec.headers.contains { $0.name.lowercased() == "accept-encoding" } }
 
-    /// Returns the fault of a body in a content coding that was not requested; nil for any other answer.
+    /// Returns the fault of a body in a content coding that was not requested; nil for other answers.
     private func coded(_ response: HTTPResponse) -> Verdict? {
         guard !self.wantsCoding, let coding = response.header("content-encoding"), coding.lowercased() != "identity",
             !coding.isEmpty
@@ -320,8 +320,8 @@ extension TransferAttempt {
         return self.check(self.total)
     }
 
-    /// Handles the answer that no more bytes exist: the file is complete, the server had announced a greater length, or
-    /// the entity has changed.
+    /// Handles a 416 answer. The file is complete, the server had announced a greater length, or the entity has
+    /// changed.
     private func unsatisfied(_ response: HTTPResponse) -> Verdict {
         guard let length = ContentRange.wholeLength(response.header("content-range") ?? ""), length == self.bytes,
             !EntityValidator.isOther(self.validator, in: response)
@@ -343,7 +343,7 @@ extension TransferAttempt {
         let verdict = self.check(self.total)
         guard case .take = verdict else { return verdict }
         self.validator = EntityValidator.of(response)
-        // Names alternate, so that the stored facts of one entity never refer to the bytes of another.
+        // Each entity gets another file name, so that stored facts never refer to the bytes of another entity.
         let name = self.restarts == 0 ? self.plan.freshFile : "\(self.plan.freshFile).\(self.restarts)"
         do throws(SystemError) {
             self.writing = try self.files.create(name)
@@ -415,7 +415,7 @@ extension TransferAttempt {
         }
     }
 
-    /// True if an upload was sent completely and only the rest of a long answer is unread.
+    /// True if an upload was sent completely and only the end of a long answer is unread.
     private var hasBeenAnswered: Bool {
         self.plan.kind == .upload && self.discardedBytes > Self.discardedBytesMax
             && self.gauge.bytes.load(ordering: .relaxed) == self.total
@@ -426,7 +426,8 @@ extension TransferAttempt {
         guard self.bytes == self.partEnd ?? self.bytes, self.total < 0 || self.bytes == self.total else {
             return self.fail(self.cut(.connectionFailed("it ended before the length that it announced")))
         }
-        // A part without the total length may be the last one. A request for the next bytes shows whether it is.
+        // A part without a total length may be the last part. The next attempt requests the following bytes to find
+        // out.
         guard self.partEnd == nil || self.total >= 0 else {
             return self.fail(self.cut(.connectionFailed("the server did not say how long the file is")))
         }
@@ -472,10 +473,10 @@ package struct AttemptPlan: Sendable {
     package let spec: TransferSpec
     /// The part from earlier attempts.
     package let part: PartFile?
-    /// The file name for an entity that is transferred from its beginning.
+    /// The file name for a new entity.
     package let freshFile: String
     package let bytesMax: Int64
-    /// The number of bytes that earlier attempts reached. Only more bytes count as progress.
+    /// The number of bytes that earlier attempts reached. Only further bytes count as progress.
     package let bytesBefore: Int64
     /// The longest time without a byte, in whole seconds.
     package let silenceSecondsMax: Int
@@ -495,10 +496,10 @@ package final class AttemptGauge: Sendable {
     package init() {}
 }
 
-/// An event of an attempt. The order is: `began` at most once or twice, `synced` occasionally, and one of the others
-/// last.
+/// An event of an attempt. The order is: `began` for each entity, `synced` occasionally, and at last `succeeded` or
+/// `failed`.
 package enum AttemptNews: Sendable {
-    /// The transfer of an entity has begun; its bytes go to this file. The file of an earlier entity is obsolete.
+    /// The transfer of an entity to this file has begun. The file of an earlier entity is obsolete.
     case began(PartFile)
     /// This many bytes of the file are durable.
     case synced(file: String, bytes: Int64)
@@ -523,7 +524,7 @@ final class UploadSource: Sendable {
     var size: Int64 { Int64(self.before.size) }
 
     /// True if the file's size and modification time are unchanged. A new file at the same path does not matter,
-    /// because the upload reads this one.
+    /// because the upload reads the open file.
     var isUnchanged: Bool {
         guard let now = try? self.file.status() else { return false }
         return now.size == self.before.size && now.modified == self.before.modified

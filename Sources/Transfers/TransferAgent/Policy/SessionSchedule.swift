@@ -19,7 +19,8 @@ struct SessionSchedule {
 
     var hasOpenLane: Bool { self.queueHead < self.queue.count }
 
-    /// Returns true if a transfer that may start next is still waiting. Cancelled ones stay in their lane until then.
+    /// Returns true if any transfer that may start next is still waiting. Cancelled transfers stay in their lane until
+    /// their turn.
     func hasReady(_ isWaiting: (TransferID) -> Bool) -> Bool {
         self.queue[self.queueHead...].contains { host in
             self.lanes[host].map { $0.ready[$0.head...].contains(where: isWaiting) } ?? false
@@ -31,9 +32,9 @@ struct SessionSchedule {
         self.open(host, connectionsPerHost)
     }
 
-    /// Removes and returns the next transfer. It counts as running until `ended` is called.
+    /// Removes and returns the next transfer, which counts as running until `ended` is called.
     ///
-    /// - `isWaiting`: returns true if a transfer is still waiting; others are skipped.
+    /// - `isWaiting`: returns true if a transfer is still waiting. Other transfers are skipped.
     mutating func next(connectionsPerHost: Int, _ isWaiting: (TransferID) -> Bool) -> TransferID? {
         while self.hasOpenLane {
             let host = self.queue[self.queueHead]

@@ -1,4 +1,4 @@
-/// The state of one transfer that decisions need. Its URL, headers and facts are stored elsewhere.
+/// The state of one transfer for decisions, without its URL, headers and facts.
 ///
 /// The type contains no text, because up to a hundred thousand transfers are in memory.
 @dynamicMemberLookup
@@ -10,7 +10,8 @@ package struct Transfer: Hashable, Sendable {
     /// A number that stands for the server's scheme, host and port.
     package let host: Int32
     package let kind: TransferKind
-    /// The time of submission, in milliseconds of the agent's clock, which never jumps. All times here use that clock.
+    /// The time of submission, in milliseconds of the agent's clock, which never jumps. All times of this type use this
+    /// clock.
     package let createdAt: Int64
     /// The time at which the transfer is abandoned.
     package private(set) var deadline: Int64
@@ -18,14 +19,14 @@ package struct Transfer: Hashable, Sendable {
     package private(set) var awaitsNetwork = false
     private var course: Memory
 
-    /// The part of a transfer that changes, as a store keeps it.
+    /// The changing part of a transfer, which a store keeps.
     package struct Memory: Hashable, Sendable {
         package var state = TransferState.waiting
         /// The earliest time of the next attempt; 0 for at once.
         package var notBefore: Int64
-        /// True if `notBefore` results from a failure and not from the request.
+        /// True if a failed attempt has set `notBefore`.
         package var isBackingOff = false
-        /// The number of failed and completed attempts. An attempt that the agent's own end interrupted does not count.
+        /// The number of failed and completed attempts. Attempts that the end of the agent interrupted do not count.
         package var attempts: Int32 = 0
         /// The number of consecutive attempts without a new byte.
         package var failures: Int32 = 0
@@ -71,7 +72,7 @@ package struct Transfer: Hashable, Sendable {
         set { self.course[keyPath: member] = newValue }
     }
 
-    /// The changing part in the form in which it is stored.
+    /// The changing part in its stored form.
     package var memory: Memory { self.course.atRest }
 
     /// Restores the stored state after the agent has started again.
@@ -83,7 +84,7 @@ package struct Transfer: Hashable, Sendable {
 extension Transfer {
     package enum AttemptStartedAction: Hashable, Sendable {
         case run
-        /// The transfer is running or has ended: nothing must be started.
+        /// The transfer is running or has ended.
         case ignore
     }
 
@@ -113,7 +114,7 @@ extension Transfer {
 
     /// Handles a failed attempt.
     ///
-    /// - `hasProgressed`: true if the attempt transferred new bytes that are kept. The backoff then starts again.
+    /// - `hasProgressed`: true if the attempt has stored new bytes, so that the backoff starts again.
     /// - `repeats`: the number of times in a row that the same fault has occurred.
     /// - `isOffline`: true if the machine has no network to reach the server.
     package mutating func attemptFailed(
@@ -167,8 +168,8 @@ extension Transfer {
         case ignore
     }
 
-    /// Handles a change of the wall clock by `milliseconds`. A requested start time refers to the wall clock, so it
-    /// keeps its wall clock time. The deadline moves by the same amount.
+    /// Handles a change of the wall clock by `milliseconds`. A requested start time keeps its wall clock time, and the
+    /// deadline moves with it.
     package mutating func wallClockSet(by milliseconds: Int64, now: Int64) -> WallClockSetAction {
         guard self.state == .waiting, !self.isBackingOff, self.notBefore > now else { return .ignore }
         let other = max(now, self.notBefore &- milliseconds)
@@ -182,7 +183,7 @@ extension Transfer {
         case ignore
     }
 
-    /// Handles that the agent itself has stopped an attempt. It does not count as an attempt and causes no backoff.
+    /// Handles that the agent has stopped an attempt, which then does not count and causes no backoff.
     package mutating func attemptStopped() -> AttemptStoppedAction {
         guard self.state == .running else { return .ignore }
         self.state = .waiting
@@ -316,14 +317,14 @@ package struct TransferID: Hashable, BitwiseCopyable, Sendable, CustomStringConv
 
 /// The reason why an attempt at a transfer failed.
 package enum TransferFault: Hashable, Sendable {
-    /// The connection failed, was interrupted, or was silent for too long; with a description.
+    /// The connection failed, was interrupted, or was silent for too long. The text is a description.
     case connectionFailed(String)
-    /// The answer ended or stopped before its end, after this many bytes of the file; with a description. The total is
-    /// -1 if the server did not announce it.
+    /// The answer stopped early, after this many bytes of the file. The total is -1 if the server announced none; the
+    /// text is a description.
     case answerCut(bytes: Int64, total: Int64, String)
     /// The server answered with a status other than success.
     case status(Int, retryAfterSeconds: Int?)
-    /// The server's certificate is not trusted; with a description.
+    /// The server's certificate is not trusted. The text is a description.
     case certificate(String)
     case tooManyRedirects(Int)
     case badChecksum(expected: String, found: String)
@@ -337,14 +338,14 @@ package enum TransferFault: Hashable, Sendable {
     case fileUnwritable(String)
     /// The file changed while it was sent.
     case fileChanged(String)
-    /// The server answered with success before it had been sent the whole file.
+    /// The server answered with success before the whole file was sent.
     case serverStoppedReading(sent: Int64, total: Int64)
     /// The answer has a content coding that was not requested.
     case unrequestedCoding(String)
     case wrongLength(String)
-    /// The time for the whole transfer is over; with the result of the last attempt.
+    /// The time for the whole transfer is over. The text is the result of the last attempt.
     case timedOut(String)
-    /// The stored data of the transfer cannot be read; with a description.
+    /// The stored data of the transfer cannot be read. The text is a description.
     case interrupted(String)
 
     /// The reason as a word, for programs.
@@ -433,7 +434,7 @@ package enum TransferFault: Hashable, Sendable {
 
     /// Returns the number of times in a row that this fault has occurred.
     ///
-    /// Only faults that become more conclusive with an identical repetition are counted; all others return 1.
+    /// Counts only faults whose identical repetition points to the server or the file; returns 1 for other faults.
     ///
     /// - Parameters:
     ///   - message: the message of the previous fault.

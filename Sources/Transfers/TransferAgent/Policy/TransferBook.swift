@@ -1,9 +1,9 @@
 import Wire
 
-/// All sessions and transfers of an agent, with the decisions about them: which transfer starts, which one waits and
-/// why, which one is retried, and which session's device must be woken.
+/// All sessions and transfers of an agent. Decides which transfers start, wait or are retried, and which devices must
+/// be woken.
 ///
-/// The caller must store the changes that `takeChanges` returns before it reports them.
+/// The caller must store the changes of `takeChanges` before reporting them.
 package struct TransferBook {
     struct SessionEntry {
         let name: String
@@ -12,9 +12,9 @@ package struct TransferBook {
         var schedule = SessionSchedule()
         /// The number of ended transfers whose end was not announced.
         var untold = 0
-        /// The number of ended transfers whose end was written to followers and not yet read.
+        /// The number of ended transfers whose end was written to followers but not read yet.
         var unread = 0
-        /// The number of times that all transfers had ended and followers were informed.
+        /// The number of announcements to followers that all transfers have ended.
         var tellings = 0
         /// The number of followers of the session's events.
         var listeners = 0
@@ -27,15 +27,15 @@ package struct TransferBook {
     private var numbers: [String: Int32] = [:]
     private var nextNumber: Int32 = 1
     private var transfers = TransferTable()
-    /// Transfers by the time at which each must be checked next. An entry may be outdated.
+    /// Transfers by the time of their next check. An entry may be outdated.
     private var timed = MomentQueue<TransferID>()
-    /// True if the gateway is asked whether apps were force-quit. Otherwise no transfer waits for that.
+    /// True if the gateway is asked about force-quit apps. Otherwise no transfer waits for its answer.
     package var asksAboutApps = false
     /// True if a transfer waits for the gateway's first answer about its device.
     package private(set) var awaitsApp = false
-    /// The devices on which the app was force-quit, as the gateway answered last.
+    /// The devices on which the app was force-quit, by the gateway's last answers.
     private var quitDevices: Set<String> = []
-    /// The devices about which the gateway is asked now and has answered, or did not answer in time.
+    /// The devices with a pending question to the gateway that was answered or timed out.
     private var knownDevices: Set<String> = []
     /// Sessions in the order of their turns.
     private var turns: [Int32] = []
@@ -69,13 +69,13 @@ package struct TransferBook {
         self.sessions[number].map { ($0.session, $0.counts, $0.untold) }
     }
 
-    /// The number of ended transfers whose end may not have reached a follower or the gateway. The store keeps it, so
-    /// that the end is announced again if the agent and its followers have ended together.
+    /// The number of ended transfers whose end may not have reached a follower or the gateway. It is stored, so that a
+    /// restarted agent announces the ends again.
     package func unheard(of number: Int32) -> Int {
         self.sessions[number].map { $0.untold + $0.unread } ?? 0
     }
 
-    /// Returns the number of times that all transfers of a session had ended and its followers were informed.
+    /// Returns the number of announcements to followers that all transfers of a session have ended.
     package func tellings(of number: Int32) -> Int { self.sessions[number]?.tellings ?? 0 }
 
     /// Assigns a number to a host and records whether the host can be reached without a network.
@@ -104,7 +104,7 @@ package struct TransferBook {
         return self.quitDevices.contains(device) ? .forceQuit : self.knownDevices.contains(device) ? nil : .appState
     }
 
-    /// Returns true if running attempts of a session must stop. A missing answer alone interrupts none.
+    /// Returns true if running attempts of a session must stop. A missing answer of the gateway stops no attempt.
     private func stops(_ session: TransferSession) -> Bool {
         let hold = self.hold(of: session)
         return hold != nil && hold != .appState
@@ -117,8 +117,8 @@ package struct TransferBook {
 
     package func isQuit(_ device: String) -> Bool { self.quitDevices.contains(device) }
 
-    /// Returns the devices whose force-quit alone decides whether a transfer runs now. The apps on the others count as
-    /// unknown afterwards.
+    /// Returns the devices for which only a force-quit can keep transfers from running now. Forgets the answers about
+    /// other devices.
     package mutating func devicesToAsk() -> Set<String> {
         self.awaitsApp = false
         var devices: Set<String> = []
@@ -221,9 +221,9 @@ extension TransferBook {
         self.changedSessions.insert(number)
     }
 
-    /// Records that a follower has disconnected. It had read the end with this number; nil for none.
+    /// Records that a follower has disconnected after reading the end with this number; nil for none.
     ///
-    /// - Returns: the required action if it was the last follower and an end was not read.
+    /// - Returns: the required action after the last follower has left with an unread end.
     package mutating func listenerLeft(_ number: Int32, hasRead telling: Int?) -> SessionEndedAction {
         if let telling { self.listenerRead(number, telling: telling) }
         self.sessions[number]?.listeners -= 1
@@ -237,7 +237,7 @@ extension TransferBook {
     package enum SessionEndedAction: Hashable, Sendable {
         /// Inform the followers.
         case tell
-        /// Wake the device, for this many finished transfers.
+        /// Wake the device for this many finished transfers.
         case wake(device: String, topic: String?, finished: Int)
         /// Inform no one: the session has no followers and does not wake a device.
         case none
@@ -245,11 +245,11 @@ extension TransferBook {
         case ignore
     }
 
-    /// Called after the end of a transfer. Returns the action that follows if it was the last of its session.
+    /// Returns the action after the end of a transfer. Only the last transfer of a session has an action.
     package mutating func sessionLooked(at number: Int32) -> SessionEndedAction {
         guard let entry = self.sessions[number], entry.counts.live == 0 else { return .ignore }
         if entry.listeners > 0 {
-            // Also if the last transfer was cancelled, because followers wait for the end of all transfers.
+            // Tell followers even if the last transfer was cancelled, because they wait for the end of all transfers.
             self.sessions[number]?.unread += entry.untold
             self.sessions[number]?.tellings += 1
         } else if entry.untold == 0 {
@@ -302,7 +302,7 @@ extension TransferBook {
         self.wait(transfer, now: now)
     }
 
-    /// Adds a waiting transfer to the queue from which it is started.
+    /// Adds a waiting transfer to the queue of its session, or to the timed transfers if it may not start yet.
     private mutating func wait(_ transfer: Transfer, now: Int64) {
         if transfer.notBefore > now {
             self.timed.insert(transfer.id, at: transfer.notBefore)
@@ -336,14 +336,14 @@ extension TransferBook {
         return action
     }
 
-    /// Returns the transfers to start now. They count as running from this call on.
+    /// Returns the transfers to start now. The transfers count as running from this call on.
     package mutating func slotsFilled(now: Int64) -> [TransferID] {
         var begun: [TransferID] = []
         var idle = 0
         while self.running.count < self.limits.runningMax, idle < self.turns.count {
             let number = self.turns.removeFirst()
             self.turns.append(number)
-            // Removed from the dictionary during the change to avoid copying its arrays.
+            // Remove the entry from the dictionary during the change, to avoid copying its arrays.
             guard var entry = self.sessions.removeValue(forKey: number) else { continue }
             let hold = entry.schedule.hasOpenLane ? self.hold(of: entry.session) : .slots
             if let hold {
@@ -368,7 +368,7 @@ extension TransferBook {
         return begun
     }
 
-    /// Handles the transfers whose time has come. Returns the ended ones.
+    /// Handles the transfers whose time has come, and returns the ended transfers.
     package mutating func timePassed(now: Int64) -> [(id: TransferID, action: Transfer.DeadlinePassedAction)] {
         var ended: [(id: TransferID, action: Transfer.DeadlinePassedAction)] = []
         while let entry = self.timed.popDue(now) {
@@ -408,8 +408,8 @@ extension TransferBook {
         return self.runningAndHeld
     }
 
-    /// Applies the gateway's answer to whether the app was force-quit on a device; nil if there was none in time. Then
-    /// the last answer applies.
+    /// Applies the gateway's answer whether the app was force-quit on a device; nil for no answer in time. After nil,
+    /// the last answer remains valid.
     ///
     /// - Returns: The running transfers that must wait now.
     package mutating func forceQuitReported(_ isQuit: Bool?, device: String) -> [TransferID] {

@@ -2,14 +2,14 @@
 package struct TransferLimits: Hashable, Sendable {
     /// The number of sessions. The default of 1,000 is far more than the apps of one user.
     package var sessionsMax = 1_000
-    /// The number of transfers, including ended ones. The default is 100,000, about 40 MB of memory.
+    /// The number of transfers, including ended transfers. The default is 100,000, about 40 MB of memory.
     package var transfersMax = 100_000
     /// The number of running transfers. The default of 64 is more than enough to saturate a connection.
     package var runningMax = 64
     /// The number of concurrent event streams of one user. The default of 256 is far more than the workers of one user.
     package var followersMax = 256
-    /// The number of concurrent connections of one user: 256 more than event streams, so that a connection for requests
-    /// is always available.
+    /// The number of concurrent connections of one user: 256 more than event streams, so that connections for requests
+    /// remain available.
     package var connectionsPerUserMax: Int { self.followersMax + 256 }
     /// The total size of all files in the state directory, in bytes. The default of 1 TiB leaves the limit to the disk.
     package var stateBytesMax: Int64 = 1 << 40
@@ -23,7 +23,7 @@ package struct TransferLimits: Hashable, Sendable {
 
 /// The backoff of a transfer: the wait doubles after each attempt without progress, with random jitter.
 package struct RetryPolicy: Hashable, Sendable {
-    /// The number of identical consecutive failures after which a fault is attributed to the server or the file.
+    /// The number of identical consecutive failures after which the server or the file is considered faulty.
     package static let repeatsMax = 3
 
     /// The first and the longest wait, in milliseconds, before jitter.
@@ -39,8 +39,8 @@ package struct RetryPolicy: Hashable, Sendable {
         return isTooLong ? self.last : longest
     }
 
-    /// Returns the wait after a number of consecutive attempts without progress: between half of the bound and the
-    /// bound. After an answer has ended `repeatsMax` times at the same byte, the bound grows from `last` to `longest`.
+    /// Returns a random wait between half of a bound and the bound. The bound doubles with each attempt without
+    /// progress, up to `last`. After `repeatsMax` answers that ended at the same byte, it grows up to `longest`.
     ///
     /// - `repeats`: the number of times in a row that an answer has ended at the same byte.
     package func wait(

@@ -17,7 +17,7 @@ package struct TransferSession: Hashable, Sendable {
     /// The maximum time of a transfer from submission to end, in milliseconds.
     package var resourceTimeout: Int64 = 604_800_000
     package var connectionsPerHost = 6
-    /// True if an upload is finished when the server answers with success, even if it has not read the whole file.
+    /// True if an answer with success finishes an upload, even if the server has not read the whole file.
     package var acceptsEarlyAnswers = false
 
     package init() {}
@@ -88,7 +88,7 @@ package enum TransferKind: UInt8, CaseIterable, Sendable {
 
 /// The conditions of the machine on which transfers depend.
 package struct TransferConditions: Hashable, Sendable {
-    /// True if the machine has external power. A machine without a battery always has it.
+    /// True if the machine has external power. A machine without a battery always has external power.
     package var hasExternalPower = true
     package var isLowPower = false
     /// True if the thermal state is `serious` or higher.
@@ -102,7 +102,7 @@ package struct TransferConditions: Hashable, Sendable {
 
     package init() {}
 
-    /// Returns the reason why transfers of a session must wait; nil if they need not.
+    /// Returns the reason why transfers of a session must wait; nil if there is none.
     package func hold(of session: TransferSession) -> TransferHold? {
         if session.isDiscretionary {
             if !self.hasExternalPower { return .power }

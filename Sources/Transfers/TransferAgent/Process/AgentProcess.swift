@@ -140,8 +140,8 @@ package enum AgentProcess {
         let address = try ListenAddress.parse(socket?.address ?? settings.listen)
         var limits = TransportLimits()
         limits.handshakesMax = 256
-        // The sum of the limits for the agent's user, for root and for connections without a request, so that none of
-        // them can use up all connections.
+        // The sum of the limits for the agent's user, for root, and for connections without a request, so that no group
+        // can use up all connections.
         limits.connectionsMax = 2 * settings.limits.connectionsPerUserMax + limits.handshakesMax
         return try HTTPServer(
             listeners: [Listener(address: address, tls: nil, descriptor: socket?.descriptor, isPrivate: true)],
@@ -151,7 +151,7 @@ package enum AgentProcess {
         )
     }
 
-    /// Waits for a signal. Meanwhile, it notifies the watchdog as long as the agent's thread responds.
+    /// Waits for a signal, and notifies the watchdog as long as the agent's thread responds.
     private static func waitForEnd(_ signals: Int32, _ pulse: Pulse, _ mailbox: Mailbox<Messages>) {
         let interval = Systemd.watchdogMicroseconds.map { Int32(clamping: max(1, $0 / 4000)) } ?? -1
         while true {

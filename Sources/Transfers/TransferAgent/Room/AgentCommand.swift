@@ -95,8 +95,8 @@ package enum AgentOutput: Sendable {
     /// Begins an event stream with these bytes.
     case begin(StreamID, [UInt8])
     case write(StreamID, [UInt8])
-    /// Requests a `read` message with this number when the follower has read all earlier writes. The number counts the
-    /// ends of the session of which followers were informed.
+    /// Requests a `read` message with this number when the follower has read all earlier writes. The number is that of
+    /// the last announced end of the session.
     case confirm(StreamID, telling: Int)
     case finish(StreamID)
 }
@@ -106,13 +106,13 @@ package enum AgentMessage: Sendable {
     case command(StreamID, AgentCommand)
     /// The follower of an event stream has read all writes before the `confirm` with this number.
     case read(StreamID, telling: Int)
-    /// The follower of an event stream has disconnected. It had read all writes before the `confirm` with this number;
-    /// nil if it had not read all of them, or if there was none.
+    /// The follower of an event stream has disconnected. `hasRead` is the number of the last `confirm` before which all
+    /// writes were read; nil if there is none.
     case gone(StreamID, hasRead: Int?)
     case attempt(TransferID, number: Int, AttemptNews)
     case moved(StreamID, TransferID, StateFiles.TakeFault?)
     case outbox(sequence: Int64, OutboxEntry.Outcome)
     case machine(MachineState)
-    /// The gateway's answer to whether the app was force-quit on a device, or the reason why there was none.
+    /// The gateway's answer whether the app was force-quit on a device, or the reason for no answer.
     case forceQuit(device: String, Result<Bool, GatewayFault>)
 }

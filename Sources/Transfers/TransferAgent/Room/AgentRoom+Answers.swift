@@ -61,8 +61,8 @@ extension AgentRoom {
         }
     }
 
-    /// Returns the reason why a transfer waits, as a sentence. It names the earliest time at which the transfer may
-    /// continue, the session's hold if that applies besides, and a server that never completes its answer.
+    /// Returns the reason why a transfer waits, as a sentence. The sentence also names the earliest time to continue, a
+    /// hold of the session, and a server that never completes its answer.
     private func sentence(
         _ hold: TransferHold,
         _ transfer: Transfer,
@@ -122,13 +122,13 @@ extension AgentRoom {
             json.member("transfers", self.book.session(number)?.counts ?? TransferCounts())
         }
         let bytes = AgentEvents.event("state", state)
-        // An end of the session in the same turn is counted as announced to this follower, although it was not.
+        // An end of the session in the same turn counts as announced to this follower, so undo that if the stream
+        // cannot begin.
         let withdraw = { self.listenerLeft(stream, hasRead: nil) }
         self.promise(stream, withdraw: withdraw) { self.outputs.append(.begin(stream, bytes)) }
     }
 
-    /// Handles a follower that has disconnected. If it was the last one, the session's device is woken for an end that
-    /// was not read.
+    /// Handles a disconnected follower. After the last follower, wakes the session's device for an unread end.
     ///
     /// - Parameter telling: the number of the last end that the follower has read; nil for none.
     func listenerLeft(_ stream: StreamID, hasRead telling: Int?) {

@@ -1,27 +1,27 @@
 import ServiceManager
 
-/// The questions to the gateway whether the app was force-quit on a device.
+/// The state of the questions to the gateway whether the app was force-quit on a device.
 struct AppQuestion {
     var nextAt: Int64
-    /// The time of the last answer; before the first one, the time of the decision to ask.
+    /// The time of the last answer; before the first answer, the time of the decision to ask.
     var answeredAt: Int64
     var isOnItsWay = false
-    /// The number of questions since the last answer that got none.
+    /// The number of failed questions since the last answer.
     var failures: Int64 = 0
 }
 
-/// The force-quits of apps, which only the gateway knows. One holds the transfers of its device's sessions.
+/// The force-quits of apps, which only the gateway knows. A force-quit holds the transfers of the device's sessions.
 extension AgentRoom {
-    /// The milliseconds between two questions about a device. Transfers wait as long for the first answer.
+    /// The milliseconds between two questions about a device. Transfers wait this long for the first answer.
     package static let questionsEvery: Int64 = 10_000
-    /// The milliseconds between two questions about a device after several without an answer.
+    /// The maximum milliseconds between two questions about a device after failed questions.
     package static let questionsEveryMax: Int64 = 60_000
-    /// The milliseconds without an answer after which a force-quit holds nothing any more.
+    /// The milliseconds without an answer after which a force-quit no longer holds transfers.
     package static let unansweredMax: Int64 = 600_000
-    /// The most questions at a time.
+    /// The maximum number of concurrent questions.
     private static let questionsMax = 4
 
-    /// Asks about each device whose force-quit alone decides whether a transfer runs.
+    /// Asks about each device for which only a force-quit can keep transfers from running.
     func askAboutApps() {
         guard self.book.awaitsApp || self.now >= self.nextLook ?? .max else { return }
         let devices = self.book.devicesToAsk()
@@ -30,7 +30,7 @@ extension AgentRoom {
             self.apps[device] = AppQuestion(nextAt: self.now, answeredAt: self.now)
         }
         var onTheirWay = self.apps.values.count(where: \.isOnItsWay)
-        // The devices that were not asked for the longest time come first, so that slow answers leave out none.
+        // Ask first about the devices whose question is due the longest, so that slow answers starve no device.
         for (device, question) in self.apps.sorted(by: { ($0.value.nextAt, $0.key) < ($1.value.nextAt, $1.key) }) {
             let silence = self.now - question.answeredAt
             if silence >= Self.questionsEvery { self.apply(silence >= Self.unansweredMax ? false : nil, to: device) }
@@ -41,7 +41,7 @@ extension AgentRoom {
             self.apps[device]?.isOnItsWay = true
             self.world.askForceQuit(device) { [tell = self.tell] in tell(.forceQuit(device: device, $0)) }
         }
-        // Questions on their way need no time here: their answers cause the next look (`forceQuitTold`).
+        // The answers of pending questions cause the next look (`forceQuitTold`), so only other times count.
         self.nextLook =
             self.apps.values.lazy.flatMap { question in
                 let bounds = [Self.questionsEvery, Self.unansweredMax].map { question.answeredAt + $0 }
@@ -50,7 +50,7 @@ extension AgentRoom {
             }.min()
     }
 
-    /// Takes the answer of the gateway. Without one, the last state applies for `unansweredMax`.
+    /// Takes the answer of the gateway. Without an answer, the last state applies for `unansweredMax`.
     func forceQuitTold(_ answer: Result<Bool, GatewayFault>, device: String) {
         self.nextLook = self.now
         guard var question = self.apps[device] else { return }

@@ -38,7 +38,7 @@ extension AgentRoom {
         settings.privateKeyFile = self.settings.privateKey
         settings.connectTimeoutMilliseconds = Int(min(requestTimeout, 60_000))
         settings.usesProxiesForLoopback = true
-        // For an upload, the head of the answer is sufficient.
+        // A missing TLS end alert matters only for the body of a download.
         settings.heedsTLSEnd = kind == .download
         settings.proxy = self.settings.proxy
         return settings
@@ -148,7 +148,7 @@ extension AgentRoom {
         entry.attempt.stop()
     }
 
-    /// Handles the end of a transfer: informs followers and, if it was the last of its session, wakes the device.
+    /// Handles the end of a transfer. Informs followers and, after the last transfer of a session, wakes the device.
     func ended(_ id: TransferID, name: String) {
         guard let number = self.book.transfer(id)?.session else { return }
         self.forgetSecrets(of: id)
@@ -158,7 +158,7 @@ extension AgentRoom {
         self.lookAtEnd(of: number)
     }
 
-    /// Checks whether all transfers of a session have ended, and acts on it.
+    /// Informs followers or wakes the device if all transfers of a session have ended.
     func lookAtEnd(of number: Int32) {
         let counts = self.book.session(number)?.counts ?? TransferCounts()
         switch self.book.sessionLooked(at: number) {
@@ -176,7 +176,7 @@ extension AgentRoom {
 }
 
 extension AgentRoom {
-    /// Removes the values that only servers may see, because an ended transfer no longer needs them.
+    /// Removes the secrets of an ended transfer: its headers and the credentials in its URL.
     private func forgetSecrets(of id: TransferID) {
         guard let (transfer, spec, _) = self.record(id) else { return }
         var other = spec
@@ -198,7 +198,7 @@ struct Outgoing {
 
 /// The outbox: the reports to the gateway about finished sessions.
 extension AgentRoom {
-    /// The maximum number of pending reports. Beyond it, the oldest is dropped.
+    /// The maximum number of pending reports. When the outbox is full, the oldest report is dropped.
     package static let outboxMax = 10_000
     /// The maximum number of concurrent requests to the gateway.
     private static let onTheirWayMax = 4
@@ -206,7 +206,7 @@ extension AgentRoom {
     /// Requests that a session's device be woken. The request is stored together with its cause.
     func wake(_ device: String, _ number: Int32, _ finished: Int) {
         guard let session = self.book.name(of: number) else { return }
-        // A report that was not sent yet is extended.
+        // Extend a report that was not sent yet.
         let other = self.outbox.first {
             !$0.value.entry.wasTried && $0.value.entry.session == session && $0.value.entry.device == device
         }

@@ -22,7 +22,7 @@ extension AgentRoom {
         case .putSession, .submit, .take: true
         // These commands free space.
         case .deleteSession, .cancel: false
-        // Unstored changes cannot be reported either, because they may still be lost.
+        // Answers would contain unstored changes, which may still be lost.
         case .sessions, .session, .transfers, .transfer, .events: true
         case .status, .metrics, .health, .openAPI: false
         }
@@ -111,7 +111,7 @@ extension AgentRoom {
         case .changed(let number, let stop):
             for id in stop { self.hold(id) }
             let withdraw = {
-                // The session may have been deleted in the same turn. Then it stays deleted.
+                // The session may have been deleted in the same turn. In this case it stays deleted.
                 guard let before, self.book.number(of: name) == number,
                     case .changed(_, let stop) = self.book.sessionSet(name, before)
                 else { return }
@@ -209,7 +209,7 @@ extension AgentRoom {
     ///
     /// - Parameters:
     ///   - transfer: the submitted transfer.
-    ///   - kept: the kept part that it would have continued.
+    ///   - kept: the kept part that the transfer would have continued; nil if there is none.
     private func withdraw(_ transfer: Transfer, _ kept: KeptPart?) {
         // The session may have been deleted in the same turn, including the transfer.
         guard self.book.transfer(transfer.id) != nil else { return }
@@ -223,13 +223,13 @@ extension AgentRoom {
             self.writes.append(.putKept(kept))
         }
         self.hosts.leave(transfer.host)
-        // The other transfers of the session may have ended in the meantime, when this one was still pending.
+        // The other transfers of the session may have ended while this transfer was pending.
         if self.book.session(transfer.session)?.untold ?? 0 > 0 { self.lookAtEnd(of: transfer.session) }
     }
 
     /// The maximum number of list entries in one answer.
     package static let listMax = 10_000
-    /// The maximum size of a list in one answer, in bytes: 8 MiB, half of the output that may wait for one connection.
+    /// The maximum size of a list in one answer, in bytes: 8 MiB, half of the maximum unsent output of a connection.
     private static let listBytesMax = 8 << 20
 
     private func list(
@@ -305,7 +305,7 @@ extension AgentRoom {
         self.writes.append(.deleteTransfer(sequence: transfer.sequence))
     }
 
-    /// Makes room for new transfers: removes the oldest ended ones whose files are not needed.
+    /// Makes room for new transfers by removing the oldest ended transfers whose files are not needed.
     private func forgetOldest() {
         guard self.book.counts.all > self.book.counts.live else { return }
         let ended = self.book.transfers { transfer in
@@ -365,8 +365,7 @@ extension AgentRoom {
         }
     }
 
-    /// Answers after the next commit, even if it fails, because the file has already been moved or not. The next start
-    /// detects which.
+    /// Answers after the next commit, even if the commit fails. The next start detects whether the file was moved.
     private func promiseAnyhow(_ keep: @escaping () -> Void) {
         self.effects.append(Effect(run: keep) { _ in keep() })
     }

@@ -9,15 +9,15 @@ extension AgentRoom {
     package struct Found: Hashable, Sendable {
         package var sessions = 0
         package var transfers = 0
-        /// Unknown files that were removed.
+        /// The number of removed unknown files.
         package var strayFiles = 0
-        /// Rows of the store that could not be read.
+        /// The number of rows of the store that could not be read.
         package var unreadable = 0
-        /// Finished files that can be taken although their facts could not be read.
+        /// The number of finished files that can be taken although their facts could not be read.
         package var savedFiles = 0
     }
 
-    /// Restores the stored state. Called once, before the first turn.
+    /// Restores the stored state. Call this once, before the first turn.
     package func restore() throws(SQLiteError) -> Found {
         let clocks = try self.store.clock()
         self.clock = AgentClock(resuming: clocks, boot: self.files.boot, self.world)
@@ -47,7 +47,7 @@ extension AgentRoom {
             self.nextSequence = max(self.nextSequence, entry.sequence + 1)
         }
         if let clocks { self.book.wallClockSet(by: self.clock.stepped(since: clocks), now: self.now) }
-        // Only the names of these files are known. They are kept for the operator who repairs the store.
+        // The store has only the names of these files. They are kept for an operator who repairs the store.
         var nameless: Set<String> = []
         for kept in try self.store.kept({ nameless.insert($0) }) { self.kept[kept.part.file] = kept }
         for (id, part, path) in moves { self.moveFound(id, part, path) }
@@ -69,8 +69,8 @@ extension AgentRoom {
         return StoredSession(name: "unreadable-\(number)", session: session, untold: 0, isUnreadable: true)
     }
 
-    /// Finds the finished files of transfers whose facts cannot be read. File names begin with the identifier of the
-    /// transfer, and the length is known.
+    /// Finds the finished files of transfers whose facts cannot be read. A file matches if its name begins with the
+    /// identifier and its length is that of the transfer.
     ///
     /// - Returns: the number of found files.
     private func saveFiles(of transfers: Set<TransferID>) -> Int {
@@ -127,7 +127,7 @@ extension AgentRoom {
         self.removeSoon(part.file)
     }
 
-    /// Handles sessions whose last transfer ended just before the agent did, so that their end was not announced.
+    /// Handles sessions whose end was not announced, because the agent ended just after their last transfer.
     private func lookAtSessions() {
         for name in self.book.sessionNames {
             guard let number = self.book.number(of: name) else { continue }

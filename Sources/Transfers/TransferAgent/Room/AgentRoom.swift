@@ -4,10 +4,10 @@ package import ServiceManager
 import Storage
 import Wire
 
-/// The core of the agent. It takes messages from callers, attempts and the machine, updates the book, stores the
-/// changes, and publishes their effects after they are durable.
+/// The core of the agent. It takes messages from callers, attempts and the machine, updates the book, and stores the
+/// changes. It publishes effects after the changes are durable.
 ///
-/// It belongs to one thread.
+/// Used by one thread.
 package final class AgentRoom {
     /// A running attempt.
     struct Running {
@@ -17,8 +17,8 @@ package final class AgentRoom {
         var toldBytes: Int64 = -1
     }
 
-    /// An effect that waits for a commit: `run` follows its success, `withdraw` its failure. Without `withdraw`, the
-    /// effect waits for the next commit.
+    /// An effect that waits for a commit. A successful commit calls `run`, and a failed commit calls `withdraw`. An
+    /// effect without `withdraw` waits for the next successful commit.
     struct Effect {
         let run: () -> Void
         let withdraw: ((APIError) -> Void)?
@@ -60,9 +60,10 @@ package final class AgentRoom {
     var nextSequence: Int64 = 1
     var running: [TransferID: Running] = [:]
     var nextAttempt = 0
-    /// The names of the files that transfers have in the state directory.
+    /// The names of the transfers' files in the state directory.
     var fileNames: [TransferID: String] = [:]
-    /// Changed facts of transfers that are not stored yet, and the transfers whose facts are not in `writes` yet.
+    /// Changed facts of transfers that are not stored yet. `changedFacts` has the transfers whose facts are not in
+    /// `writes` yet.
     var unstored: [TransferID: TransferFacts] = [:]
     var changedFacts: Set<TransferID> = []
     /// The transfers submitted in this turn, with their initial states.
@@ -72,27 +73,27 @@ package final class AgentRoom {
     var kept: [String: KeptPart] = [:]
     var listeners: [StreamID: Int32] = [:]
     var outbox: [Int64: Outgoing] = [:]
-    /// The devices of which the gateway is asked whether the app was force-quit.
+    /// The questions to the gateway whether the app was force-quit, by device.
     var apps: [String: AppQuestion] = [:]
-    /// The time at which these are looked at next; nil while there are none.
+    /// The time of the next look at `apps`; nil while `apps` is empty.
     var nextLook: Int64?
-    /// True if questions have failed since the gateway last answered them all.
+    /// True if questions have failed since the gateway last answered all questions.
     var questionsFail = false
 
-    /// The writes of the next commit, and the effects after it.
+    /// The writes of the next commit.
     var writes: [StoreWrite] = []
     /// The files to remove from the state directory with the next commit.
     private var removals: [String] = []
-    /// The time to empty the store's log, which may hold secrets of ended transfers; nil if it holds none.
+    /// The time to empty the store's log, which may hold secrets of ended transfers; nil if the log holds no secrets.
     private var nextEmptying: Int64? = 0
     var effects: [Effect] = []
     var outputs: [AgentOutput] = []
-    /// Pending queries. They are answered after all reported changes are durable, or with an error if they cannot be
+    /// Pending queries. They are answered after all changes are durable, or with an error if the changes cannot be
     /// stored.
     var questions: [(stream: StreamID, answer: () -> AgentAnswer)] = []
     /// The reason why nothing can be stored; nil if storing works.
     private(set) var storeFault: String?
-    /// True if the stored state includes the clocks.
+    /// False if the next commit must store the clocks, even without other writes.
     var isClockStored = false
     private var nextProgress: Int64 = 0
     private var nextPurge: Int64 = 0
@@ -105,8 +106,8 @@ package final class AgentRoom {
     /// The wait before a failed commit is retried, in milliseconds.
     private static let storeRetry: Int64 = 1000
     private static let waitMax: Int64 = 60_000
-    /// The number of writes up to which the array keeps its capacity. A changed clock, for example, causes many writes
-    /// once.
+    /// The number of writes up to which the array keeps its capacity. Rare events, such as a changed clock, cause more
+    /// writes.
     private static let writesKept = 10_000
 
     package init(
@@ -187,7 +188,8 @@ package final class AgentRoom {
             if self.running[id]?.number == number {
                 self.attemptTold(id, news)
             } else if case .began(let part) = news, self.fileNames[id] != part.file, self.kept[part.file] == nil {
-                // The attempt was stopped before its `began` report arrived, so its file is otherwise unknown.
+                // The attempt was stopped before its `began` report arrived, so remove its file, which no facts
+                // mention.
                 self.removeSoon(part.file)
             }
         case .moved(let stream, let id, let fault): self.moved(id, fault, for: stream)
@@ -233,7 +235,7 @@ package final class AgentRoom {
                 self.tally.failedCommits += 1
                 self.storeFault = error.message
                 self.log.write(.transferStoreFailed, ["state": self.settings.stateFolder, "cause": error.message])
-                // Mark something as unstored, so that the commit is retried.
+                // Mark the clocks as unstored, so that the commit is retried.
                 self.isClockStored = false
                 return self.breakPromises(self.unstorable(error.message))
             }
@@ -256,8 +258,8 @@ package final class AgentRoom {
         do throws(SQLiteError) {
             try self.world.commit(writes)
         } catch {
-            // On a full disk, removing the files first makes room for the commit. If the agent ends in between, the
-            // next start downloads the removed files again.
+            // On a full disk, removing the files first makes room for the commit. If the agent ends before the commit,
+            // the next start downloads the files again.
             guard error.kind == .full, !self.removals.isEmpty else { throw error }
             self.removeFiles()
             try self.world.commit(writes)
@@ -269,8 +271,8 @@ package final class AgentRoom {
         self.removals.removeAll()
     }
 
-    /// Refuses the requests whose changes cannot be stored and reverts the changes in reverse order, because one may
-    /// depend on another.
+    /// Refuses the requests whose changes cannot be stored. Reverts the changes in reverse order, because changes may
+    /// depend on earlier changes.
     private func breakPromises(_ fault: APIError) {
         let promises = self.effects.compactMap(\.withdraw)
         self.effects.removeAll { $0.withdraw != nil }
@@ -286,7 +288,7 @@ package final class AgentRoom {
     ///
     /// - Parameters:
     ///   - stream: the request.
-    ///   - withdraw: reverts the changes if they cannot be stored. The request is then refused.
+    ///   - withdraw: reverts the changes if they cannot be stored, after which the request is refused.
     ///   - keep: answers the request.
     func promise(_ stream: StreamID, withdraw: @escaping () -> Void, _ keep: @escaping () -> Void) {
         self.effects.append(
@@ -312,7 +314,7 @@ package final class AgentRoom {
     private func collect() {
         let changes = self.book.takeChanges()
         for id in changes.transfers.subtracting(self.changedFacts) {
-            // A removed transfer has its own write, and a new one is stored in its submitted state.
+            // A removed transfer has its own write, and a new transfer is already stored in its submitted state.
             guard let transfer = self.book.transfer(id), self.inserted[id] != transfer.memory else { continue }
             self.writes.append(.updateTransfer(transfer, nil))
         }
@@ -431,7 +433,7 @@ struct HostTable {
         return (number, true)
     }
 
-    /// Counts one transfer less for a host. After the last one, the number can be reused.
+    /// Counts one transfer less for a host. After the last transfer, the number can be reused.
     mutating func leave(_ number: Int32) {
         self.rows[Int(number)].transfers -= 1
         guard self.rows[Int(number)].transfers == 0 else { return }

@@ -5,7 +5,7 @@ import Policy
 package import Storage
 import Synchronization
 
-/// The environment of an agent's room: its side effects and clocks. Tests supply their own.
+/// The environment of an agent's room: its side effects and clocks. Tests supply another environment.
 ///
 /// The functions are called only on the room's thread. Reports may arrive on any thread.
 package protocol AgentWorld: AnyObject {
@@ -29,7 +29,7 @@ package protocol AgentWorld: AnyObject {
     /// Asks the gateway once whether the app was force-quit on a device.
     func askForceQuit(_ device: String, _ report: @escaping @Sendable (Result<Bool, GatewayFault>) -> Void)
 
-    /// Runs a blocking disk operation: calls `step` until it returns false, alternating with other operations.
+    /// Runs a blocking disk operation by calling `step` until it returns false, alternating with other operations.
     func move(_ step: @escaping @Sendable () -> Bool)
 }
 
@@ -46,7 +46,7 @@ package struct AttemptHandle {
         self.stop = stop
     }
 
-    /// The number of transferred bytes, including those of earlier attempts.
+    /// The number of transferred bytes, including bytes of earlier attempts.
     var progressBytes: Int64 { self.gauge.bytes.load(ordering: .relaxed) }
 
     /// The total number of bytes; -1 while unknown.
@@ -136,15 +136,15 @@ package final class MachineWorld: AgentWorld {
     }
 }
 
-/// The agent's clock, in milliseconds. It follows the machine's uptime and ignores changes of the wall clock, so that
-/// such a change makes no deadline pass.
+/// The agent's clock, in milliseconds. It follows the machine's uptime, so that no change of the wall clock makes a
+/// deadline pass.
 ///
-/// It started at the wall clock time of the first start. Times for people are wall clock times; they are converted on
-/// input and output.
+/// The agent's time was equal to the wall clock at the first start. Times for people are wall clock times, which are
+/// converted on input and output.
 package struct AgentClock {
     /// The time of the current turn.
     package private(set) var now: Int64
-    /// The jump of the wall clock between the last commit and the start, if it is implausibly large.
+    /// The jump of the wall clock between the last commit and the start; nil if the jump is plausible.
     package let jump: WallClockJump?
     private var clock: PolicyClock
     private var offset: WallOffset
@@ -198,7 +198,7 @@ package struct AgentClock {
         return self.offset.milliseconds - before.milliseconds
     }
 
-    /// Returns the time from now, not from the start of the turn, to `moment`, in milliseconds.
+    /// Returns the milliseconds until `moment` from the current time, which may be later than the start of the turn.
     package func milliseconds(until moment: Int64) -> Int64 {
         moment - self.clock.now(boot: self.world.boot).milliseconds
     }

@@ -4,15 +4,15 @@ import Wire
 
 /// The settings of an agent.
 package struct AgentSettings: Sendable {
-    /// The source of the information whether the network is metered, or has data saving.
+    /// The way to determine whether the network is metered or has data saving.
     package enum Metered: String, CaseIterable, Sendable {
-        /// The answer of NetworkManager. If it gives none, the network is neither.
+        /// NetworkManager decides. Without its answer, the network counts as neither.
         case auto
         case yes
         case no
     }
 
-    /// The program's version and the commit that it was built from, as reported to callers.
+    /// The program's version, and in `commit` the commit that it was built from, as reported to callers.
     package var version = ""
     package var commit: String?
     package var stateFolder = ""
@@ -26,12 +26,12 @@ package struct AgentSettings: Sendable {
     package var gatewayToken: String?
     package var metered = Metered.auto
     package var constrained = Metered.auto
-    /// The path of a PEM file with the authorities that transfers trust, instead of the system's.
+    /// The path of a PEM file with the authorities that transfers trust; nil for the system's authorities.
     package var trust: String?
     /// The paths of PEM files with the client certificate and its key for transfers.
     package var certificate: String?
     package var privateKey: String?
-    /// The proxy of transfers, instead of the one in the environment.
+    /// The proxy of transfers; nil for the proxy in the environment.
     package var proxy: String?
     /// The root of the system directories `sys`, `run` and `var`.
     package var machine = "/"
@@ -57,11 +57,11 @@ package struct AgentKey: Sendable {
     package let name: String
     /// The description of the key, in one line.
     package let summary: String
-    /// The requirement for the value.
+    /// The permitted values.
     package let requirement: String
     /// True if `--set` takes the value as text without parsing.
     let isText: Bool
-    /// Assigns the value. Returns false if the value does not meet `requirement`.
+    /// Assigns the value. Returns false if the value is not permitted.
     let assign: @Sendable (inout AgentSettings, JSONValue) -> Bool
 
     package static let all: [AgentKey] = [
@@ -199,7 +199,7 @@ package struct AgentSettingsError: Error, Hashable, Sendable, CustomStringConver
     }
 }
 
-/// Reads an agent's configuration and reports all of its faults, not only the first one.
+/// Reads an agent's configuration and reports all of its faults.
 package enum AgentSettingsReader {
     /// The maximum size of a configuration file, in bytes.
     package static let fileBytesMax = 1 << 20
@@ -207,7 +207,7 @@ package enum AgentSettingsReader {
     /// Reads the file at `path`, if any, and then `assignments` of the form `KEY=VALUE`, which take precedence. Other
     /// settings come from `base`.
     ///
-    /// - Throws: all faults, including those of combinations.
+    /// - Throws: all faults, including invalid combinations.
     package static func read(
         file path: String?,
         assignments: [String],

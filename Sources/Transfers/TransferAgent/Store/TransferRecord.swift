@@ -33,13 +33,13 @@ package struct TransferSpec: Hashable, Sendable {
 package struct PartFile: Hashable, Sendable {
     /// The name in the directory of files.
     package var file: String
-    /// The validator of the entity for `If-Range`; nil if the server sent no suitable one.
+    /// The validator of the entity for `If-Range`; nil if the server sent no suitable validator.
     package var validator: String?
     /// The total number of bytes; -1 while unknown.
     package var total: Int64
     /// The number of bytes that are certainly durable.
     package var synced: Int64
-    /// The boot of the machine in which the remaining bytes were written. After another boot, they may be lost.
+    /// The boot of the machine in which the other bytes were written. After another boot, these bytes may be lost.
     package var boot: String
 
     package init(file: String, validator: String?, total: Int64, synced: Int64, boot: String) {
@@ -165,13 +165,13 @@ extension TransferFacts {
     }
 }
 
-/// A report for the gateway: transfers of a session have ended.
+/// A report to the gateway that transfers of a session have ended.
 package struct OutboxEntry: Hashable, Sendable {
     package let sequence: Int64
     package let device: String
     package let session: String
     package var finished: Int
-    /// The idempotency key of the report: the gateway counts it once.
+    /// The idempotency key of the report.
     package let event: String
     /// True if the gateway may have received the report.
     package var wasTried = false
@@ -225,9 +225,9 @@ struct StoredSession {
     let session: TransferSession
     /// The number of ended transfers whose end may not have reached a follower or the gateway.
     let untold: Int
-    /// True if the app was force-quit on the device, as the gateway answered last.
+    /// True if the app was force-quit on the device, by the gateway's last answer.
     let isQuit: Bool
-    /// True if this is a placeholder for a session that cannot be read.
+    /// True for the placeholder of a session that cannot be read.
     let isUnreadable: Bool
 
     init(name: String, session: TransferSession, untold: Int, isQuit: Bool = false, isUnreadable: Bool = false) {

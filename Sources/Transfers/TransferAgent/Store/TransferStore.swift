@@ -68,7 +68,7 @@ package final class TransferStore {
             facts BLOB NOT NULL) STRICT, WITHOUT ROWID;
         """
 
-    /// Tables that are missing in files of earlier builds.
+    /// The tables that files of earlier builds lack.
     private static let laterTables =
         "CREATE TABLE IF NOT EXISTS clock (one INTEGER PRIMARY KEY, facts BLOB NOT NULL) STRICT;"
 
@@ -91,7 +91,7 @@ package final class TransferStore {
 
     /// - Parameters:
     ///   - path: the path of the database.
-    ///   - isLeftBehind: true if files of transfers exist, which a new store would not know.
+    ///   - isLeftBehind: true if files of transfers exist, so that a new store is an error.
     ///   - reserve: reserved space that is released when the disk is full; nil for none.
     ///   - vfs: the name of SQLite's file system layer; nil for the default.
     ///   - syncFolder: syncs the entries of a directory; nil for the default.
@@ -104,7 +104,7 @@ package final class TransferStore {
     ) throws(SQLiteError) {
         reserve?.releaseIfDiskIsFull()
         let database = try SQLiteDatabase(path: path, mode: .create, vfs: vfs)
-        // A commit must be durable when it returns, so that a power failure loses no state that was reported.
+        // Make each commit durable before it returns, so that a power failure loses no reported state.
         try database.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -2048;")
         // Secrets of ended transfers must not remain in the file.
         try database.execute("PRAGMA secure_delete = ON;")
@@ -151,8 +151,8 @@ package final class TransferStore {
         )
     }
 
-    /// Syncs the directory entries of the files. SQLite syncs the entries that it creates itself, but a process that
-    /// died in the middle may have left that undone.
+    /// Syncs the directory entries of the files. SQLite syncs the entries that it creates, but a process may have died
+    /// before the sync.
     private static func sync(_ folder: String) throws(SQLiteError) {
         do throws(SystemError) {
             try FileSystem.syncFolder(folder)
@@ -187,14 +187,14 @@ package final class TransferStore {
         }
     }
 
-    /// Copies the log into the database file and truncates it. Deleted values are in neither file afterwards.
+    /// Copies the log into the database file and truncates the log. Afterwards neither file contains deleted values.
     ///
-    /// - Returns: false if that failed, for example on a full disk.
+    /// - Returns: false after a failure, such as a full disk.
     package func emptyLog() -> Bool {
         (try? self.database.checkpoint(.truncate)) != nil
     }
 
-    /// The number of log pages after which they are copied into the database file.
+    /// The number of log pages after which a commit copies them into the database file.
     private static let logPagesMax = 1000
 
     private func perform(_ write: StoreWrite) throws(SQLiteError) {
@@ -248,7 +248,7 @@ package final class TransferStore {
         ]
     }
 
-    /// Runs a statement. The numbers are its parameters in order, except for the positions that have blobs.
+    /// Runs a statement with the numbers as parameters in order, except at positions that have blobs.
     private func run(
         _ statement: SQLiteStatement,
         _ numbers: [Int64],
@@ -286,7 +286,7 @@ package final class TransferStore {
         defer { self.select.reset() }
         try self.select.bind(1, sequence)
         guard try self.select.step() else { return nil }
-        // If one of the two cannot be read, the other is still returned, because it may identify a file.
+        // Replace a malformed value with an empty value, because the other value may identify a file.
         let spec = TransferSpec(stored: self.select.bytes(0).array) ?? TransferSpec(url: "")
         return (spec, TransferFacts(stored: self.select.bytes(1).array) ?? TransferFacts())
     }
@@ -325,7 +325,7 @@ package final class TransferStore {
         return entries
     }
 
-    /// Returns the clocks of the last commit; nil before the first.
+    /// Returns the clocks of the last commit; nil before the first commit.
     package func clock() throws(SQLiteError) -> ClockRecord? {
         let rows = try self.database.prepare("SELECT facts FROM clock")
         guard try rows.step() else { return nil }
@@ -403,9 +403,9 @@ package final class TransferStore {
     }
 }
 
-/// Space reserved for the agent's own commits: a preallocated file, which is truncated when the disk is full.
+/// Space reserved for the agent's commits: a preallocated file, which is truncated when the disk is full.
 ///
-/// Without it, a full disk would be permanent, because removing the downloads that fill the disk requires a commit.
+/// Without this reserve, a full disk would be permanent, because removing downloads requires a commit.
 package final class CommitReserve {
     private let path: String
     private let freeBytes: () -> Int64

@@ -84,7 +84,7 @@ func sayIfUsed(_ worker: WakeWorker, _ token: String, isUsed: Bool) async throws
 // snippet: tasks
 func runTasks(_ worker: WakeWorker) async throws {
     try worker.backgroundTask(.appRefresh("com.example.news.refresh")) { context in
-        // The next one first: there is one, whatever becomes of this.
+        // Submit the next request first, so that it exists even if this run fails.
         try await context.scheduler.submit(.appRefresh(context.identifier, earliestBegin: .now + .minutes(15)))
         _ = try await fetch(edition: 7)
     }
@@ -127,7 +127,7 @@ func runExport(_ worker: WakeWorker) throws {
     try worker.backgroundTask(.continued("com.example.news.export.*")) { task in
         let films = try await loadFilms(task.identifier)
         task.progress.totalUnitCount = Int64(films.count)
-        // What an earlier launch told before it was lost.
+        // The progress that an earlier, lost launch reported.
         task.progress.completedUnitCount = task.resumedFrom?.completedUnitCount ?? 0
         for film in films.dropFirst(Int(task.progress.completedUnitCount)) {
             task.update(title: "Exporting", subtitle: film)

@@ -1,8 +1,8 @@
 package import HTTPTransport
 package import Wire
 
-/// The sender of a command, with its role and the topics it may reach. The caller travels with its command.
-/// Only `Authorization` makes the caller of a request, so code that needs a caller cannot skip the check.
+/// The sender of a command, with its role and topics. Only `Authorization` makes the caller of a request, so code that
+/// needs a caller cannot skip the check.
 package struct Caller: Hashable, Sendable {
     /// The credential that the caller showed; nil if none was required.
     package let credential: Credential?
@@ -35,7 +35,7 @@ package struct AdmittedCaller {
 /// Authenticates the caller of a request to the worker or admin API and checks its authorization. Each loop has its own
 /// instance.
 package struct Authorization {
-    /// The API that a listener serves, which decides who may send requests through it.
+    /// The API that a listener serves, which determines the permitted callers.
     package enum Door: Hashable, Sendable {
         /// The worker API, for workers and for operators with their own credentials.
         case workers
@@ -59,8 +59,8 @@ package struct Authorization {
 
     /// Admits the sender of a request.
     ///
-    /// The topic in the path is checked here and refused whether or not it exists. Topics that only the engine knows,
-    /// such as a device's, are checked by the engine.
+    /// Checks the topic in the path, whether or not it exists. The engine checks topics that only it knows, such as a
+    /// device's.
     ///
     /// - `field`: the request's authorization field; read only if a token is required.
     /// - `rule`: the operation's access rule.
@@ -76,9 +76,9 @@ package struct Authorization {
         count: (BearerToken) throws(APIError) -> Void
     ) throws(APIError) -> AdmittedCaller {
         switch rule.role {
-        // The page holds no data of this gateway; its requests show the token that its user enters.
+        // The dashboard's page has no data of this gateway. Its requests show the token that its user enters.
         case .anybody: return AdmittedCaller(caller: .anybody, proof: nil)
-        // Providers are authenticated by the provider API, in its own order of checks.
+        // The provider API authenticates providers, in its own order of checks.
         case .provider: throw .badPath
         case .worker, .operator: ()
         }
@@ -95,7 +95,7 @@ package struct Authorization {
         return AdmittedCaller(caller: caller, proof: proof)
     }
 
-    /// Returns the proof of the request. A client certificate takes precedence over any token in the request.
+    /// Returns the proof of the request. A client certificate takes precedence over a token.
     private mutating func proof(
         _ field: () -> AuthorizationField,
         on connection: ConnectionID,
@@ -121,7 +121,7 @@ package struct Authorization {
 
     // MARK: Streams
 
-    /// Returns true if a worker's stream that was opened with this proof, or with none, may continue.
+    /// Returns true if a worker's stream that was opened with `proof` may continue; nil for no proof.
     package mutating func admitsWorker(_ proof: ShownProof?) -> Bool {
         switch proof {
         case nil: self.tokens.admits(nil)
@@ -157,7 +157,7 @@ package enum ShownProof {
     case certificate(CertificateHolder)
 }
 
-/// The party that a worker's stream counts against.
+/// The party whose limit a worker's stream counts against.
 package enum StreamHolder: Hashable, Sendable {
     case credential(Credential)
     /// The network of a client that showed no credential; nil for a Unix socket, which has no addresses.
@@ -223,7 +223,7 @@ package struct AccessRule: Hashable, Sendable {
         case nothing
         /// The topic in the request's path.
         case topicInPath
-        /// The topic of the requested record. Only the engine knows it, and it hides records of other topics.
+        /// The topic of the requested record. Only the engine knows this topic, and hides records of other topics.
         case topicOfSubject
         /// Every topic.
         case everyTopic

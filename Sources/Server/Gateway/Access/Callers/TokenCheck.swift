@@ -4,8 +4,8 @@ import Wire
 
 /// Checks the bearer tokens of workers and operators. Each loop has its own instance.
 ///
-/// Before each answer it checks whether the key file or the revocation file has changed, which takes two system calls.
-/// A revocation is therefore in effect from the next request, without notifying the gateway.
+/// Before each answer, two system calls show if the key file or the revocation file has changed. So a revocation is in
+/// effect from the next request, without notifying the gateway.
 package struct TokenCheck: Sendable {
     /// The maximum number of verified tokens in the cache.
     private static let verifiedMax = 1024
@@ -16,8 +16,8 @@ package struct TokenCheck: Sendable {
         var minute: Int64 = -1
     }
 
-    /// True if workers must show a token whatever the state folder contains: other machines reach the edge, or client
-    /// certificates are requested.
+    /// True if workers must show a token even without a key in the state folder, because other machines reach the edge
+    /// or client certificates are requested.
     private let alwaysAsksWorkers: Bool
     private let asksAnybody: Bool
     private let asksForCertificates: Bool
@@ -31,7 +31,7 @@ package struct TokenCheck: Sendable {
     private var key: TokenKey?
     private var revokedStamp: CredentialFile.Stamp?
     private var revoked: Set<String> = []
-    /// True once a key has existed. Removing it then invalidates every token, but does not open the worker API.
+    /// True once a key has existed. Removing the key then invalidates every token, and workers still need one.
     private var hasHadKey = false
     private var isFirstKeyNew = false
     /// The verified tokens by their text.
@@ -41,10 +41,10 @@ package struct TokenCheck: Sendable {
 
     /// - Parameters:
     ///   - folder: the state folder.
-    ///   - asksAnybody: whether anybody is asked for a token at all.
-    ///   - asksForCertificates: whether those who connect may show a client certificate instead.
+    ///   - asksAnybody: true if tokens are required at all.
+    ///   - asksForCertificates: true if clients may show a certificate instead.
     ///   - isReachable: true if other machines reach the listeners of workers.
-    ///   - mayWorkersGoUnasked: true if workers may connect without proof even though the state says that they needed
+    ///   - mayWorkersGoUnasked: true if workers may connect without proof even if the state records that they needed
     ///     one.
     ///   - onTrouble: receives the reason, once, when tokens cannot be checked.
     package init(
@@ -80,7 +80,7 @@ package struct TokenCheck: Sendable {
             }
         }
         let revokedStamp = try CredentialFile.stamp(self.revokedFile)
-        // If the list is missing, or empty while it is being rewritten, the revocations read before stay in effect.
+        // If the list is missing, or empty while being rewritten, the previous revocations stay in effect.
         if revokedStamp != self.revokedStamp, revokedStamp != nil {
             let revoked = try RevokedTokens.read(self.revokedFile)
             if !revoked.isEmpty { self.revoked = revoked }
@@ -93,7 +93,7 @@ package struct TokenCheck: Sendable {
         _ = try? self.refreshed()
     }
 
-    /// The requirement for workers to authenticate, for the state to remember.
+    /// The requirement for workers to authenticate, as the state must record it.
     package var workersAsked: WorkersAsked {
         guard self.asksAnybody else { return .unrecorded }
         if self.hasHadKey || self.asksForCertificates { return .asked }
@@ -121,14 +121,14 @@ package struct TokenCheck: Sendable {
         return shown
     }
 
-    /// Returns true if a stream that was opened with this token, or with none, may continue.
+    /// Returns true if a worker's stream that was opened with `shown` may continue; nil for no token.
     mutating func admits(_ shown: ShownToken?) -> Bool {
         guard self.asksAnybody, self.asksWorkers else { return true }
         guard let shown else { return false }
         return (try? self.token(shown.text)) != nil
     }
 
-    /// Returns true if an operator's stream that was opened with this proof, or with none, may continue.
+    /// Returns true if an operator's stream that was opened with `shown` may continue; nil for no proof.
     package mutating func admitsOperator(_ shown: ShownProof?) -> Bool {
         guard case .token(let shown)? = shown else { return true }
         self.refreshIfPossible()
@@ -137,7 +137,7 @@ package struct TokenCheck: Sendable {
 
     private var asksWorkers: Bool { self.alwaysAsksWorkers || self.hasHadKey }
 
-    /// Calls `refresh`, reports an error once, and turns it into an answer.
+    /// Calls `refresh`. Reports an error once, and throws the answer for it.
     private mutating func refreshed() throws(APIError) {
         do throws(CredentialError) {
             try self.refresh()

@@ -5,8 +5,8 @@ package import Wire
 
 /// The client certificates of one loop's connections.
 ///
-/// Each certificate is verified when it is shown, and again when it has expired or when the authorities or revocations
-/// have been read anew. A request costs one array access.
+/// Each certificate is verified when it is shown, when it has expired, and when changed authorities or revocations were
+/// read. A request costs one array access.
 package struct ClientCertificates {
     private let trusts: ClientTrusts
     private let environment: APNSEnvironment?
@@ -124,18 +124,18 @@ package final class CertificateHolder {
         throw Self.fault(of: certificate, .badCertificateEnvironment, cause)
     }
 
-    /// Returns the reason for which the certificate is not trusted now; nil if it is.
+    /// Returns the reason why the certificate is not trusted now; nil if it is trusted.
     func fault(trust: ClientTrust) -> CertificateFault? {
         Self.fault(of: self.certificate, trust: trust)
     }
 
-    /// The fault of a holder that has as many connections as one holder may have.
+    /// The fault for another connection of a holder that has the maximum number of connections.
     package var tooManyConnections: CertificateFault {
         let cause = "its holder has as many connections as limits.connectionsPerCredentialMax allows"
         return Self.fault(of: self.certificate, .tooManyRequests, cause)
     }
 
-    /// Authenticates a push; its topic is checked next.
+    /// Authenticates a push; its topic is checked later.
     package func authenticate(_ push: PushRequest) throws(APNSReason) {
         guard self.role == .provider else { throw .forbidden }
         // APNs accepts no token on a connection with a certificate, and accepts these push types only with a token.
@@ -175,7 +175,7 @@ package final class CertificateHolder {
     }
 }
 
-/// The reason for which a client certificate is refused.
+/// The reason why a client certificate is refused.
 package struct CertificateFault: Error, Hashable, Sendable {
     /// The reason in the connection's GOAWAY: `badCertificate` or `badCertificateEnvironment`.
     package let reason: APNSReason
@@ -192,14 +192,13 @@ package enum CertificateRole: Hashable, Sendable {
     /// Subscribe, answer wakes, register and remove devices, report conditions.
     case worker
 
-    /// The organizational unit in the subject of a worker's certificate. A certificate with another unit, or none, is a
-    /// provider's.
+    /// The organizational unit in the subject of a worker's certificate. Every other certificate is a provider's.
     static let workerUnit = "worker"
 }
 
 /// The files of `tls.clientCA` and `tls.clientCRL`.
 package struct ClientTrustFiles: Sendable {
-    /// The stamps of both files, which differ whenever a file has changed.
+    /// The stamps of both files, which change with the files.
     struct Stamps: Hashable {
         let authorities: CredentialFile.Stamp?
         let revocations: CredentialFile.Stamp?
@@ -252,27 +251,27 @@ package struct ClientTrustFiles: Sendable {
     }
 }
 
-/// The trust in client certificates at present.
+/// The current trust in client certificates.
 package typealias ClientTrusts = Versioned<ClientTrust>
 
 /// Reads the authorities of client certificates and their revocation lists, and reads them again whenever a file
 /// changes.
 ///
-/// The watch polls once a second, so it notices a file that was replaced, also behind symbolic links. A changed file is
-/// read when two polls in a row find it the same, because half of a list would parse as a whole one. While a file
-/// cannot be read, the contents read before stay in effect. The class is `@unchecked Sendable`: once `init` has
-/// returned, only `queue` uses `change`, `reported` and `trusts`, except for the owner before it calls `feed`.
+/// The watch polls once a second, so it notices replaced files, also behind symbolic links. A changed file is read when
+/// two polls in a row find the same stamp, because half of a list would be valid, too. While a file cannot be read, the
+/// previous contents stay in effect. The class is `@unchecked Sendable`: after `init`, only `queue` uses `change`,
+/// `reported` and `trusts`; the owner may use `trusts` until it calls `feed`.
 package final class ClientTrustWatch: @unchecked Sendable {
     private static let lookSeconds = 1
 
-    /// The trust store that receives what this watch reads.
+    /// The trust store that receives the files' contents.
     package private(set) var trusts: ClientTrusts
     private let files: ClientTrustFiles
     private let onTrouble: @Sendable (String) -> Void
     private let queue = DispatchQueue(label: "client certificates")
     private let timer: any DispatchSourceTimer
     private var change: SettledChange<ClientTrustFiles.Stamps>
-    /// The last reported message, so that each is reported once.
+    /// The last reported message, so that a message is not repeated.
     private var reported: String?
 
     /// Reads the files and watches them from then on.
@@ -285,7 +284,7 @@ package final class ClientTrustWatch: @unchecked Sendable {
     ) throws(CredentialError) {
         self.files = files
         self.onTrouble = onTrouble
-        // Stamped before reading, so that a file that changes while it is read is read again.
+        // Stamps come first, so that a file that changes during the read is read again.
         self.change = SettledChange(try files.stamps())
         let trust = try files.read()
         self.trusts = ClientTrusts(trust)
@@ -298,7 +297,7 @@ package final class ClientTrustWatch: @unchecked Sendable {
 
     deinit { self.timer.cancel() }
 
-    /// Passes changes to another trust store from now on.
+    /// Passes all further changes to another trust store.
     package func feed(_ trusts: ClientTrusts) {
         self.queue.sync {
             trusts.replace(with: self.trusts.current().value)

@@ -14,7 +14,7 @@ package struct BearerToken: Hashable, Sendable {
     package static let lifetimeMax: Int64 = 3650 * 86_400
     private static let prefix = "wg1"
 
-    /// 32 hexadecimal digits, by which the token is revoked.
+    /// The name by which the token is revoked: 32 hexadecimal digits.
     package let id: String
     package let role: BearerRole
     package let scope: TopicScope
@@ -170,7 +170,7 @@ package enum RevokedTokens {
         let path = "\(folder)/\(self.name)"
         let isNew = try CredentialFile.stamp(path) == nil
         if !isNew, try self.read(path).contains(id) { return }
-        // No symbolic link is followed: the folder may belong to a user with fewer rights than this process.
+        // Symbolic links are refused, because the folder may belong to a user with fewer rights than this process.
         let flags = O_APPEND | O_NOFOLLOW
         // The leading newline ends a line that a full disk cut short, so that it does not merge with this one.
         try CredentialFile.write(isNew ? id : "\n\(id)", to: path, flags, for: path)
@@ -188,22 +188,22 @@ package enum RevokedTokens {
     }
 }
 
-/// The requirement for workers to authenticate, as far as the state remembers it.
+/// The requirement for workers to authenticate, as the state records it.
 ///
 /// Without this record, a copy of a state that lacks `token.key` would admit every worker although the original
 /// required tokens.
 package enum WorkersAsked: Hashable, Sendable {
-    /// Workers must authenticate and have a credential to show. The state records this.
+    /// Workers must authenticate, and credentials exist. The state records this.
     case asked
-    /// Workers need no credential because this folder has no `token.key`. A start is refused if the state says that
+    /// Workers need no credential because this folder has no `token.key`. The start fails if the state records that
     /// they did.
     case notAsked(folder: String)
-    /// Nothing is recorded and nothing is refused. `wakegate dev` requires no credentials. If other machines reach the
-    /// edge but no token was ever issued, no worker is admitted.
+    /// Nothing is recorded or compared: `wakegate dev` requires no credentials, and an edge that other machines reach
+    /// admits no worker until a token is issued.
     case unrecorded
 }
 
-/// The state folder's record of a bearer token. It is not sufficient to authenticate.
+/// The state folder's record of a bearer token, which is not sufficient to authenticate.
 package struct IssuedToken: Hashable, Sendable {
     package let id: String
     package let role: BearerRole
@@ -268,13 +268,13 @@ package enum IssuedTokens {
     }
 }
 
-/// The last use of each bearer token, to the minute: `token.used` in the state folder, which a running gateway writes
-/// in the background.
+/// The last use of each bearer token, to the minute. A gateway writes it to `token.used` in the state folder, in the
+/// background.
 ///
 /// Loops report each token once a minute. The uses of the last second are lost if the process ends.
 package final class TokenUses: Sendable {
     static let name = "token.used"
-    /// The maximum number of tokens recorded; the ones unused for longest are dropped.
+    /// The maximum number of tokens recorded; the least recently used ones are dropped.
     package static let tokensMax = 65_536
     static let fileBytesMax = 8 << 20
     /// The interval over which uses are gathered before the file is written.

@@ -12,7 +12,7 @@ enum CredentialFile {
         let changed: FileStatus.Moment
     }
 
-    /// Returns the file's present stamp.
+    /// Returns the file's current stamp.
     ///
     /// - Returns: nil if there is no such file.
     /// - Parameter isPrivate: true if only the owner may read or write the file.
@@ -78,9 +78,9 @@ enum CredentialFile {
         return true
     }
 
-    /// Opens a file, writes a line to it and syncs it to disk.
+    /// Opens a file, writes a line and syncs the file to disk.
     ///
-    /// If root writes the file, it is given to the owner of the folder of `path`, so that the gateway can read it.
+    /// A file that root writes gets the owner of its folder, so that the gateway can read it.
     ///
     /// - Parameters:
     ///   - opened: the path to open; a draft may have another name than `path`.
@@ -112,7 +112,7 @@ enum CredentialFile {
     }
 }
 
-/// A secret of 32 bytes in a file of the state folder, made once with mode 0600: one line of 64 hexadecimal digits.
+/// A secret of 32 bytes in a file of the state folder with mode 0600: one line of 64 hexadecimal digits.
 struct SecretFile {
     static let bytesMax = 4096
 
@@ -147,7 +147,7 @@ struct SecretFile {
 
     /// Creates the file with a secret from `draw`.
     ///
-    /// - Throws: if the file cannot be created, or if another one has appeared in the meantime.
+    /// - Throws: if the file cannot be created, or if another process has created it in the meantime.
     func save(_ secret: [UInt8]) throws(CredentialError) {
         try self.write(secret)
         guard try self.read() == secret else {
@@ -172,8 +172,7 @@ struct SecretFile {
         return stride(from: 0, to: 64, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
     }
 
-    /// Writes a draft and links it under the file's name, so that the file is always complete. A file that has appeared
-    /// in the meantime is kept.
+    /// Writes a draft and links it under the file's name, so that the file is always complete. Keeps an existing file.
     private func write(_ secret: [UInt8]) throws(CredentialError) {
         let draft = "\(self.path).\(getpid())"
         try? FileSystem.remove(draft)
@@ -187,8 +186,7 @@ struct SecretFile {
     }
 }
 
-/// The secret files of a state folder. A copy of the folder without them would admit callers, or reveal data, that the
-/// original does not.
+/// The secret files of a state folder. A copy of the folder without them would admit callers or reveal data.
 package enum SecretFiles {
     /// The names of the files and the maximum size of each in bytes.
     private static let files = [
@@ -200,7 +198,7 @@ package enum SecretFiles {
 
     package static var names: [String] { self.files.map(\.name) }
 
-    /// Copies the existing ones, each with mode 0600.
+    /// Copies the existing files, each with mode 0600.
     ///
     /// - Throws: if one of them cannot be read or written, or others may use it.
     package static func copy(from folder: String, to copy: String) throws(CredentialError) {
@@ -244,7 +242,7 @@ package enum HistoryKey {
 
 /// The secret shared by a webhook and its receiver.
 package enum WebhookSecret {
-    /// The minimum of 128 bits; a shorter key would not make a signature secure.
+    /// 128 bits; signatures with a shorter key are not secure.
     static let bytesMin = 16
     static let bytesMax = 1024
 

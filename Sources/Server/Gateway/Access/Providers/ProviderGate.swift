@@ -5,7 +5,7 @@ package import Wire
 /// Authenticates the providers of one loop by their tokens.
 ///
 /// A valid token is verified once; later requests cost a comparison with the connection's last token or one lookup. An
-/// invalid token is verified once per connection. Consecutive requests of one connection share one lookup of it.
+/// invalid token is verified once per connection. Consecutive requests of a connection share the connection's lookup.
 package struct ProviderGate {
     /// The maximum number of verified tokens in the cache. When it is exceeded, the cache is cleared.
     private static let tokensMax = 4096
@@ -50,8 +50,8 @@ package struct ProviderGate {
     ///
     /// - `authorization`: the value of the header field; nil if it is absent.
     /// - `now`: milliseconds since 1970.
-    /// - Returns: the token, which decides which topics the request may push to.
-    /// - Throws: the reason for which the request is refused.
+    /// - Returns: the token, which determines the topics that the request may push to.
+    /// - Throws: the reason why the request is refused.
     package mutating func token(
         _ authorization: ByteView?,
         on connection: ConnectionID,
@@ -90,8 +90,7 @@ package struct ProviderGate {
         return token
     }
 
-    /// Returns true if a connection that has shown an expired token has since shown another one. Its client needs
-    /// another connection.
+    /// Returns true if a connection has shown another token after an expired one. Its client needs another connection.
     package func hasChangedInVain(_ connection: ConnectionID) -> Bool {
         self.connections[connection]?.hasChangedInVain ?? false
     }
@@ -113,7 +112,7 @@ package struct ProviderGate {
         if let credential = closed?.credential { self.credentials.end(credential) }
     }
 
-    /// Counts a connection under the key it shows. A connection that shows several keys in turn counts under the last.
+    /// Counts a connection under the key of its last token.
     ///
     /// - Throws: `tooManyRequests` if the key has as many connections as allowed.
     private func count(_ key: ProviderKeyFile, on connection: ProviderConnection) throws(APNSReason) {
@@ -149,7 +148,7 @@ package struct ProviderGate {
 
 /// A provider's token whose signature has been verified.
 package final class VerifiedToken {
-    /// The key that signed the token, in its state at the verification.
+    /// The key that signed the token, with its state at the verification.
     package let key: ProviderKeyFile
     /// The generation of the keys in which the token was verified.
     let generation: UInt64
@@ -158,7 +157,7 @@ package final class VerifiedToken {
 
     /// Verifies the token `text`.
     ///
-    /// - Throws: if it cannot be parsed, or if its key is unknown, belongs to another team, or did not sign it.
+    /// - Throws: if the token cannot be parsed, or if its key is unknown, belongs to another team, or did not sign it.
     init(
         _ text: ByteView,
         keys: [String: ProviderKeyFile],
@@ -201,8 +200,8 @@ package final class VerifiedToken {
 
 /// The invalid tokens that one connection has shown.
 ///
-/// An invalid token is verified once per connection and keys' generation, because a verification costs as much as
-/// twenty pushes. A connection that keeps showing new invalid tokens is limited to one verification per second.
+/// An invalid token is verified once per connection and generation of the keys, because a verification costs as much as
+/// twenty pushes. A connection with many invalid tokens is limited to one verification per second.
 struct RefusedTokens {
     /// The maximum number of tokens remembered; a client has one or two.
     private static let hashesMax = 4
@@ -221,8 +220,8 @@ struct RefusedTokens {
     /// Admits a token to verification.
     ///
     /// - Parameter now: milliseconds since 1970.
-    /// - Throws: `invalidProviderToken` for a token whose verification has failed before; `tooManyProviderTokenUpdates`
-    ///   for one that is not verified because of the rate limit and may be valid.
+    /// - Throws: `invalidProviderToken` if the token's verification has failed before; `tooManyProviderTokenUpdates` if
+    ///   the rate limit forbids to verify the token, which may be valid.
     mutating func admit(_ hash: UInt64, generation: UInt64, now: Int64) throws(APNSReason) {
         if generation != self.generation {
             self = RefusedTokens()
@@ -249,11 +248,11 @@ final class ProviderConnection {
     /// The minimum interval between two changes of the token, in milliseconds.
     static let changeInterval: Int64 = 1_200_000
 
-    /// The hash of the expired token that it has shown; nil if it has shown none. As at APNs, the connection takes no
-    /// push from then on.
+    /// The hash of the expired token that the connection has shown; nil if none. As at APNs, it accepts no push
+    /// afterwards.
     var expiredToken: UInt64?
-    /// True if it has shown another token after the expired one. Clients that retry with fresh tokens would do so
-    /// indefinitely, as none is accepted here.
+    /// True if the connection has shown another token after the expired one. As it accepts none, its client would retry
+    /// forever.
     var hasChangedInVain = false
     /// The invalid tokens that the connection has shown.
     var refused = RefusedTokens()
@@ -261,14 +260,14 @@ final class ProviderConnection {
     var credential: Credential?
     /// The token that was accepted last.
     private(set) var token: VerifiedToken?
-    /// The token before `token`. Requests that were under way at the change may still show it.
+    /// The token before `token`. Requests sent before the change may still show it.
     private var previous: VerifiedToken?
     /// When the token last changed, in milliseconds since 1970; nil while the first one is in use.
     private var changedAt: Int64?
 
     /// Accepts a token unless the rules of a connection forbid it.
     ///
-    /// The first token is free, and so is one change of it. Further changes must be 20 minutes apart.
+    /// The first change of the token may come at any time. Further changes must be 20 minutes apart.
     /// - Parameter now: milliseconds since 1970.
     /// - Throws: `invalidProviderToken` for a second team, `unrelatedKeyIdInToken` for a key of other topics,
     ///   `tooManyProviderTokenUpdates`.
@@ -287,14 +286,14 @@ final class ProviderConnection {
     }
 }
 
-/// The reason for which a provider's token is refused. It is logged for operators; the provider does not see it.
+/// The reason why a provider's token is refused. It is logged for operators and not sent to the provider.
 package enum ProviderTokenFault: Error, Hashable, Sendable {
     /// The text is not a JSON web token with a key, a team and a time of issue.
     case unreadable
     case unknownKey(keyID: String, team: String)
     /// The key is known, but belongs to another team.
     case otherTeam(keyID: String, team: String)
-    /// The key id and the team match, but the signature is by another key.
+    /// The key id and the team match, but another key made the signature.
     case otherKey(keyID: String, team: String)
     /// The connection already belongs to another team.
     case secondTeam(keyID: String, team: String)

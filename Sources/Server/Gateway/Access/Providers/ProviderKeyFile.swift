@@ -4,9 +4,9 @@ package import Wire
 
 /// A provider's key, as stored in the folder `providerKeys`.
 ///
-/// Its file is named for the key id, `KEYID.pem`, and holds a line `Team: TEAM`, a line `Topic: TOPIC` for each topic
-/// the key may push to, a line `Environment: ENVIRONMENT` if it is good in one environment alone, an empty line, and
-/// the public key in PEM. Without a topic the key may push to all.
+/// The file `KEYID.pem` holds a line `Team: TEAM`, a line `Topic: TOPIC` for each topic that the key may push to, a
+/// line `Environment: ENVIRONMENT` if the key is valid in only one environment, an empty line, and the public key in
+/// PEM. Without a line `Topic` the key may push to all topics.
 package struct ProviderKeyFile: Sendable {
     /// The maximum size of a file in bytes.
     package static let bytesMax = 65_536
@@ -56,7 +56,7 @@ package struct ProviderKeyFile: Sendable {
 
     /// Parses a file of the folder.
     ///
-    /// - Throws: `ProviderKeyError` that names `path` if the contents are not as described above.
+    /// - Throws: `ProviderKeyError` that names `path` if the contents have another form.
     init(keyID: String, contents: [UInt8], path: String) throws(ProviderKeyError) {
         var teams: [String] = []
         var topics: [String] = []
@@ -73,7 +73,7 @@ package struct ProviderKeyFile: Sendable {
             case "Topic": topics.append(String(parts[1]))
             case "Environment": environments.append(String(parts[1]))
             default:
-                // The line itself is not quoted: it may be a secret put there by mistake, and this message is logged.
+                // The message is logged and does not quote the line, which could be a misplaced secret.
                 throw ProviderKeyError(
                     message: "\(path): line \(number) is none of Team: TEAM, Topic: TOPIC, Environment: ENVIRONMENT."
                 )
@@ -117,14 +117,15 @@ package struct ProviderKeyFile: Sendable {
         }
     }
 
-    /// The contents of the key's file: the public key, never the private one.
+    /// The contents of the key's file.
     var contents: [UInt8] {
         var lines = ["Team: \(self.team)"] + self.topics.map { "Topic: \($0)" }
         if let environment { lines.append("Environment: \(environment.rawValue)") }
         return Array((lines.joined(separator: "\n") + "\n\n").utf8) + self.key.pem
     }
 
-    /// Returns true if the key may push to `topic`: one of its topics, or one derived from it for another push type.
+    /// Returns true if the key may push to `topic`: one of its topics, or one derived from such a topic for a push
+    /// type.
     package func admits(topic: ByteView) -> Bool {
         guard !self.topicBytes.isEmpty else { return true }
         for own in self.topicBytes where topic.count >= own.count {
@@ -150,7 +151,7 @@ package struct ProviderKeyFile: Sendable {
     }
 }
 
-/// The reason for which a provider's key, or their folder, cannot be used.
+/// The reason why a provider's key, or the folder of keys, cannot be used.
 package struct ProviderKeyError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The fault and its remedy.
     package let message: String
@@ -172,14 +173,13 @@ package struct KeptKeys: Sendable {
     /// Creates an empty set of keys.
     package init() {}
 
-    /// True if a key is still valid although its file is not. The folder must then be read again even if nothing
-    /// changes in it.
+    /// True if a key is valid without a valid file. The folder must then be read again even if nothing changes in it.
     package var isWaiting: Bool { !self.unusableSince.isEmpty }
 
     /// Updates the keys from a reading of the folder.
     ///
-    /// - Returns: the valid keys in order of their ids, and the faults to report. The fault of a file whose key is
-    ///   still valid is not reported yet.
+    /// - Returns: the valid keys in order of their ids, and the faults to report. A fault is not reported while the key
+    ///   of its file is still valid.
     package mutating func read(
         _ contents: ProviderKeyFolder.Contents,
         now: Int64
@@ -205,7 +205,7 @@ package struct KeptKeys: Sendable {
     }
 }
 
-/// The keys with which tokens are verified at present, by their ids.
+/// The current keys for the verification of tokens, by their ids.
 package typealias ProviderKeys = Versioned<[String: ProviderKeyFile]>
 
 extension ProviderKeys {

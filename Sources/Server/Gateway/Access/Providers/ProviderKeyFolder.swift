@@ -11,7 +11,7 @@ package struct ProviderKeyFolder: Sendable {
         package var keys: [ProviderKeyFile] = []
         /// The faults of the files that hold no valid key.
         package var faults: [ProviderKeyError] = []
-        /// The ids of the files without a valid key. The fault is one of `faults`, or nil for an empty file, which is
+        /// The ids of the files without a valid key, each with its fault in `faults`; nil for an empty file, which is
         /// still being written.
         package var unusable: [(keyID: String, fault: ProviderKeyError?)] = []
     }
@@ -59,10 +59,10 @@ package struct ProviderKeyFolder: Sendable {
         return contents
     }
 
-    /// Adds a key from `keyFile`, a .p8 file or any PEM, and stores only the public half.
+    /// Adds a key from `keyFile`, a .p8 file or any PEM, and stores only the public key.
     ///
     /// The folder is created if it is missing. The file appears atomically under its name.
-    /// - Throws: `ProviderKeyError` if the file holds no key, a name is invalid, or a key of that id exists.
+    /// - Throws: `ProviderKeyError` if the file holds no key, a name is invalid, or the id exists.
     package func add(
         keyFile: String,
         team: String,
@@ -95,7 +95,7 @@ package struct ProviderKeyFolder: Sendable {
         }
     }
 
-    /// Removes a key. A gateway that watches the folder then refuses its tokens.
+    /// Removes a key. A gateway that watches the folder then refuses the key's tokens.
     package func remove(keyID: String) throws(ProviderKeyError) {
         guard ProviderKeyFile.isName(keyID), (try? FileSystem.remove(self.file(of: keyID))) != nil else {
             throw ProviderKeyError(message: "\(self.path) has no key \"\(keyID)\"; see `wakegate key list`.")
@@ -135,20 +135,20 @@ package struct ProviderKeyFolder: Sendable {
     }
 }
 
-/// Reads the folder `providerKeys`, and reads it again whenever something in it changes.
+/// Reads the folder `providerKeys`, and reads it again whenever its contents change.
 ///
-/// While the folder cannot be read, no key is valid. A key whose file holds no valid key, because it is being written,
-/// remains valid for two seconds. The class is `@unchecked Sendable`: once `init` has returned, only `queue` uses
-/// `watch`, `reported`, `kept` and `keys`, except for the owner before it calls `feed`.
+/// While the folder cannot be read, no key is valid. While a file is being rewritten and holds no valid key, its last
+/// key remains valid for two seconds. The class is `@unchecked Sendable`: after `init`, only `queue` uses `watch`,
+/// `reported`, `kept` and `keys`; the owner may use `keys` until it calls `feed`.
 package final class ProviderKeyWatch: @unchecked Sendable {
-    /// The interval in seconds of the check whether another folder has replaced the watched one.
+    /// The interval, in seconds, at which the watch checks if another folder has replaced the watched one.
     private static let lookSeconds = 1
     private static let events = UInt32(
         IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB | IN_DELETE_SELF
             | IN_MOVE_SELF
     )
 
-    /// The store that receives the keys this watch reads.
+    /// The store that receives the keys from the folder.
     package private(set) var keys = ProviderKeys([:])
     private let folder: ProviderKeyFolder
     private let onFault: @Sendable (ProviderKeyError) -> Void
@@ -156,9 +156,9 @@ package final class ProviderKeyWatch: @unchecked Sendable {
     private let descriptor: Int32
     private let changes: any DispatchSourceRead
     private let timer: any DispatchSourceTimer
-    /// The watch descriptor of the folder, which is never reused for another one; -1 if there is none.
+    /// The watch descriptor of the folder; -1 if there is none. The system does not reuse such descriptors.
     private var watch: Int32 = -1
-    /// The faults of the folder reported last, so that each is reported once.
+    /// The last reported faults of the folder, so that a fault is not repeated.
     private var reported: [ProviderKeyError] = []
     private var kept = KeptKeys()
 
@@ -181,7 +181,7 @@ package final class ProviderKeyWatch: @unchecked Sendable {
         self.changes.setCancelHandler { close(descriptor) }
         self.changes.setEventHandler { [weak self] in self?.folderChanged() }
         self.timer.setEventHandler { [weak self] in self?.look() }
-        // The watch is added before the folder is read, so that a change during the reading causes another one.
+        // The watch comes first, so that a change during the reading causes another reading.
         self.watch = self.addWatch()
         self.changes.resume()
         self.timer.resume()
@@ -195,7 +195,7 @@ package final class ProviderKeyWatch: @unchecked Sendable {
 
     deinit { self.stop() }
 
-    /// Passes the keys to another store from now on.
+    /// Passes the keys, and all further changes, to another store.
     package func feed(_ keys: ProviderKeys) {
         self.queue.sync {
             keys.replace(with: self.keys.current().value)
@@ -209,7 +209,7 @@ package final class ProviderKeyWatch: @unchecked Sendable {
         self.timer.cancel()
     }
 
-    /// Returns the watch descriptor. Watching a folder again returns the same one.
+    /// Returns the watch descriptor; the same one if the folder is already watched.
     private func addWatch() -> Int32 {
         FileSystem.watch(self.folder.path, Self.events | UInt32(IN_ONLYDIR), on: self.descriptor)
     }

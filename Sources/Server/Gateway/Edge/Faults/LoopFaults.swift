@@ -30,12 +30,12 @@ package final class LoopFaults {
     private var windows: [ConnectionID: UInt64] = [:]
     private var lastChange: UInt64 = 0
     /// The connections with an expired provider token, and the `authorization` value that expired; empty for a push
-    /// that had none.
+    /// without it.
     private var unusable: [ConnectionID: [UInt8]] = [:]
     /// The connections of `unusable` that have since shown another value.
     private var changedInVain: Set<ConnectionID> = []
-    /// The connections that accept nothing more, because a GOAWAY was sent or they are about to close, with the last
-    /// stream of each that is still accepted.
+    /// The connections that accept no further streams, because a GOAWAY was sent or they are about to close, each with
+    /// the last accepted stream.
     private var abandoned: [ConnectionID: Int32] = [:]
     /// The pushes in the engine whose answers will be dropped.
     private var losing: [StreamID: LostReply] = [:]
@@ -55,10 +55,10 @@ package final class LoopFaults {
         return true
     }
 
-    /// True if pushes must be checked against the rules or their remaining effects.
+    /// True if fault rules, or remaining effects of fault rules, may concern pushes.
     var isActive: Bool { self.service.hasRules || !self.limits.isEmpty || !self.abandoned.isEmpty }
 
-    /// Throws if the provider's token was made to expire by a rule.
+    /// Checks that no rule has made the provider's token expire.
     ///
     /// - Parameter authorization: the value of the header field; nil if it is absent.
     /// - Throws: `expiredProviderToken`.
@@ -113,7 +113,7 @@ package final class LoopFaults {
 
     func leaveStuck(_ stream: StreamID) { self.stuck.insert(stream) }
 
-    /// - Returns: the streams that would otherwise never be answered.
+    /// - Returns: the streams that a rule left without an answer.
     func takeStuck() -> Set<StreamID> {
         defer { self.stuck.removeAll() }
         return self.stuck

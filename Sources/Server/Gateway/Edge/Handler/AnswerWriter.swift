@@ -1,13 +1,13 @@
 import HTTPTransport
 import Wire
 
-/// Writes the answers of one loop. Head and body are written into reused buffers.
+/// Writes the answers of one loop into reused buffers.
 final class AnswerWriter {
     let loop: EventLoop
     let response = Response()
-    /// The body of a push's answer; empty except while one is written.
+    /// The body of a push's answer; empty except during a call.
     var body = ByteBuffer()
-    /// The body of any other answer; empty except while one is written.
+    /// The body of any other answer; empty except during a call.
     private var writer = JSONWriter()
 
     init(_ loop: EventLoop) {
@@ -17,8 +17,8 @@ final class AnswerWriter {
     // MARK: Operations
 
     /// - Parameters:
-    ///   - allow: the methods that the path accepts, if it does not accept the request's.
-    ///   - apnsID: the id of the push, for a request that counts as one.
+    ///   - allow: the methods that the path accepts, for a request with another method.
+    ///   - apnsID: the id of the push, for a request that counts as a push.
     func answer(_ stream: StreamID, _ error: APIError, allow: String? = nil, _ apnsID: APNsID? = nil) {
         var writer = JSONWriter()
         error.write(to: &writer)

@@ -25,7 +25,7 @@ final class CallerAdmission {
     /// Admits the sender of a request.
     ///
     /// - `parameter`: the value of the path's parameter.
-    /// - Throws: `APIError` if no valid proof is shown, or if it does not authorize this operation.
+    /// - Throws: `APIError` if no valid proof is shown, or if the proof does not authorize this operation.
     func admit(
         _ request: Request,
         to operation: Operation,
@@ -63,10 +63,10 @@ final class CallerAdmission {
     /// Reads the changes of tokens and revocations; ignores errors.
     func refreshTokens() { self.authorization.tokens.refreshIfPossible() }
 
-    /// Returns true if a worker's stream that was opened with this proof, or with none, may continue.
+    /// Returns true if a worker's stream that was opened with `proof` may continue; nil for no proof.
     func admitsWorker(_ proof: ShownProof?) -> Bool { self.authorization.admitsWorker(proof) }
 
-    /// Returns true if an operator's stream that was opened with this proof, or with none, may continue.
+    /// Returns true if an operator's stream that was opened with `proof` may continue; nil for no proof.
     func admitsOperator(_ proof: ShownProof?) -> Bool { self.authorization.tokens.admitsOperator(proof) }
 
     // MARK: Client certificates
@@ -91,8 +91,7 @@ final class CallerAdmission {
         self.end(connection, holder.tooManyConnections)
     }
 
-    /// Ends the connections whose certificates were revoked or have expired since they were shown. The owner ends their
-    /// streams.
+    /// Ends the connections whose certificates were revoked or have expired. The caller ends their streams.
     func endConnectionsWithBadCertificates() {
         for (holder, fault) in self.authorization.certificates?.takeFaulty(now: SystemClock.wall) ?? [] {
             self.parts.counts.uncount(certificateOf: holder.subject)

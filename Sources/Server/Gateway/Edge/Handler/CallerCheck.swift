@@ -3,12 +3,11 @@ import Wire
 
 /// Refuses requests of foreign web pages on the cleartext listeners, which a browser on this machine can reach.
 ///
-/// Each loop has its own instance. It remembers the last host it admitted, since nearly every request names the same
-/// one.
+/// Each loop has its own instance. It remembers the last admitted host, since nearly all requests name the same host.
 struct CallerCheck: ~Copyable {
     /// The hosts in the configured addresses of the cleartext listeners.
     private let configuredHosts: Set<String>
-    /// True if machines of configured networks are admitted, under any host name used within a local network.
+    /// True if machines of configured networks are admitted; they may use any host name of a local network.
     private let takesNetworkNames: Bool
     private var admitted = ByteBuffer()
 
@@ -25,7 +24,7 @@ struct CallerCheck: ~Copyable {
         )
     }
 
-    /// Returns true if the request is admitted: its host is this gateway, and it does not come from a foreign page.
+    /// Returns true if the request names this gateway as its host, and does not come from a foreign page.
     ///
     /// - Parameter role: the role of the listener that received the request.
     mutating func admits(_ request: Request, on role: ListenerRole) -> Bool {
@@ -76,7 +75,7 @@ struct CallerCheck: ~Copyable {
         return last.utf8.allSatisfy { $0 &- 0x30 <= 9 } || ["internal", "local", "localhost", "test"].contains(last)
     }
 
-    /// Returns true if both name one host, regardless of the port.
+    /// Returns true if both name the same host, regardless of the port.
     private static func isSame(_ one: ByteView, _ other: ByteView) -> Bool {
         guard let one = Authority(one), let other = Authority(other) else { return false }
         return one.isIPv6 == other.isIPv6 && one.name == other.name

@@ -12,7 +12,7 @@ package final class CredentialCounts {
     private var bearers: [ConnectionID: String] = [:]
     /// The holders under which workers' streams are counted, from the request on.
     private var holders: [StreamID: StreamHolder] = [:]
-    /// The connections that exceed their credentials' limit and have been answered so.
+    /// The connections that exceed their credentials' limit and end within a second.
     private var excess: Set<ConnectionID> = []
 
     /// - `tally`: counts how often each limit was reached.
@@ -30,8 +30,7 @@ package final class CredentialCounts {
 
     // MARK: Connections
 
-    /// Counts a connection under the bearer token it shows. A connection that shows several tokens in turn counts under
-    /// the last.
+    /// Counts a connection under its last bearer token.
     ///
     /// - Throws: `tooManyConnections` if the token has as many connections as allowed.
     package func count(_ token: BearerToken, on connection: ConnectionID) throws(APIError) {
@@ -61,8 +60,8 @@ package final class CredentialCounts {
 
     /// Marks a connection that exceeds its credential's limit. It ends within a second.
     ///
-    /// GOAWAY is not sent with the answer, because it would overtake the answer's body, and some clients read nothing
-    /// after it.
+    /// GOAWAY is not sent with the answer, because it would precede the body, and some clients read nothing after
+    /// GOAWAY.
     package func exceeded(_ connection: ConnectionID) {
         guard self.excess.insert(connection).inserted else { return }
         self.tally.met(.connectionsPerCredentialMax)
@@ -105,7 +104,7 @@ package final class CredentialCounts {
         self.holders[stream] = holder
     }
 
-    /// Stops counting a stream; has no effect on one that is not counted.
+    /// Stops counting a stream, if it is counted.
     package func uncount(_ stream: StreamID) {
         guard let holder = self.holders.removeValue(forKey: stream) else { return }
         self.workerStreams.end(holder)

@@ -2,7 +2,8 @@ import Synchronization
 
 /// The number of rate-limited requests of each credential in the current minute, on all loops together.
 package final class CredentialRates: Sendable {
-    /// The maximum number of credentials counted at once. Beyond it, all counts start anew, which bounds the memory.
+    /// The maximum number of credentials counted at once. At this number, all counts start anew, which bounds the
+    /// memory.
     private static let holdersMax = 100_000
     private static let minute: Int64 = 60_000
 

@@ -50,7 +50,7 @@ final class EventFeed {
             self.parts.shared.tally.met(.eventStreamsMax)
             throw .tooManyEventStreams
         }
-        // Earlier events go to the streams that are already open, not to this one.
+        // Earlier events go only to the streams that are already open.
         self.woken()
         guard self.parts.answers.beginEvents(stream) else { return self.service.readers.went() }
         if self.follower == nil { self.follower = self.service.follow { [loop = self.parts.loop] in loop.wake() } }

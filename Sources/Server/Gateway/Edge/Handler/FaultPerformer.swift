@@ -3,8 +3,7 @@ import HTTPTransport
 import Platform
 import Wire
 
-/// Performs the effects of fault rules on one loop: after the checks of a push and before the engine, and on the push's
-/// answer.
+/// Performs the effects of fault rules on one loop: on pushes that have passed all checks, and on their answers.
 final class FaultPerformer {
     private let parts: LoopParts
     private let faults: LoopFaults
@@ -16,7 +15,7 @@ final class FaultPerformer {
         self.faults = LoopFaults(service)
     }
 
-    /// True if pushes must be checked against the rules or their remaining effects.
+    /// True if fault rules, or remaining effects of fault rules, may concern pushes.
     var isActive: Bool { self.faults.isActive }
 
     func streamClosed(_ stream: StreamID) { self.faults.streamClosed(stream) }
@@ -25,7 +24,7 @@ final class FaultPerformer {
 
     // MARK: Pushes
 
-    /// Throws if a rule has made the provider's token expire.
+    /// Checks that no rule has made the provider's token expire.
     ///
     /// - Throws: `expiredProviderToken`.
     func admit(_ authorization: ByteView?, on connection: ConnectionID) throws(APNSReason) {
@@ -36,15 +35,16 @@ final class FaultPerformer {
     /// Returns true if a connection whose token a rule has made expire has since shown another one.
     func hasChangedInVain(_ connection: ConnectionID) -> Bool { self.faults.hasChangedInVain(connection) }
 
-    /// Ends the effects of cleared rules on connections. A connection that may send nothing would otherwise not trigger
-    /// this.
+    /// Ends the effects of cleared rules on connections. A connection whose stream limit is 0 sends nothing that could
+    /// do so.
     func restoreCleared() {
         guard let cleared = self.faults.takeCleared() else { return }
         for connection in cleared.limits { self.parts.limits.restore(connection) }
         for connection in cleared.windows { self.parts.loop.setStreamWindow(connection, to: nil) }
     }
 
-    /// Passes a push that has passed every check to the rules. If no rule applies, it goes to the engine.
+    /// Applies the rules to a push that has passed every check. Without an applicable rule, the push goes to the
+    /// engine.
     func submit(_ push: Push, _ stream: StreamID, keyID: String?, _ authorization: ByteView?) {
         guard !self.faults.isAbandoned(stream) else { return }
         let candidate = FaultCandidate(
@@ -83,7 +83,7 @@ final class FaultPerformer {
         self.setAlarm()
     }
 
-    /// Finishes immediately whatever the rules have delayed or left unanswered, so that it does not delay a shutdown.
+    /// Finishes the pushes that rules have delayed or left unanswered, so that they do not delay a shutdown.
     func startDraining() {
         self.isDraining = true
         self.performDue(now: .max)
@@ -115,7 +115,7 @@ final class FaultPerformer {
         switch push.effect.outcome {
         case .passed: self.pass(push)
         case .refused(let answer):
-            // A push whose stream has closed is not counted, nor is a reason that APNs does not have.
+            // Counts only sent answers with a reason of APNs.
             let isAnswered = self.parts.answers.refuse(push.stream, answer, push.apnsID)
             if isAnswered, let reason = APNSReason(rawValue: answer.reason) { self.count(reason, push) }
         case .reset(let code):
@@ -196,8 +196,7 @@ final class FaultPerformer {
 
     // MARK: Small things
 
-    /// Returns the key id in an unverified token. Clients show their tokens even where the gateway does not verify
-    /// them.
+    /// Returns the key id in an unverified token. Clients also send tokens to gateways that do not verify them.
     private func unverifiedKeyID(_ authorization: ByteView?) -> String? {
         guard authorization != nil, self.faults.service.looksAtKeys else { return nil }
         guard let text = try? ProviderToken.text(inAuthorization: authorization) else { return nil }

@@ -1,10 +1,10 @@
 import HTTPTransport
 import Wire
 
-/// The operators' live streams of one loop. Each gets the same event once a second.
+/// The operators' live streams of one loop. Once a second all get the same event.
 final class LiveFeed {
     /// The maximum number of bytes queued on a stream, about ten events. A reader that falls behind is disconnected,
-    /// because old samples are worth less to it than new ones.
+    /// because old samples are of little use.
     private static let queuedBytesMax = 262_144
 
     /// An operator's live stream.

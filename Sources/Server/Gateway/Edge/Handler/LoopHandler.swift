@@ -3,7 +3,7 @@ import Platform
 import ServiceManager
 import Wire
 
-/// The objects of one loop that the parts of its handler share.
+/// The objects that the parts of one loop's handler share.
 struct LoopParts {
     let loop: EventLoop
     let shared: SharedParts
@@ -121,14 +121,14 @@ package final class LoopHandler: RequestHandler {
         self.parts.answers.answer(request.stream, .foreignPage)
     }
 
-    /// Refuses a request that was cut short for lack of memory: either this client has begun too many requests, or all
-    /// clients together have.
+    /// Refuses a request that was cut short for lack of memory, because this client or all clients together have begun
+    /// too many.
     private func refuseForShortage(_ request: Request, _ role: ListenerRole) {
         let isOwnFault = request.shortage == .connection
         guard Operation.isOfProviders(path: request.path, on: role) else {
             return self.parts.answers.answer(request.stream, isOwnFault ? .tooManyRequests : .overloaded)
         }
-        // Most of the requests in progress have arrived completely a second later.
+        // Most requests now in progress will have arrived within a second.
         self.pushes.refuse(request, isOwnFault ? .tooManyRequests : .serviceUnavailable, retryAfterSeconds: 1)
     }
 
@@ -178,7 +178,7 @@ package final class LoopHandler: RequestHandler {
         self.parts.shared.connectionsChanged(by: change)
     }
 
-    /// Reduces the loop's reading while the engine has the maximum number of pushes.
+    /// Pauses the loop's reading while the engine has the maximum number of this loop's pushes, and resumes it.
     private func pauseOrResume() {
         let count = self.parts.outbox.window.count(now: self.parts.loop.now)
         let isFull = self.parts.outbox.pushesAtEngine >= count
@@ -257,8 +257,7 @@ package final class LoopHandler: RequestHandler {
 
     // MARK: Shutdown
 
-    /// Begins the shutdown of this loop. The engine launches nothing more, and every launched wake has reached this
-    /// loop.
+    /// Begins the shutdown of this loop, after the engine's last launch has reached it.
     private func startDraining() {
         self.goodbyes.begin()
         self.workers.startDraining()
@@ -285,8 +284,8 @@ package final class LoopHandler: RequestHandler {
         for connection in silent { self.sayGoodbye(connection) }
     }
 
-    /// Ends a connection's streams, then the connection, once its open requests have been answered. GOAWAY comes last,
-    /// since some clients read nothing more of any stream after it.
+    /// Ends a connection's streams, and the connection once its open requests are answered. GOAWAY comes last, since
+    /// some clients then read nothing more.
     private func sayGoodbye(_ connection: ConnectionID) {
         self.goodbyes.said(to: connection)
         self.live.end(connection)

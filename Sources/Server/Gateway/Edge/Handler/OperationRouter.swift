@@ -62,7 +62,7 @@ final class OperationRouter {
                     secondParameter: path[place.second],
                     query: query,
                     body: request.body,
-                    // Of the operations routed here, only submissions launch anything.
+                    // Only submissions lead to launches, which carry the trace.
                     trace: operation.rate == .submissions ? self.traces.read(request) : ByteView(),
                     services: self.parts.shared.services
                 )
@@ -73,7 +73,7 @@ final class OperationRouter {
         }
     }
 
-    /// Returns the error for a path that this listener does not have. It names the listener that does, if any.
+    /// Returns the error for a path that this listener does not have; names the other listener if it has the path.
     private static func badPath(_ method: ByteView, _ path: ByteView, _ role: ListenerRole) -> APIError {
         let isAdmin = role == .admin
         switch OperationTable.gateway.match(method: method, path: path, on: isAdmin ? .edge : .admin) {
@@ -82,8 +82,8 @@ final class OperationRouter {
         }
     }
 
-    /// Returns the error for a method that this listener does not have on the path. It names the listener that does, if
-    /// any.
+    /// Returns the error for a method that this listener does not have on the path; names the other listener if it has
+    /// it.
     private static func badMethod(
         _ method: ByteView,
         _ path: ByteView,
@@ -116,7 +116,7 @@ final class OperationRouter {
         try self.parts.counts.count(rate, of: holder, now: SystemClock.monotonic)
     }
 
-    /// Returns the operation of a request. It is cached if the body arrived directly after the head.
+    /// Returns the operation of a request, from the cache if the body arrived directly after the head.
     private func takeMatch(_ request: Request, _ path: ByteView, _ role: ListenerRole) -> OperationMatch {
         if let last = self.lastMatch, last.stream == request.stream {
             self.lastMatch = nil

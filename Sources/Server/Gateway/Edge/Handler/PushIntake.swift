@@ -18,8 +18,8 @@ final class PushIntake {
     private var rules: PushRules
     private var unique: UniqueBits
     private var traces = PushTraceReader()
-    /// The number of pushes since the loop last learned the topic of one. The maximum is prime, so that connections
-    /// that take turns are all sampled.
+    /// The number of pushes since the loop last learned a push's topic. The maximum is prime, so that all connections
+    /// are sampled even if they take turns.
     private var pushesUntold = 0
     private static let pushesUntoldMax = 37
     /// A random key for the hashes of topics, so that no client can choose topics that collide.
@@ -61,8 +61,8 @@ final class PushIntake {
 
     // MARK: Requests
 
-    /// Checks a push and passes it to the engine. Also refuses requests without a route, in the provider API's order of
-    /// checks.
+    /// Checks a push and passes it to the engine. Also refuses requests without a route, after the checks of the
+    /// provider API.
     func push(_ request: Request) {
         var received = PushRequest(
             method: request.method,
@@ -151,8 +151,8 @@ final class PushIntake {
     }
 
     /// Tells the loop the topic of a connection, so that each topic gets its share of the loop regardless of its number
-    /// of connections. A connection mostly carries one topic. Its topic is reported with its first push, and with one
-    /// in `pushesUntoldMax` pushes of the loop, which no client can choose.
+    /// of connections. Reports the topic of each connection's first push, and of every `pushesUntoldMax`th push of the
+    /// loop, because a connection mostly carries one topic.
     private func tellFlow(of stream: StreamID, _ topic: ByteView) {
         self.pushesUntold += 1
         guard stream.number == 1 || self.pushesUntold >= Self.pushesUntoldMax else { return }
@@ -160,14 +160,14 @@ final class PushIntake {
         self.parts.loop.setFlow(of: stream.connection, to: self.topicKey.hash(topic))
     }
 
-    /// Refuses a request without examining the rest of it.
+    /// Refuses a request without further checks.
     func refuse(_ request: Request, _ reason: APNSReason, retryAfterSeconds: UInt32 = 0) {
         let apnsID = self.newAPNsID()
         self.parts.outbox.reject(reason, apnsID) { Self.device(request.path) }
         self.parts.answers.refuse(request.stream, reason, apnsID, retryAfterSeconds: retryAfterSeconds)
     }
 
-    /// Records a push that another part refuses because its sender may not reach the gateway.
+    /// Records a push that another part refuses because its sender is not permitted.
     func noteForbidden(_ request: Request) {
         self.parts.outbox.reject(.forbidden, self.newAPNsID()) { Self.device(request.path) }
     }
@@ -225,7 +225,7 @@ extension AnswerWriter {
     ///
     /// - Parameters:
     ///   - timestamp: the time at which the token was removed, in milliseconds since 1970.
-    ///   - retryAfterSeconds: the delay before the provider should send it again; 0 if unknown.
+    ///   - retryAfterSeconds: the delay before the provider should send the push again; 0 if unknown.
     /// - Returns: false if the stream has closed.
     @discardableResult
     func refuse(

@@ -4,7 +4,7 @@ package import Wire
 
 /// Reads the traces of pushes, and of submissions of background tasks, from their headers.
 package struct PushTraceReader: ~Copyable {
-    /// The trace that was read last.
+    /// The last trace that was read.
     private var bytes = ByteBuffer()
 
     /// Returns the trace of a request with a `traceparent`, in the form that `PushTrace` stores; empty if the header is

@@ -4,8 +4,8 @@ package import ServiceManager
 import Synchronization
 import Wire
 
-/// The parts of the gateway that the handlers of all loops share. Its own state consists of the shutdown flag and the
-/// number of open connections.
+/// The parts of the gateway that the handlers of all loops share, the shutdown flag, and the number of open
+/// connections.
 package final class SharedParts: Sendable {
     /// The roles of the listeners, by listener number.
     let roles: [ListenerRole]
@@ -25,7 +25,7 @@ package final class SharedParts: Sendable {
     /// The heartbeats of the loops, by number, and of the engine thread.
     package let loopPulses: [Pulse]
     package let enginePulse = Pulse()
-    /// Counts how often limits were reached that no other part counts.
+    /// Counts how often the limits in `GatewayCountedLimit` were reached.
     package let tally = LimitTally<GatewayCountedLimit>()
     /// The connections of each credential, on all loops together.
     package let credentials: ConnectionCounts<Credential>
@@ -65,8 +65,7 @@ package final class SharedParts: Sendable {
         self.credentials = ConnectionCounts(connectionsMax: configuration.limits.connectionsPerCredentialMax)
         self.workerStreams = ConnectionCounts(connectionsMax: configuration.limits.streamsPerCredentialMax)
         self.rates = CredentialRates(configuration.limits)
-        // Where certificates are requested, a client without one needs a token, even if no key exists to verify it
-        // with.
+        // If certificates are requested, a client without one needs a token, even without keys that verify tokens.
         self.providerKeys = providerKeys ?? clientTrusts.map { _ in ProviderKeys([:]) }
         self.clientTrusts = clientTrusts
         self.log = log
@@ -87,14 +86,14 @@ package final class SharedParts: Sendable {
     /// The number of open connections, as of the loops' last turns.
     var connectionCount: Int { self.connections.load(ordering: .relaxed) }
 
-    /// Adds a change of a loop's connection count. A loop also calls this when it learns of the shutdown.
+    /// Adds a change of a loop's connection count. Each loop also calls this when the shutdown begins.
     package func connectionsChanged(by change: Int) {
         let count = self.connections.add(change, ordering: .acquiringAndReleasing).newValue
         if count == 0, self.isDraining { self.onIdle() }
     }
 
-    /// Starts the shutdown: nothing new is launched. The engine notifies the loops after its last wakes, and they then
-    /// end their connections.
+    /// Starts the shutdown: nothing new is launched. After its last wakes the engine notifies the loops, which then end
+    /// their connections.
     package func drain() {
         self.draining.store(true, ordering: .releasing)
         var batch = CommandBatch()

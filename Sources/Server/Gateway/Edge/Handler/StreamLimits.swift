@@ -16,7 +16,7 @@ final class StreamLimits {
         self.usual = usual
     }
 
-    /// Changes the default limit. Connections that have been sent a limit keep it.
+    /// Changes the default limit. Connections keep a limit that they were sent.
     func setUsual(_ limit: Int) { self.usual = limit }
 
     /// Raises the limit of a connection that began with one stream, because its client was admitted.

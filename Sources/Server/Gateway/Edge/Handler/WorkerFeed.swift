@@ -9,8 +9,8 @@ import Wire
 final class WorkerFeed {
     private let parts: LoopParts
     private var streams = WorkerStreams()
-    /// The number of bytes queued on a stream above which it gets no new wakes. It equals the loop's own limit, since
-    /// `streamDrained` is only called for streams that have exceeded that.
+    /// The number of bytes queued on a stream above which it gets no new wakes. It equals the loop's own limit, because
+    /// `streamDrained` is called only after that limit was exceeded.
     private var queuedBytesMax: Int
     /// The event being written; empty otherwise.
     private var writer = JSONWriter()
@@ -33,11 +33,11 @@ final class WorkerFeed {
 
     // MARK: Coming and going
 
-    /// Records a requested stream, which already counts. `subscribed` or `refused` follows, unless the stream closes
+    /// Records a requested stream, which already counts as open. `subscribed` or `refused` follows, unless it closes
     /// first.
     func ask(_ stream: StreamID, _ proof: ShownProof?) { self.streams.ask(stream, proof) }
 
-    /// Removes a stream that the engine did not subscribe, or that never was a worker's.
+    /// Removes a stream that the engine refused; has no effect on other streams.
     func refused(_ stream: StreamID) {
         guard self.streams.isAsked(stream) else { return }
         self.streams.takeAsked(stream)
@@ -62,7 +62,7 @@ final class WorkerFeed {
         return self.setPing(stream.connection)
     }
 
-    /// Removes a closed stream; other streams than workers' have no effect.
+    /// Removes a closed stream; has no effect on streams that are not workers'.
     ///
     /// - Returns: true if its connection must be sent a GOAWAY.
     func streamClosed(_ stream: StreamID) -> Bool {
@@ -86,7 +86,7 @@ final class WorkerFeed {
         _ = self.streams.removeAll(of: connection)
     }
 
-    /// From now on connections without a wake are sent a GOAWAY.
+    /// Starts to send a GOAWAY on connections without a wake.
     func startDraining() { self.isDraining = true }
 
     // MARK: Wakes
@@ -152,8 +152,8 @@ final class WorkerFeed {
         self.writer.removeAll()
     }
 
-    /// Writes to a stream. If the client does not read, the stream gets no new wakes until half of the queued bytes
-    /// have been sent.
+    /// Writes to a stream. If too many bytes are queued, the stream gets no new wakes until half of the limit is
+    /// reached.
     private func write(_ stream: StreamID, _ bytes: ByteView) {
         guard let queued = self.parts.loop.write(stream, bytes) else { return }
         let (bytesMax, now) = (self.queuedBytesMax, SystemClock.monotonic)
@@ -175,7 +175,8 @@ final class WorkerFeed {
 extension SubscriptionWarning {
     /// Writes the warning to the log.
     ///
-    /// - Returns: false if the worker is not warned: a subscription to everything permitted is reported once.
+    /// - Returns: false if the worker is not warned, as in later subscriptions of everything permitted, which are
+    ///   reported once.
     func write(to log: GatewayLog) -> Bool {
         let fields = ["topic": self.topic, "identifiers": self.names, "worker": self.worker, "remedy": self.remedy]
         switch self.problem {
@@ -198,12 +199,12 @@ package struct WorkerStreams {
     /// The workers' streams and wakes of a connection.
     package final class Load {
         fileprivate let connection: ConnectionID
-        /// The connection's streams in ascending order of number, each with its index in the loop's `open`. The index
-        /// of an ended stream is nil. Ended streams are removed once they are more than half: removing each at once
-        /// would move all later ones, of which there may be thousands.
+        /// The connection's streams in ascending order of number, each with its index in `open`; nil for an ended
+        /// stream. Ended streams are removed once they are the majority: removing each at once would move up to
+        /// thousands of later ones.
         private var opened: [(number: Int32, place: Int?)] = []
         private var openCount = 0
-        /// The number of wakes in flight on its streams.
+        /// The number of wakes in flight on the connection's streams.
         package fileprivate(set) var wakes = 0
 
         fileprivate init(_ connection: ConnectionID) {
@@ -226,13 +227,13 @@ package struct WorkerStreams {
             return self.openCount == 0 ? nil : 30
         }
 
-        /// Returns the index of an open stream in the loop's `open`.
+        /// Returns the index of an open stream in `open`.
         fileprivate func place(of number: Int32) -> Int? {
             let index = self.firstIndex(from: number)
             return index < self.opened.count && self.opened[index].number == number ? self.opened[index].place : nil
         }
 
-        /// Returns the index of the first stream whose number is not below this one.
+        /// Returns the index of the first stream whose number is at least `number`.
         private func firstIndex(from number: Int32) -> Int {
             var (low, high) = (0, self.opened.count)
             while low < high {
@@ -267,12 +268,12 @@ package struct WorkerStreams {
         let proof: ShownProof?
         /// The time of the last write, in milliseconds of the monotonic clock.
         var lastWrite: Int64
-        /// The number of its wakes in flight.
+        /// The number of the stream's wakes in flight.
         var wakes = 0
         var isPaused = false
     }
 
-    /// The proofs of the streams whose subscriptions are at the engine; nil if none was required.
+    /// The proofs of the streams that wait for the engine's answer; nil if none was required.
     private var asked: [StreamID: ShownProof?] = [:]
     /// The open streams, in contiguous memory because each is examined every second; nil for a free place.
     private var open: [OpenStream?] = []
@@ -305,7 +306,7 @@ package struct WorkerStreams {
 
     // MARK: Coming and going
 
-    /// Records a requested stream. `takeAsked` must follow, whatever the result.
+    /// Records a requested stream. The caller must call `takeAsked` later in every case.
     ///
     /// - `proof`: the proof that the worker showed; nil if none was required.
     package mutating func ask(_ stream: StreamID, _ proof: ShownProof?) {
@@ -377,7 +378,7 @@ package struct WorkerStreams {
     private mutating func free(_ place: Int) {
         self.open[place] = nil
         self.freePlaces.append(place)
-        // Without this, thousands of free places would be examined every second.
+        // Otherwise up to thousands of free places would be examined every second.
         if self.isEmpty, self.placeCount > Self.placesKeptMax { (self.open, self.freePlaces) = ([], []) }
     }
 
@@ -405,7 +406,7 @@ package struct WorkerStreams {
 
     /// Records a write to a stream.
     ///
-    /// - `queued`: the number of bytes now queued on it.
+    /// - `queued`: the number of bytes now queued on the stream.
     /// - `bytesMax`: the maximum.
     /// - Returns: true if the stream must get no new wakes from now on.
     package mutating func wrote(to stream: StreamID, queued: Int, bytesMax: Int, now: Int64) -> Bool {

@@ -67,7 +67,7 @@ extension Operation {
         .devices(try DeviceQuestion(query: call.query))
     }
 
-    /// Returns the token in a registration; nil if the body is empty or names none.
+    /// Returns the token in a registration; nil if the body has none.
     private static func registrationToken(_ body: ByteView) throws(APIError) -> DeviceToken? {
         guard !body.isEmpty else { return nil }
         let object = try RequestBody.object(body, reason: "BadDeviceToken")
@@ -90,7 +90,7 @@ extension EngineWork {
     /// Registers a device, which may be new.
     package static func register(_ token: DeviceToken, topic: [UInt8]) -> EngineWork {
         EngineWork(registering: token, of: topic) { scope throws(APIError) in
-            // A removed token may move to another topic, but a caller cannot take it from a topic outside its scope.
+            // A removed token may move to another topic, but not from a topic outside the caller's scope.
             if scope.engine.find(token) != nil, Named(token).find(in: scope.engine, for: scope.caller) == nil {
                 throw .otherTopic
             }
@@ -125,7 +125,7 @@ extension EngineWork {
         }
     }
 
-    /// Lists devices in order of token or of the time that their pushes have been pending.
+    /// Lists devices in the requested order.
     package static func devices(_ question: DeviceQuestion) -> EngineWork {
         EngineWork(.list(.devices(question))) { scope in
             let lastRead = scope.workspace.lastRead
@@ -145,7 +145,7 @@ extension EngineWork {
 }
 
 extension Workspace {
-    /// Appends the members of a list of devices: those found by a search that match the question.
+    /// Appends the members of a list of devices: the found devices that match the question.
     ///
     /// - Parameter lastRead: the last device read, if not all devices were read.
     fileprivate func write(

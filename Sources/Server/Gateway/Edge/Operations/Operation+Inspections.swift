@@ -160,7 +160,7 @@ extension EngineWork {
         }
     }
 
-    /// The recorded pushes and tasks of a device, as a trace for the simulator.
+    /// Answers with the recorded pushes and tasks of a device, as a trace for the simulator.
     package static func deviceTrace(_ device: Named<DeviceToken>) -> EngineWork {
         Self.replay(device) { token, replay, recent, offset in
             PolicyReplay.trace(replay.recorded(token.hex, recent, offset))
@@ -252,7 +252,7 @@ extension EngineWork {
         }
     }
 
-    /// Lists a page of pushes. The engine looks up their devices, which the history cannot.
+    /// Lists a page of pushes. The engine looks up their devices, because the history cannot.
     private static func listedPushes(_ listing: PushListing) -> EngineWork {
         EngineWork { scope in
             .json { writer in
@@ -261,7 +261,7 @@ extension EngineWork {
         }
     }
 
-    /// Answers with the history of a push; limited to one device if one is named.
+    /// Answers with the history of a push; nil for any device.
     package static func push(_ apnsID: APNsID, device: DeviceToken?) -> EngineWork {
         EngineWork { _ in
             .history(
@@ -285,7 +285,7 @@ extension EngineWork {
         }
     }
 
-    /// Answers with a push. The engine looks up its device, which the history cannot.
+    /// Answers with a push. The engine looks up the device, because the history cannot.
     private static func shownPush(_ history: PushHistory, device number: UInt64) -> EngineWork {
         EngineWork { scope in
             let pending = scope.engine.find(number: number).flatMap { Self.pending(history, $0, scope) }
@@ -294,7 +294,7 @@ extension EngineWork {
         }
     }
 
-    /// A push that is pending, with the device that it waits for.
+    /// Answers with a pending push and its device.
     private static func pendingPush(_ history: PushHistory, _ logged: LoggedDevice) -> EngineWork {
         EngineWork(reading: Named(logged.token)) { scope, device in
             let pending = Self.pending(history, device.index, scope)
@@ -302,7 +302,7 @@ extension EngineWork {
         }
     }
 
-    /// Returns the device if this is its pending push.
+    /// Returns the device if the push is its pending push.
     private static func pending(
         _ history: PushHistory,
         _ device: DeviceIndex,
@@ -360,7 +360,7 @@ extension HistoryQuestion.Subject {
         }
     }
 
-    /// Writes the events of a device, with the subscriptions of streams that name it or all of its topic.
+    /// Writes the events of a device, with the subscriptions of streams that name the device or accept its whole topic.
     package static func events(_ device: DeviceToken, topic: String, _ selection: EventSelection) -> Self {
         let streams: [DeviceToken?] = [nil, .subscription].contains(selection.kind) ? [nil, device] : []
         return Self { reading, writer in
@@ -461,7 +461,7 @@ package struct EventQuery {
 
 /// The query of a request for one push: empty, or `device=<token>`.
 package struct PushQuery {
-    /// The device whose push with this id is requested; nil for the device that received it last.
+    /// The device of the requested push; nil for the device that last received a push with this id.
     package let device: DeviceToken?
 
     /// - Throws: `APIError` that names the valid parameter.

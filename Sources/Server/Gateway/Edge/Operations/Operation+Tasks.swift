@@ -41,7 +41,7 @@ extension Operation {
         by: .worker,
         answers: [204, 400, 404, 410]
     ) { call throws(APIError) in
-        // A caller who meant to cancel one request must not cancel all of them by mistake.
+        // A misspelled request to cancel one task must not cancel all.
         guard call.query.isEmpty else {
             let message =
                 "Every request is cancelled, and no parameter is taken; .../tasks/<identifier> cancels one."
@@ -234,14 +234,14 @@ extension EngineWork {
 
 extension AuthorizedScope {
     /// Returns a sentence about an earliest begin date that the minimum interval between launches may delay; nil if it
-    /// cannot.
+    /// does not.
     fileprivate func hint(_ request: IncomingTask, _ device: DeviceIndex) -> String? {
         let kind = request.kind.taskKind
         guard let begin = request.earliestBegin,
             let interval = self.engine.interval(kind, topic: self.engine.topic(of: device))
         else { return nil }
         let wait = begin.milliseconds - self.engine.now.milliseconds
-        // The margin covers a client that asked for exactly the interval, part of which has passed by now.
+        // The margin covers a client that requested exactly the interval, because some time has passed since.
         guard wait > 0, wait < interval - interval / 20 else { return nil }
         let isProcessing = kind == .processing
         let key = isProcessing ? "processingInterval" : "launchInterval"

@@ -116,7 +116,7 @@ extension EngineWork {
         }
     }
 
-    /// Extends a wake's deadline, to `milliseconds` from now; nil for the time that a wake initially has.
+    /// Extends a wake's deadline to `milliseconds` from now, or by nil to the time that a wake initially has.
     package static func extend(_ wake: Named<WakeID>, milliseconds: Int64?) -> EngineWork {
         EngineWork(wake: wake) { scope, wake throws(APIError) in
             guard let window = scope.engine.executionWindow(ofWake: wake) else { throw .unknownWake }
@@ -379,17 +379,16 @@ extension RequestBody {
         return units
     }
 
-    /// The largest count: every integer up to it is exact in a JSON number.
+    /// The largest count. Integers up to this one are exact in JSON numbers.
     static let unitsMax: UInt64 = 1 << 53 - 1
 }
 
-/// Parses progress in the form that workers usually write, without a JSON parser. A task may report four times a
-/// second.
+/// Parses progress in its usual form without a JSON parser, because a task may report four times a second.
 ///
-/// The reader accepts decimal counts without leading zeros and strings of printable ASCII without escapes, each field
-/// once, with or without spaces between them. Its result equals that of `RequestBody`, which parses every other body.
+/// The form has decimal counts without leading zeros and strings of printable ASCII without escapes, each field once,
+/// with any spaces. The result equals that of `RequestBody`, which parses every other body.
 struct PlainProgress {
-    /// The maximum number of digits; a longer count exceeds the largest one.
+    /// The number of digits of the largest count.
     private static let digitsMax = 16
 
     private let body: ByteView

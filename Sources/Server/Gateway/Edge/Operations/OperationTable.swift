@@ -2,7 +2,7 @@ package import Wire
 
 /// The result of looking up a method and a path on a listener.
 package enum OperationMatch {
-    /// The operation, and the ranges of the path's parameters, whose values are not validated yet.
+    /// The operation, and the ranges of the path's parameters. Their values are not validated yet.
     case found(Operation, PathParameters)
     /// The path exists, but only for these methods.
     case methodNotAllowed(allow: String)
@@ -22,7 +22,7 @@ package struct OperationTable: Sendable {
 
     /// The paths by their number of slashes. Paths without parameters come before those with parameters.
     private let places: [[Place]]
-    /// The beginning of each path. Few paths of one depth share one, so comparing it first is fast.
+    /// The beginning of each path. Few paths of one depth share a beginning, so comparing it first is fast.
     private let beginnings: [[PathPattern.Beginning]]
 
     package init(_ operations: [Operation]) {
@@ -81,7 +81,7 @@ package struct OperationTable: Sendable {
 package struct PathPattern: Hashable, Sendable, ExpressibleByStringLiteral {
     /// A part of a path.
     private enum Part: Hashable, Sendable {
-        /// The range of literal bytes in the pattern, including slashes.
+        /// The range of the pattern's bytes, including slashes, that must match literally.
         case literal(Range<Int>)
         case parameter
     }
@@ -141,7 +141,7 @@ package struct PathPattern: Hashable, Sendable, ExpressibleByStringLiteral {
 }
 
 extension PathPattern {
-    /// The first bytes of a path, up to the first parameter and at most a word.
+    /// The first bytes of a path, up to the first parameter and at most eight.
     package struct Beginning: Hashable, Sendable, BitwiseCopyable {
         private let word: UInt64
         /// The bits of the word that are specified.
@@ -164,7 +164,7 @@ extension PathPattern {
             self.mask = mask
         }
 
-        /// Returns true if a path with the given beginning may match a pattern with this one.
+        /// Returns true if a path that begins like `path` may match a pattern with this beginning.
         package func agrees(with path: Beginning) -> Bool { path.word & self.mask == self.word }
     }
 

@@ -3,28 +3,28 @@ import Platform
 package import Policy
 import Wire
 
-/// The conditions for a launch, check by check, with the command that fixes each failed one. It covers a push of
-/// priority 5 that arrives now, or the request of a task.
+/// The checks before a launch, with the command that fixes each failed check. The launch is that of a push of priority
+/// 5 that arrives now, or of a requested task.
 package struct Diagnosis {
     /// A condition for a launch.
     package struct Check: Hashable, Sendable {
         package let name: String
         package let isOK: Bool
         package let detail: String
-        /// A command that repairs it; nil if the check is in order, or if there is no such command.
+        /// A command that fixes a failed check; nil if the check passes or no command helps.
         package let remedy: String?
     }
 
-    /// The checks whose failure keeps no launch back: they lengthen an interval, or shorten it for other pushes.
+    /// The checks whose failure prevents no launch. They concern the length of intervals.
     package static let harmless: Set = ["penalty", "allowance"]
 
     let device: DeviceSnapshot
     /// The outlook of the requested task; nil for a push.
     let task: TaskOutlook?
     let launch: LaunchOutlook
-    /// The state of the webhook of its topic; nil if it has none.
+    /// The state of the topic's webhook; nil if there is none.
     let webhook: WebhookStatus?
-    /// The workers of its topic.
+    /// The workers of the topic.
     let workers: Dispatcher.WorkerCounts
     let reasoning: Reasoning
 
@@ -51,7 +51,7 @@ package struct Diagnosis {
         return self.task?.isPermitted == false ? LaunchOutlook.Verdict.held.rawValue : self.launch.verdict.rawValue
     }
 
-    /// The checks, in the order in which a launch meets them.
+    /// The checks, in the order in which a launch must pass them.
     package var checks: [Check] {
         guard self.device.isRegistered else { return [self.registered] }
         var checks = [self.registered]
@@ -136,7 +136,7 @@ extension Diagnosis {
         )
     }
 
-    /// The subscription that is missing, as options of a worker and as words.
+    /// The missing subscription, as options of a worker and as words.
     private var wanted: (option: String, words: String) {
         guard let task else { return ("", "pushes of this device") }
         let resources = task.target.resources
@@ -181,7 +181,7 @@ extension Diagnosis {
             detail = self.webhook.map { Self.sentence($0.reason(topic: self.topic)) } ?? busy + (stalled ?? "")
         }
         let remedy = "wakegate worker --topic \(self.topic)\(self.wanted.option) --slots 4 -- COMMAND"
-        // No command repairs a stalled worker, and more slots would be given back like these.
+        // A stalled worker would also return the wakes of more slots, so no command helps.
         let isRemedy = self.webhook == nil && self.workers.stallReason == nil
         return self.check("slots", self.launch.takers == .free, detail, isRemedy ? remedy : nil)
     }
@@ -268,7 +268,7 @@ extension Diagnosis {
         return self.check("lane", !self.launch.isInFlight, detail, isRunning ? expire : ends)
     }
 
-    /// The command that launches it now, whatever its eligible time.
+    /// The command that launches the push or task now, regardless of intervals.
     private var now: String? {
         if let task { return task.found == nil ? nil : "wakegate task launch \(self.token) \(task.name)" }
         return self.device.state.pending == nil ? nil : "wakegate device launch \(self.token)"

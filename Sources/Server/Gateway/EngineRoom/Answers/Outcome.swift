@@ -2,9 +2,9 @@ package import Engine
 package import Policy
 package import Wire
 
-/// The outcome of a request: a value, which the sender turns into a status and a body.
+/// The outcome of a request, as a value that is later turned into a status and a body.
 ///
-/// Pushes are not included: they are answered with `PushReply`.
+/// Pushes have `PushReply` instead.
 package enum Outcome: Sendable {
     /// The request was performed; the answer has no body.
     case done
@@ -31,11 +31,11 @@ package enum Outcome: Sendable {
     indirect case submitted(SubmittedTask)
     /// A backup was written.
     indirect case backedUp(name: String, path: String)
-    /// A document that was written piece by piece.
+    /// A document that was written in pieces.
     case document(Document)
     indirect case refused(APIError)
 
-    /// A text that was written where its data is available.
+    /// A finished text, written on the thread that has the data.
     package struct Document: Sendable {
         package enum Kind: Sendable {
             case json
@@ -143,9 +143,9 @@ package enum Outcome: Sendable {
 package struct PushReply: BitwiseCopyable, Sendable {
     package let address: StreamAddress
     package let apnsID: APNsID
-    /// The earliest time of its launch, in seconds since 1970.
+    /// The earliest time of the launch, in seconds since 1970.
     package var eligibleAt: Int64?
-    /// The reason it was refused for; nil when it was accepted.
+    /// The reason of a refusal; nil if the push was accepted.
     package let reason: APNSReason?
     package var disposition: Disposition?
     /// The hold that applies.
@@ -154,7 +154,7 @@ package struct PushReply: BitwiseCopyable, Sendable {
     package var warnings = PushWarnings()
     /// The seconds after which a refused push may be sent again; 0 if unknown.
     package var retryAfterSeconds: UInt32 = 0
-    /// The time at which its token was removed, in milliseconds since 1970.
+    /// The time at which the device token was removed, in milliseconds since 1970.
     package var timestamp: Int64?
 
     /// - Parameter reason: the reason for a refusal; nil if the push was accepted.

@@ -25,21 +25,21 @@ struct PushHistory {
 
     let apnsID: APNsID
     private(set) var state = State.pending
-    /// The time of its acceptance; nil if the history does not reach back that far.
+    /// The time when the push was accepted; nil if the history no longer has it.
     private(set) var receivedAt: Instant?
-    /// The time of its end; nil if it has not ended.
+    /// The time when the push ended; nil if it has not ended.
     private(set) var endedAt: Instant?
     private(set) var priority: Priority?
-    /// Nil if the log does not have it.
+    /// The size of the payload; nil if the history does not have it.
     private(set) var payloadBytes: Int?
-    /// The total wait before its launches, or until it was discarded; nil if there was none.
+    /// The total wait before the launches, or until the discard; nil if there was none.
     private(set) var waited: Waited?
-    /// The name of the worker that was given its last wake, if it has one.
+    /// The name of the worker of the last wake, if it has one.
     private(set) var worker: String?
     private var workerBytes: [UInt8] = []
     /// The number of launches so far.
     private(set) var attempts = 0
-    /// The number of its wakes that were lost.
+    /// The number of the push's wakes that were lost.
     private(set) var lost = 0
     private(set) var steps: [PushStep] = []
 
@@ -77,7 +77,7 @@ struct PushHistory {
             self.attempts = Int(attempt)
             self.worker = nil
             self.workerBytes = []
-            // Programs compare this text; the wait is a member of the answer.
+            // Programs compare this text, so the wait is not part of it.
             let detail = "attempt \(attempt), coalesced \(coalesced)"
             self.steps.append(PushStep(at: event.at, event: "launched", detail: detail))
         case .result(let outcome):
@@ -92,7 +92,7 @@ struct PushHistory {
             self.steps.append(PushStep(at: event.at, event: "extended", detail: "\(seconds) s left"))
         case .worker(let length, let place):
             let bytes = event.workerBytes
-            // The log may be without earlier parts.
+            // Earlier parts may be missing from the history.
             guard self.workerBytes.count == Int(place) * bytes.count else { break }
             self.workerBytes += bytes
             if self.workerBytes.count >= Int(length) {
@@ -116,7 +116,7 @@ struct PushHistory {
     /// The state of the push in one word; the reason if it was discarded.
     var outcome: String { self.ending.reason ?? "\(self.state.name)" }
 
-    /// The push it was coalesced into, or the reason for which it was discarded.
+    /// The push into which this one was coalesced, or the reason why it was discarded.
     private var ending: (into: APNsID?, reason: String?) {
         switch self.state {
         case .coalesced(let other): (other, nil)

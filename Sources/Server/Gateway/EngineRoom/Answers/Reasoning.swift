@@ -3,7 +3,7 @@ import Platform
 package import Policy
 import Wire
 
-/// Explains in one sentence why a device's push or task is launched or not, and what would change that.
+/// Explains in one sentence why a device's push or task is or is not launched, and what would change that.
 package struct Reasoning {
     let device: DeviceSnapshot
     let offset: WallOffset
@@ -13,10 +13,10 @@ package struct Reasoning {
         self.offset = offset
     }
 
-    /// The time at which something may happen; nothing happens before the time shown.
+    /// The text of a time at which something may happen, rounded up.
     func time(_ instant: Instant) -> String { WallTime.textRoundedUp(self.offset.wall(instant)) }
 
-    /// The time at which something happened.
+    /// The text of a time at which something happened.
     func pastTime(_ instant: Instant) -> String { WallTime.text(self.offset.wall(instant)) }
 }
 
@@ -25,8 +25,8 @@ package struct Reasoning {
 extension Reasoning {
     /// Explains the state of the device's push.
     ///
-    /// - `webhook`: the state of the webhook of its topic; nil if it has none.
-    /// - `workers`: the workers of its topic.
+    /// - `webhook`: the state of the topic's webhook; nil if there is none.
+    /// - `workers`: the workers of the topic.
     package func push(
         _ webhook: WebhookStatus?,
         _ workers: Dispatcher.WorkerCounts,
@@ -63,9 +63,9 @@ extension Reasoning {
         return "The push is due, but \(noSlot)."
     }
 
-    /// Explains what would delay a push of priority 5, because none is pending.
+    /// Explains, without a pending push, what would delay a push of priority 5.
     ///
-    /// - `noSlot`: the reason for which no worker would take it.
+    /// - `noSlot`: the reason why no worker would accept the push.
     private func nothingPending(_ noSlot: String?, at now: Instant) -> String {
         let outlook = self.device.outlook(at: now)
         let would = "Nothing is pending, and a push of priority 5 that comes now would"
@@ -107,8 +107,7 @@ extension Reasoning {
         }
     }
 
-    /// Returns the reason for which no worker takes a push now, as a main clause; nil if a worker has a free slot for
-    /// it.
+    /// Returns the reason why no worker accepts a push now, as a main clause; nil if a worker has a free slot.
     private func noSlot(_ webhook: WebhookStatus?, _ workers: Dispatcher.WorkerCounts) -> String? {
         guard self.device.pushTakers != .free else { return nil }
         let topic = self.device.topic
@@ -139,8 +138,8 @@ extension Reasoning {
 // MARK: - Intervals and budgets
 
 extension Reasoning {
-    /// Returns the reason for which interval and budget delay a launch, to be placed between "waits until", the time
-    /// and the full stop.
+    /// Returns the reason why interval or budget delay a launch, for the end of a sentence after "waits until" and the
+    /// time.
     private func spacing(_ eligibleAt: Instant, _ priority: Priority) -> String {
         let (state, parameters) = (self.device.state, self.device.parameters)
         if state.spacing.windowCount >= parameters.dailyLaunches,
@@ -155,7 +154,7 @@ extension Reasoning {
             + Self.inParentheses(causes)
     }
 
-    /// The reasons for which intervals are longer than before; empty if they are not.
+    /// The reasons why intervals are longer than usual; empty if they are not.
     private var doubled: [String] {
         let penalty = self.device.state.penalty
         return penalty == 0
@@ -208,7 +207,7 @@ extension Reasoning {
     private func advance(_ progress: TaskProgress?, _ launchedAt: Instant, _ deadline: Instant) -> String {
         guard let progress else { return "has told of no progress" }
         let done = progress.total > 0 ? "\(progress.completed) of \(progress.total)" : "\(progress.completed)"
-        // An advance moves the deadline, so the time of the last one is the deadline minus the progress window.
+        // An advance moves the deadline, so the last advance was at the deadline minus the progress window.
         let moved = deadline - self.device.parameters.progressWindow
         return moved > launchedAt ? "advanced to \(done) at \(self.pastTime(moved))" : "has told of \(done)"
     }

@@ -7,9 +7,9 @@ import Wire
 struct PeriodCounts: Sendable {
     /// The start of the period, in milliseconds since 1970.
     let since: Int64
-    /// The end of the period, in milliseconds since 1970; nil if it lasts.
+    /// The end of the period, in milliseconds since 1970; nil if it has not ended.
     let until: Int64?
-    /// In the order of `RecentCounts.values(of:)`.
+    /// The counts, in the order of `RecentCounts.values(of:)`.
     fileprivate let values: [Int64]
 
     /// Appends an object.
@@ -33,7 +33,7 @@ struct PeriodCounts: Sendable {
         writer.endObject()
     }
 
-    /// Appends an object of sums alone.
+    /// Appends an object with sums only.
     func writeSums(to writer: inout JSONWriter) {
         let results = self.values.suffix(WakeOutcome.allCases.count)
         let outcomes = Dictionary(uniqueKeysWithValues: zip(WakeOutcome.allCases, results))
@@ -50,23 +50,24 @@ struct PeriodCounts: Sendable {
     }
 }
 
-/// The counters of the last day, by topic: a sample each minute, and each quarter of an hour beyond the last hour.
+/// The counters of the last day, by topic: a sample per minute for the last hour, and one per quarter of an hour
+/// before.
 ///
-/// Samples are taken of topics whose counters have changed, so that a topic at rest costs nothing. They are lost at a
-/// restart, and the periods begin with it.
+/// Only topics whose counters have changed get samples, so idle topics cost nothing. A restart loses all samples.
 package struct RecentCounts {
     static let hour: Int64 = 3_600_000
     static let day: Int64 = 86_400_000
-    /// The maximum number of topics that have several samples. What others count is known from their last sample on.
+    /// The maximum number of topics with several samples. For other topics only the counts since their last sample are
+    /// known.
     package static let topicsMax = 256
     private static let (fine, coarse): (Int64, Int64) = (60_000, 900_000)
-    /// Two hours of minutes, and a day of quarters.
+    /// The samples of two hours by minutes, and of a day by quarters of an hour.
     private static let samplesMax = 220
 
     private struct Series {
-        /// The moments of the samples, in milliseconds of policy time.
+        /// The times of the samples, in milliseconds of policy time.
         var times: [Int64] = []
-        /// As many for each sample.
+        /// The counts of each sample.
         var values: [[Int64]] = []
 
         mutating func append(_ values: [Int64], at time: Int64) {
@@ -74,9 +75,9 @@ package struct RecentCounts {
             self.values.append(values)
         }
 
-        /// Keeps the last sample of a quarter alone, of those older than an hour, and none older than a day.
+        /// Removes samples older than a day, and keeps only the last one of each quarter of an hour older than an hour.
         mutating func thin(_ now: Int64) {
-            // A period that begins an hour ago and a minute may begin at the minute before that.
+            // A period may begin up to a minute before the last hour, at a sample up to a minute earlier.
             let hour = now - RecentCounts.hour - 2 * RecentCounts.fine
             let day = now - RecentCounts.day - RecentCounts.coarse
             let last = self.times.count - 1
@@ -91,12 +92,12 @@ package struct RecentCounts {
         }
     }
 
-    /// By topic; nil for all together.
+    /// The samples by topic; nil for all topics together.
     private var series: [TopicIndex?: Series] = [:]
     private var startedAt: Int64?
-    /// The moment of the next sample, in milliseconds of policy time.
+    /// The time of the next sample, in milliseconds of policy time.
     private(set) var nextAt: Int64 = 0
-    /// The moment of the last call of `look`: a second ago at most.
+    /// The time of the last call of `look`, at most a second ago.
     private(set) var now = Instant.distantPast
 
     /// Takes the sample of this minute, if it is due.
@@ -125,7 +126,7 @@ package struct RecentCounts {
         let values = Self.values(of: counters)
         var series = self.series[topic] ?? Series()
         if series.times.isEmpty {
-            // A topic that came since has counted everything since.
+            // All counts of a newer topic are since then.
             series.append(time == startedAt ? values : values.map { _ in 0 }, at: startedAt)
         }
         if series.values.last != values {
@@ -141,8 +142,8 @@ package struct RecentCounts {
         self.series[topic] = series
     }
 
-    /// The counts of a period of policy time, from a little before its start to a little before its end, or to now;
-    /// from later if no earlier sample is there.
+    /// Returns the counts of a period of policy time. Start and end move back to the previous samples; the start moves
+    /// forward if all samples are later.
     func counts(
         _ counters: ActivityCounters,
         of topic: TopicIndex?,
@@ -167,8 +168,8 @@ package struct RecentCounts {
         )
     }
 
-    /// Returns the counts at the minute before a moment, or the quarter of an hour if it is more than an hour ago; the
-    /// first ones if the moment is before them, and nil if there are none.
+    /// Returns the counts at the last full minute before `moment`, or the last quarter of an hour for times more than
+    /// an hour ago; the first counts for earlier times, and nil without any.
     private func sample(of topic: TopicIndex?, at moment: Int64, _ now: Instant) -> (at: Int64, values: [Int64])? {
         guard let series = self.series[topic] else { return nil }
         let step = moment >= now.milliseconds - Self.hour - Self.fine ? Self.fine : Self.coarse
@@ -187,7 +188,7 @@ package struct RecentCounts {
 
 /// The durations of wakes by topic and by worker, as answers show them.
 struct DurationReport: Sendable {
-    /// The maximum number of rows of topics and of workers that are shown of each kind: those that take longest.
+    /// The maximum number of rows of each kind of wake; the slowest are shown.
     static let rowsMax = 20
 
     /// A row and the name of its topic.
@@ -199,7 +200,7 @@ struct DurationReport: Sendable {
 
     /// The start of the counts, in milliseconds since 1970.
     let since: Int64
-    /// The wakes of pushes of all the topics that are asked about.
+    /// The wakes of pushes of all requested topics.
     private var pushes = DurationCounts()
     private var rows: [Row] = []
 
@@ -228,7 +229,7 @@ struct DurationReport: Sendable {
     private func write(_ rows: [Row], to writer: inout JSONWriter) {
         writer.beginArray()
         for kind in LaunchKind.allCases {
-            // The sort is stable: of equally slow ones those with the most wakes come first.
+            // The sort is stable: among equally slow rows, rows with more wakes come first.
             for row in rows.filter({ $0.row.kind == kind }).sorted(by: { $0.p95 > $1.p95 }).prefix(Self.rowsMax) {
                 writer.beginObject()
                 if let worker = row.row.worker {
@@ -248,7 +249,7 @@ struct DurationReport: Sendable {
 }
 
 extension DurationCounts {
-    /// Appends the number of wakes, the median, what 95 of 100 did not exceed, and the longest.
+    /// Appends the number of wakes, the median, the 95th percentile, and the maximum.
     func writeMembers(to writer: inout JSONWriter) {
         writer.key("count")
         writer.integer(self.count)

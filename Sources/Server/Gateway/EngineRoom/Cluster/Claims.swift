@@ -2,12 +2,11 @@ import Engine
 import Policy
 package import Wire
 
-/// The topics in which devices may be waiting for a slot, and the claims that free slots of this gateway have made
-/// since.
+/// The topics in which devices may be waiting for a slot, and the claims for them. A claim is a transaction that takes
+/// waiting devices for the free slots of this gateway.
 ///
-/// Streams with the same subscription claim together. Usually one claim is open at a time, so that slots that become
-/// free in the meantime are claimed together. Several are open while a backlog exceeds one claim and there are enough
-/// slots.
+/// Streams with the same subscription claim together. Usually they have one open claim, and the slots that become free
+/// meanwhile share the next. If more devices wait than fit in one claim, several are open at once.
 struct Claims {
     /// A group of streams with the same subscription, which claim together.
     struct Shape: Hashable {
@@ -29,24 +28,24 @@ struct Claims {
     /// The open claims of one shape.
     private struct Open {
         var count = 0
-        /// The number of slots they may fill.
+        /// The number of slots that the open claims may fill.
         var slots = 0
-        /// The notification count of the topic when the first of them began.
+        /// The notification count of the topic when the first open claim began.
         var noticeCount: UInt64 = 0
-        /// True if one of them has left rows that it could have claimed.
+        /// True if a claim has left rows that it could have claimed.
         var hasLeft = false
     }
 
     /// The number of notifications about waiting devices, by topic.
     private var noticeCounts: [TopicIndex: UInt64] = [:]
-    /// The topics with notifications that not all shapes have followed up.
+    /// The topics with notifications for which some shape has not claimed yet.
     private var topics: Set<TopicIndex> = []
-    /// The topics with waiting devices, as far as known, for which no slot was free.
+    /// The topics that probably have waiting devices but had no free slot.
     private var owed: Set<TopicIndex> = []
     /// The notification count up to which each shape has claimed.
     private var asked: [Shape: UInt64] = [:]
     private var open: [Shape: Open] = [:]
-    /// The shapes whose last claim was full, so that more may be waiting than the next one takes.
+    /// The shapes whose last claim was full, so that several more claims may be needed.
     private var backlogs: Set<Shape> = []
 
     /// The number of open claims.
@@ -108,12 +107,12 @@ struct Claims {
         open.slots += slots
         self.open[shape] = open
         self.openCount += 1
-        // With a known backlog, the next claim asks for the same notifications again.
+        // With a backlog, the notifications remain open for the next claim.
         if !self.backlogs.contains(shape) { self.asked[shape] = noticeCount }
     }
 
-    /// - Returns: the notification count when the first open claim of the shape began; nil if one of them has left
-    ///   rows, because an empty result of another claim then means nothing.
+    /// - Returns: the notification count when the first open claim of the shape began; nil if a claim has left rows,
+    ///   because another claim's empty result then proves nothing.
     private mutating func end(_ shape: Shape, _ slots: Int, hasMore: Bool = false) -> UInt64? {
         guard var open = self.open.removeValue(forKey: shape) else { return 0 }
         open.count -= 1
@@ -129,15 +128,15 @@ struct Claims {
         if self.owed.remove(topic) != nil { self.topics.insert(topic) }
     }
 
-    /// Checks all topics again, because streams of some topic have slots again.
+    /// Checks all topics again, because some streams have free slots again.
     mutating func lookAgain() {
         self.topics.formUnion(self.noticeCounts.keys)
     }
 
     /// Ends a claim.
     ///
-    /// - `slots`: the number of slots that it could fill.
-    /// - `hasMore`: true if there may be more rows that it could have claimed.
+    /// - `slots`: the number of slots that the claim could fill.
+    /// - `hasMore`: true if the claim may have left rows that it could have claimed.
     mutating func ended(_ shape: Shape, slots: Int, hasMore: Bool) {
         let noticeCount = self.end(shape, slots, hasMore: hasMore)
         self.topics.insert(shape.topic)
@@ -153,7 +152,7 @@ struct Claims {
         self.backlogs = []
     }
 
-    /// Ends a failed claim. It is repeated after the next notification.
+    /// Ends a failed claim, which is repeated after the topic's next notification.
     mutating func failed(_ shape: Shape, slots: Int) {
         let noticeCount = self.end(shape, slots)
         if self.backlogs.remove(shape) != nil { self.asked[shape] = noticeCount }
@@ -162,15 +161,15 @@ struct Claims {
 
 /// The times at which devices in the store are due. This gateway processes them unless another one is faster.
 struct DueDriver {
-    /// The maximum number of times kept. Later ones are found by the view that is read every second.
+    /// The maximum number of times kept. Dropped times are found by the view that is read every second.
     private static let momentsMax = 4096
 
     /// The known due times.
     private var moments = MomentQueue<Void>()
     /// True while a transaction processes due devices.
     var isOpen = false
-    /// True if a transaction must be begun regardless of known times: a second has passed, or the last one did not
-    /// process everything.
+    /// True if a transaction must begin regardless of known times: a second has passed, or the last transaction left
+    /// due devices.
     var isForced = true
 
     /// The earliest known due time.
@@ -192,7 +191,7 @@ struct DueDriver {
         self.isForced = false
     }
 
-    /// Records that such a transaction has ended. Everything due by `now` is done; nil if it failed.
+    /// Records the end of a transaction that processed all devices due by `now`; nil if it failed.
     mutating func ended(at now: Instant?, hasMore: Bool) {
         self.isOpen = false
         if hasMore { self.isForced = true }
@@ -201,18 +200,18 @@ struct DueDriver {
     }
 }
 
-/// A sweep that lets new policies judge all devices. Some may launch earlier than their rows say, and without the sweep
-/// they would not be examined before the stored time.
+/// A sweep that applies new policies to all devices. Under them a device may launch earlier than the time stored in its
+/// row, before which it would otherwise not be examined.
 ///
 /// The gateway that introduces the policies reads the rows in the order of their tokens, in batches and after all other
-/// work, and judges each batch in a transaction. If it stops in the middle, the remaining devices are judged at their
-/// next event.
+/// work, and processes each batch in a transaction. If it stops before the end, the new policies apply to each
+/// remaining device at its next event.
 struct PolicySweep {
     /// The next step of the sweep.
     enum Step: Hashable {
         /// Read the devices after this one.
         case read(after: DeviceToken?)
-        /// Judge these devices.
+        /// Apply the policies to these devices.
         case judge([DeviceToken])
     }
 
@@ -246,7 +245,7 @@ struct PolicySweep {
         self.isLast = !hasMore
     }
 
-    /// Records that a batch was judged.
+    /// Records that the policies were applied to a batch.
     mutating func judged() {
         guard case .judge(let tokens) = self.step, !self.endsForNothing() else {
             self.isOpen = false
@@ -255,7 +254,7 @@ struct PolicySweep {
         self.step = self.isLast ? nil : .read(after: tokens.last)
     }
 
-    /// Records that a step failed. It is repeated.
+    /// Records that a step failed and must be repeated.
     mutating func failed() {
         self.isPaused = !self.endsForNothing()
     }
@@ -272,20 +271,21 @@ struct PolicySweep {
     }
 }
 
-/// The wakes in flight on this gateway's streams, each with its device, the time of its warning, and the time of the
-/// check whether it has ended at another gateway. Without that check, a lost notification would leave its slot taken.
+/// The wakes in flight on this gateway's streams, each with its device and the times of its warning and of a check. The
+/// check finds out if the wake has ended at another gateway; without it, a lost notification would leave a slot taken.
 struct HeldWakes {
     private struct Held {
         let device: DeviceToken
-        /// The time of the next check whether it has ended.
+        /// The time of the next check if the wake has ended.
         var lookAt: Instant
-        /// The time at which its row is read again, to warn its worker if the deadline is near.
+        /// The time at which the row is read again, to warn the worker if the deadline is near.
         var warnAt: Instant = .distantFuture
     }
 
     /// The time after its deadline at which a wake is checked, and the interval of further checks, in milliseconds.
     private static let gracePeriod: Int64 = 5000
-    /// The time span for which warnings are queued in advance, in milliseconds: until after the next second.
+    /// The time span for which warnings are queued in advance, in milliseconds; longer than the second between two
+    /// calls.
     private static let foresight: Int64 = 2000
 
     /// The wakes whose workers may need a warning before `foreseen`. Most wakes end long before that and are never
@@ -308,7 +308,7 @@ struct HeldWakes {
         self.warnings = MomentQueue()
     }
 
-    /// Sets the time at which the gateway reads whether the worker of a wake needs a warning.
+    /// Sets the time at which the gateway reads if the worker of a wake needs a warning.
     mutating func look(_ wake: WakeID, at moment: Instant) {
         guard self.wakes[wake] != nil else { return }
         self.wakes[wake]?.warnAt = moment
@@ -348,7 +348,7 @@ struct HeldWakes {
         }
     }
 
-    /// Returns wakes that should have ended. Each is returned again only after `gracePeriod`.
+    /// Returns wakes that should have ended, each again only after `gracePeriod`.
     mutating func overdue(at now: Instant, countMax: Int) -> [WakeID] {
         var overdue: [WakeID] = []
         for (wake, held) in self.wakes where held.lookAt <= now {
@@ -363,8 +363,7 @@ struct HeldWakes {
 
 /// The devices changed by other gateways, each once, in the order of the notifications.
 ///
-/// After a failed read, the next one begins after a pause, which doubles with each failure, and reads about half as
-/// many devices.
+/// Each failed read doubles the pause before the next read and halves its number of devices.
 package struct ChangedDevices {
     /// The maximum number of devices in one read.
     private static let countMax = Claims.countMax
@@ -375,7 +374,7 @@ package struct ChangedDevices {
 
     private var tokens: [DeviceToken] = []
     private var known: Set<DeviceToken> = []
-    /// The devices of failed reads that no later read has covered.
+    /// The devices whose last read failed.
     private var failed: Set<DeviceToken> = []
     /// The number of failed reads, reduced by one for each successful read.
     private var failureCount = 0
@@ -385,7 +384,7 @@ package struct ChangedDevices {
 
     var isEmpty: Bool { self.tokens.isEmpty }
 
-    /// True if the last read of a device has failed.
+    /// True if the last read of some device has failed.
     package var hasFailed: Bool { !self.failed.isEmpty }
 
     /// Returns true during the pause after a failed read.
@@ -414,8 +413,8 @@ package struct ChangedDevices {
         self.pausedUntil = .min
     }
 
-    /// Records a failed read. Its devices are read again after all others. A single device whose reads keep failing is
-    /// dropped, because it delays the others.
+    /// Records a failed read. Its devices are read again after all others. A device that fails even alone is dropped,
+    /// because it delays the others.
     package mutating func failed(_ taken: [DeviceToken], at now: Int64) {
         let isGivenUp = taken.count == 1 && self.failureCount == Self.failureCountMax
         self.pausedUntil = now + min(Self.pauses.lowerBound << self.failureCount, Self.pauses.upperBound)

@@ -118,7 +118,7 @@ extension ClusterEngine: StoredEngine {
         )
     }
 
-    /// Counts pushes that the loops refused, once the earlier commands have ended, which may create their topic.
+    /// Counts pushes that the loops refused, after all earlier commands, which may create the pushes' topics.
     func countRejected(all: Bool = false) {
         guard let last = self.rejected.last else { return }
         let waiting =
@@ -147,7 +147,7 @@ extension ClusterEngine: StoredEngine {
         for command in overdue { self.keepLoss(command.command.work, command.row) }
     }
 
-    /// Keeps the loss of a wake that could not be recorded, so that it is retried in the next second.
+    /// Keeps the loss of a wake that could not be recorded, to retry it in the next second.
     func keepLoss(_ work: QueuedCommand.Work, _ row: RequestedRow) {
         switch work {
         case .lose, .loseOn: if self.isAttached { self.losses.append((work, row)) }
@@ -157,7 +157,7 @@ extension ClusterEngine: StoredEngine {
 
     // MARK: Streams
 
-    /// Begins a stream immediately; launches that wait for its topic are claimed afterwards.
+    /// Begins a stream immediately, and then claims waiting launches for it.
     func subscribe(_ request: EngineRequest, _ name: [UInt8]) {
         if let topic = name.withByteView({ self.engine.findTopic($0) }) {
             self.end(request.reply)
@@ -207,15 +207,14 @@ extension ClusterEngine: StoredEngine {
         self.keep(SharedValues.policies, SharedValues.written(self.records.policies))
     }
 
-    /// Stores a value that all gateways share. If this is impossible now, the next attachment does it.
+    /// Stores a value that all gateways share; the next attachment does it if that is impossible now.
     func keep(_ name: String, _ content: [UInt8]) {
         self.unkept[name] = nil
         if self.isAttached { self.store.submit(.keep(name: name, content)) }
     }
 }
 
-/// The paused topics. Every gateway learns them from the values stored under the topics' names, before any caller is
-/// answered.
+/// The paused topics. They are stored as shared values, which every gateway learns before a caller is answered.
 extension ClusterEngine {
     /// Pauses or resumes a topic. The answer waits until that is durable.
     func pause(_ request: EngineRequest, _ name: [UInt8], _ isPaused: Bool) {
@@ -238,7 +237,7 @@ extension ClusterEngine {
         for request in answered { self.requests.perform(request, self.workspace) }
     }
 
-    /// Applies pauses to topics that have become known.
+    /// Applies the stored pauses to all known topics.
     func applyPauses() {
         for (topic, isPaused) in self.pausesKept { self.apply(topic, isPaused) }
     }
@@ -260,7 +259,7 @@ extension ClusterEngine {
 }
 
 extension EngineRequest {
-    /// The topic to be paused or resumed; empty if the request is for something else.
+    /// The topic to be paused or resumed; empty for any other request.
     fileprivate var wishesPause: (topic: String, isPaused: Bool) {
         guard case .pause(let topic, let isPaused) = self.work.rows else { return ("", false) }
         return (topic.withByteView { $0.string }, isPaused)

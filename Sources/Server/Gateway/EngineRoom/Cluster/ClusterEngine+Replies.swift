@@ -44,7 +44,7 @@ extension ClusterEngine {
 
     // MARK: Attachment
 
-    /// Completes an attachment under a new number once every transaction of the previous one has ended.
+    /// Completes an attachment under a new number once every transaction under the previous number has ended.
     private func attachIfOver() {
         guard let attachment = self.attachment, self.open.isEmpty, self.orphans.isEmpty else { return }
         self.attachment = nil
@@ -68,7 +68,7 @@ extension ClusterEngine {
         self.onStatus(nil)
     }
 
-    /// Loses every wake that streams held under the previous number.
+    /// Ends every wake that streams held under the previous number, as lost.
     private func beginAnew() {
         self.dispatcher.expireEveryWake()
         self.publish()
@@ -246,7 +246,7 @@ extension ClusterEngine {
         self.refuse(transaction, .lockedDevice)
     }
 
-    /// The reason for which nothing can be stored, or for which the gateway's last wait timed out.
+    /// The reason why nothing can be stored, or why the gateway's last wait timed out.
     var failureError: StoreError {
         guard case .unattached(let failure) = self.status else {
             return StoreError(
@@ -317,7 +317,9 @@ extension ClusterEngine {
         self.ended(transaction, at: nil)
     }
 
-    /// Ends a transaction. Its purpose is fulfilled as of `moment`; nil if it failed.
+    /// Ends a transaction.
+    ///
+    /// - Parameter moment: the time as of which the transaction's purpose is fulfilled; nil if it failed.
     private func ended(_ transaction: ClusterTransaction, at moment: Instant?) {
         let step = transaction.step
         switch transaction.purpose {
@@ -377,7 +379,7 @@ extension ClusterEngine {
         if !notices.isEmpty { self.store.submit(.tell(notices)) }
     }
 
-    /// Notifies the holders of wakes that workers answered here too late: their streams are alive.
+    /// Notifies the gateways whose wakes were answered here too late: the workers of those wakes are alive.
     private func tellLateAnswers(_ transaction: ClusterTransaction) {
         guard transaction.hasReports else { return }
         let notices = transaction.step.streams.endedElsewhere.map { ClusterNotice.answeredLate($0.wake) }
@@ -389,7 +391,7 @@ extension ClusterEngine {
         case .ready(let topic): self.receivedReady(topic)
         case .ended(let holder, let wake, let reason):
             guard holder == self.members.number else { return }
-            // The wake may have been given to a stream just now. Its delivery comes first, and may not be released yet.
+            // If an open transaction launches this wake, the end must wait until its delivery is released.
             if let giver = self.open.values.first(where: { $0.step.launched.contains { $0.wake == wake } }) {
                 giver.step.endedSince.append((wake, reason))
             } else {
@@ -401,14 +403,13 @@ extension ClusterEngine {
         }
     }
 
-    /// Records that launches of a topic may be waiting for a slot. If another gateway has just created the topic, no
-    /// stream here belongs to it yet. Unknown topics are ignored, since any client of the database can send
-    /// notifications.
+    /// Records that launches of a topic may be waiting for a slot. Ignores topics that this gateway does not know: they
+    /// have no streams here, and any client of the database can send notifications.
     private func receivedReady(_ topic: TopicIndex) {
         if Int(topic.rawValue) < self.engine.topicCount { self.claims.noticed(topic) }
     }
 
-    /// Queues a notification of streams here about a device's conditions. If the queue is full, it is dropped.
+    /// Queues a device, to send its conditions to this gateway's streams; drops it if the queue is full.
     private func conditionsMayDiffer(_ device: DeviceToken) {
         self.conditionsChanged.append(device, countMax: 16 * Claims.countMax)
     }

@@ -18,7 +18,7 @@ extension ClusterEngine {
         case unreadable(StoreError)
     }
 
-    /// The topics that commands of a transaction need and that are not known here.
+    /// The topics that commands of a transaction need and that this gateway does not know.
     struct NeededTopics {
         /// The names of the topics to create; empty if topics of other gateways must be read.
         var names: [String] = []
@@ -37,7 +37,7 @@ extension ClusterEngine {
         self.stage.group = transaction.group
         self.stage.offset = workspace.offset
         defer {
-            // The order matters: dispatchers refer to devices by place.
+            // First the devices, then the dispatcher's references to their places.
             self.engine.evict()
             self.dispatcher.forgetDevices()
             self.stage.group = immediate
@@ -45,7 +45,7 @@ extension ClusterEngine {
         do throws(StoreError) {
             for row in loaded.devices { _ = try self.engine.take(row) }
         } catch {
-            // Another gateway may have just created the topic. Topics are then read, and the transaction begins again.
+            // If another gateway has just created the topic, topics are read and the transaction begins again.
             let unknown = loaded.devices.filter { self.engine.isOfUnknownTopic($0) }.map(\.token)
             guard transaction.topicReads < ClusterTransaction.triesMax, !unknown.isEmpty else {
                 return .unreadable(error)
@@ -69,7 +69,7 @@ extension ClusterEngine {
         return self.take(transaction, storingSubscriptions: loaded.keepsSubscriptions)
     }
 
-    /// Performs the transaction's purpose before its commands, and sets the current time.
+    /// Sets the current time and performs the transaction's purpose, before its commands.
     private func begin(_ transaction: ClusterTransaction, _ loaded: LoadedDevices) {
         switch transaction.purpose {
         case .commands, .due, .claim, .refusals, .sweep: break
@@ -94,15 +94,15 @@ extension ClusterEngine {
         _ = self.dispatcher.advance(to: loaded.now, devicesMax: self.engine.takenCount + 1)
     }
 
-    /// Warns the workers of wakes with near deadlines. Wakes whose deadlines have moved are examined again.
+    /// Warns the workers of wakes with near deadlines. If a deadline has moved, the wake is examined again later.
     private func warn(_ wakes: [WakeID], _ transaction: ClusterTransaction) {
         for wake in wakes {
-            // A wake that has ended since is checked after its deadline.
+            // A wake that has ended meanwhile is checked after its deadline.
             guard let warning = self.engine.warning(ofWake: wake) else { continue }
             if warning.at <= self.engine.now, warning.deadline > self.engine.now {
                 self.dispatcher.warn(wake, deadline: warning.deadline)
             }
-            // Another gateway may extend the wake, so the next examination is at the deadline known here at the latest.
+            // Another gateway may extend the wake, so it is examined again at the deadline known here.
             let next = warning.at > self.engine.now ? warning.at : warning.deadline
             if next > self.engine.now { transaction.step.looks.append((wake, next)) }
         }
@@ -174,8 +174,7 @@ extension ClusterEngine {
         if case .at(let moment?) = change.due { step.due.append(moment) }
     }
 
-    /// Returns the conditions of the devices whose conditions the commands may change; new devices are included as they
-    /// come.
+    /// Returns the conditions of the devices whose conditions the commands may change, including new devices.
     private func conditions(_ commands: [QueuedCommand]) -> [(device: DeviceToken, conditions: Conditions)] {
         var conditions: [(device: DeviceToken, conditions: Conditions)] = []
         var seen: Set<DeviceToken> = []
@@ -204,8 +203,8 @@ extension ClusterEngine {
 
     // MARK: Topics
 
-    /// Returns the topics that commands create because a device will belong to them. If they exceed the limit, the last
-    /// ones are not created. Their devices still wait for topics, so that they are refused for lack of room.
+    /// Returns the topics that commands create for their devices. Topics above the limit are not created; their devices
+    /// are included, so that they are refused for lack of room.
     private func newTopics(_ commands: [QueuedCommand]) -> NeededTopics {
         var names: Set<String> = []
         var devices: Set<DeviceToken> = []
@@ -245,7 +244,7 @@ extension ClusterEngine {
     /// True if a push registers an unknown device.
     private var registersByPush: Bool { self.configuration.openRegistration && !self.requests.isDraining }
 
-    /// Returns true if a device may join a topic that is new.
+    /// Returns true if a device may join a new topic.
     ///
     /// - Parameter wasRemoved: true if an earlier command removes the device.
     private func mayBeNew(
@@ -267,7 +266,7 @@ extension ClusterEngine {
 
     /// Undoes the effects of a transaction.
     ///
-    /// - Returns: the wakes to be lost, because the streams that hold them again have ended in the meantime.
+    /// - Returns: the wakes to be lost, because the streams that would hold them again have ended in the meantime.
     func undo(_ transaction: ClusterTransaction) -> [WakeID] {
         let step = transaction.step
         transaction.step = ClusterTransaction.Step()

@@ -2,12 +2,12 @@ import Engine
 import Policy
 import Wire
 
-/// The decision which transactions to begin.
+/// The methods that begin transactions.
 extension ClusterEngine {
     /// The maximum number of open reads of wakes near their deadlines.
     private static let warningReadsMax = 4
 
-    /// Begins as many transactions as allowed. If there is little room, commands and other work alternate.
+    /// Begins as many transactions as allowed. Commands and other work alternate if there is little room.
     func beginTransactions() {
         guard self.isAttached, self.attachment == nil else { return }
         self.beginCount()
@@ -42,8 +42,8 @@ extension ClusterEngine {
         }
     }
 
-    /// Reads the rows of wakes whose workers may need a warning. After a reload these are all held wakes, which are
-    /// read a few at a time.
+    /// Reads the rows of wakes whose workers may need a warning, some at a time: after a reload these are all held
+    /// wakes.
     private func beginWarnings() {
         guard let moment = self.held.nextWarning, moment <= self.clock.now else { return }
         guard self.mayReadWarnings else { return }
@@ -54,12 +54,12 @@ extension ClusterEngine {
         self.begin(.warnings(expiring), reading: plan)
     }
 
-    /// True if another read of held wakes may be opened. The reply to one wakes the engine.
+    /// True if another read of held wakes may begin. Each reply wakes the engine.
     var mayReadWarnings: Bool {
         self.open.values.count { if case .warnings = $0.purpose { true } else { false } } < Self.warningReadsMax
     }
 
-    /// Begins commands. Commands of locked rows alternate with all others, so that neither delay the other.
+    /// Begins commands. Commands of locked rows alternate with all others, so that neither kind delays the other.
     ///
     /// - Returns: false if no command may begin.
     private func beginCommands() -> Bool {
@@ -135,7 +135,7 @@ extension ClusterEngine {
         return true
     }
 
-    /// Begins notifying streams of conditions of devices that are not in memory, whether changed here or elsewhere.
+    /// Begins to notify streams of conditions that changed here or at other gateways; reads the devices first.
     private func beginConditions() {
         guard !self.open.values.contains(where: { if case .conditions = $0.purpose { true } else { false } }) else {
             return
@@ -155,7 +155,7 @@ extension ClusterEngine {
 
 /// Requests answered from the counters of all gateways, and from the rows of all devices.
 extension ClusterEngine {
-    /// Requests a count if a caller's turn has come. The refusals of this gateway are stored first.
+    /// Stores the refusals of this gateway, and then requests a count, if a caller's turn has come.
     func beginCount() {
         guard self.questions.isReady(self.queue, boot: self.clock.boot) else { return }
         if self.records.rejections.hasChanges, self.questions.needRefusals(self.queue, boot: self.clock.boot) {
@@ -164,7 +164,7 @@ extension ClusterEngine {
         }
         guard !self.areRefusalsOpen else { return }
         let number = self.nextNumber()
-        // Launches held back by a pause are shown as held, also in the totals of all topics.
+        // Paused topics are counted one by one, so that their launches are shown as held, also in the totals.
         var topics: [TopicIndex]? = Array(self.engine.pausedTopics)
         for question in self.questions.begin(number, self.queue, boot: self.clock.boot) {
             switch question.topics {
@@ -192,7 +192,7 @@ extension ClusterEngine {
         }
     }
 
-    /// Refuses the requests for a count that failed.
+    /// Refuses the requests that waited for a failed count.
     func countFailed(_ questions: [ClusterQuestions.Question], _ failure: StoreFailure) {
         for question in questions {
             guard let request = question.request else { continue }
@@ -200,9 +200,9 @@ extension ClusterEngine {
         }
     }
 
-    /// Performs a request that needs no row, with its list if it has one.
+    /// Performs a request that needs no rows besides those in memory.
     ///
-    /// - Parameter lastRead: the last device read for it, if there are more.
+    /// - Parameter lastRead: the last device of the list, if more devices follow.
     private func answer(_ request: EngineRequest, lastRead: DeviceToken? = nil, recent: [DeviceToken]? = nil) {
         var workspace = self.workspace
         workspace.lastRead = lastRead
@@ -216,7 +216,7 @@ extension ClusterEngine {
 
     // MARK: One device
 
-    /// Reads the rows of devices that requests are about.
+    /// Reads the rows of devices for requests about single devices.
     func beginDeviceQuestions() {
         guard self.deviceQuestions.canBegin else { return }
         let number = self.nextNumber()
@@ -232,7 +232,7 @@ extension ClusterEngine {
     /// - Returns: false if the rows belong to no request.
     func answeredQuestions(_ number: TransactionNumber, _ loaded: LoadedDevices) -> Bool {
         guard let questions = self.deviceQuestions.ended(number) else { return false }
-        // Another gateway may have just created a topic. Topics are then read, and the requests repeated.
+        // If another gateway has just created a topic, topics are read and the requests repeated.
         let unknown = Set(loaded.devices.filter { self.engine.isOfUnknownTopic($0) }.map(\.token))
         func isEarly(_ question: DeviceQuestions.Question) -> Bool {
             unknown.contains(question.device) && question.topicReads < ClusterTransaction.triesMax
@@ -327,7 +327,7 @@ extension ClusterEngine {
         self.stage.answer(listing.request.reply, .refused(.storeUnavailable(error)))
     }
 
-    /// Loads rows into memory for `body`, which changes nothing. Due work on them is not stored.
+    /// Loads rows into memory for `body`, which changes nothing. Due work of these devices is not stored.
     private func inMemory<Result>(
         _ rows: [SharedDevice],
         _ loaded: LoadedDevices,

@@ -6,9 +6,9 @@ package import Wire
 /// The engine of a gateway that shares its store with others. Devices are rows of the store, and are in memory only
 /// while a transaction is performed on them.
 ///
-/// A step takes the store's replies, queues new commands, and begins as many transactions as allowed: for commands, due
-/// devices and claims for free slots. When its rows are loaded, a transaction is performed in one call by the services
-/// of the embedded engine. Its effects are released once it is durable. The engine never blocks.
+/// A step takes the store's replies, queues new commands, and begins as many transactions as allowed: for commands, for
+/// due devices, and for free slots. When a transaction's rows are loaded, the services that `LocalEngine` uses, too,
+/// perform it in one call. Its effects are released once it is durable. The engine never blocks.
 package final class ClusterEngine: EngineShell, GatewayEngine {
     /// The maximum wait of a stop for commits and for the locks of other sessions, in milliseconds.
     static let finishMax: Int64 = 5000
@@ -16,7 +16,7 @@ package final class ClusterEngine: EngineShell, GatewayEngine {
     /// The time that a commit may remain unconfirmed before the gateway refuses commands, in milliseconds; for example
     /// if no standby confirms.
     private static let silenceMax: Int64 = 10_000
-    /// The maximum number of times that a step checks for replies before others have their turn.
+    /// The maximum number of rounds of replies and new transactions in one step.
     private static let turnsMax = 64
 
     /// The state of the connection to the store.
@@ -50,7 +50,7 @@ package final class ClusterEngine: EngineShell, GatewayEngine {
     /// The last time that a load failed because a table was locked, by the same clock.
     var tableLockedAt: Int64 = 0
     var refusals = CommitRefusals()
-    /// The reason for which no commit is confirmed although the store is attached; nil while commits are.
+    /// The reason why no commit is confirmed although the store is attached; nil while commits are confirmed.
     var trouble: StoreError?
     /// A new attachment that waits for open transactions of the previous one to end.
     var attachment: Attachment?
@@ -79,13 +79,13 @@ package final class ClusterEngine: EngineShell, GatewayEngine {
     var unkept: [String: [UInt8]] = [:]
     /// The losses of wakes that could not be recorded. They are retried each second.
     var losses: [(work: QueuedCommand.Work, row: RequestedRow)] = []
-    /// The devices whose conditions others have changed, about which streams here must be notified.
+    /// The devices whose conditions other gateways changed, and whose workers' streams here must be notified.
     var conditionsChanged = ChangedDevices()
     var overdueWakes: [WakeID] = []
     /// The pushes refused by loops that are not counted yet.
     var rejected: [RejectedPush] = []
     var areRefusalsDue = false
-    /// True once the gateway is stopping. News of other gateways then begins nothing new.
+    /// True once the gateway is stopping. Notifications of other gateways then begin no transactions.
     var isFinishing = false
     /// The refused pushes of this gateway as stored last.
     var rejectionsStored = Rejections()
@@ -172,7 +172,7 @@ package final class ClusterEngine: EngineShell, GatewayEngine {
         super.init(parts, LimitCounts(meter, limitWatch), live, commitTimes: { times.value })
     }
 
-    /// The workspace of the services. It contains devices only during a transaction.
+    /// The workspace of the services; contains devices only during a transaction.
     var workspace: Workspace {
         var failure: StoreFailure?
         if case .unattached(let cause) = self.status { failure = cause }
@@ -258,7 +258,7 @@ extension ClusterEngine {
         self.store.stop()
     }
 
-    /// Begins transactions and takes immediate replies, until there is nothing left.
+    /// Begins transactions and takes immediate replies until nothing remains to do.
     ///
     /// - Returns: false if there is more than one step may do.
     private func turn() -> Bool {
@@ -270,7 +270,7 @@ extension ClusterEngine {
         return false
     }
 
-    /// True if there are refusals, or events of subscriptions, which the transactions of refusals write, too.
+    /// True if refusals or events of subscriptions are unwritten. The same transactions write both.
     private var hasUnwritten: Bool { self.records.rejections.hasChanges || self.engine.hasEvents }
 
     /// Performs the regular work of each second.
@@ -293,7 +293,7 @@ extension ClusterEngine {
         for loss in losses { self.queue.append(loss.work, loss.row) }
     }
 
-    /// Reports that this gateway is alive until its last commit is confirmed, because others would otherwise declare it
+    /// Reports that this gateway is alive until its last commit is confirmed, so that the others do not declare it
     /// dead.
     private func beatAtFinish() {
         guard self.clock.boot >= self.tickAt else { return }
@@ -310,13 +310,13 @@ extension ClusterEngine {
         self.store.submit(.report(report))
     }
 
-    /// Refuses new commands while a load or commit, which may yet succeed, is unanswered for too long. A transaction
-    /// that waits for topics waits for a commit, too.
+    /// Refuses new commands while a load or a commit is unanswered for too long; it may still succeed. The topics that
+    /// a transaction waits for are also a commit.
     func judgeSilence() {
         let open = self.open.values.filter { !$0.isRead }.map { $0.step.committedSince ?? $0.begunAt }
         let waiting = self.waitingForTopics.compactMap(\.step.committedSince)
-        // While pushes are refused, no load meets the lock. After the same time, pushes are admitted to find out if it
-        // still exists.
+        // While pushes are refused, no load can meet the lock. So pushes are admitted again after the same time, to
+        // test if the lock still exists.
         let isRecent = self.clock.boot - self.tableLockedAt < Self.silenceMax
         let locked = isRecent ? self.tableLockedSince : nil
         let since = ([locked ?? self.clock.boot] + open + waiting).min() ?? self.clock.boot

@@ -18,7 +18,7 @@ struct ClusterQuestions {
         let behind: UInt64
         /// The end of its wait, in milliseconds since the start of the machine.
         let until: Int64
-        /// True if the earlier refusals of this gateway have to be stored before the count.
+        /// True if this gateway's earlier refusals must be stored before the count.
         var needsRefusals = true
     }
 
@@ -49,7 +49,7 @@ struct ClusterQuestions {
         self.waiting.contains { $0.needsRefusals && Self.isReady($0, queue, boot) }
     }
 
-    /// Records that the refused pushes up to now are about to be stored.
+    /// Records that all refused pushes so far are being stored.
     mutating func refusalsCounted() {
         for place in self.waiting.indices { self.waiting[place].needsRefusals = false }
     }
@@ -83,7 +83,7 @@ struct ClusterQuestions {
     }
 }
 
-/// The requests that read one device. Each is answered from the last committed version of the row, without a lock.
+/// The requests that read one device. They are answered from the last committed version of its row, without a lock.
 ///
 /// A request waits for earlier commands about its device, at most one second, so that a caller sees its own changes. It
 /// does not wait if another session has locked the row.
@@ -100,7 +100,7 @@ struct DeviceQuestions {
         let behind: UInt64
         /// The end of its wait, in milliseconds since the start of the machine.
         let until: Int64
-        /// The number of times that topics were read for it, because the topic of its device was unknown.
+        /// The number of times that topics were read for the request, because the device's topic was unknown.
         var topicReads = 0
     }
 
@@ -121,7 +121,7 @@ struct DeviceQuestions {
 
     mutating func append(_ question: Question) { self.waiting.append(question) }
 
-    /// Removes and returns the requests that can be answered now. They are open under this number if there are any.
+    /// Removes and returns the requests that can be answered now, and keeps them as open under this number.
     mutating func begin(_ number: TransactionNumber, _ queue: CommandQueue, boot: Int64) -> [Question] {
         var begun: [Question] = []
         var left: [Question] = []
@@ -168,8 +168,7 @@ struct DeviceQuestions {
     }
 }
 
-/// A list of devices, or of the tasks of all devices, that is read in pieces. It keeps the rows that will be in the
-/// answer.
+/// A list of devices, or of tasks, that is read in pieces; it keeps the rows for the answer.
 struct DeviceListing {
     /// The number of rows per piece.
     private static let rowsMax = 256
@@ -190,15 +189,15 @@ struct DeviceListing {
     var number: TransactionNumber?
     let request: EngineRequest
     private(set) var rows: [SharedDevice] = []
-    /// The start of the next piece. It may be a device of another topic, which the caller must not see.
+    /// The device after which the next piece starts. Its topic may be outside the caller's scope.
     private var after: DeviceToken?
     /// The last device whose row was read.
     private var lastRow: DeviceToken?
     private var count = 0
     private var examined = 0
     private var isAtEnd = false
-    /// The place of each device in a list that is not in the order of tokens: the arrival time of its oldest push, or
-    /// the recency of its activity.
+    /// The sort key of each device in a list that is not in the order of tokens: the arrival time of the oldest push,
+    /// or the time of the last activity.
     private var since: [DeviceToken: Instant] = [:]
 
     init(_ request: EngineRequest, _ subject: ListedRows, behind: UInt64, until: Int64) {
@@ -241,7 +240,7 @@ struct DeviceListing {
     /// Takes a piece.
     ///
     /// - `devices`: the requested devices in the piece, or the devices of the requested tasks, once per task.
-    /// - `since`: their places in a list that is not in the order of tokens.
+    /// - `since`: the sort keys of the devices in a list that is not in the order of tokens.
     /// - Returns: true if the list is complete.
     mutating func take(
         _ loaded: LoadedDevices,
@@ -277,7 +276,7 @@ struct DeviceListing {
 }
 
 extension DeviceListing {
-    /// Keeps the rows of this many devices: those whose oldest pushes have waited longest.
+    /// Keeps the rows of the `count` devices whose oldest pushes have waited longest.
     private mutating func keepLongest(_ count: Int) {
         guard self.rows.count > count else { return }
         let since = self.since

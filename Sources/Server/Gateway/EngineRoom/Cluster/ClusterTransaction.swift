@@ -2,9 +2,9 @@ import Engine
 import Policy
 import Wire
 
-/// A transaction of a shared store, with its purpose and the effects to be released once it is durable.
+/// A transaction of a shared store, with its purpose and the effects to release when it is durable.
 final class ClusterTransaction {
-    /// The purpose besides commands, which only a transaction for `commands` has.
+    /// The purpose. Only a transaction for `commands` has commands.
     enum Purpose {
         case commands
         /// Processes due devices.
@@ -15,40 +15,40 @@ final class ClusterTransaction {
         case burial(GatewayNumber)
         /// Notifies streams of changed conditions, including changes at other gateways.
         case conditions(changedElsewhere: [DeviceToken])
-        /// Checks whether wakes held by streams have ended at other gateways.
+        /// Checks if wakes held by streams have ended at other gateways.
         case heldWakes([WakeID])
         /// Warns workers of near deadlines, unless these have moved.
         case warnings([WakeID])
         /// Stores the counts of refused pushes.
         case refusals
-        /// Finds devices for new policies to judge.
+        /// Finds devices to which new policies must be applied.
         case sweepRead
-        /// Judges devices by new policies.
+        /// Applies new policies to devices.
         case sweep
     }
 
-    /// The maximum number of attempts if other gateways keep being faster.
+    /// The maximum number of attempts after conflicts with other gateways.
     static let triesMax = 8
 
     /// The rows of the transaction.
     enum Rows {
-        /// Rows that it locks and may write.
+        /// Rows to lock and perhaps write.
         case locked(LoadPlan)
-        /// Rows that it only reads.
+        /// Rows to read.
         case read(ReadPlan)
     }
 
     let purpose: Purpose
     private(set) var commands: [QueuedCommand]
     private(set) var rows: Rows
-    /// The effects to be released once it is durable.
+    /// The effects to release when the transaction is durable.
     let group: StepGroup
     /// The number of the last attempt.
     var number = TransactionNumber(rawValue: 0)
-    /// The time at which its rows were requested, in milliseconds since the start of the machine.
+    /// The time at which the rows were requested, in milliseconds since the start of the machine.
     var begunAt: Int64 = 0
     var conflicts = 0
-    /// The number of times that topics were read for it, because the topic of a row was unknown.
+    /// The number of times that topics were read because the topic of a row was unknown.
     var topicReads = 0
     /// The results of the attempt, until its outcome is known.
     var step = Step()
@@ -71,34 +71,34 @@ final class ClusterTransaction {
         var conditions: [(device: DeviceToken, topic: TopicIndex)] = []
         /// The times of waits and wakes as counted before and after this attempt.
         var times: (before: WakeTimes, after: WakeTimes)?
-        /// The subscriptions before this attempt, whose events it writes.
+        /// The events of earlier subscriptions, which this attempt writes.
         var subscriptions: [HistoryEvent] = []
         /// The pushes refused in this attempt.
         var refused = Rejections()
-        /// The topics whose counts of refused pushes it writes.
+        /// The topics whose counts of refused pushes this attempt writes.
         var rejectionsWritten: [UInt32] = []
         /// The number of rows read; `hasMore` is true if there may be more.
         var rowCount = 0
         var hasMore = false
         /// The devices found, for a transaction that looks for devices.
         var found: [DeviceToken] = []
-        /// All refused pushes of this gateway as counted at that time, for a transaction that stores them.
+        /// All refused pushes of this gateway at the attempt, for a transaction that stores them.
         var rejections = Rejections()
-        /// The policy time at which it was performed.
+        /// The policy time of the attempt.
         var moment: Instant?
-        /// True if it recorded the loss of a dead gateway's wakes.
+        /// True if the attempt recorded the loss of a dead gateway's wakes.
         var hasLost = false
-        /// The wakes given in it that ended at other gateways before it was known to be durable.
+        /// The launched wakes that ended at other gateways before this attempt was known to be durable.
         var endedSince: [(wake: WakeID, reason: ExpirationReason?)] = []
         /// The time at which the commit was submitted, in microseconds of the monotonic clock.
         var committedFrom: Int64 = 0
-        /// The same time in milliseconds since the start of the machine; nil before the submission.
+        /// The time of submission in milliseconds since the start of the machine; nil before the submission.
         var committedSince: Int64?
         /// True if the attempt was performed, so that the group contains effects.
         var isPerformed = false
     }
 
-    /// True if it contains a worker's report about the end of a wake.
+    /// True if a command is a worker's report about the end of a wake.
     var hasReports: Bool {
         self.commands.contains { command in
             guard case .request(let request) = command.work else { return false }
@@ -106,7 +106,7 @@ final class ClusterTransaction {
         }
     }
 
-    /// True if it is repeated after a conflict. Otherwise the other gateway has done the work.
+    /// True if the transaction is repeated after a conflict; false if the other gateway has done the work.
     var isRepeated: Bool {
         guard self.conflicts + 1 < Self.triesMax else { return false }
         switch self.purpose {
@@ -124,17 +124,17 @@ final class ClusterTransaction {
 
     // MARK: Rows
 
-    /// True if it loads devices to change them. A transaction that only counts refused pushes loads none.
+    /// True if the transaction loads devices to change them. A transaction that only counts refused pushes loads none.
     var namesRows: Bool {
         guard case .locked(let plan) = self.rows else { return false }
         if case .none = plan.selection { return !plan.tokens.isEmpty || !plan.wakes.isEmpty }
         return true
     }
 
-    /// True if it only reads, so that there is nothing to commit or abandon.
+    /// True if the transaction only reads, so that there is nothing to commit or abandon.
     var isRead: Bool { if case .read = self.rows { true } else { false } }
 
-    /// True if it does not wait for row locks.
+    /// True if the transaction does not wait for row locks.
     var passesOverLocked: Bool {
         switch self.rows {
         case .read: true
@@ -152,10 +152,10 @@ final class ClusterTransaction {
     /// Removes the commands that wait for topics.
     ///
     /// - Parameters:
-    ///   - devices: the devices of these topics.
-    ///   - loaded: the rows of the transaction, from which those of waiting devices are removed.
+    ///   - devices: the devices of the topics.
+    ///   - loaded: the rows of the transaction, from which the rows of `devices` are removed.
     ///   - row: returns the row of a command.
-    /// - Returns: the removed rows and commands; nil if they are the whole transaction.
+    /// - Returns: the removed rows and commands; nil if nothing else remains.
     func separate(
         _ devices: Set<DeviceToken>,
         from loaded: inout LoadedDevices,
@@ -165,7 +165,7 @@ final class ClusterTransaction {
         var waiting = LoadPlan()
         waiting.passesOverLocked = plan.passesOverLocked
         waiting.tokens = plan.tokens.filter { devices.contains($0) }
-        // A wake does not identify the row of its device.
+        // The device of a requested wake is unknown, so all wakes wait if any loaded row does.
         if loaded.devices.contains(where: { devices.contains($0.token) }) { waiting.wakes = plan.wakes }
         let rows = Set(waiting.tokens.map { RequestedRow.device($0) } + waiting.wakes.map { RequestedRow.wake($0) })
         guard !self.commands.allSatisfy({ rows.contains(row($0)) }) else { return nil }
@@ -191,8 +191,7 @@ final class ClusterTransaction {
 
 /// An operation on the row of one device, with its number in the order of arrival.
 ///
-/// It is kept small, because it is copied between queues, transactions and sorts. Large contents are stored by
-/// reference.
+/// The type is small, because it is copied often. Large contents are stored by reference.
 struct QueuedCommand {
     enum Work {
         case push(KeptPush)
@@ -205,7 +204,7 @@ struct QueuedCommand {
 
     /// The number of the command, from 1, in order of arrival.
     let number: UInt64
-    /// The place of its row in the queue.
+    /// The index of its lane in the queue.
     let place: Int
     /// The time at which a push left its loop, in microseconds of the monotonic clock; 0 for any other command.
     let leftAt: Int64

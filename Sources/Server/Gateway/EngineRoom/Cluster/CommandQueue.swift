@@ -2,13 +2,13 @@ import Engine
 import Wire
 
 /// The commands waiting for a transaction, by row. The commands of one row are processed in order of arrival, and by
-/// one transaction at a time. The cost per command does not depend on how many wait for the same row.
+/// one transaction at a time. The cost per command does not depend on the number of commands of the row.
 struct CommandQueue {
-    /// The maximum number of waiting pushes; more are refused. A database processes this many in half a second.
+    /// The maximum number of waiting pushes; more are refused. A database processes as many in half a second.
     static let pushesMax = 65_536
     /// The maximum number of commands of one row in a transaction.
     private static let rowCommandsMax = 256
-    /// The number of commands for which an empty lane keeps memory.
+    /// The number of commands for which a removed lane keeps memory.
     private static let laneKept = 8
     /// The maximum number of commands in a transaction, not counting those of its last row.
     private static let commandsMax = 4096
@@ -31,8 +31,8 @@ struct CommandQueue {
         var commands: [QueuedCommand] = []
     }
 
-    /// The lanes. Commands refer to them by place, so that a row is looked up once per command, and when its lane is
-    /// removed.
+    /// The lanes. A command has the index of its lane, so that its row is looked up only when it arrives and when the
+    /// lane is removed.
     private var lanes: [Lane] = []
     private var places: [RequestedRow: Int] = [:]
     private var freePlaces: [Int] = []
@@ -48,10 +48,10 @@ struct CommandQueue {
     /// True if a transaction can take commands.
     var hasNext: Bool { !self.next.isEmpty }
 
-    /// The number of the last command that arrived; 0 before the first.
+    /// The number of the last command that arrived; 0 if there was none.
     var last: UInt64 { self.lastNumber }
 
-    /// Returns true if every command up to this one has ended.
+    /// Returns true if every command up to this number has ended.
     func hasEnded(upTo number: UInt64) -> Bool { self.ends.firstOpen > number }
 
     /// Returns true if this command has ended.
@@ -137,11 +137,11 @@ struct CommandQueue {
 
     /// Ends the commands of a transaction. Further commands of their rows can then be taken.
     mutating func ended(_ commands: [QueuedCommand]) {
-        // Only numbers and places are read, because a copy of each command would touch its references.
+        // Only numbers and places are read, because copying a command would count its references.
         for index in commands.indices {
             self.ends.ended(commands[index].number)
             let place = commands[index].place
-            // The first of several commands of a row frees the row.
+            // The first command of each row frees the row.
             guard self.lanes[place].isBusy else { continue }
             self.lanes[place].isBusy = false
             self.locked.unlock(place)
@@ -155,7 +155,7 @@ struct CommandQueue {
 
     /// Removes the lane of a row without commands.
     private mutating func forget(_ place: Int) {
-        // Otherwise each lane would keep the memory of its longest queue.
+        // Otherwise each place would keep the memory of its longest queue.
         self.lanes[place].commands.shrink(keeping: Self.laneKept)
         self.places[self.lanes[place].row] = nil
         self.freePlaces.append(place)
@@ -174,12 +174,12 @@ extension CommandQueue {
     /// The time of the next attempt at locked rows with commands, in milliseconds since the start of the machine.
     var lockedAt: Int64? { self.locked.nextAt }
 
-    /// Returns the sessions whose locks have delayed devices long enough to be reported, with the number of these
+    /// Returns the sessions whose locks have delayed devices long enough to be reported, each with its number of
     /// devices.
     func lockHolders(at now: Int64) -> [LockHolder?: Int] { self.locked.holders(before: now - DeviceLocks.delay) }
 
-    /// Puts commands back whose rows another session has locked. Until a transaction with these rows has ended, their
-    /// commands are only returned by `takeLocked`.
+    /// Puts back commands whose rows another session has locked. Until a transaction with such a row has ended, only
+    /// `takeLocked` returns its commands.
     ///
     /// - Parameters:
     ///   - commands: every command of these rows in the transaction, in order.
@@ -196,7 +196,7 @@ extension CommandQueue {
         self.count += commands.count
     }
 
-    /// Removes and returns commands of locked rows that are due for another attempt, like `take`.
+    /// Removes and returns commands of the locked rows whose next attempt is due, like `take`.
     mutating func takeLocked(rowsMax: Int, at now: Int64) -> Taken {
         var taken = Taken()
         self.locked.beginRound(at: now)
@@ -216,8 +216,8 @@ extension CommandQueue {
         return taken
     }
 
-    /// Removes and returns the commands of rows that were locked before `moment`. They have waited long enough, and
-    /// end. Rows whose commands all arrived after the last attempt are left out, because they may be free by now.
+    /// Removes and returns the commands that must end because their rows have been locked since before `moment`. Leaves
+    /// out rows whose commands all arrived after the last attempt, because the rows may be free by now.
     ///
     /// - Parameter now: milliseconds since the start of the machine.
     mutating func takeOverdue(before moment: Int64, at now: Int64) -> [OverdueCommand] {
@@ -245,9 +245,9 @@ extension CommandQueue {
     }
 }
 
-/// The commands that have ended, counting from the first that has not.
+/// A record of the commands that have ended.
 private struct EndedCommands {
-    /// The number of flags of ended commands that are kept before they are dropped.
+    /// The number of flags of ended commands at which these flags are dropped.
     private static let keptMax = 1024
 
     /// The first command that has not ended.
@@ -291,8 +291,8 @@ struct OverdueCommand {
 
 /// The lanes of a `CommandQueue` whose rows other sessions of the database have locked, by their places.
 ///
-/// A transaction that tries these rows skips the locked ones, so that it waits for none. Rows with commands are tried
-/// in rounds.
+/// A transaction that tries these rows skips those still locked and never waits. Rows with commands are tried in
+/// rounds.
 struct LockedLanes {
     /// The pause between rounds, in milliseconds.
     private static let pause: Int64 = 100
@@ -308,7 +308,7 @@ struct LockedLanes {
     }
 
     private var locks: [Int: Lock] = [:]
-    /// The lanes to be tried in this round. It may contain lanes without commands, or without a lock.
+    /// The lanes to be tried in this round. Some may have no command or no lock any more.
     private var round = FIFOQueue<Int>()
     /// The lanes to be tried in the next round.
     private var later: [Int] = []

@@ -81,7 +81,7 @@ struct Membership {
 
     // MARK: Dead gateways
 
-    /// Returns a dead gateway whose wakes must be recorded as lost now; nil if there is none, or if one is being
+    /// Returns a dead gateway whose wakes must be recorded as lost now; nil if there is none, or if another is being
     /// processed.
     mutating func nextBurial() -> GatewayNumber? {
         guard !self.isBurying, let next = self.dead.first else { return nil }
@@ -89,17 +89,17 @@ struct Membership {
         return next
     }
 
-    /// Ends a step of recording a dead gateway's wakes as lost.
+    /// Records that some wakes of a dead gateway were recorded as lost.
     ///
-    /// - `hasMore`: true to continue immediately. Otherwise the next view lists the gateway again if it has more.
+    /// - `hasMore`: true to continue immediately. Otherwise the next view lists the gateway again if wakes remain.
     mutating func buried(_ number: GatewayNumber, hasMore: Bool) {
         self.isBurying = false
         if !hasMore { self.dead.removeAll { $0 == number } }
     }
 }
 
-/// The policy time last reported by the store, extrapolated by this machine's uptime. The store determines the time of
-/// each transaction again.
+/// The policy time last reported by the store, extrapolated by this machine's uptime. The store sets the actual time of
+/// each transaction.
 struct ClusterClock {
     private let world: EngineWorld
     /// The time of this step in milliseconds since the start of the machine.
@@ -136,7 +136,7 @@ struct ClusterClock {
 enum SharedValues {
     /// The launch policies and the times at which they took effect: `PolicyVersions`.
     static let policies = "policies"
-    /// Exists once workers have had to authenticate.
+    /// Exists if workers have ever had to authenticate.
     static let workersAsked = "workersAsked"
     /// The start of counting, in milliseconds since 1970: 8 bytes, little-endian.
     static let countingSince = "countingSince"
@@ -144,7 +144,7 @@ enum SharedValues {
     /// The prefix before the name of a topic. The value is one byte: 1 if the topic is paused.
     private static let pause = "paused:"
 
-    /// Returns the name of the value that records whether a topic is paused.
+    /// Returns the name of the value that records the pause of a topic.
     static func pause(_ topic: String) -> String { Self.pause + topic }
 
     /// Returns the topic of a value's name; nil if the value does not record a pause.
@@ -180,8 +180,8 @@ enum SharedValues {
 
 /// The transactions that the store has refused since its last confirmation, for example while its disk is full.
 struct CommitRefusals {
-    /// The number of milliseconds for which a refusal is remembered. After that the gateway counts as ready again, so
-    /// that a load balancer sends it pushes: only they show whether the store accepts commits again.
+    /// The number of milliseconds for which a refusal is remembered. Then the gateway counts as ready again, because
+    /// only new pushes from the load balancer can show that the store accepts commits.
     private static let memoryMax: Int64 = 10_000
 
     private var first: Int64?

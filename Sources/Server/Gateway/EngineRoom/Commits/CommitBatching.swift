@@ -1,27 +1,27 @@
 /// The batching of commits while many pushes arrive.
 ///
-/// A commit contains the pushes that arrived during the previous one. If syncs are short, that is a handful, and most
-/// of the cost of a push is its share of a commit: system calls and thread wakeups. So while pushes arrive fast, a
-/// batching window follows each commit, in which pushes are collected for the next commit. The window ends two
-/// milliseconds after the commit's start. It ends earlier once as many pushes are waiting as the commit contained plus
-/// the number that waited at its end, or once a push of a quiet topic is waiting among pushes of busy topics.
+/// A commit contains the pushes that arrived during the previous one. If syncs are short, these are few, and most of
+/// the cost of a push is its share of a commit: system calls and thread wakeups. So while pushes arrive fast, a
+/// batching window follows each commit and collects pushes for the next. The window ends two milliseconds after the
+/// commit's start. It ends earlier when a push of a quiet topic is waiting among pushes of busy topics, or when as many
+/// pushes are waiting as the commit contained plus the pushes that waited at its end.
 ///
-/// A single client that waits for each answer before its next push is not delayed, because each of its pushes has a
-/// commit to itself. At intervals, batching stops for one measurement. If more pushes arrive without it, batching is
-/// suspended, each time for longer.
+/// A single client that waits for each answer is not delayed, because each of its pushes has a commit to itself. At
+/// intervals, batching stops for one measurement. If more pushes arrive without batching, it is suspended, each time
+/// for longer.
 ///
 /// Times are microseconds of any monotonic clock.
 package struct CommitBatching {
     /// The maximum time from the start of a commit to the end of its batching window.
     package static let intervalMax: Int64 = 2_000
-    /// The minimum rate of pushes for batching, per second: eight in the longest interval.
+    /// The minimum rate of pushes for batching, per second: eight per `intervalMax`.
     package static let pushesPerSecondMin: Int64 = 4_000
     /// The duration of a measurement window, in which pushes are counted to determine their rate.
     package static let window: Int64 = 20_000
-    /// The number of consecutive measurement windows with fewer pushes than without batching, after which the rate
-    /// without batching is measured again.
+    /// The number of consecutive slow measurement windows after which the rate without batching is measured again. A
+    /// slow window has fewer pushes than the last one without batching.
     package static let slowWindowsMax = 5
-    /// The number of measurement windows with batching after which the rate without it is measured again: five
+    /// The number of measurement windows with batching after which the rate without batching is measured again: five
     /// seconds.
     package static let restingWindowsMax = 250
     /// The duration for which batching is suspended after more pushes arrived without it: one second, doubled each time
@@ -36,7 +36,7 @@ package struct CommitBatching {
     private var batchPushes: Int64 = 0
     /// The number of pushes waiting for the next commit.
     private var waiting: Int64 = 0
-    /// True if a push of a quiet topic is among them.
+    /// True if a push of a quiet topic is waiting.
     private var endsRest = false
     /// The start of the current measurement window.
     private var windowStart: Int64 = 0
@@ -72,7 +72,7 @@ package struct CommitBatching {
     /// Records that a commit of everything waiting begins.
     package mutating func begun() { self.collected(0) }
 
-    /// Ends the batching window, however many pushes are waiting.
+    /// Ends the batching window.
     package mutating func endBatch() { self.batchEnd = .min }
 
     /// Records a durable commit.
@@ -92,7 +92,7 @@ package struct CommitBatching {
     private mutating func judge(at now: Int64) {
         let time = now - self.windowStart
         let rate = self.pushes * 1_000_000 / time
-        // Clients whose pushes each have a commit to themselves wait for every answer before the next push.
+        // About one push per commit means that clients wait for each answer, so that batching would only delay them.
         let areTogether = 10 * self.pushes >= 11 * self.commits
         if time >= 2 * Self.window {
             // A time without pushes says nothing about batching.
@@ -120,7 +120,7 @@ package struct CommitBatching {
     /// a large increase of the rate, and at regular intervals.
     private mutating func judgeRests(_ rate: Int64) {
         self.restingWindows += 1
-        // A rate a fifth lower may be chance in a single window.
+        // In a single window, a rate a fifth lower may be chance.
         self.slowWindows = 5 * rate < 4 * self.rateWithout ? self.slowWindows + 1 : 0
         let hasGrown = 4 * rate > 5 * self.rateKnown
         guard self.slowWindows == Self.slowWindowsMax || hasGrown || self.restingWindows == Self.restingWindowsMax
@@ -129,7 +129,7 @@ package struct CommitBatching {
         self.rateWith = rate
     }
 
-    /// Compares both rates, and suspends batching if more pushes arrive without it.
+    /// Compares both rates, and suspends batching if more pushes arrive without batching.
     private mutating func judgeRests(_ rateWith: Int64, without rate: Int64, at now: Int64) {
         if 4 * rate > 5 * rateWith {
             self.mayRestFrom = now + self.pause

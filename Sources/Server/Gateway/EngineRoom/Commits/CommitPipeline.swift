@@ -11,7 +11,7 @@ package import Wire
 /// fast: then it waits until a batching window has ended (`CommitBatching`).
 ///
 /// The class is `@unchecked Sendable`: `monitor` guards every field that changes. Only the pipeline's thread uses the
-/// store, until the engine takes over a failure.
+/// store, until a commit fails and the engine takes the store.
 package final class CommitPipeline: Committer, @unchecked Sendable {
     private let store: any RecordStore
     private let output: GroupOutput
@@ -131,7 +131,7 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
     private func commitGroup() {
         var status = CommitStatus.idle
         do throws(StoreError) {
-            // A group without records has waited only for the groups before it.
+            // A group without records only waited for earlier groups.
             if !self.group.records.isEmpty { try self.commit() }
             self.output.release(self.group)
         } catch {
@@ -192,8 +192,8 @@ package protocol Committer: AnyObject {
     ///
     /// - Parameters:
     ///   - group: the group collected for the next commit.
-    ///   - wish: the event that the group waits for. If it must wait, the engine is woken once it need not wait any
-    ///     longer. After a failure, the engine is always woken.
+    ///   - wish: the event that the group waits for. The engine is woken when this event has come, and after any
+    ///     failure.
     func status(of group: StepGroup, waitingFor wish: CommitWish) -> CommitStatus
 
     /// The durations of commits so far.
@@ -205,8 +205,8 @@ package protocol Committer: AnyObject {
     /// Waits until no commit is in progress, and ends any batching window.
     func waitUntilIdle() -> CommitStatus
 
-    /// Returns the store after a failure, from which the durable state can be read, and exchanges the empty `group` for
-    /// the failed one, whose requests must be refused.
+    /// Returns the failed store, from which the durable state can be read. Exchanges the empty `group` for the failed
+    /// group, whose requests the caller must refuse.
     func takeFailure(_ group: inout StepGroup) -> any RecordStore
 
     /// Commits everything submitted, and then stops.
@@ -264,7 +264,8 @@ package final class CommitService {
     /// The durations of commits; empty if nothing is stored.
     package var times: CommitTimes { self.committer?.commitTimes ?? CommitTimes() }
 
-    /// Submits the changes to the store if it is idle. Effects without a commit are released unless one is in progress.
+    /// Submits the changes to the store if it is idle. Without changes, effects are released unless a commit is in
+    /// progress.
     ///
     /// - Returns: the reason for which nothing more can be stored; nil if there is none.
     package func flush(_ engine: DeviceEngine, _ clock: inout EngineClock) -> StoreError? {
@@ -348,21 +349,20 @@ package final class CommitService {
     }
 }
 
-/// The unit that leaves the engine together: the records of one commit, and the effects to be released once they are
-/// durable.
+/// The records of one commit, and the effects to release once the records are durable.
 ///
 /// The class is `@unchecked Sendable`: a group has one owner at a time, and changes owners under the lock of
 /// `CommitPipeline`.
 package final class StepGroup: @unchecked Sendable {
     package internal(set) var records = RecordBatch()
     var effects: PerOutput<EffectBatch>
-    /// The arrival times of the pushes that wait for its commit.
+    /// The arrival times of the pushes that wait for this group's commit.
     private(set) var arrivals: [PushArrival] = []
-    /// The number of these pushes.
+    /// The number of pushes that wait for this group's commit.
     private(set) var pushCount: Int64 = 0
     /// True if a push of a quiet topic is among them.
     private(set) var endsRest = false
-    /// True if the effects contain a long list. There is room for only one.
+    /// True if the effects contain a long list. A group holds at most one.
     var hasLongList = false
     /// The events for the history.
     var history = HistoryBatch()
@@ -373,7 +373,7 @@ package final class StepGroup: @unchecked Sendable {
         self.effects = PerOutput(loops: (0..<loopCount).map { _ in EffectBatch() }, webhooks: EffectBatch())
     }
 
-    /// Adds pushes that wait for its commit.
+    /// Adds pushes that wait for this group's commit.
     ///
     /// - Parameter endsRest: true if a push of a quiet topic is among them.
     func append(_ arrivals: [PushArrival], endsRest: Bool) {
@@ -406,7 +406,7 @@ package final class StepGroup: @unchecked Sendable {
     }
 }
 
-/// The destination of a group that is durable: effects go to the loops and webhooks, events to the history and to the
+/// The destinations of a durable group: effects go to the loops and webhooks, events to the history and to the
 /// operators who follow them.
 package struct GroupOutput: Sendable {
     package let mailboxes: PerOutput<LoopMailbox>
@@ -436,7 +436,7 @@ package struct GroupOutput: Sendable {
     }
 }
 
-/// The part that is used by transactions of a shared store.
+/// The method for transactions of a shared store.
 extension StepGroup {
     /// Discards all contents without releasing them.
     func discard() {
@@ -514,8 +514,8 @@ package final class EffectStage: DispatchOutput {
 
 /// Turns the effects of a group for one output into refusals, because the group did not become durable.
 ///
-/// Every request of the group has exactly one answer in it, so every request is refused once. Wakes, their ends and
-/// changed conditions are dropped: for the clients, a wake was never launched or is still in flight.
+/// Each request of the group has one answer among the effects and is refused once. Wakes, their ends and changed
+/// conditions are dropped: for the workers, such a wake was never launched or is still in flight.
 struct EffectRefusal {
     let refused = EffectBatch()
     /// The number of accepted pushes that are refused.

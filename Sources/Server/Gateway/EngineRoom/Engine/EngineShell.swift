@@ -5,8 +5,7 @@ import Wire
 /// The parts of an engine that do not depend on the store: devices in memory, the streams of workers, and the services
 /// that operate on them.
 ///
-/// A subclass adds the rest: how rows are loaded, how changes become durable, which gateway fills a free slot, and
-/// which clock applies.
+/// A subclass loads rows, makes changes durable, fills free slots and has the clock.
 package class EngineShell {
     final var engine: DeviceEngine
     final var dispatcher: Dispatcher
@@ -36,7 +35,7 @@ package class EngineShell {
         self.wakeBytesPerStreamMax = parts.wakeBytesPerStreamMax
     }
 
-    /// Records events from now on if a client follows them.
+    /// Starts or stops recording events, depending on whether a client follows them.
     final func watch(at now: Instant, _ offset: WallOffset) {
         self.engine.watch(self.output.events.isWatched ? offset : nil, at: now)
     }
@@ -75,7 +74,7 @@ protocol StoredEngine: EngineShell {
 
     func workersAsked()
 
-    /// Called when another configuration is active; its policies begin.
+    /// Called when another configuration is active, to put its policies into effect.
     ///
     /// - Parameter isPolicyChanged: false if no topic has another policy than before.
     func configured(isPolicyChanged: Bool)

@@ -2,13 +2,13 @@ package import Engine
 package import Platform
 import Synchronization
 
-/// Runs an engine on a separate thread. If the engine allows it, other threads may perform brief steps while that
-/// thread sleeps.
+/// Runs an engine on a separate thread. If the engine allows it, other threads perform brief steps while that thread
+/// sleeps.
 package final class EngineThread: Sendable {
     private let mailbox: Mailbox<CommandBatch>
     private let thread: NamedThread
 
-    /// Waits until the engine is created.
+    /// Starts the thread and waits until the engine is created.
     ///
     /// - `mailbox`: the commands of the loops. Closing it ends the thread.
     /// - `pulse`: beats in each turn of the thread.
@@ -63,18 +63,18 @@ package final class EngineThread: Sendable {
     }
 }
 
-/// The component that decides about every push and every wake of a gateway, one batch after the other.
+/// The component that decides about every push and every wake of a gateway, batch by batch.
 ///
-/// Commands arrive as values, many per batch and with one call for all of them. Effects leave as values as well,
-/// through the engine's `GroupOutput`, once they are durable. Each push has one `PushReply`, each request one
-/// `Outcome`, and the effects for one stream leave in order. Wakes go to streams that subscribed through this engine.
+/// Commands arrive as values in batches. Effects leave as values through the engine's `GroupOutput`, once they are
+/// durable. Each push gets one `PushReply` and each request one `Outcome`; the effects for one stream leave in order.
+/// Wakes go to streams that subscribed through this engine.
 ///
-/// Other processes may have engines on the same store. Therefore callers must not assume that a free slot yields a
-/// wake, since another engine may have got it; that a wake ends with the stream that holds it, since its result may
-/// arrive at any gateway; or that the wakes of others are lost when this engine starts.
+/// Other processes may have engines on the same store, so callers must not assume the following: that a free slot
+/// yields a wake, since another engine may get it; that a wake ends with its stream, since its result may arrive at any
+/// gateway; or that the start of this engine loses the wakes of others.
 package protocol GatewayEngine: AnyObject {
-    /// A function that any thread may call instead of `step`, one at a time, with a brief batch; nil if the engine is
-    /// bound to its own thread.
+    /// A function that any thread may call with a brief batch instead of `step`, but only one at a time; nil if the
+    /// engine is bound to its own thread.
     var briefStep: ((CommandBatch) -> Int64)? { get }
 
     /// Processes a batch and empties it.

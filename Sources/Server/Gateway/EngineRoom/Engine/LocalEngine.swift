@@ -8,8 +8,7 @@ package import Wire
 /// A step advances the time, performs every command in order, and submits the changes to the store if it is idle.
 /// Otherwise the changes wait for a later step; a device that changes several times is written once.
 package final class LocalEngine: EngineShell, GatewayEngine {
-    /// The maximum number of devices examined in one step, so that many devices that are due together do not delay
-    /// pushes.
+    /// The maximum number of devices examined in one step, so that many due devices do not delay pushes.
     private static let dueDevicesMax = 4096
 
     private var clock: EngineClock
@@ -24,13 +23,13 @@ package final class LocalEngine: EngineShell, GatewayEngine {
     /// - `historyKey`: the key of the history that receives the events.
     /// - `workers`: the requirement for workers to authenticate.
     /// - `jumpWatch`: the limit on a jump of the wall clock across a boot, and the receiver of a report about a larger
-    ///   one.
+    ///   jump.
     /// - `world`: the clocks and the random numbers.
     /// - `makeCommitter`: creates the committer for the store; the default has a separate thread.
     /// - `wakeBytesPerStreamMax`: the maximum number of unanswered payload bytes on a worker's stream.
     /// - `store`: nil to store nothing.
     /// - `output`: receives the effects for the loops and the events for the history.
-    /// - `meter`: the limits counted by other parts of the gateway.
+    /// - `meter`: the counters of limits that other parts of the gateway meet.
     /// - `live`: receives a sample every second.
     /// - `limitWatch`: reports the limits that were reached.
     /// - `signal`: makes the engine perform another step.
@@ -103,8 +102,8 @@ package final class LocalEngine: EngineShell, GatewayEngine {
 
     /// - Parameters:
     ///   - batch: the commands.
-    ///   - mayFail: true if a failure of the store may be handled in this step. That reads back the durable state,
-    ///     which takes long, so only the engine's thread does it.
+    ///   - mayFail: true if this step may handle a failure of the store. That takes long, because it reads the durable
+    ///     state, so only the engine's thread does it.
     private func step(_ batch: CommandBatch, failing mayFail: Bool) -> Int64 {
         self.clock.step()
         self.stage.offset = self.clock.offset
@@ -119,8 +118,7 @@ package final class LocalEngine: EngineShell, GatewayEngine {
             self.fail(error)
         }
         guard isDone, !self.dispatcher.isBehind, !self.requests.isLongListNext else { return 0 }
-        // The wait is at most one second, so that after a suspension of the machine wakes are late by no more than
-        // that.
+        // The wait is at most one second, so that wakes are late by at most that after a suspension of the machine.
         var next = min(self.sampler.nextAt, self.engine.nextDue?.milliseconds ?? .max)
         // Due devices are already waiting for the busy store, which wakes the engine when it is idle.
         if let due = self.engine.progressDue, due > self.clock.now { next = min(next, due.milliseconds) }
@@ -187,7 +185,7 @@ package final class LocalEngine: EngineShell, GatewayEngine {
     private func fail(_ error: StoreError) {
         guard let (failed, store) = self.commits.takeFailure() else { return }
         let workers = WorkersAtFailure(self.dispatcher, self.engine)
-        // The engine with undurable changes is released before another one is filled.
+        // The engine with undurable changes is released first, so that two engines are never in memory.
         self.replaceEngine()
         let durableError = StoredGateway.reload(store, into: self.engine)
         self.failure = StoreFailure(error: error, workers: workers, durableError: durableError)

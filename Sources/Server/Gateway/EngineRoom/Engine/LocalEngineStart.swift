@@ -2,9 +2,9 @@ import Engine
 import Policy
 import Wire
 
-/// The start of an engine that is the only one on its store.
+/// The start of an engine with its own store.
 ///
-/// A start that is refused leaves the store and the history unchanged.
+/// A failed start leaves the store and the history unchanged.
 struct LocalEngineStart {
     let engine: DeviceEngine
     let records: GatewayRecords
@@ -42,7 +42,7 @@ struct LocalEngineStart {
         self.isAskingWorkers = workers == .asked
         self.clock = EngineClock(resuming: stored.clock, at: reading, world, jumpWatch)
         try self.engine.finishRestoring(now: self.clock.now)
-        // No other process uses the store, and the workers of the previous process are disconnected.
+        // The workers of the previous process are disconnected.
         self.engine.loseEveryWake()
         let isFork = store?.isFork ?? false
         // The loss is reported before it becomes permanent, so that an interrupted start cannot lose data silently.
@@ -73,7 +73,7 @@ struct LocalEngineStart {
         try store.commit(beginning)
     }
 
-    /// Passes the events to the history that a former process had not written.
+    /// Passes events that the previous process did not write to the history.
     func recoverEvents(_ stage: EffectStage, _ output: GroupOutput) {
         guard let events = self.events else { return }
         events.finish(at: EventRecovery.Start(isFirst: self.isFirst, now: self.clock.now, offset: self.clock.offset))
@@ -118,7 +118,7 @@ struct StoredGateway {
 
     /// Restores the last durable state into an engine without devices, including wakes in flight.
     ///
-    /// - Returns: the reason for which it cannot be read; nil if it was restored.
+    /// - Returns: the reason why the state cannot be read; nil if it was restored.
     static func reload(_ store: any RecordStore, into engine: DeviceEngine) -> StoreError? {
         var stored = StoredGateway(engine: engine)
         do throws(StoreError) {
@@ -155,9 +155,9 @@ struct StoredGateway {
         }
     }
 
-    /// Checks whether workers may connect without authentication.
+    /// Checks that workers need no authentication, or can authenticate.
     ///
-    /// - Throws: if they may not.
+    /// - Throws: if they need to authenticate and cannot.
     private func check(_ workers: WorkersAsked) throws(StoreError) {
         guard self.wereWorkersAsked, case .notAsked(let folder) = workers else { return }
         throw Self.workersWereAsked(folder)

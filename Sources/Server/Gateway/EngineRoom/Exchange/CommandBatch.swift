@@ -13,8 +13,7 @@ package final class CommandBatch: MailboxBatch, @unchecked Sendable {
         case command
     }
 
-    /// The maximum number of pushes and commands for which a loop performs the engine's step itself: about a tenth of a
-    /// millisecond.
+    /// The maximum number of pushes and commands for which a loop performs the engine's step itself, in about 0.1 ms.
     private static let itemsOfLoopMax = 256
 
     private var items: [Item] = []
@@ -26,18 +25,18 @@ package final class CommandBatch: MailboxBatch, @unchecked Sendable {
     /// The number of pushes; each is answered once.
     package private(set) var answersDue = 0
 
-    /// True if a push of a quiet topic is among the pushes, so that the store must not rest before their commit.
+    /// True if a push of a quiet topic is among the pushes, so that their commit must not wait for a batching window.
     package private(set) var endsRest = false
 
-    /// The pushes by the time at which they left their loops.
+    /// The numbers of pushes by the time at which they left their loops.
     private(set) var arrivals: [PushArrival] = []
 
     package init() {}
 
     package var isEmpty: Bool { self.items.isEmpty }
 
-    /// True if the loop should perform the engine's step itself instead of waking the engine's thread, because the step
-    /// takes about as long as a thread takes to wake.
+    /// True if the loop should perform the engine's step itself, because the step takes no longer than waking the
+    /// engine's thread.
     package var isStepOfLoop: Bool { self.areCommandsBrief && self.items.count <= Self.itemsOfLoopMax }
 
     package func append(_ command: EngineCommand) {
@@ -57,7 +56,7 @@ package final class CommandBatch: MailboxBatch, @unchecked Sendable {
     /// Records that a push of a quiet topic is among the pushes.
     package func endRest() { self.endsRest = true }
 
-    /// Records the time at which the pushes leave their loop. Called once, when they do.
+    /// Records the time at which the pushes leave their loop. Called once, at that time.
     package func notePushesLeave() {
         guard self.answersDue > 0 else { return }
         self.arrivals.append(PushArrival(at: SystemClock.monotonicMicroseconds, count: Int64(self.answersDue)))
@@ -134,7 +133,7 @@ package struct TestPush: Sendable {
     let topic: [UInt8]?
     /// The push without topic and token, which the engine sets when it has found the device.
     let kept: KeptPush
-    /// The reason for which a provider's push would be refused; nil if none is known yet.
+    /// The reason why a provider's push would be refused; nil if none is known yet.
     let refusal: APNSReason?
 
     package init(_ device: Named<DeviceToken>, _ push: Push, topic: String?, refused reason: APNSReason? = nil) {
@@ -146,14 +145,14 @@ package struct TestPush: Sendable {
     }
 }
 
-/// The commands of one loop for the engine. They are collected during a turn and handed over in one batch at its end.
-/// It counts the pushes whose answers are pending.
+/// Collects the commands of one loop for the engine, and hands them over in one batch at the end of each turn. Counts
+/// the pushes whose answers are pending.
 package final class EngineOutbox {
     private let engine: Mailbox<CommandBatch>
     private var batch = CommandBatch()
     /// The number of pushes that were handed over and are not answered.
     package private(set) var pushesAtEngine = 0
-    /// The limit on that number.
+    /// The limit on the number of unanswered pushes.
     package var window: PushWindow
 
     private let events: EventService
@@ -177,8 +176,8 @@ package final class EngineOutbox {
         self.batch.append(push, from: stream)
     }
 
-    /// Records that a push of a quiet topic arrives among pushes of busy topics: fewer of those may be in the engine
-    /// for a while, and the store does not rest before the commit of this turn's pushes.
+    /// Records that a push of a quiet topic arrives among pushes of busy topics. Fewer pushes may then be in the engine
+    /// for a while, and this turn's pushes are committed without a batching window.
     ///
     /// - Parameter now: milliseconds of the monotonic clock.
     package func quietPushCame(now: Int64) {
@@ -206,7 +205,8 @@ package final class EngineOutbox {
 
     /// Hands over the batch at the end of a turn.
     ///
-    /// - Parameter step: called if the engine's step is performed here; it must call its parameter to do so.
+    /// - Parameter step: called if this loop performs the engine's step; it must call its parameter, which performs the
+    ///   step.
     package func handOver(stepping step: (() -> Void) -> Void = { $0() }) {
         guard !self.batch.isEmpty else { return }
         self.pushesAtEngine += self.batch.answersDue
@@ -224,15 +224,14 @@ package final class EngineOutbox {
 /// The limit on a loop's pushes in the engine at the same time.
 ///
 /// The limit is `requestsAtEngineMax`, except for one second after a push of a quiet topic that arrives among pushes of
-/// busy topics. Such a push waits for all pushes in the engine, in one commit or two, so the limit is lower, initially
-/// 128. If the duration of a commit does not depend on its size, a lower limit only leaves the disk idle and speeds up
-/// no client. So the lower limit doubles when 8 more pauses were longer than 1.5 milliseconds than were not. After 256
-/// pauses the initial limit is tried again. A pause of the loop's reading begins when the limit is reached, and ends
-/// when answers have made room.
+/// busy topics. Such a push waits for the commits of all pushes in the engine, so the limit is lower, initially 128. At
+/// the limit, the loop pauses reading until answers make room. Long pauses show that fewer pushes do not make commits
+/// faster; a low limit then only leaves the disk idle. So the limit doubles when pauses above 1.5 milliseconds
+/// outnumber shorter ones by 8. After 256 pauses the initial limit is tried again.
 package struct PushWindow {
     /// The initial limit after a push of a quiet topic.
     package static let quietLimitMin = 128
-    /// The duration of that limit, in milliseconds.
+    /// The duration of the lower limit, in milliseconds.
     package static let quietMilliseconds: Int64 = 1000
     /// The maximum duration of a short pause, in nanoseconds; 1.5 milliseconds.
     package static let shortPauseNanosecondsMax: Int64 = 1_500_000
@@ -280,7 +279,7 @@ package struct PushWindow {
     ///   - count: the limit that was reached.
     ///   - now: nanoseconds of the monotonic clock.
     package mutating func paused(atLimit count: Int, now: Int64) {
-        // A pause under a higher limit says nothing about a lower one.
+        // Only pauses under the lower limit count.
         self.pausedAt = count == min(self.quietLimit, self.most) ? now : nil
     }
 

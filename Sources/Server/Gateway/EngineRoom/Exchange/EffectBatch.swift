@@ -9,14 +9,13 @@ package enum Effect {
     case pushAnswer(PushReply)
     /// The answer to another request.
     case answer(StreamAddress, Outcome)
-    /// A request that must continue in the engine. The output passes it on for the caller.
+    /// A request that must continue in the engine, to which the output passes it on.
     case asked(EngineRequest)
     /// The stream is subscribed: its response begins, with a warning if there is one.
     case subscribed(StreamAddress, SubscriptionWarning?)
     /// A wake for an open stream.
     case wake(StreamAddress, StagedWake)
-    /// The deadline of a wake that the stream holds is near. Contains the deadline by the wall clock and the time until
-    /// then.
+    /// The deadline of a wake that the stream holds is near: the deadline by the wall clock, and the time left.
     case expiring(StreamAddress, WakeID, deadline: Int64, timeLeft: Int64)
     /// A wake that the stream holds has expired.
     case expired(StreamAddress, WakeID, ExpirationReason)
@@ -48,7 +47,7 @@ package final class EffectBatch: @unchecked Sendable {
 
     private var items: [Item] = []
     private var outcomes: [Outcome] = []
-    /// The effects that are rare.
+    /// The effects of rare kinds.
     private var others: [Effect] = []
     private var bytes = ByteBuffer()
 
@@ -79,7 +78,7 @@ package final class EffectBatch: @unchecked Sendable {
         self.items.append(.wake(address, byteCount: UInt32(self.bytes.count - before)))
     }
 
-    /// Appends the end of a wake that the stream held.
+    /// Appends the end of a wake that a stream held.
     func appendReleased(_ wake: WakeID, from address: StreamAddress) {
         self.items.append(.released(address, wake))
     }
@@ -104,8 +103,8 @@ package final class EffectBatch: @unchecked Sendable {
         self.handOver(pushAnswer: { take(.pushAnswer($0)) }, other: take)
     }
 
-    /// Passes every effect to closures in order. Answers to pushes are passed as replies, because an `Effect` is twice
-    /// as large.
+    /// Passes every effect to closures in order. Answers to pushes have a closure of their own, because an `Effect` is
+    /// twice as large as a reply.
     package func handOver(pushAnswer: (PushReply) -> Void, other take: (Effect) -> Void) {
         let bytes = self.bytes.view
         var offset = 0
@@ -131,7 +130,7 @@ package final class EffectBatch: @unchecked Sendable {
     }
 }
 
-/// The mailbox in which the engine leaves the effects for one output: a loop, or the webhooks.
+/// The mailbox through which the engine passes effects to one output: a loop, or the webhooks.
 ///
 /// The class is `@unchecked Sendable`: `monitor` guards every field.
 package final class LoopMailbox: @unchecked Sendable {
@@ -147,7 +146,7 @@ package final class LoopMailbox: @unchecked Sendable {
         self.monitor.withLock { self.signal = wake }
     }
 
-    /// Leaves everything in `batch`, empties it, and wakes the output.
+    /// Takes everything from `batch`, and wakes the output.
     package func deliver(_ batch: inout EffectBatch) {
         self.monitor.lock()
         if self.incoming.isEmpty {
@@ -161,7 +160,7 @@ package final class LoopMailbox: @unchecked Sendable {
         signal()
     }
 
-    /// Leaves new settings for the loop, and wakes it.
+    /// Stores new settings for the loop, and wakes it.
     package func deliver(_ settings: LoopSettings) {
         let signal = self.monitor.withLock {
             self.settings = settings
@@ -206,7 +205,7 @@ package struct PerOutput<Element> {
 
 extension PerOutput: Sendable where Element: Sendable {}
 
-/// A wake among the effects of a batch, in trivial memory that is valid only during its delivery.
+/// A wake in the bytes of a batch; valid only during its delivery.
 ///
 /// A `Head` is followed by the topic and by the launch: a `StagedPush` or a `StagedTask`.
 package struct StagedWake {
@@ -297,7 +296,7 @@ extension WakeKind {
     }
 }
 
-/// The push of a wake among the effects of a batch: a `Head`, followed by collapse id, payload and the bytes of its
+/// The push of a wake in the bytes of a batch: a `Head`, followed by collapse id, payload and the bytes of its
 /// `PushTrace`.
 enum StagedPush {
     private struct Head: BitwiseCopyable {
@@ -351,8 +350,8 @@ extension WakeTrace {
     }
 }
 
-/// The task or session of a wake among the effects of a batch: a `Head`, followed by the bytes of its request's
-/// `PushTrace`, its name, title and subtitle, and the title and subtitle of the progress from which it resumes.
+/// The task or session of a wake in the bytes of a batch: a `Head`, followed by the bytes of its request's `PushTrace`,
+/// its name, title and subtitle, and the title and subtitle of the progress from which it resumes.
 enum StagedTask {
     private struct Head: BitwiseCopyable {
         /// The progress from which the launch resumes.

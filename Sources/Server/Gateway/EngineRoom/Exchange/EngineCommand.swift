@@ -24,7 +24,7 @@ package enum EngineCommand: Sendable {
     /// Nothing new may be launched from now on.
     case drain
 
-    /// True if it takes the engine no longer than a push.
+    /// True if the command takes the engine no longer than a push.
     var isBrief: Bool {
         switch self {
         case .request(let request): request.work.isBrief
@@ -37,7 +37,7 @@ package enum EngineCommand: Sendable {
 
 /// A request of a caller for the engine, with the stream for its answer.
 ///
-/// A class, because it is large and passed on several times. Immutable.
+/// A class, because it is large and passed on several times.
 package final class EngineRequest: Sendable {
     package let reply: StreamAddress
     /// The caller, whose scope limits the request.
@@ -52,19 +52,19 @@ package final class EngineRequest: Sendable {
         self.work = work
     }
 
-    /// Returns a request with other work for the same caller, who continues to wait.
+    /// Returns the request with other work, for a caller who continues to wait.
     func going(on work: EngineWork) -> EngineRequest {
         EngineRequest(reply: self.reply, caller: self.caller, afterFailedStore: self.afterFailedStore, work)
     }
 }
 
-/// The handling of a request after the store has failed, when nothing can change any more.
+/// The handling of a request after the store has failed.
 package enum AfterFailedStore: Hashable, Sendable {
     /// The request is refused, because it would change something.
     case refused
     /// The request is answered from the last durable state, if that can be read.
     case answeredFromDurableState
-    /// The request is answered as usual, because it does not depend on the stored state or reports the failure.
+    /// The request is answered as usual: it does not depend on the stored state, or reports the failure.
     case answered
 }
 

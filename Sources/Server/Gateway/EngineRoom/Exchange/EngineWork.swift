@@ -5,8 +5,8 @@ package import Wire
 /// The work of an operation in the engine: a closure that runs on the engine's thread, and the rows that it needs.
 ///
 /// An engine with its own store has everything in memory and runs the closure immediately. An engine on a shared store
-/// loads the rows, runs the closure on them, and commits the difference; after a conflict it repeats this. A closure
-/// captures only values, since it moves from a loop's thread to the engine's.
+/// loads the rows, runs the closure, and commits the changes; after a conflict it starts again. A closure captures only
+/// values, since it moves from a loop's thread to the engine's.
 ///
 /// The authorization check cannot be skipped, because the closure receives only devices and wakes that
 /// `AuthorizedScope` found for the caller.
@@ -21,13 +21,13 @@ package struct EngineWork: Sendable {
 
     /// The rows that the closure needs.
     let rows: NeededRows
-    /// True if it concerns a single wake or device and takes the engine no longer than a push.
+    /// True if the work concerns a single wake or device and takes the engine no longer than a push.
     let isBrief: Bool
-    /// True if the stream of a wake may have room for another one afterwards, even if the wake had already ended.
+    /// True if the work may free the slot of a wake, even if the wake had already ended.
     let freesSlot: Bool
-    /// True if it removes the device in `rows`.
+    /// True if the work removes the device in `rows`.
     let removesDevice: Bool
-    /// True if it is refused while the gateway is shutting down.
+    /// True if the work is refused while the gateway is shutting down.
     private let beginsWork: Bool
     /// The topic for the device in `rows` if the device is new.
     let newTopic: NewTopic?
@@ -63,7 +63,7 @@ package struct EngineWork: Sendable {
     ///
     /// - Parameters:
     ///   - removesDevice: true if the device may be registered again afterwards, for another topic.
-    ///   - beginsWork: true if it is refused while the gateway is shutting down.
+    ///   - beginsWork: true if the work is refused while the gateway is shutting down.
     package init(
         changing device: Named<DeviceToken>,
         removesDevice: Bool = false,
@@ -83,8 +83,7 @@ package struct EngineWork: Sendable {
 
     /// Creates work on a wake, which the engine may not know.
     ///
-    /// - Parameter freesSlot: true if the wake's stream may accept another one afterwards, even if the wake had already
-    ///   ended.
+    /// - Parameter freesSlot: true if the work may free the slot of the wake, even if the wake had already ended.
     package init(
         wake: Named<WakeID>,
         freesSlot: Bool = false,
@@ -148,7 +147,7 @@ package enum EngineReply {
 
 /// The rows that work needs from a shared store.
 package enum NeededRows: Sendable {
-    /// None: everything is in this gateway's memory.
+    /// No rows: everything is in this gateway's memory.
     case nothing
     /// A topic of this name, created if it does not exist.
     case topic([UInt8])
@@ -163,7 +162,7 @@ package enum NeededRows: Sendable {
     /// The pause of a topic, which all gateways must know.
     case pause(topic: [UInt8], Bool)
 
-    /// The device of the row; nil for anything else.
+    /// The device of the row, if these are a single device's.
     var device: DeviceToken? {
         switch self {
         case .row(.device(let token)), .reading(let token): token
@@ -204,20 +203,19 @@ package enum ListedRows: Sendable {
     }
 }
 
-/// The topic for a device if it is new.
+/// The topic for a device that may be new.
 struct NewTopic: Sendable {
     let name: [UInt8]
-    /// True if the device is registered by a push. This depends on the configuration, and never restores a removed
-    /// device.
+    /// True if a push registers the device, as the configuration may allow. A push never restores a removed device.
     let isOfPush: Bool
 }
 
 // MARK: - Authorization
 
-/// The name of a device or a wake in a request. It can only be looked up for its caller: devices of topics outside the
-/// caller's scope do not exist for it.
+/// The name of a device or a wake in a request. It can only be looked up for a caller; devices of topics outside the
+/// caller's scope are not found.
 ///
-/// Its value is accessible only through `find`, so that nothing is done for a caller without the scope.
+/// Only `find` reads the value, so nothing can be done for a caller without the scope.
 package struct Named<Name: Sendable>: Sendable {
     fileprivate let name: Name
 
@@ -255,8 +253,8 @@ extension Named<DeviceToken> {
 }
 
 extension Named<WakeID> {
-    /// Returns the wake's id, unless the wake belongs to a topic outside the caller's scope. The engine may not know
-    /// the wake.
+    /// Returns the wake's id, even if the engine does not know the wake; nil if its topic is outside the caller's
+    /// scope.
     func find(in engine: DeviceEngine, for caller: Caller) -> WakeID? {
         guard let topic = engine.topic(ofWake: self.name), !caller.reaches(topic, in: engine) else { return self.name }
         return nil
@@ -269,7 +267,7 @@ extension Caller {
     }
 }
 
-/// The engine as one caller may use it. Anything of a topic outside the caller's scope does not exist.
+/// The engine as one caller may use it: without the topics outside the caller's scope.
 package struct AuthorizedScope {
     package let workspace: Workspace
     package let caller: Caller

@@ -9,7 +9,7 @@ package final class GatewayRecords {
 
     /// The start of counting, in milliseconds since 1970.
     package internal(set) var countingSince: Int64
-    /// The committed data that this start has given up, which is not stored; nil if nothing was missing.
+    /// The committed data that was missing at this start and given up; nil if none was. Not stored.
     let acceptedLoss: StoreLoss?
     package internal(set) var rejections: Rejections
     /// The refused pushes of all gateways on a shared store, as of their last count; nil with a single gateway.
@@ -79,7 +79,7 @@ package final class GatewayRecords {
         }
     }
 
-    /// Takes the records that every start stores, whether or not they have changed.
+    /// Takes the records that every start stores, even if unchanged.
     ///
     /// - `isAsking`: true if workers must authenticate.
     package func takeBeginning(into batch: inout RecordBatch, isAsking: Bool) {
@@ -103,7 +103,7 @@ package final class GatewayRecords {
     }
 }
 
-/// The part that is used with a shared store.
+/// The methods for a shared store.
 extension GatewayRecords {
     /// Takes the unstored refused pushes of this gateway by topic, in the format of a shared store.
     func takeRejections() -> [(topic: UInt32, content: [UInt8])] {
@@ -115,9 +115,8 @@ extension GatewayRecords {
         return taken
     }
 
-    /// Takes the refused pushes of all gateways; each row is one gateway's count of one topic.
-    ///
-    /// A row that cannot be read is not counted.
+    /// Takes the refused pushes of all gateways. Each row is one gateway's count of one topic; invalid rows are
+    /// skipped.
     func showRejections(_ rows: [(topic: UInt32, content: [UInt8])]) {
         var sum = Rejections()
         for (topic, content) in rows {
@@ -131,8 +130,8 @@ extension GatewayRecords {
 
 /// The numbers of refused pushes by reason, in total and for each known topic.
 ///
-/// The record of a topic is a list of reasons, with the names of the provider API, and counts: length of the name (1
-/// byte), name, count (8 bytes).
+/// The record of a topic is a list of reasons and counts: length of the reason's name in the provider API (1 byte),
+/// name, count (8 bytes).
 package struct Rejections {
     /// The totals by the number of the reason.
     package private(set) var total = Self.none
@@ -172,7 +171,7 @@ package struct Rejections {
     /// Adds the counts of another value.
     mutating func add(_ others: Rejections) { self.change(by: others, &+) }
 
-    /// Subtracts counts that turned out to be void.
+    /// Subtracts the counts of another value.
     mutating func subtract(_ others: Rejections) { self.change(by: others, &-) }
 
     private mutating func change(by others: Rejections, _ change: (Int64, Int64) -> Int64) {
@@ -186,7 +185,7 @@ package struct Rejections {
         }
     }
 
-    /// Adds the counts of one record, of one topic or the totals.
+    /// Adds the counts of one record, which are one topic's or the totals.
     mutating func addRow(_ row: Rejections) {
         for (reason, count) in row.total.enumerated() where count != 0 { self.total[reason] &+= count }
         for (topic, counts) in row.byTopic {

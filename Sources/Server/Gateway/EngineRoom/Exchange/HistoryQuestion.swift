@@ -2,9 +2,9 @@ package import Engine
 package import Storage
 package import Wire
 
-/// A request that the history answers, after all events up to now.
+/// A request that the history answers, after it has taken all earlier events.
 package struct HistoryQuestion {
-    /// The subject of a request, which is answered from the history.
+    /// The function that answers a request from the history.
     package struct Subject {
         /// The result from the history.
         enum Found {
@@ -75,8 +75,9 @@ package struct HistoryReading {
     /// Returns the number by which the history knows a device.
     func number(of token: DeviceToken) -> UInt64 { HistoryEvent.device(of: token, self.key) }
 
-    /// Returns the number by which the history knows the subscriptions of streams that name a device; nil for those of
-    /// streams for all devices of the topic.
+    /// Returns the number by which the history knows the subscriptions of a topic's streams.
+    ///
+    /// - Parameter device: the device that the streams name; nil for streams for all devices.
     func streams(_ topic: String, naming device: DeviceToken?) -> UInt64 {
         HistoryEvent.streams(topic, naming: device, self.key)
     }

@@ -3,14 +3,14 @@ import Policy
 import Storage
 import Wire
 
-/// A page of the list of pushes, whose devices are still to be found.
+/// A page of the list of pushes; the engine looks up their devices when the page is written.
 package struct PushListing: Sendable {
     /// One push.
     struct Line: Sendable {
         let place: LoggedPush
         let apnsID: APNsID
         let outcome: String
-        /// The number of its wakes that were lost.
+        /// The number of the push's wakes that were lost.
         let lost: Int
         let endedAt: Instant?
         let priority: Priority?
@@ -55,13 +55,13 @@ package struct PushListing: Sendable {
     /// The numbers of the devices.
     var devices: Set<UInt64> { Set(self.lines.map(\.place.device)) }
 
-    /// Follows pushes through the events of their device.
+    /// Collects the lifecycles of pushes from the events of their device.
     private static func follow(
         _ events: [HistoryEvent],
         _ wanted: Set<LoggedPush>,
         _ histories: inout [LoggedPush: PushHistory]
     ) {
-        // Later events refer to the last push with an apns-id.
+        // Events name pushes by apns-id, which means the latest push with this id.
         var named: [APNsID: LoggedPush] = [:]
         for event in events {
             if let push = LoggedPush(event), let apnsID = event.apnsID {
@@ -74,7 +74,7 @@ package struct PushListing: Sendable {
         }
     }
 
-    /// Returns the lifecycle of a push whose device has had more events since than were examined.
+    /// Returns the lifecycle of a push whose device has more later events than were examined.
     private static func history(of push: LoggedPush, _ source: any HistorySource) -> PushHistory? {
         let events = source.push(APNsID(first: push.first, second: push.second, upperCase: 0))
         var histories: [LoggedPush: PushHistory] = [:]
@@ -133,13 +133,13 @@ package struct PushQuestion: Hashable, Sendable {
     /// The maximum number of pushes examined for one answer, which may therefore be shorter.
     static let examinedMax = 1000
 
-    /// The words for the states and ends of pushes. A push is `lost` if one of its wakes was, however it ended.
+    /// The words for the states and ends of pushes. A push with a lost wake is also `lost`, however it ended.
     package static let outcomes =
         ["pending", "inFlight", "completed", "coalesced", "noWake"] + DiscardReason.ofPushes.map(\.rawValue) + ["lost"]
 
     /// The topic; nil for any.
     package var topic: String?
-    /// Some of the words in `PushQuestion.outcomes`; empty for any.
+    /// The requested outcomes, from `PushQuestion.outcomes`; empty for any.
     package var outcomes: Set<String> = []
     /// The earliest time of arrival, in milliseconds since 1970.
     package var since: Int64?
@@ -169,7 +169,7 @@ package struct PushQuestion: Hashable, Sendable {
     }
 }
 
-/// The end of a page, as text that callers pass back: time, device and push in numbers.
+/// The end of a page, as text that callers pass back: the time, device and push as numbers.
 package struct PushPlace: Hashable, Sendable {
     let push: LoggedPush
 

@@ -22,9 +22,9 @@ package final class RoomState {
         self.commitTimes = commitTimes
     }
 
-    /// Admits the replay of a topic, which counts as unanswered as long as the ticket is kept.
+    /// Admits the replay of a topic, which counts as unanswered until its ticket is answered or released.
     ///
-    /// - Returns: nil when as many as may be are unanswered.
+    /// - Returns: nil if the maximum number of replays are unanswered.
     func admitReplay() -> TopicReplay.Ticket? {
         self.replays.removeAll { $0.object?.isAnswered.load(ordering: .relaxed) ?? true }
         guard self.replays.count < TopicReplay.countMax else { return nil }
@@ -45,7 +45,7 @@ package final class LimitCounts {
     private let meter: LimitMeter
     private var watch: LimitWatch
 
-    /// - `meter`: the limits counted by other parts of the gateway.
+    /// - `meter`: the counters of limits that other parts of the gateway meet.
     /// - `watch`: reports the limits that were reached.
     package init(_ meter: LimitMeter, _ watch: LimitWatch) {
         self.meter = meter
@@ -71,15 +71,15 @@ package final class LimitCounts {
         self.all(dispatcher).filter { $0.count > 0 }
     }
 
-    /// Reports the limits that were reached, if it is time.
+    /// Reports the limits that were reached, if a report is due.
     func look(_ now: Instant, _ dispatcher: Dispatcher) {
         self.watch.look(now) { self.met(dispatcher) }
     }
 }
 
-/// The pushes that arrived at the engine together, and their time.
+/// The number of pushes that left their loop at one time.
 struct PushArrival: BitwiseCopyable {
-    /// The time at which they left their loop, in microseconds of the monotonic clock.
+    /// The time at which the pushes left their loop, in microseconds of the monotonic clock.
     let at: Int64
     let count: Int64
 }

@@ -1,8 +1,7 @@
 package import Engine
 package import Wire
 
-/// The names by which workers know their streams: the four numbers of a stream, and a code that cannot be computed
-/// without the key.
+/// The names by which workers know their streams: the four numbers of a stream, and a code under a secret key.
 package struct StreamNames: Sendable {
     private let key: HashKey
 

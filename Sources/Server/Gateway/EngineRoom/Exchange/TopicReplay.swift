@@ -5,22 +5,21 @@ import Storage
 import Synchronization
 import Wire
 
-/// The replay of a topic: the last day of its devices, some of them at a time.
+/// The replay of a topic: the last day of its devices, some devices per step.
 ///
-/// The history's thread replays a step's devices, and hands over to the engine, which asks it for the next step:
-/// whatever else waits for either of them comes in between.
+/// The history's thread replays the devices of a step. The engine then requests the next step, so that other work of
+/// both threads can come between two steps.
 struct TopicReplay: Sendable {
-    /// Counts as an unanswered replay until the answer, or until its last reference is gone without one.
+    /// Represents an unanswered replay, until the answer or the release of the last reference.
     final class Ticket: Sendable {
         let isAnswered = Atomic(false)
     }
 
     /// The maximum number of unanswered replays.
     static let countMax = 2
-    /// The maximum number of devices that are looked at: those with the newest activity, where the engine knows all
-    /// devices.
+    /// The maximum number of devices examined: those with the newest activity if the engine has all devices in memory.
     static let devicesMax = 10_000
-    /// The maximum number of devices and, roughly, of events of a step.
+    /// The maximum number of devices of a step, and the approximate maximum of its events.
     private static let devicesPerStep = 256
     private static let eventsPerStep = 8192
     /// The maximum number of events of an answer: about two seconds of work.
@@ -39,7 +38,7 @@ struct TopicReplay: Sendable {
     private let registered: Int64
     /// The end of the time for steps, on the monotonic clock.
     private let endsAt = SystemClock.monotonic + TopicReplay.timeMax
-    /// The number of devices that were looked at.
+    /// The number of examined devices.
     private var examined = 0
     /// The number of devices with recorded pushes or tasks.
     private var replayed = 0
@@ -74,7 +73,7 @@ struct TopicReplay: Sendable {
         self.from = replay.now - Self.period
     }
 
-    /// The question of the next step: its answer is that of the topic, or the step after it.
+    /// The question of the next step. Its answer is the answer for the topic, or a further step.
     var question: HistoryQuestion.Subject {
         HistoryQuestion.Subject(find: { reading throws(APIError) in
             var next = self
@@ -97,7 +96,7 @@ struct TopicReplay: Sendable {
                 since: self.from,
                 countEach: PolicyReplay.eventsMax
             )
-            // A source that finds nothing has failed, which is answered.
+            // Without entries the source has failed, and the replay ends.
             guard !found.entries.isEmpty else {
                 self.examined = self.devices.count
                 return

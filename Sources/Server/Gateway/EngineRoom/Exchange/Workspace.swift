@@ -2,10 +2,8 @@ package import Engine
 package import Policy
 package import Wire
 
-/// The environment in which a batch is performed: the devices in memory, the streams for their wakes, and the wall
-/// clock.
-///
-/// It does not specify how the devices were loaded, nor whether they are all devices.
+/// The environment in which a batch is performed: devices, the streams for their wakes, and the wall clock. Only some
+/// devices may be in memory.
 package struct Workspace {
     let engine: DeviceEngine
     let dispatcher: Dispatcher
@@ -17,7 +15,7 @@ package struct Workspace {
     let remote: RemoteWorkers?
     /// The last device read, if only some devices are in memory and there are more.
     var lastRead: DeviceToken?
-    /// The devices of a list in the order `recent`, when not all devices there are were in memory at once.
+    /// The devices of a list in the order `recent`, if not all devices were in memory at once.
     var recent: [DeviceToken]?
 
     package init(
@@ -34,7 +32,7 @@ package struct Workspace {
         self.remote = remote
     }
 
-    /// Returns the workers of one topic, or of all; after a failure those connected at that time.
+    /// Returns the workers of one topic, or of all; after a failure, the workers connected when it happened.
     func workerCounts(_ topic: TopicIndex?) -> Dispatcher.WorkerCounts {
         var counts = self.failure?.workers[topic] ?? self.dispatcher.workerCounts(topic)
         self.remote?.add(topic, to: &counts)
@@ -57,8 +55,8 @@ package struct Workspace {
         }
     }
 
-    /// Returns the readiness of streams to accept a wake; after a failure, as far as the connected workers at that time
-    /// show it.
+    /// Returns the readiness of streams to accept a wake; after a failure, judged by the workers connected when it
+    /// happened.
     ///
     /// - Parameter takers: the readiness of this gateway's streams.
     func takersShown(_ takers: Takers, of target: LaunchTarget, _ topic: TopicIndex) -> Takers {
@@ -109,7 +107,7 @@ package struct Workspace {
 
     /// Returns the counts of a topic, or of all, for the last hour and day.
     ///
-    /// - Parameter period: the only period, in milliseconds since 1970; nil for the last hour and day.
+    /// - Parameter period: the counted period, in milliseconds since 1970; nil for the last hour and day.
     func recent(
         _ topic: TopicIndex?,
         _ room: RoomState,
@@ -141,7 +139,7 @@ package struct Workspace {
     func durations(_ topic: TopicIndex?) -> [WakeDurationRow] {
         let own = self.dispatcher.durations(topic)
         guard let remote = self.remote?.durations, !remote.isEmpty else { return own }
-        // Another gateway may have made a topic a moment ago.
+        // Skips topics that another gateway has just created and that are unknown here.
         let others = remote.filter { (topic ?? $0.topic) == $0.topic && $0.topic.rawValue < self.engine.topicCount }
         return WakeDurations.merged(own + others)
     }
@@ -204,7 +202,7 @@ extension Workspace {
 package final class StoreFailure {
     let error: StoreError
     let workers: WorkersAtFailure
-    /// The reason for which the last durable state could not be read; nil if it was read.
+    /// The reason why the last durable state could not be read; nil if it was read.
     let durableError: StoreError?
     /// True if the failure is temporary, such as a lost connection to a database.
     let isPassing: Bool
@@ -222,7 +220,7 @@ package final class StoreFailure {
     }
 }
 
-/// The workers connected when a commit failed; their dispatcher no longer exists.
+/// The workers connected when a commit failed. The dispatcher no longer exists.
 package struct WorkersAtFailure {
     private let total: Dispatcher.WorkerCounts
     private let byTopic: [TopicIndex: Dispatcher.WorkerCounts]
@@ -240,7 +238,7 @@ package struct WorkersAtFailure {
     }
 }
 
-/// The workers of the other gateways on a shared store, as reported last; used on one thread.
+/// The workers of the other gateways on a shared store, as last reported. Used on one thread.
 package final class RemoteWorkers {
     private var total = Dispatcher.WorkerCounts()
     private var byTopic: [TopicIndex: Dispatcher.WorkerCounts] = [:]
@@ -276,7 +274,7 @@ package final class RemoteWorkers {
         if hearsConditions { self.hearing.insert(topic) }
     }
 
-    /// Adds an offer of another gateway's streams, which are counted separately.
+    /// Adds an offer of another gateway's streams. The other `append` counts their workers.
     func append(_ offer: StreamOffer) {
         let request = SubscriptionRequest(
             slots: 1,
@@ -333,7 +331,7 @@ package final class RemoteWorkers {
     }
 }
 
-/// A request for a list of devices and its order; nil matches any.
+/// A request for a list of devices. A filter that is nil matches every device.
 package struct DeviceQuestion: Hashable, Sendable {
     /// The valid numbers of devices in an answer.
     package static let limits = 1...1000
@@ -344,7 +342,7 @@ package struct DeviceQuestion: Hashable, Sendable {
     package var topic: String?
     package var state: DeviceFilter.State?
     package var hold: Hold?
-    /// The first digits of the tokens.
+    /// The digits with which the tokens begin.
     package var prefix: TokenPrefix?
     /// The maximum number of devices in the answer.
     package var limit = Self.limitUsual
@@ -367,13 +365,14 @@ package struct DeviceQuestion: Hashable, Sendable {
     /// Returns true if a token from `start` on comes after every token with the prefix.
     func isPast(_ token: DeviceToken) -> Bool { self.prefix.map { !$0.begins(token) } ?? false }
 
-    /// The filter for a search whose order does not allow it to continue, so that it must find only matching devices.
+    /// The filter for a search in an order that does not allow continuing, so that it must find only matching devices;
+    /// nil for other searches.
     var searchFilter: DeviceFilter? {
         let isAny = self.state == nil && self.hold == nil && self.prefix == nil
         return self.order == .waiting && !isAny ? self.filter : nil
     }
 
-    /// The number of devices to examine; equals the limit if all devices match.
+    /// The number of devices to examine; equal to the limit if every examined device matches.
     var examined: Int {
         self.order != .token || (self.state == nil && self.hold == nil) ? self.limit : Self.examinedMax
     }

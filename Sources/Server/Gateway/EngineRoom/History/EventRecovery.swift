@@ -4,16 +4,15 @@ package import Policy
 package import Storage
 package import Wire
 
-/// The events that a journal has and the history lacks. They are found at a start and passed to the history before any
-/// request is served.
+/// Finds the events in the journal that the history lacks. A start passes them to the history before serving requests.
 package final class EventRecovery {
-    /// A record of events in the journal. It has no content if its events cannot be used.
+    /// A record of events in the journal; without content if its events cannot be used.
     package struct Record: Hashable {
         package let sequence: UInt64
         let content: [UInt8]
     }
 
-    /// The state of the start at which they were found.
+    /// The state of the start that found the events.
     package struct Start {
         /// True if there was no state before, so that nothing can be missing.
         let isFirst: Bool
@@ -34,9 +33,9 @@ package final class EventRecovery {
     /// The contents of the history; nil while it could not be opened.
     private var found: HistoryFound?
     private var contents: [UInt64: [UInt8]] = [:]
-    /// The times of the first and the last event of those records.
+    /// The times of the first and the last event of the records in `contents`.
     private var times: [UInt64: ClosedRange<Instant>] = [:]
-    /// The number of events in each record that uses devices' numbers under another key, and is therefore unusable.
+    /// The unusable records, which number devices under another key, and their numbers of events.
     private var foreign: [UInt64: Int] = [:]
 
     package init(_ key: HashKey) {
@@ -63,7 +62,7 @@ package final class EventRecovery {
                 self.foreign[record.sequence] = record.eventCount
                 return
             }
-            // It is parsed once here, so that it cannot fail when it is appended.
+            // Parses the events once, so that appending them later cannot fail.
             var times: ClosedRange<Instant>?
             try record.read { times = (times?.lowerBound ?? $0.at)...max(times?.upperBound ?? $0.at, $0.at) }
             guard let times, self.times[record.sequence] == nil else { return }
@@ -99,10 +98,10 @@ package final class EventRecovery {
 
     /// Returns the numbers for the records of the next commits; `wall` is the wall clock in milliseconds since 1970.
     ///
-    /// They are higher than every number in the history, which would otherwise take the records for written. Numbering
-    /// starts anew from the clock if the history cannot be opened, because it may be ahead of an older journal. It also
-    /// does so for a copy, and if the history is ahead, because another journal gave the next numbers: until the
-    /// history has a record of the new numbering, each start finds again which events are void.
+    /// The numbers are higher than all in the history, which would otherwise ignore the records as already written.
+    /// Numbering starts anew from the clock if the history cannot be opened, as it may be ahead of an older journal. It
+    /// also starts anew for a copy, or if the history is ahead, because another journal gave the next numbers. Until
+    /// the history has a record of the new numbering, each start finds again which events are void.
     package func numbers(wall: Int64, isFork: Bool = false) -> EventNumbers {
         let newest = max(self.sequences.last ?? 0, self.written.newest)
         let isAnew = self.found == nil || isFork || self.isHistoryAhead
@@ -110,8 +109,7 @@ package final class EventRecovery {
         return EventNumbers(after: last, keyMark: self.keyMark)
     }
 
-    /// Descriptions of the events that the history lacks and the journal cannot provide. Used once the history has been
-    /// opened.
+    /// Descriptions of the events that neither the history nor the journal has. Used after the history was opened.
     package var faults: [String] {
         guard let found = self.found else { return [] }
         var faults: [String] = []
@@ -141,12 +139,12 @@ package final class EventRecovery {
     /// this one.
     private var isHistoryAhead: Bool { self.found.map { $0.sequence > self.newestBeforeBeginning } ?? false }
 
-    /// The span of the events that only the replaced journal had; nil if the history is not ahead, or if this journal
-    /// has no event in common with it: then the history is the only record of what happened.
+    /// The span of the events that only the replaced journal had; nil if the history is not ahead. Also nil without a
+    /// common event, because the history is then the only record of the past.
     package var undone: VoidSpan? {
         let common = self.times.filter { $0.key <= self.newestBeforeBeginning }.values.map(\.upperBound).max()
         guard self.isHistoryAhead, let common else { return nil }
-        // A former start on this journal, after which the history took nothing.
+        // The first record of an earlier start on this journal that the history did not take.
         let next = self.sequences.first { $0 > self.written.newest }
         return VoidSpan(
             after: common,
@@ -173,8 +171,8 @@ package final class EventRecovery {
 
     private func time(_ instant: Instant) -> String { WallTime.text(self.start.offset.wall(instant)) }
 
-    /// The newest record of the journal that the history could have. Later numbers were given anew while the history
-    /// could not be opened.
+    /// The newest record of the journal that the history could have. Later records have new numbers, given while the
+    /// history could not be opened.
     private var newestBeforeBeginning: UInt64 {
         let sequences = self.sequences
         let written = self.written.newest

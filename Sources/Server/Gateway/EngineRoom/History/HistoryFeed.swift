@@ -4,24 +4,24 @@ import Policy
 package import Storage
 import Wire
 
-/// Passes every event of every record to the history, in order and once. Events come directly, or from the journal if
-/// the history missed them: too many were waiting, nothing could be written, or its file was replaced.
+/// Passes each event to the history once and in order. Events come directly, or from the journal if too many were
+/// waiting, nothing could be written, or the history's file was replaced.
 package final class HistoryFeed {
-    /// The number of events read from the journal in one piece.
+    /// The number of events read from the journal at a time.
     private static let pieceEvents = 65_536
 
     let file: HistoryFile
     private let retention: EventRetention
-    /// The journal; nil if nothing is stored, in which case events without room are dropped.
+    /// The journal; nil if nothing is stored, so that events without room are dropped.
     private let journal: JournalEvents?
     private let onFault: (String) -> Void
     /// The events found at the start, while the file cannot be opened.
     private var unopened: EventRecovery?
     /// The position in the journal from which reading continues; nil if the file has everything.
     private var position: JournalEvents.Position?
-    /// The reason for which the journal cannot be read, as reported; nil if it can.
+    /// The reported reason why the journal cannot be read; nil if it can be read.
     private var failure: String?
-    /// The number of times that the file was replaced, as far as handled.
+    /// The number of handled replacements of the file.
     private var beginnings: Int
     /// The state of reading the journal for a new file: the first record, and the time of its first event.
     private var anew: (isReading: Bool, sequence: UInt64, oldest: Instant?) = (false, 0, nil)
@@ -64,7 +64,7 @@ package final class HistoryFeed {
         for record in batch.records {
             let events = batch.events[start..<record.end]
             start = record.end
-            // Any record skipped before this one is in the journal, and so is this one.
+            // With a gap before this record, the journal provides the skipped records and this one.
             let isNext = self.journal == nil || record.sequence <= self.file.takenSequence + 1
             guard !self.isBehind, !isNext || !self.file.append(events, ofRecord: record.sequence) else { continue }
             if self.journal == nil { self.droppedEvents += events.count }
@@ -83,14 +83,13 @@ package final class HistoryFeed {
     /// Syncs the written events, and allows the journal to drop them.
     package func sync() {
         self.file.sync()
-        // The events after the position are either not in the file, or were in it before.
+        // Events after the position must still be read from the journal.
         self.retention.advance(to: min(self.file.durableSequence, self.position?.sequence ?? .max))
     }
 
-    /// Reads a piece of the events that the file lacks.
+    /// Reads some of the events that the file lacks.
     ///
-    /// - Returns: false if nothing more can be done for now, because the file accepts nothing or the journal cannot be
-    ///   read.
+    /// - Returns: false if the file accepts nothing for now or the journal cannot be read.
     package func catchUp() -> Bool {
         guard var position = self.position, let journal = self.journal else { return true }
         let beginnings = self.beginnings
@@ -118,7 +117,7 @@ package final class HistoryFeed {
 
     // MARK: From the journal
 
-    /// Writes the events that a former process had not written.
+    /// Writes the events that the previous process did not write.
     private func recover(_ recovery: EventRecovery) {
         self.offset = recovery.start.offset
         self.unopened = recovery
@@ -126,7 +125,7 @@ package final class HistoryFeed {
         for record in recovery.takeRecords() {
             let isTaken = record.content.withByteView { content in
                 if content.isEmpty { return self.file.append([], ofRecord: record.sequence) }
-                // It was parsed successfully when it was found.
+                // It was parsed successfully before.
                 return (try? EventRecord(content)).map { self.append($0) } ?? true
             }
             guard !isTaken else { continue }
@@ -163,9 +162,9 @@ package final class HistoryFeed {
     private func lookForBeginning() {
         guard self.file.beginnings != self.beginnings else { return }
         self.beginnings = self.file.beginnings
-        // A file that could not be opened before has lost nothing.
         guard self.journal != nil else { return }
         self.position = JournalEvents.Position(row: 0, sequence: 0)
+        // A file that could not be opened before has lost nothing.
         self.anew = (self.unopened == nil, 0, nil)
     }
 

@@ -9,7 +9,7 @@ import Wire
 package final class HistoryThread: HistoryOutput {
     /// Informs the journal of the events that it need not keep any longer.
     package let retention = EventRetention()
-    /// The time in milliseconds over which events are collected. They are written about a second later.
+    /// The time in milliseconds over which events are collected. Events are written about a second later.
     private static let batchWindow: Int64 = 10
 
     private let mailbox = Mailbox<HistoryBatch>()
@@ -17,7 +17,7 @@ package final class HistoryThread: HistoryOutput {
     private let thread: NamedThread
     private let prepare: @Sendable () throws(StoreError) -> Void
 
-    /// The opening of the file: whether it was requested, and the contents found.
+    /// The state of opening the file: the request, and the contents found.
     private final class Opened: Sendable {
         let isAsked = Mutex(false)
         let isDecided = Latch()
@@ -52,8 +52,7 @@ package final class HistoryThread: HistoryOutput {
             guard opened.isAsked.withLock({ $0 }) else { return }
             Self.run(mailbox) {
                 let file = makeFile()
-                // Otherwise the journal may have records that are missing in between. The feed reports when it does
-                // not.
+                // With a gap, the journal may have the missing records; the feed then reports which it need not keep.
                 if file.found?.leftOff.isEmpty ?? true { retention.advance(to: file.durableSequence) }
                 opened.found.withLock { $0 = file.found }
                 opened.isKnown.open()
@@ -108,12 +107,11 @@ package final class HistoryThread: HistoryOutput {
 final class HistoryTurns {
     /// The maximum time that events stay in memory, in milliseconds.
     private static let flushInterval: Int64 = 1000
-    /// The maximum time that events stay in the file without a sync, in milliseconds. The journal keeps them for as
-    /// long.
+    /// The maximum time, in milliseconds, before events in the file are synced. Until then the journal keeps them.
     ///
-    /// A sync delays the journal, which syncs on the same disk. Syncing rarely spares most commits that delay.
+    /// Syncs are rare because each delays the journal's syncs on the same disk.
     private static let syncInterval: Int64 = 5000
-    /// The number of bytes kept by the journal for the history above which the sync happens earlier.
+    /// The number of bytes that the journal keeps for the history above which the sync happens earlier.
     private static let heldBytesMax = 32 << 20
 
     private let feed: HistoryFeed
@@ -165,14 +163,14 @@ final class HistoryTurns {
         if droppedEvents > 0 { self.onDropped(droppedEvents) }
     }
 
-    /// Writes, syncs and reads whatever is due, and deletes one piece of old events.
+    /// Writes, syncs and reads if due, and deletes some old events.
     func work() {
         let now = SystemClock.monotonic
         let isOverfull = now >= self.flushEarlyAt && self.feed.heldBytes > Self.heldBytesMax
         if isOverfull { self.flushEarlyAt = now + Self.flushInterval }
         if let flushAt = self.flushAt, now >= flushAt || isOverfull {
             self.feed.flush()
-            // A failed write is repeated.
+            // Repeats a failed write.
             let isDone = self.file.collectedEvents == 0 && self.file.isOpen
             self.flushAt = isDone ? nil : now + Self.flushInterval
             self.syncAt = self.syncAt ?? now + Self.syncInterval
@@ -197,7 +195,7 @@ final class HistoryTurns {
         self.syncAt = isDone ? nil : SystemClock.monotonic + Self.syncInterval
     }
 
-    /// Reads a piece of the events that the file lacks; a failure is retried.
+    /// Reads some of the events that the file lacks; retries after a failure.
     private func catchUp(_ now: Int64) {
         if self.feed.isBehind, now >= self.catchUpAt ?? 0 {
             let isGettingOn = self.feed.catchUp()
@@ -213,7 +211,7 @@ package protocol SharedHistorySource: HistorySource {
     /// Applies other limits from now on.
     func setLimits(_ limits: HistoryLimits)
 
-    /// Deletes one piece of the events that exceed the limits.
+    /// Deletes some of the events that exceed the limits.
     ///
     /// - Returns: true if there may be more to delete.
     func tidy() -> Bool
@@ -292,21 +290,21 @@ package final class DatabaseHistory: HistoryService {
 ///
 /// The class is `@unchecked Sendable`: a batch has one owner at a time, and changes owners under the lock of `Mailbox`.
 package final class HistoryBatch: MailboxBatch, @unchecked Sendable {
-    /// The maximum number of events waiting for the history, about 20 MB. Only events are dropped beyond it: the
-    /// history then reads those of records from the journal; others are counted as dropped.
+    /// The maximum number of events waiting for the history, about 20 MB. Further events are not kept: the history
+    /// reads events of records from the journal later, and other events are counted as dropped.
     private static let eventsMax = 262_144
 
     /// The number of events at which the history's thread is woken immediately.
     private static let eventsCollectedMax = 8192
 
-    /// A record of events that was committed with them.
+    /// A committed record of events.
     struct Record {
         let sequence: UInt64
-        /// The index after its last event in `events`.
+        /// The index in `events` after the record's last event.
         let end: Int
     }
 
-    /// The events that a journal had for the history at a start; they precede `events`.
+    /// The events that the journal kept for the history at the start; they precede `events`.
     package var recovery: EventRecovery?
     package var events: [HistoryEvent] = []
     /// The records in which `events` were committed; empty for a gateway that stores nothing.
@@ -358,7 +356,7 @@ package final class HistoryBatch: MailboxBatch, @unchecked Sendable {
 
 /// The destination of events, and of requests about events.
 package protocol HistoryOutput: AnyObject, Sendable {
-    /// Opens the file, which is neither examined nor created before.
+    /// Opens or creates the file, which is not touched before.
     ///
     /// - Throws: if it could not be used after a restart.
     func open() throws(StoreError)
@@ -370,7 +368,7 @@ package protocol HistoryOutput: AnyObject, Sendable {
     func submit(_ batch: inout HistoryBatch)
 }
 
-/// Numbers the records of events of each commit, always one higher than the last, and writes them.
+/// Numbers the records of events of each commit consecutively, and writes them.
 ///
 /// If the last number is unknown, numbering starts anew from the current second, whose numbers are unused.
 package struct EventNumbers {

@@ -3,21 +3,21 @@ package import Policy
 import Storage
 import Wire
 
-/// The state of a gateway with its own store, as rows of a shared store. The state is only read. Wakes in flight are
-/// lost, as at a restart.
+/// The state of a gateway with its own store, as rows of a shared store. The store itself is only read. Wakes in flight
+/// are lost, as at a restart.
 package final class StateExport {
-    /// The state as read, before it is updated to a time.
+    /// The devices of the state, as stored until `begin` updates them.
     private let engine: DeviceEngine
     private let stored: StoredGateway
     private let historyKey: HashKey
     private let store: GatewayStore
-    /// The events of the delivery log that the journal has.
+    /// The events of the delivery log that are in the journal.
     private let recovery: EventRecovery
     /// The names of the topics, by their numbers.
     package let topics: [String]
     /// The stored counts of refused pushes, by the number of the topic; the totals are under `RecordKey.everyTopic`.
     package let rejections: [(topic: UInt32, content: [UInt8])]
-    /// The time of the export, unless the other store determines another one.
+    /// The time of the export, unless the other store has another time.
     package let now: Instant
     private let offset: WallOffset
 
@@ -60,7 +60,7 @@ package final class StateExport {
         (self.now, self.offset) = (resumed.now, resumed.offset)
     }
 
-    /// The identity of the state, the same whenever it is read. It contains only a hash of the history's key.
+    /// The identity of the state, the same at every reading. It reveals only a hash of the history's key.
     package var id: String {
         let hash = self.historyKey.hash(0, UInt64(bitPattern: self.stored.countingSince ?? 0))
         return String(hash, radix: 16)
@@ -91,7 +91,7 @@ package final class StateExport {
 
     /// Returns devices as rows, by their places. Call `begin` first.
     ///
-    /// - `topicNumbers`: the numbers of topics in the other store, by their numbers here.
+    /// - `topicNumbers`: the topic numbers in the other store, by the topic numbers in this state.
     package func rows(_ places: Range<Int>, topicNumbers: [Int32]) -> [SharedDeviceChange] {
         places.map { place in
             let row = self.engine.sharedRow(DeviceIndex(rawValue: UInt32(place)))
@@ -100,7 +100,7 @@ package final class StateExport {
         }
     }
 
-    /// Returns the row under another topic number, which `DeviceRecord` stores after the token.
+    /// Returns the row with another topic number, which `DeviceRecord` stores after the token.
     private static func row(_ row: SharedDeviceChange, movedTo number: UInt32) -> SharedDeviceChange {
         var record = row.device.record
         let place = 4 + row.device.token.count
@@ -152,13 +152,13 @@ package final class StateExport {
         return StateLog(file, oldest: self.oldestEvent, numbers: numbers)
     }
 
-    /// Earlier events are too old to be kept.
+    /// The time before which events are too old to be kept.
     private var oldestEvent: Instant { self.engine.now + -self.store.historyLimits.ageMillisecondsMax }
 
     /// Returns the counters of all topics together, and of each by its number. Call `begin` first.
     ///
-    /// The engine does not know the memory used by the pushes and requests of one topic. The total is divided in
-    /// proportion to their number.
+    /// The engine knows the memory for pushes and requests only in total, so the total is divided in proportion to the
+    /// number of each topic.
     package func counters() -> (total: ActivityCounters, topics: [ActivityCounters]) {
         var topics = self.topicIndices.map { self.engine.snapshot($0).counters }
         for place in 0..<self.deviceCount {
@@ -220,14 +220,14 @@ package final class StateLog {
 
     private let file: HistoryFile
     private let oldest: Instant
-    /// The numbers of devices in the other store by their numbers here; nil if they are the same.
+    /// The numbers of devices in the other store, by their numbers in this state; nil if they are the same.
     private let numbers: [UInt64: UInt64]?
     /// The devices with events, by their numbers in the state, in ascending order.
     private let devices: [UInt64]
 
     /// - Parameters:
     ///   - oldest: the time before which events are left out.
-    ///   - numbers: the numbers of devices in the other store. Devices without one are left out.
+    ///   - numbers: the numbers of devices in the other store. Devices without a number are left out.
     init(_ file: HistoryFile, oldest: Instant, numbers: [UInt64: UInt64]?) {
         self.file = file
         self.oldest = oldest

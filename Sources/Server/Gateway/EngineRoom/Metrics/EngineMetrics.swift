@@ -16,8 +16,8 @@ struct EngineMetrics {
 
     private var engine: DeviceEngine { self.workspace.engine }
 
-    /// Writes all metrics. If the store has failed and its state cannot be read again, metrics of that state are left
-    /// out, because they would be zero.
+    /// Writes all metrics. If the store has failed and its state cannot be read, omits the metrics of the state, which
+    /// would be zero.
     func document(_ figures: GatewayFigures) -> Outcome.Document {
         var text = MetricsText()
         if self.workspace.failure?.durableError == nil {
@@ -133,8 +133,8 @@ struct EngineMetrics {
 }
 
 extension EngineMetrics {
-    /// Writes the gateways on the same store. If the store belongs to one gateway, that is one attached gateway without
-    /// differences.
+    /// Writes the metrics of all gateways on the store. A gateway with its own store counts as one attached gateway
+    /// without differences.
     private func writeCluster(to text: inout MetricsText) {
         let status = self.workspace.remote.map { $0.status ?? ClusterStatus(nil, own: nil) }
         let isAttached = self.workspace.failure.map { !$0.isPassing } ?? true

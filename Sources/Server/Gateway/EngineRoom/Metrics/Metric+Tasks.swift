@@ -7,18 +7,18 @@ extension Metric {
         "wakegate_tasks_submitted_total",
         .counter,
         by: ["kind"],
-        "Requests of background tasks that were taken, by kind."
+        "Requests of background tasks that were accepted, by kind."
     )
     static let tasksRefused = Metric(
         "wakegate_tasks_refused_total",
         .counter,
         by: ["reason"],
-        "Requests that the policy refused, by the reason they were answered with."
+        "Requests that the policy refused, by the reason in the answer."
     )
     static let tasksReplaced = Metric(
         "wakegate_tasks_replaced_total",
         .counter,
-        "Requests that a newer one of their identifier took the place of."
+        "Requests that a newer request with the same identifier replaced."
     )
     static let tasksCancelled = Metric(
         "wakegate_tasks_cancelled_total",
@@ -51,7 +51,7 @@ extension Metric {
     static let taskProgressReports = Metric(
         "wakegate_task_progress_reports_total",
         .counter,
-        "Reports of the progress of continued tasks that this gateway has taken since it started."
+        "Progress reports of continued tasks that this gateway has accepted since its start."
     )
     static let tasksHeld = Metric(
         "wakegate_tasks_held",
@@ -72,7 +72,7 @@ extension Metric {
     static let taskMemoryMax = Metric(
         "wakegate_task_memory_max_bytes",
         .gauge,
-        "What that memory may be at most: limits.taskBytesMax."
+        "The maximum of that memory: limits.taskBytesMax."
     )
 }
 
@@ -82,12 +82,12 @@ extension Metric {
     static let sessionsFinished = Metric(
         "wakegate_sessions_finished_total",
         .counter,
-        "Transfers of background sessions that were reported finished and taken."
+        "Finished transfers of background sessions whose reports were accepted."
     )
     static let sessionsRefused = Metric(
         "wakegate_sessions_refused_total",
         .counter,
-        "Finished transfers of sessions beyond those that may wait."
+        "Finished transfers that were refused because too many sessions waited."
     )
     static let sessionsCompleted = Metric(
         "wakegate_sessions_completed_total",

@@ -17,7 +17,7 @@ extension Metric {
         "wakegate_pushes_rejected_total",
         .counter,
         by: ["reason"],
-        "Pushes refused, by the reason they were answered with."
+        "Pushes refused, by the reason in the answer."
     )
     static let pushesCompleted = Metric(
         "wakegate_pushes_completed_total",
@@ -50,12 +50,12 @@ extension Metric {
     static let pushMemoryMax = Metric(
         "wakegate_push_memory_max_bytes",
         .gauge,
-        "What that memory may be at most: limits.pendingBytesMax."
+        "The maximum of that memory: limits.pendingBytesMax."
     )
     static let admitToDurable = Metric(
         "wakegate_push_admit_to_durable_seconds",
         .histogram,
-        "Time from a push's leaving its connection's loop, checked, until the commit that holds it was durable."
+        "Time from the moment a checked push leaves its loop until its commit is durable."
     )
 }
 
@@ -104,15 +104,15 @@ extension Metric {
     static let devicesWithoutWorker = Metric(
         "wakegate_devices_without_worker",
         .gauge,
-        "Devices with a push that could be launched, of topics to which no worker is subscribed."
+        "Devices with a push that could launch, in topics without a subscribed worker."
     )
     static let workersConnected = Metric("wakegate_workers_connected", .gauge, "Workers' streams and webhooks.")
-    static let workerSlots = Metric("wakegate_worker_slots", .gauge, "How many wakes all workers may hold at once.")
-    static let workerSlotsBusy = Metric("wakegate_worker_slots_busy", .gauge, "How many wakes all workers hold.")
+    static let workerSlots = Metric("wakegate_worker_slots", .gauge, "The number of slots of all workers.")
+    static let workerSlotsBusy = Metric("wakegate_worker_slots_busy", .gauge, "The number of slots in use.")
     static let workersStalled = Metric(
         "wakegate_workers_stalled",
         .gauge,
-        "Streams of this gateway that get no wakes, as three in a row expired on them or were given back."
+        "Streams of this gateway that get no wakes because three in a row expired or were returned."
     )
     static let webhooks = Metric("wakegate_webhooks", .gauge, by: ["state"], "Webhooks by state.")
     static let topics = Metric("wakegate_topics", .gauge, "Topics that a device, a worker or the configuration named.")
@@ -172,12 +172,12 @@ extension Metric {
     static let storeFailed = Metric(
         "wakegate_store_failed",
         .gauge,
-        "1 once a commit has failed: nothing more is taken until a restart."
+        "1 after a commit has failed: the gateway accepts nothing more until a restart."
     )
     static let lossAccepted = Metric(
         "wakegate_loss_accepted",
         .gauge,
-        "1 when the gateway started without what its journal lacked (--accept-loss), until its next start."
+        "1 if the gateway started despite losses of its journal (--accept-loss), until its next start."
     )
     static let limitsMet = Metric(
         "wakegate_limits_met_total",
@@ -189,7 +189,7 @@ extension Metric {
         "wakegate_connections",
         .gauge,
         by: ["listener"],
-        "Open connections by the listener they came to."
+        "Open connections, by listener."
     )
     static let draining = Metric("wakegate_draining", .gauge, "1 while the gateway shuts down.")
     static let certificateExpiry = Metric(
@@ -216,7 +216,7 @@ extension Metric {
     static let clusterGateways = Metric(
         "wakegate_cluster_gateways",
         .gauge,
-        "Gateways that live on the same database, this one included; 1 where the store is its own."
+        "Live gateways on the same database, including this one; 1 for an embedded store."
     )
     static let clusterLag = Metric(
         "wakegate_cluster_lag_seconds",
@@ -226,7 +226,7 @@ extension Metric {
     static let clusterDiffers = Metric(
         "wakegate_cluster_configuration_differs",
         .gauge,
-        "Keys of the configuration that must be, but are not, the same in all gateways on the same database."
+        "Keys of the configuration that differ between gateways on the same database and should not."
     )
     static let clusterLocked = Metric(
         "wakegate_cluster_locked_devices",

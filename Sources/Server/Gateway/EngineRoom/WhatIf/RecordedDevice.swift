@@ -4,11 +4,11 @@ import Wire
 
 /// The recorded pushes and tasks of one device, as a trace for the simulator, and their outcomes.
 ///
-/// The history does not keep the earliest moments of requests. A request that waited although the policy
-/// would have let it launch cannot begin earlier in the trace than it did: a hold, a missing worker and its earliest
-/// moment are not told apart.
+/// The history does not record the earliest begin dates of requests. If a request waited although the policy permitted
+/// its launch, the reason may have been its begin date, a hold or a missing worker. In the trace it cannot begin
+/// earlier than it did.
 struct RecordedDevice {
-    /// The longest usual time from the moment at which the policy permits a launch to the launch, in milliseconds.
+    /// The longest usual time, in milliseconds, from the policy's permission of a launch to the launch.
     private static let latenessMax: Int64 = 1000
 
     /// A wake that was launched and has not ended yet.
@@ -21,27 +21,27 @@ struct RecordedDevice {
     private let parameters: Parameters
     private let token: String
     private let offset: WallOffset
-    /// The events of the trace, whose moments count from `beginning`.
+    /// The events of the trace, with times since `beginning`.
     private(set) var events: [TraceEvent] = []
-    /// The moment of the first event; nil if there is none.
+    /// The time of the first event; nil if there is none.
     private(set) var beginning: Instant?
     private(set) var outcome = ReplayOutcome()
     /// The number of pushes that could wake the device.
     private(set) var pushes = 0
     /// The number of pushes recorded without priority and lifetime.
     private(set) var assumed = 0
-    /// The number of requests, and of reports that transfers of a session finished.
+    /// The number of requests, and of reports of finished transfers.
     private(set) var tasks = 0
     /// The number of reports of conditions whose values were not recorded.
     private(set) var conditionReports = 0
     private var header = TraceHeader()
     private var pushSteps: [WorkerScript.Step] = []
     private var taskSteps: [String: [TaskScript.Step]] = [:]
-    /// The wakes in flight by what they are for; nil stands for a push.
+    /// The wakes in flight by task or session; nil for a push.
     private var open: [TaskLine.Subject?: OpenWake] = [:]
-    /// The places in `events` of the requests that wait.
+    /// The indices in `events` of the waiting requests.
     private var waiting: [String: Int] = [:]
-    /// From when the policy permits the next launch of a lane; the distant future while a wake is in flight.
+    /// The time from which the policy permits the next launch of a lane; the distant future while a wake is in flight.
     private var freeFrom: [Lane: Instant] = [:]
     private var penalty: Int64 = 0
     /// True if the last recorded report says that the device is in use.
@@ -49,7 +49,7 @@ struct RecordedDevice {
 
     /// - Parameters:
     ///   - recent: the latest events of the device, the newest first.
-    ///   - now: the end of the period, until which whatever still waits has waited.
+    ///   - now: the end of the period; pending requests have waited until then.
     init(_ token: String, recent: [HistoryEntry], _ parameters: Parameters, until now: Instant, _ offset: WallOffset) {
         self.token = token
         self.parameters = parameters
@@ -62,7 +62,7 @@ struct RecordedDevice {
         self.header.tasks = self.taskSteps.mapValues { TaskScript(steps: $0) }
     }
 
-    /// The header of the trace: the active policy with these changes, and the answers of workers.
+    /// Returns the header of the trace: the active policy with `changes`, and the answers of workers.
     func header(_ changes: [PolicyChange] = []) -> TraceHeader {
         var header = self.header
         header.parameters = PolicyParameter.allCases.map { ($0, $0.value(in: self.parameters)) } + changes
@@ -120,7 +120,7 @@ struct RecordedDevice {
         self.events.append(TraceEvent(moment: self.time(moment), device: self.token, kind: kind))
     }
 
-    /// Returns the moment in the trace, whose time never goes backwards.
+    /// Returns the time in the trace, which never goes backwards.
     private mutating func time(_ moment: Instant) -> Instant {
         let beginning = self.beginning ?? moment
         self.beginning = beginning
@@ -155,7 +155,7 @@ struct RecordedDevice {
         case .appRefresh, .urlSession: break
         case .processing: request.kind = .processing([])
         case .continued:
-            // An accepted request of this kind says that the device was in use.
+            // An accepted request of this kind shows that the device was in use.
             request.kind = .continued(.queue)
             if !self.isActive { self.reportAppState(.active, at: moment) }
         }
@@ -170,7 +170,8 @@ struct RecordedDevice {
         self.append(.conditions(report), at: moment)
     }
 
-    /// A request does not wait any more: if the policy had permitted its launch before, it could not begin until now.
+    /// Ends the wait of a request. If the policy had permitted its launch earlier, sets `moment` as the earliest begin
+    /// date.
     private mutating func stopsWaiting(_ identifier: String, at moment: Instant) {
         guard let place = self.waiting.removeValue(forKey: identifier),
             case .submit(var request) = self.events[place].kind, let beginning = self.beginning
@@ -199,11 +200,11 @@ struct RecordedDevice {
             self.penalize(isExpired: result == .expired, isSuccess: result == .newData)
         case .task(let kind, let result):
             guard let subject else { return }
-            // An interruption and a cancellation end a task as a failure does: nothing follows from either.
+            // An interruption or a cancellation ends a task like a failure, without consequences.
             let answer = TaskScriptAnswer(rawValue: result.rawValue) ?? (result == .expired ? .none : .failure)
             var step = TaskScript.Step(answer: answer, delay: self.answered(wake, lane, delay))
             if kind == .continued {
-                // The history keeps no progress: as much as keeps the task alive for as long as it ran.
+                // The history keeps no progress, so the script advances often enough for the recorded duration.
                 step.advance = max(1, self.parameters.progressWindow / 2)
                 if answer == .none { step.delay = max(0, delay - self.parameters.progressWindow) + 1 }
             }
@@ -217,8 +218,8 @@ struct RecordedDevice {
         self.freeFrom[lane] = max(next, event.at)
     }
 
-    /// Returns the delay of an answer: the worker of a wake that was extended answers before the deadline that the
-    /// simulator knows.
+    /// Returns the delay of an answer. For an extended wake it is within the usual deadline, because the simulator does
+    /// not extend wakes.
     private func answered(_ wake: OpenWake?, _ lane: Lane, _ delay: Int64) -> Int64 {
         guard wake?.wasExtended == true else { return delay }
         let window = lane == .processing ? self.parameters.processingWindow : self.parameters.executionWindow
@@ -230,7 +231,7 @@ struct RecordedDevice {
         if isExpired { self.penalty = min(self.penalty + 1, Int64(self.parameters.maxPenalty)) }
     }
 
-    /// The least time between two launches of a lane, in milliseconds.
+    /// Returns the minimum time between two launches of a lane, in milliseconds.
     private func interval(_ lane: Lane) -> Int64 {
         guard lane != .continued else { return 0 }
         let least = lane == .short ? self.parameters.launchInterval : self.parameters.processingInterval
@@ -239,7 +240,7 @@ struct RecordedDevice {
 }
 
 extension HistoryEntry {
-    /// The task or session that the event is about. A name that the history has no more is that of the kind.
+    /// Returns the task or session of the event. If the history no longer has the name, uses the name of the kind.
     fileprivate func subject(_ kind: TaskKind) -> TaskLine.Subject {
         let name = self.name ?? kind.rawValue
         return kind == .urlSession ? .session(name) : .task(name)

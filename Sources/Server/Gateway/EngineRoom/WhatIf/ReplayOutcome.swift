@@ -20,11 +20,11 @@ struct ReplayOutcome: Sendable {
     private var hasPending = false
     /// True if a push is in flight that arrived within the period.
     private var hasInFlight = false
-    /// True if the next discard is not of the pending push: of one discarded on arrival, or after its last wake.
+    /// True if the next discard is not of the pending push, but of a push on arrival or after its last wake.
     private var isDiscardOfAnother = false
-    /// The arrivals of the pushes that no launch has carried yet, coalesced ones included.
+    /// The arrival times of pushes without a launch so far, including coalesced pushes.
     private var arrivals: [Int64] = []
-    /// The arrivals without a launch so far, of each waiting request, or of the reports of each waiting session.
+    /// The arrival times without a launch so far: of each waiting request, or of the reports of each waiting session.
     private var waitingTasks: [TaskLine.Subject: [Int64]] = [:]
     private var tasksInFlight: [TaskLine.Subject: Int] = [:]
 
@@ -47,9 +47,10 @@ struct ReplayOutcome: Sendable {
         self.pushes.endWaits(&self.arrivals, at: moment)
     }
 
-    /// Ends the wake in flight. After a failure its push waits again, or is coalesced into the one that is pending.
+    /// Ends the wake in flight. After a failure its push waits again, or is coalesced into the pending push.
     ///
-    /// - Parameter isDiscarded: true if its push is discarded although another is pending: the device was removed.
+    /// - Parameter isDiscarded: true if the push is discarded although another is pending, because the device was
+    ///   removed.
     mutating func ended(_ outcome: WakeOutcome, isDiscarded: Bool = false) {
         if !self.launches.isEmpty { self.launches[self.launches.count - 1].result = outcome }
         guard self.hasInFlight else { return }
@@ -65,7 +66,7 @@ struct ReplayOutcome: Sendable {
         }
     }
 
-    /// Counts a discard: of the push that just arrived, or of the pending one.
+    /// Counts a discard of the push that just arrived, or of the pending push.
     mutating func pushDiscarded(at moment: Int64) {
         if self.isDiscardOfAnother {
             self.pushes.discarded += 1
@@ -79,7 +80,7 @@ struct ReplayOutcome: Sendable {
 
     // MARK: Tasks
 
-    /// Counts a request, which takes the place of a waiting one, or finished transfers, which join those that wait.
+    /// Counts a request, which replaces a waiting request, or finished transfers, which are added to waiting ones.
     mutating func taskSubmitted(_ subject: TaskLine.Subject, at moment: Int64) {
         if var waiting = self.waitingTasks[subject] {
             self.tasks.merged += 1
@@ -89,7 +90,7 @@ struct ReplayOutcome: Sendable {
         self.waitingTasks[subject, default: []].append(moment)
     }
 
-    /// Counts a request that was refused, in a replay alone, as discarded.
+    /// Counts a refused request as discarded; only replays have these.
     mutating func taskRefused() { self.tasks.discarded += 1 }
 
     mutating func taskLaunched(_ subject: TaskLine.Subject, at moment: Int64) {
@@ -99,7 +100,7 @@ struct ReplayOutcome: Sendable {
         self.tasksInFlight[subject, default: 0] += 1
     }
 
-    /// Ends a wake. What is lost waits again, and so do the transfers of a session after a failure.
+    /// Ends a wake. A lost task waits again, and so do the transfers of a session after a failure.
     mutating func taskEnded(_ subject: TaskLine.Subject, _ outcome: TaskOutcome) {
         guard let count = self.tasksInFlight[subject], count > 0 else { return }
         self.tasksInFlight[subject] = count - 1
@@ -123,7 +124,7 @@ struct ReplayOutcome: Sendable {
 
     // MARK: The end
 
-    /// Ends the period: whatever no launch has carried has waited until `moment`.
+    /// Ends the period: the waits of pushes and tasks without a launch end at `moment`.
     mutating func finish(at moment: Int64) {
         self.pushes.endWaits(&self.arrivals, at: moment)
         self.pushes.waiting = (self.hasPending ? 1 : 0) + (self.hasInFlight ? 1 : 0)
@@ -168,7 +169,7 @@ struct ReplayOutcome: Sendable {
     }
 }
 
-/// The counts of pushes, or of tasks: whatever arrived either ended, merged with another, was discarded, or waits.
+/// The counts of pushes, or of tasks. Each arrival has ended, was merged or discarded, or is waiting.
 struct ReplayCounts: Sendable {
     /// The names of the members.
     struct Names {
@@ -195,16 +196,16 @@ struct ReplayCounts: Sendable {
 
     var launched = 0
     var ended = 0
-    /// The number that another took the place of, or took up.
+    /// The number that were replaced by later ones or coalesced.
     var merged = 0
     var discarded = 0
-    /// The number that have not ended: they wait or are in flight.
+    /// The number that wait or are in flight.
     var waiting = 0
     private var waitCount: Int64 = 0
     private var waitSum: Int64 = 0
     private var waitMax: Int64 = 0
 
-    /// Ends the waits that began at `arrivals`, which is empty afterwards.
+    /// Ends the waits that began at `arrivals`, and empties it.
     mutating func endWaits(_ arrivals: inout [Int64], at moment: Int64) {
         for arrival in arrivals {
             let wait = max(0, moment - arrival)

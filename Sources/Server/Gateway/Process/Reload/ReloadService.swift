@@ -8,7 +8,7 @@ import Storage
 import Synchronization
 import Wire
 
-/// Applies a configuration that was read again, completely or not at all, to the running gateway.
+/// Reads the configuration again, and applies it to the running gateway completely or not at all.
 ///
 /// Reloads run one at a time on a serial queue. The class is `@unchecked Sendable`: once `attach` was called, only
 /// `queue` uses its mutable state.
@@ -25,7 +25,7 @@ final class ReloadService: Reloads, @unchecked Sendable {
     /// The stages of a reload, as reported to a service manager.
     enum Stage: Sendable {
         case began
-        /// The new configuration is in effect; or it was faulty, and nothing has changed.
+        /// `taken`: the new configuration is in effect. `refused`: it was faulty, and nothing has changed.
         case taken, refused
     }
 
@@ -69,7 +69,7 @@ final class ReloadService: Reloads, @unchecked Sendable {
         Array(Set(configuration.topicPolicies.keys).union(configuration.webhooks.keys))
     }
 
-    /// Sets the parts that reloads change; called before the first one.
+    /// Sets the parts that reloads change; called before the first reload.
     func attach(_ target: Target, _ shared: SharedParts) {
         self.target = target
         self.shared = shared
@@ -91,7 +91,7 @@ final class ReloadService: Reloads, @unchecked Sendable {
         self.queue.async { self.reload { _ in } }
     }
 
-    /// Reloads, and answers `reply` when the new configuration is in effect, or with the reason if it is not.
+    /// Reloads, and answers `reply` when the new configuration is in effect or was refused.
     ///
     /// - Throws: `APIError` if the gateway has no configuration to read again.
     package func start(reply: StreamAddress) throws(APIError) {
@@ -158,8 +158,8 @@ final class ReloadService: Reloads, @unchecked Sendable {
         then(.success(report))
     }
 
-    /// Reads every file in the configuration. If nothing can fail anymore, applies the configuration to all parts
-    /// except the engine, which is last.
+    /// Reads every file in the configuration. If all are valid, applies the configuration to all parts except the
+    /// engine, which comes last.
     ///
     /// - Returns: the changes, including files with new contents.
     private func apply(
@@ -290,7 +290,7 @@ struct CredentialWatches: Sendable {
         guard faults.isEmpty else { throw ConfigurationError(faults: faults) }
     }
 
-    /// Connects the new watches to the loops, and stops the ones they replace.
+    /// Connects the new watches to the loops, and stops the replaced ones.
     func takeOver(from watches: CredentialWatches, _ shared: SharedParts) {
         if let new = self.providerKeys, new !== watches.providerKeys, let keys = shared.providerKeys {
             watches.providerKeys?.stop()
@@ -308,7 +308,7 @@ struct CredentialWatches: Sendable {
     }
 }
 
-/// The certificate of the edge's TLS handshakes, with the contents of its file, by which a change is detected.
+/// The certificate of the edge's TLS handshakes, and the contents of its file, to detect changes.
 struct ServerCertificate: Sendable {
     let context: TLSContext
     private let file: String
@@ -320,8 +320,7 @@ struct ServerCertificate: Sendable {
     init?(_ configuration: GatewayConfiguration) throws(TransportError) {
         guard !configuration.edge.isOff else { return nil }
         self.file = configuration.certificateFile ?? ""
-        // The contents are read before the context reads the file, so that a change in between is detected the next
-        // time.
+        // Reads the contents first, so that a change before the context reads the file is detected the next time.
         self.contents =
             OrdinaryFile.isOther(self.file) ? Data() : FileManager.default.contents(atPath: self.file) ?? Data()
         self.context = try TLSContext(
@@ -331,8 +330,7 @@ struct ServerCertificate: Sendable {
         )
     }
 
-    /// Returns the change from another certificate in the same file; nil if there is none, or if another file is
-    /// configured.
+    /// Returns the change from `old` if the same file has another certificate now; nil otherwise.
     func change(from old: ServerCertificate) -> ConfigurationChange? {
         guard self.file == old.file, self.contents != old.contents else { return nil }
         return ConfigurationChange(key: "tls.certificate", old: old.shown, new: self.shown)

@@ -1,6 +1,6 @@
 /// The address of a PostgreSQL database and the connection parameters, as a URI without a password.
 ///
-/// libpq interprets the URI again. It is parsed here only to find configuration faults before a connection is made.
+/// libpq interprets the URI itself. This type only finds configuration faults before a connection is made.
 package struct DatabaseAddress: Hashable, Sendable {
     /// The fault of a URI, described without any of its contents except names of parameters.
     package struct Fault: Error, Hashable, Sendable {
@@ -25,8 +25,8 @@ package struct DatabaseAddress: Hashable, Sendable {
     /// The parameters after `?`, by name.
     private let parameters: [String: String]
 
-    /// - Throws: `Fault` if it is not a database URI, contains a password, or requests something that a gateway cannot
-    ///   use.
+    /// - Throws: `Fault` if the text is not a database URI, contains a password, or has a parameter that a gateway
+    ///   cannot use.
     package init(_ text: String) throws(Fault) {
         guard let scheme = Self.schemes.first(where: { text.hasPrefix($0) }) else { throw .noURI }
         let parts = text.dropFirst(scheme.count).split(
@@ -55,13 +55,13 @@ package struct DatabaseAddress: Hashable, Sendable {
         self.parameters = parameters
     }
 
-    /// True if, according to the URI, every server is on this machine: through a Unix socket or loopback. The hosts of
-    /// a service are in a file that is not read here.
+    /// True if the URI names only servers on this machine, by Unix socket or loopback; false with a service, whose
+    /// hosts are in a file.
     package var isLocal: Bool {
         self.parameters["service"] == nil && self.hosts.allSatisfy { Self.isLocal($0) }
     }
 
-    /// The value of a parameter of the URI; nil if it has none of that name.
+    /// The value of a parameter of the URI; nil if the URI does not have it.
     package subscript(parameter: String) -> String? { self.parameters[parameter] }
 
     /// Returns the connection string for libpq: the URI, with defaults for parameters that a gateway needs.
@@ -69,8 +69,7 @@ package struct DatabaseAddress: Hashable, Sendable {
     /// - Parameter isInsecure: true if servers on other machines need not prove their identity.
     package func connectionString(isInsecure: Bool) -> String {
         var added: [String] = []
-        // Without hosts, PGHOST may name some. If it does not, libpq uses a Unix socket, for which it requires no
-        // proof.
+        // Without hosts, PGHOST may name some; otherwise libpq uses a Unix socket, for which it requires no proof.
         let isCertain = self.isLocal && !self.hosts.isEmpty
         if !isCertain, !isInsecure, self["sslmode"] == nil { added.append("sslmode=verify-full") }
         if self["target_session_attrs"] == nil { added.append("target_session_attrs=read-write") }
@@ -157,7 +156,7 @@ extension DatabaseAddress {
 }
 
 extension DatabaseAddress.Fault {
-    /// Nothing of the text is shown: if it cannot be parsed, it may contain a password anywhere.
+    /// The fault of text that cannot be parsed. Does not quote the text, which may contain a password.
     fileprivate static let noURI = Self(
         problem: "is not the address of a database",
         remedy: "write \(DatabaseAddress.requirement), with % and two digits for what a URI does not take"
@@ -175,7 +174,7 @@ extension DatabaseAddress.Fault {
     )
 
     fileprivate static func unknown(_ name: String) -> Self {
-        // A text that is not a name may be the rest of an unescaped value.
+        // Other text may be the rest of an unescaped value, and is not quoted.
         let isName = name.utf8.allSatisfy { byte in
             byte == UInt8(ascii: "_") || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
         }

@@ -147,7 +147,7 @@ extension FaultRuleReader {
             end = .milliseconds(Int64(time))
         }
         if self.choice(members["until"], Self.join(path, "until"), LimitEnd.self) == .success { end = .success }
-        // A limit of 0 would never end, because no push could succeed.
+        // With `success`, a limit of 0 would never end, because no push could succeed.
         let least = end == .success ? 1 : 0
         guard let limit = self.whole(members["limit"], key, least...1_000_000) else { return nil }
         return FaultStreamLimit(limit: limit, end: end)

@@ -1,7 +1,7 @@
 package import FoundationEssentials
 package import Wire
 
-/// Reads fault rules from JSON5 and reports all their faults, not only the first.
+/// Reads fault rules from JSON5 and reports all errors in them.
 package struct FaultRuleReader {
     /// The maximum size of a file, or of a request's body, with rules, in bytes.
     package static let bytesMax = 262_144
@@ -108,7 +108,7 @@ extension FaultRuleReader {
         self.faults.append(ConfigurationFault(key: key, problem: problem, remedy: remedy))
     }
 
-    /// Returns an object's members by name. A name that is not in `names` is a fault.
+    /// Returns an object's members by name; reports names that are not in `names`.
     mutating func members(of value: JSONValue, _ path: String, _ names: [String]) -> [String: JSONValue] {
         guard case .object(let members) = value else {
             self.fault(path.isEmpty ? "the rule" : path, "is \(value.described)", "write an object: { ... }")
@@ -122,7 +122,7 @@ extension FaultRuleReader {
         return Dictionary(members.map { ($0.name, $0.value) }) { _, last in last }
     }
 
-    /// Returns an integer; nil if there is none. A value outside the range is a fault.
+    /// Returns an integer; nil if there is none. Reports a value outside the range.
     mutating func whole(_ value: JSONValue?, _ path: String, _ range: ClosedRange<Int>) -> Int? {
         guard let value else { return nil }
         if case .number(let number) = value, let whole = Int(exactly: number.double), range.contains(whole) {
@@ -140,7 +140,7 @@ extension FaultRuleReader {
         return nil
     }
 
-    /// Returns true if the key is present. Its only valid value is true.
+    /// Returns true if the key is present; `true` is its only valid value.
     mutating func isSet(_ value: JSONValue?, _ path: String) -> Bool {
         guard let value else { return false }
         if value == .bool(true) { return true }

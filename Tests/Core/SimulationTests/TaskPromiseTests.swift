@@ -1,0 +1,98 @@
+import Foundation
+import Policy
+import Testing
+import WakeGateTestKit
+
+@Suite("Rules of pushes and background tasks on random traces", .timeLimit(.minutes(15)))
+struct TaskPromiseTests {
+    /// 3,000 seeds in parts that run in parallel; or the single seed in `WAKEGATE_SEED`.
+    private static let parts: [ClosedRange<UInt64>] = {
+        let environment = ProcessInfo.processInfo.environment
+        guard let seed = environment["WAKEGATE_SEED"].flatMap({ UInt64($0) }) else {
+            return (0..<3).map { ($0 * 1000 + 1)...($0 * 1000 + 1000) }
+        }
+        return [seed...seed]
+    }()
+
+    /// Events that must occur in every part, each at least a minimum number of times, for the promises to be
+    /// meaningful.
+    private static let corners: [String] =
+        ["launched", "scheduled", "replaced"].map { "submit.\($0)" }
+        + TaskRefusal.allCases.map { "submit.\($0.rawValue)" }
+        + ["push", "appRefresh", "processing", "continued", "urlSession"].map { "launch.\($0)" }
+        + ["success", "failure", "expired", "lost"].flatMap { outcome in
+            TaskKind.allCases.map { "\($0).\(outcome)" }
+        }
+        + ["processing.interrupted", "continued.interrupted", "continued.cancelled"]
+        + ["task.exhausted", "task.forceQuit", "task.cancelled", "session.exhausted", "session.takenUp"]
+        + ["session.refused", "retry.urlSession", "retry.twin", "refresh.putOff", "refresh.inLead", "trace.cut"]
+    private static let cornerMin = 5
+
+    private static let cornersOfPushes: [String] =
+        ["launched", "coalesced", "scheduled", "discarded"].map { "disposition.\($0)" }
+        + WakeOutcome.allCases.map { "push.\($0)" }
+        + ["expired", "exhausted", "forceQuit"].map { "discard.\($0)" }
+        + ["active", "coalesced", "jumped", "penalized", "retry"].map { "launch.\($0)" }
+        + ["budget.waited", "joint.priority", "joint.expiry", "nowOrNever.launched", "retry.push"]
+    private static let cornerMinOfPushes = 33
+
+    @Test("Every promise holds on every seed, and every corner was met", arguments: Self.parts)
+    func promises(_ seeds: ClosedRange<UInt64>) throws {
+        var sightings = Sightings()
+        for seed in seeds {
+            let run = try TaskRun(TaskTrace(seed: seed))
+            sightings.add(run.sightings)
+            guard let first = run.violations.first else { continue }
+            Issue.record("seed \(seed) (WAKEGATE_SEED=\(seed) replays it): \(first); \(run.violations.count) in all")
+            return
+        }
+        guard seeds.count > 1 else { return }
+        for (corners, least) in [(Self.corners, Self.cornerMin), (Self.cornersOfPushes, Self.cornerMinOfPushes)] {
+            for corner in corners {
+                #expect(sightings.counts[corner, default: 0] >= least, "\(corner) was hardly met")
+            }
+        }
+    }
+
+    @Test("The same trace has the same outcome, however often it is run")
+    func deterministic() throws {
+        for seed in UInt64(1)...20 {
+            let trace = TaskTrace(seed: seed)
+            let outcomes = try (0..<2).map { _ in
+                var outcome: [String] = []
+                try Simulator.run(trace: trace.headers + trace.steps.map(\.line)) { outcome.append($0) }
+                return outcome
+            }
+            #expect(outcomes[0] == outcomes[1], "seed \(seed)")
+        }
+    }
+}
+
+@Suite("Launch rates of refreshes that are requested continuously", .timeLimit(.minutes(15)))
+struct TaskSpacingTests {
+    /// Returns the number of launches of a refresh that is submitted every minute and replaces the pending one.
+    private static func launches(minutes: Int, _ more: [String] = []) throws -> Int {
+        let submissions = (0..<minutes).map { minute in
+            #"{"t": \#(minute * 60), "device": "a", "submit": {"identifier": "r", "kind": "appRefresh"}}"#
+        }
+        var count = 0
+        let headers = [#"{"until": \#(minutes * 60)}"#]
+        try Simulator.run(trace: headers + more + submissions, overrides: []) { line in
+            if line.contains(#""event":"launch""#) { count += 1 }
+        }
+        return count
+    }
+
+    @Test("Every minute for an hour is five launches at most")
+    func hour() throws {
+        let launches = try Self.launches(minutes: 60)
+        #expect((4...5).contains(launches), "\(launches)")
+    }
+
+    @Test("A device that saves power launches half as often over a day")
+    func lowPower() throws {
+        let saving = #"{"t": 0, "device": "a", "conditions": {"lowPowerMode": true}}"#
+        let (ordinary, saved) = (try Self.launches(minutes: 1440), try Self.launches(minutes: 1440, [saving]))
+        #expect((95...97).contains(ordinary) && (47...49).contains(saved), "\(ordinary), \(saved)")
+    }
+}
