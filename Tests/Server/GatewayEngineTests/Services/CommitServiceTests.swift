@@ -147,7 +147,7 @@ struct CommitServiceTests {
 struct CommitBatchingTests {
     @Test("With many fast senders commits are an interval apart, even on a fast disk")
     func many() {
-        for rate in [6_000, 10_000, 100_000] as [Int64] {
+        for rate in [20_000, 40_000, 100_000] as [Int64] {
             var scene = Scene(senders: .many(perSecond: rate))
             scene.run(until: 30_000)
             #expect(scene.commits.count > 150, "no rest was known to be worth anything yet")
@@ -201,9 +201,9 @@ struct CommitBatchingTests {
 
     @Test("With fewer concurrent pushes the store still delays commits")
     func fewer() {
-        var scene = Scene(senders: .many(perSecond: 40_000))
+        var scene = Scene(senders: .many(perSecond: 100_000))
         scene.run(until: 1_000_000)
-        scene.senders = .many(perSecond: 8_000)
+        scene.senders = .many(perSecond: 20_000)
         scene.run(until: 1_200_000)
         let before = scene.commits.count
         scene.run(until: 2_200_000)
