@@ -197,7 +197,7 @@ struct HuffmanCode: @unchecked Sendable {
     private static let bitsMax = 30
     private static let endOfString = 256
 
-    /// The one or two symbols whose codes come first in some bits, packed into one word.
+    /// The symbols, one or two, whose codes come first in some bits, packed into one word.
     private struct Entry {
         private let word: UInt32
 
