@@ -7,7 +7,7 @@ struct MomentQueueTests {
     func order() {
         var queue = MomentQueue<Int>()
         #expect(queue.first?.moment == nil)
-        for (value, due) in [30, 10, 20, 10, 40, 20, 10].enumerated() { queue.insert(value, at: due) }
+        for (value, due) in [30, 10, 20, 10, 40, 20, 10].enumerated() { queue.insert(value, at: Int64(due)) }
         #expect(queue.first?.moment == 10)
         let early = queue.popDue(9)?.value
         #expect(early == nil)

@@ -1,6 +1,6 @@
 import Platform
 import Synchronization
-import Wire
+package import Wire
 
 /// The fault rules of a gateway. Every loop consults them; operators change them.
 ///

@@ -1,4 +1,4 @@
-import Engine
+package import Engine
 import Policy
 package import Wire
 

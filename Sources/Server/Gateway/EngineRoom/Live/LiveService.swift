@@ -69,9 +69,11 @@ package final class LiveService: @unchecked Sendable {
 }
 
 /// The open streams of one kind, of which there are at most `max`.
-package struct ReaderPlaces: ~Copyable {
+package final class ReaderPlaces: Sendable {
     private let count = Atomic(0)
-    let max: Int
+    private let max: Int
+
+    init(max: Int) { self.max = max }
 
     var isEmpty: Bool { self.count.load(ordering: .relaxed) == 0 }
 
