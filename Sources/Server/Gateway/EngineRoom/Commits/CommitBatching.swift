@@ -14,8 +14,8 @@
 package struct CommitBatching {
     /// The maximum time from the start of a commit to the end of its batching window.
     package static let intervalMax: Int64 = 2_000
-    /// The minimum rate of pushes for batching, per second: thirty per `intervalMax`. At a lower rate, commits are cheap
-    /// enough to begin as soon as a push waits.
+    /// The minimum rate of pushes for batching, per second: thirty per `intervalMax`. At a lower rate, a commit begins
+    /// as soon as a push waits.
     package static let pushesPerSecondMin: Int64 = 15_000
     /// The duration of a measurement window, in which pushes are counted to determine their rate.
     package static let window: Int64 = 20_000
