@@ -32,7 +32,8 @@ WARNING_SECONDS = 3
 SAID_MAX, SAID_KINDS_MAX = 300, 50
 # Words that the messages of refused starts must contain.
 REMEDIES = re.compile(
-    r"backup|--accept-loss|move |Install|chmod|put (back|one)|restore|remove|check|Use a|make it|see to", re.IGNORECASE
+    r"backup|--accept-loss|move |Install|chmod|put (back|one)|replace the|restore|remove|check|Use a|make it|see to",
+    re.IGNORECASE,
 )
 EXACT, REFUSED, SET_ASIDE = "exact", "refused by name", "set aside with a warning"
 # The outcomes that must not happen, and the checks that find them.
