@@ -7,7 +7,7 @@ import Wire
 /// Measures the resident bytes per device, first for many idle devices, then with a pending push for each.
 @main
 struct Measurement {
-    /// The size of the pending payload in bytes, as of a background push with a few keys.
+    /// The size of each push's payload in bytes, typical of a background push with a few keys.
     static let payloadBytes = 228
 
     static func main() {
@@ -76,19 +76,20 @@ struct Measurement {
             _ = engine.catchUp(index)
             _ = try? engine.accept(push, .absent, device: index, workerIsFree: false)
         }
-        // Empty the list of newcomers, as a driver does in each step, so that the list is not measured.
+        // A driver also empties the list of newcomers in each step. The list would otherwise grow and distort the
+        // measurement.
         while engine.ready.popNewcomer() != nil {}
         if device & 255 == 255 { Self.takeChanges(engine) }
     }
 
-    /// Takes the changes that a driver takes after each step.
+    /// Discards the changes and events that a driver takes after each step, so that they are not measured.
     private static func takeChanges(_ engine: DeviceEngine) {
         _ = engine.takeStep()
         var events: [HistoryEvent] = []
         engine.takeEvents(into: &events)
     }
 
-    /// Returns VmRSS of this process in bytes.
+    /// Returns the resident memory (VmRSS) of this process in bytes.
     private static func residentBytes() -> Int {
         guard let file = try? OpenFile("/proc/self/status", O_RDONLY), let bytes = try? file.contents(bytesMax: 8192)
         else { preconditionFailure("/proc is not mounted") }

@@ -2,7 +2,8 @@ import Foundation
 import Platform
 import Synchronization
 
-/// Writes one JSON object per line to standard output: an event, its worker and its time.
+/// The lines on standard output, each a JSON object with an event, the worker's number, the milliseconds since the
+/// first line, and further values.
 enum Line {
     enum Value {
         case text(String)
@@ -12,7 +13,7 @@ enum Line {
             switch self {
             case .number(let number): String(number)
             case .text(let text):
-                // `JSONEncoder` escapes all characters of a message.
+                // `JSONEncoder` escapes quotation marks and control characters.
                 (try? JSONEncoder().encode(text)).map { String(decoding: $0, as: UTF8.self) } ?? "null"
             }
         }

@@ -8,10 +8,11 @@ import WakeWorker
 ///
 /// `wakegate-workers URL CA|- TOPIC [--workers N] [--slots N] [--device TOKEN] [--token TOKEN] [--token-file FILE]
 /// [--cert FILE --key FILE] [--silence SECONDS] [--stop-within SECONDS] [--form delegate|tasks] [--tasks LIST]
-/// [--sessions LIST] [--changes yes]`. SIGTERM stops the workers, and a second SIGTERM cancels the running handlers.
-/// The lines of standard input are commands: `register`, `conditions TOKEN LEVEL`, `app TOKEN STATE`, `machine TOKEN
-/// ROOT [appState]`, and the commands of `Commands.schedule`. The program ends with the last worker, with status 1 if a
-/// worker was refused.
+/// [--sessions LIST] [--changes yes]`
+///
+/// SIGTERM stops the workers, and a second SIGTERM cancels the running handlers. Each line of standard input is a
+/// command: `register`, `conditions TOKEN LEVEL`, `app TOKEN STATE`, `machine TOKEN ROOT [appState]`, or a command of
+/// `Commands.schedule`. The program exits when all workers have ended, with status 1 if one of them failed.
 @main
 struct Program {
     static func main() async {
@@ -80,6 +81,8 @@ struct Program {
         return authority == "-" ? credentials : credentials.trusting(certificateAuthority: authority)
     }
 
+    /// Runs all workers until they end.
+    ///
     /// - Returns: true if all workers ended because they were stopped.
     private static func run(_ workers: [WakeWorker], form: String?) async -> Bool {
         await withTaskGroup(of: Bool.self) { group in
@@ -87,7 +90,7 @@ struct Program {
                 let events = Task { for await event in worker.events { self.show(event, number) } }
                 group.addTask {
                     let ending = await self.end(of: worker, number, form: form)
-                    // Show earlier events first.
+                    // The worker's last line comes after its events.
                     worker.endEvents()
                     await events.value
                     Line.show(ending.name, number, ending.values)
@@ -98,7 +101,7 @@ struct Program {
         }
     }
 
-    /// Runs a worker, and returns its ending.
+    /// Runs a worker until it ends, and returns the name and the values of its last line.
     private static func end(
         of worker: WakeWorker,
         _ number: Int,
@@ -154,7 +157,7 @@ struct Program {
     }
 }
 
-/// The commands on standard input for the workers.
+/// The commands to the workers, from standard input and signals.
 struct Commands: Sendable {
     let workers: [WakeWorker]
 
@@ -208,7 +211,7 @@ struct Commands: Sendable {
             let conditions: ReportedConditions = words.dropFirst(3) == ["appState"] ? .appState : .hardware
             Task {
                 await self.show { worker in
-                    // This call runs until the end of the program, or until a refusal.
+                    // This call returns only by throwing, for example if the gateway refuses a report.
                     try await worker.reportMachineConditions(for: words[1], conditions, root: words[2]) { _ in false }
                     return ("machine", words[1])
                 }

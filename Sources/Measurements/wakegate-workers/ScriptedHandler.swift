@@ -1,22 +1,23 @@
 import HTTPClient
 import WakeWorker
 
-/// The instruction in a push for its worker. The default is an immediate answer with new data.
+/// The instruction in a push to the worker that handles it. The default is an immediate answer with new data.
 struct Instruction: Decodable {
     enum Kind: String, Decodable {
         /// Answers with `result`, after `milliseconds`.
         case answer
         /// Throws.
         case fail
-        /// Waits until the handler is cancelled, then throws.
+        /// Waits until the handler is cancelled, then throws. After 10 minutes, answers with new data.
         case hang
-        /// Hangs at the first launch, and answers with new data at the next launch.
+        /// Behaves like `hang` at the first launch, and answers with new data at later launches.
         case hangOnce
-        /// Waits for `milliseconds`, even if it is cancelled.
+        /// Waits for `milliseconds`, even if the handler is cancelled, then answers with `result`.
         case stubborn
-        /// Requests an extension by `milliseconds`, and shows the remaining time.
+        /// Requests an extension by `milliseconds`, shows the remaining time or the refusal, then answers with
+        /// `result`.
         case extend
-        /// Keeps the wake alive for `milliseconds`.
+        /// Keeps the wake alive for `milliseconds`, then answers with `result`.
         case keepAlive
     }
 
@@ -93,7 +94,7 @@ struct ScriptedHandler: Sendable {
     }
 }
 
-/// A scripted handler with callbacks.
+/// A delegate that passes its notifications to a scripted handler.
 final class ScriptedDelegate: RemoteNotificationDelegate {
     private let handler: ScriptedHandler
 
@@ -106,7 +107,7 @@ final class ScriptedDelegate: RemoteNotificationDelegate {
         didReceiveRemoteNotification notification: WakeNotification,
         fetchCompletionHandler completionHandler: @escaping @Sendable (BackgroundFetchResult) -> Void
     ) {
-        // If the handler throws, the completion handler is released without a call.
+        // If the handler throws, the completion handler is released without a call, and the wake fails.
         Task { if let result = try? await self.handler.handle(notification) { completionHandler(result) } }
     }
 

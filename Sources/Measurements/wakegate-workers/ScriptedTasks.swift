@@ -2,9 +2,14 @@ import Foundation
 import HTTPClient
 import WakeWorker
 
-/// Handlers of background tasks and sessions, whose names determine the behavior. A handler with a name that ends in
-/// `fail` throws, and with `hang` waits until it is cancelled. With `count`, the handler counts to 50 and waits to be
-/// cancelled; after a lost launch it resumes and counts to 60. All other handlers succeed at once.
+/// Handlers of background tasks and sessions. The end of the task's or session's name determines the behavior:
+///
+/// - `fail`: throws.
+/// - `hang`: waits until it is cancelled.
+/// - `count`: counts to 50 and waits until it is cancelled. If the task resumes after a lost launch, continues to 60
+///   and succeeds.
+///
+/// With any other name, the handler succeeds at once.
 struct ScriptedTasks: Sendable {
     let worker: Int
     private static let countTotal: Int64 = 60
@@ -69,10 +74,10 @@ struct ScriptedTasks: Sendable {
 }
 
 extension Commands {
-    /// Performs `submit TOKEN KIND IDENTIFIER [SECONDS]`, `pending TOKEN`, `cancel TOKEN [IDENTIFIER]`, or `finished
+    /// Performs `submit TOKEN KIND IDENTIFIER [SECONDS]`, `pending TOKEN`, `cancel TOKEN [IDENTIFIER]` or `finished
     /// TOKEN SESSION COUNT`.
     ///
-    /// - Returns: the name and value to show; nil if the words are not a command for tasks.
+    /// - Returns: the name and the value of the answer; nil if the words are none of these commands.
     static func schedule(
         _ words: [String],
         with worker: WakeWorker

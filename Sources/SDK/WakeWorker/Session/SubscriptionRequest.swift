@@ -5,11 +5,11 @@ import Wire
 struct SubscriptionRequest: Sendable {
     static let slots = 1...4096
     static let devicesMax = 64
-    /// The permitted limits of silence. The gateway sends something every 15 s, so a limit below 20 s would break good
-    /// streams.
+    /// The permitted silence limits. The gateway sends data at least every 15 s, so a limit below 20 s would end
+    /// healthy streams.
     static let silenceLimits = Duration.seconds(20)...Duration.seconds(300)
 
-    /// The permitted stop limits: at least enough time to deliver a result, at most a day.
+    /// The permitted stop limits. The minimum leaves enough time to deliver a result; the maximum is one day.
     static let stopLimits = Duration.seconds(5)...Duration.seconds(86_400)
 
     let endpoint: GatewayEndpoint
@@ -22,8 +22,8 @@ struct SubscriptionRequest: Sendable {
     /// The maximum duration of a stop, in milliseconds.
     let stopMax: Int64
 
-    /// - Throws: `badArgument` if the number of slots or devices, the limit of silence or the stop limit is out of
-    ///   range.
+    /// - Throws: `badArgument` if the topic is empty, or if the number of slots or devices, the silence limit or the
+    ///   stop limit is out of range.
     init(
         _ endpoint: GatewayEndpoint,
         topic: String,
@@ -65,7 +65,7 @@ struct SubscriptionRequest: Sendable {
         self.stopMax = Self.milliseconds(stopLimit)
     }
 
-    /// Converts a duration that is within one of the limits above.
+    /// Converts a duration to milliseconds. The limits above exclude an overflow.
     private static func milliseconds(_ duration: Duration) -> Int64 {
         let (seconds, attoseconds) = duration.components
         return seconds * 1000 + attoseconds / 1_000_000_000_000_000
@@ -73,7 +73,7 @@ struct SubscriptionRequest: Sendable {
 
     var topicPath: String { "/v1/topics/\(URLPath.component(self.topic))" }
 
-    /// The streaming request.
+    /// Makes the request that opens a stream of wakes.
     func stream(_ offer: SubscriptionOffer) throws(WakeWorkerError) -> HTTPRequest {
         var query = ["slots=\(self.slots)", "name=\(URLPath.component(self.name))"]
         query += self.devices.map { "device=\(URLPath.component($0))" }
@@ -99,14 +99,14 @@ struct SubscriptionRequest: Sendable {
         return try self.endpoint.request("POST", "/v1/wakes/\(URLPath.component(wake))", body: body)
     }
 
-    /// Makes the request for more time, in whole seconds, at least one.
+    /// Makes the request for more time. The time is rounded up to whole seconds, at least one.
     func extend(_ wake: String, milliseconds: Int64) throws(WakeWorkerError) -> HTTPRequest {
         let seconds = max(1, (milliseconds + 999) / 1000)
         let body = Array("{\"seconds\":\(seconds)}".utf8)
         return try self.endpoint.request("POST", "/v1/wakes/\(URLPath.component(wake))/extend", body: body)
     }
 
-    /// Makes the request that returns a wake.
+    /// Makes the request that returns a wake to the gateway without a result.
     func release(_ wake: String, _ release: WakeRelease) throws(WakeWorkerError) -> HTTPRequest {
         let body = Array("{\"reason\":\(JSONText.quoted(release.reason))}".utf8)
         return try self.endpoint.request("POST", "/v1/wakes/\(URLPath.component(wake))/release", body: body)
@@ -117,7 +117,7 @@ struct SubscriptionRequest: Sendable {
         try self.endpoint.request("POST", "/v1/wakes/\(URLPath.component(wake))/progress", body: progress.json)
     }
 
-    /// Makes the request to send no more wakes on a stream.
+    /// Makes the request that tells the gateway to send no more wakes on a stream.
     func drain(_ stream: String) throws(WakeWorkerError) -> HTTPRequest {
         try self.endpoint.request("POST", "/v1/streams/\(URLPath.component(stream))/drain")
     }
@@ -125,19 +125,19 @@ struct SubscriptionRequest: Sendable {
 
 /// The timeouts and waits of a worker, which tests shorten.
 package struct WorkerTiming: Sendable {
-    /// The longest silence of an open stream, in milliseconds.
+    /// The time without data after which an open stream is ended, in milliseconds.
     package var silenceMax = SubscriptionStateMachine.silenceMaxByDefault
-    /// The wait after the end of a stream that was open, in milliseconds.
+    /// The range of the random wait after the end of an open stream, in milliseconds.
     package var firstWaits = SubscriptionStateMachine.firstWaits
-    /// The waits between tries to open a stream.
+    /// The waits between attempts to open a stream.
     package var backoff = Backoff(firstMilliseconds: 2500, lastMilliseconds: 15_000)
-    /// The waits between tries to deliver a result.
+    /// The waits between attempts to deliver a result.
     package var resultBackoff = Backoff(firstMilliseconds: 200, lastMilliseconds: 5000)
-    /// The longest silence of the gateway after the deadline of a wake, in milliseconds.
+    /// The time for which the gateway may be silent after the deadline of a wake, in milliseconds.
     package var grace = WakeStateMachine.expirationGrace
-    /// The longest time of a request for more time, in milliseconds.
+    /// The timeout of a request for more time, in milliseconds.
     package var extensionTimeout = 10_000
-    /// The longest time of a report of progress, in milliseconds.
+    /// The timeout of a progress report, in milliseconds.
     package var reportTimeout = 5000
 
     /// Creates the default timeouts and waits.
@@ -158,7 +158,7 @@ package struct WorkerTiming: Sendable {
 }
 
 extension BackgroundFetchResult {
-    /// The outcome of a background task.
+    /// True if a background task with this result succeeded.
     var isSuccess: Bool { self != .failed }
 }
 
@@ -176,7 +176,7 @@ package struct SubscriptionOffer: Hashable, Sendable {
         self.wantsConditions = wantsConditions
     }
 
-    /// The parameters of the subscription's query.
+    /// The query parameters of the subscription.
     package var query: [String] {
         // The asterisk of a pattern needs no encoding in a query.
         var query = self.tasks.map { "task=\($0)" }

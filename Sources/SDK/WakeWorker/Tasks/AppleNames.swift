@@ -1,6 +1,6 @@
 public import FoundationEssentials
 
-// Names from Apple's documentation that differ here. The compiler suggests the replacement.
+// Names from Apple's frameworks that differ in this library. The compiler suggests the replacement for each.
 
 /// The name on iOS of ``BackgroundTaskRequest/appRefresh(_:earliestBegin:)``.
 @available(*, unavailable, renamed: "BackgroundTaskRequest")
@@ -87,7 +87,7 @@ extension BackgroundTaskRequest {
 extension BackgroundTaskScheduler {
     /// The name on iOS of ``pendingRequests()``.
     ///
-    /// - Parameter completionHandler: takes the requests.
+    /// - Parameter completionHandler: a function that receives the requests.
     @available(*, unavailable, renamed: "pendingRequests()")
     public func getPendingTaskRequests(completionHandler: @escaping @Sendable ([PendingTaskRequest]) -> Void) {}
 
@@ -125,7 +125,7 @@ extension BackgroundTaskContext {
     ///
     /// - Parameters:
     ///   - taskName: the name that a debugger shows.
-    ///   - handler: is called before the time is over.
+    ///   - handler: a function that is called shortly before the time expires.
     @available(*, unavailable, renamed: "withExtendedTime(_:)")
     public func beginBackgroundTask(
         withName taskName: String? = nil,
@@ -138,7 +138,7 @@ extension WakeNotification {
     ///
     /// - Parameters:
     ///   - taskName: the name that a debugger shows.
-    ///   - handler: is called before the time is over.
+    ///   - handler: a function that is called shortly before the time expires.
     @available(*, unavailable, renamed: "withExtendedTime(_:)")
     public func beginBackgroundTask(
         withName taskName: String? = nil,
