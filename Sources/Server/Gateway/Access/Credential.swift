@@ -2,7 +2,7 @@ import Engine
 
 /// The identity under which connections are counted.
 package enum Credential: Hashable, Sendable {
-    /// The provider key `KEYID` of a team.
+    /// A provider's signing key, identified by its team and key id.
     case providerKey(team: String, keyID: String)
     /// The id of a bearer token.
     case bearerToken(String)
@@ -10,7 +10,7 @@ package enum Credential: Hashable, Sendable {
     case certificate(String)
 }
 
-/// The topics that a caller may reach.
+/// The topics that a caller may access.
 package enum TopicScope: Hashable, Sendable {
     case all
     case only(Set<String>)
@@ -28,8 +28,7 @@ package enum APNSEnvironment: String, CaseIterable, Sendable {
     case development, production
 }
 
-/// The reason for which a credential file of the state folder cannot be used. The message names the file and the
-/// remedy.
+/// An error for a credential file in the state folder that cannot be used. The message names the file and the remedy.
 package struct CredentialError: Error, Hashable, Sendable, CustomStringConvertible {
     package let message: String
 

@@ -1,7 +1,7 @@
 package import Wire
 
 extension JSONValue {
-    /// The value as JSON.
+    /// The value as JSON text.
     package var written: String {
         var writer = JSONWriter()
         self.write(to: &writer)
@@ -28,7 +28,8 @@ extension JSONValue {
         }
     }
 
-    /// A rule that says by which seed its chances are drawn, so that a run can be repeated.
+    /// Returns this fault rule with the seed of its random choices in `when`, so that a run can be repeated. A rule
+    /// without random choices is returned unchanged.
     package func adding(seed occasion: FaultOccasion) -> JSONValue {
         guard occasion.probability < 1, case .object(let members) = self else { return self }
         return .object(

@@ -1,13 +1,13 @@
 import Synchronization
 
-/// A value that every loop reads and one thread replaces.
+/// A value that one thread replaces and all event loops read.
 package final class Versioned<Value: Sendable>: Sendable {
     private let value: Mutex<Value>
     private let count = Atomic<UInt64>(0)
 
     package init(_ value: Value) { self.value = Mutex(value) }
 
-    /// The number of changes. A verification under an earlier number may no longer hold.
+    /// The number of replacements so far. Results computed from an earlier generation may be out of date.
     var generation: UInt64 { self.count.load(ordering: .acquiring) }
 
     /// Returns the value and its generation.

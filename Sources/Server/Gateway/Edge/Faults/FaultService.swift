@@ -4,11 +4,11 @@ package import Wire
 
 /// The fault rules of a gateway. Every loop consults them; operators change them.
 ///
-/// The class is `@unchecked Sendable`: `monitor` guards `script` and `expiredTokens`. The rules count over all loops,
-/// so they share one lock, which a gateway without rules never takes.
+/// The class is `@unchecked Sendable`: `monitor` guards `script` and `expiredTokens`. The loops share one lock, because
+/// a rule counts the pushes of all loops. Pushes take the lock only while there are rules or lasting effects of rules.
 package final class FaultService: @unchecked Sendable {
-    /// The maximum number of provider tokens remembered as expired. Beyond it, a token is expired only on the
-    /// connections that showed it.
+    /// The maximum number of provider tokens that are remembered as expired on all connections. A token that expires
+    /// after that is expired only on the connection that sent it.
     private static let expiredTokensMax = 1_024
 
     private let monitor = Monitor()
@@ -23,12 +23,12 @@ package final class FaultService: @unchecked Sendable {
         self.scriptChanged()
     }
 
-    /// True if there are rules.
     var hasRules: Bool { self.hasRulesNow.load(ordering: .relaxed) }
 
     var hasExpiredTokens: Bool { self.hasExpiredTokensNow.load(ordering: .relaxed) }
 
-    /// The number of times the rules were cleared. Clearing ends their effects on connections.
+    /// The number of times that all rules were replaced. A replacement ends the effects of the previous rules on
+    /// connections.
     var generation: UInt64 { self.clearCount.load(ordering: .relaxed) }
 
     // MARK: From loops
@@ -36,16 +36,16 @@ package final class FaultService: @unchecked Sendable {
     /// True if any rule depends on the key of a provider token.
     var looksAtKeys: Bool { self.monitor.withLock { self.script.looksAtKeys } }
 
-    /// Passes a push that has passed every check to the rules.
+    /// Applies the rules to a push that has passed all checks.
     ///
     /// - Returns: the effect on the push; nil if it proceeds unchanged.
     func pushReceived(_ push: FaultCandidate) -> FaultEffect? {
         self.monitor.withLock { self.script.pushReceived(push) }
     }
 
-    /// Treats a provider token as expired from now on.
+    /// Treats a provider token as expired on all connections from now on.
     ///
-    /// - Parameter authorization: the value of the header field.
+    /// - Parameter authorization: the value of the `authorization` header field.
     func expire(_ authorization: [UInt8]) {
         self.monitor.withLock {
             guard self.expiredTokens.count < Self.expiredTokensMax else { return }
@@ -61,7 +61,7 @@ package final class FaultService: @unchecked Sendable {
 
     // MARK: From operators
 
-    /// Replaces every rule, and ends the effects of the previous ones on tokens and connections.
+    /// Replaces all rules, and ends the effects of the previous rules on tokens and connections.
     func replace(with rules: [FaultRule]) {
         self.monitor.withLock {
             var script = FaultScript()
@@ -77,7 +77,7 @@ package final class FaultService: @unchecked Sendable {
     /// Appends a rule.
     ///
     /// - Returns: the id of the rule.
-    /// - Throws: `APIError` if another rule has this id, or if there are too many rules.
+    /// - Throws: `APIError` if another rule has the same id, or if there are too many rules.
     func append(_ rule: FaultRule) throws(APIError) -> String {
         self.monitor.lock()
         defer { self.monitor.unlock() }
@@ -87,6 +87,8 @@ package final class FaultService: @unchecked Sendable {
         return id
     }
 
+    /// Removes a rule.
+    ///
     /// - Throws: `APIError` if no rule has this id.
     func remove(_ id: String) throws(APIError) {
         self.monitor.lock()
@@ -95,12 +97,12 @@ package final class FaultService: @unchecked Sendable {
         self.scriptChanged()
     }
 
-    /// Resets every counter.
+    /// Resets the counters of all rules.
     func resetCounters() {
         self.monitor.withLock { self.script.resetCounters() }
     }
 
-    /// Writes `{"rules": [...]}` and the warnings about the rules just read.
+    /// Writes `{"rules": [...]}` with all rules and their counters, and `warnings` if there are any.
     func write(to writer: inout JSONWriter, warnings: [String] = []) {
         let entries = self.monitor.withLock { self.script.entries }
         writer.beginObject()

@@ -1,7 +1,7 @@
 import Engine
 import HTTPTransport
 
-/// The engine's addresses of a loop's streams.
+/// Conversions of a loop's streams to the addresses that the engine uses for them.
 extension EventLoop {
     func address(_ stream: StreamID) -> StreamAddress { .stream(self.loopStream(stream)) }
 
@@ -19,7 +19,7 @@ extension EventLoop {
 }
 
 extension StreamID {
-    /// Creates the id of the stream that an engine's address on this loop refers to.
+    /// Creates the id of a stream from the engine's address for it. The address must belong to this loop.
     init(_ address: StreamAddress) {
         switch address {
         case .stream(let stream), .faulted(let stream):

@@ -1,10 +1,10 @@
 package import HTTPTransport
 
-/// The connections of one loop that have been sent a GOAWAY during a shutdown, and those that stay silent.
+/// The record of GOAWAYs and silent connections on one loop during a shutdown.
 package struct Goodbyes {
     /// True during a shutdown.
     package private(set) var isDraining = false
-    /// The connections without a wake that were seen during the shutdown; true once a GOAWAY was sent.
+    /// The connections seen during the shutdown. The value is true once a GOAWAY was sent.
     private var wasSent: [ConnectionID: Bool] = [:]
 
     package init() {}
@@ -17,10 +17,12 @@ package struct Goodbyes {
         self.wasSent[connection] = true
     }
 
-    /// Called every second for a connection without a worker's stream. A worker's result may arrive on a new
-    /// connection, but a silent connection must not delay the shutdown.
+    /// Checks a connection without a worker's stream; called once a second for each of them. New connections are
+    /// permitted during a shutdown, because a worker may deliver a result on one, but a silent connection must not
+    /// delay the shutdown.
     ///
-    /// - Returns: true if a GOAWAY should be sent now, since the connection has sent no request for a second.
+    /// - Returns: true if a GOAWAY should be sent now, because the connection has sent no request since the previous
+    ///   call.
     package mutating func isSilent(_ connection: ConnectionID) -> Bool {
         guard let wasSent = self.wasSent[connection] else {
             self.wasSent[connection] = false

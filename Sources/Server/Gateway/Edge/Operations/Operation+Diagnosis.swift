@@ -19,9 +19,9 @@ extension Operation {
 // MARK: - At the engine
 
 extension EngineWork {
-    /// The checks that decide when a push to a device, or a request of it, launches.
+    /// Answers with the checks that decide when a push to a device, or one of its task requests, launches.
     ///
-    /// - Parameter task: the identifier; nil for a push.
+    /// - Parameter task: the identifier of the task request; nil for a push.
     package static func diagnosis(_ device: Named<DeviceToken>, task: String?) -> EngineWork {
         EngineWork(reading: device) { scope, device in
             let snapshot = scope.workspace.snapshot(device.index)
@@ -46,12 +46,12 @@ extension EngineWork {
 
 // MARK: - Query
 
-/// The query of a diagnosis: nothing, or `task=<identifier>`.
+/// The query of a diagnosis: empty, or `task=<identifier>`.
 package struct DiagnosisQuery {
-    /// The identifier of the request that is asked about; nil for a push.
+    /// The identifier of the task request; nil for a push.
     package private(set) var task: String?
 
-    /// - Throws: `APIError` that names the parameter, what is wrong and what it takes.
+    /// - Throws: `APIError` if a parameter is unknown or repeated, or if the identifier is invalid.
     package init(_ query: ByteView) throws(APIError) {
         try QueryParameter.forEach(of: query) { parameter throws(APIError) in
             guard parameter.name == "task" else {

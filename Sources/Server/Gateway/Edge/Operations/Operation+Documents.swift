@@ -2,7 +2,7 @@ import CEmbeddedFiles
 import Wire
 
 extension Operation {
-    /// The documents that are part of the program: the dashboard's files and the OpenAPI document.
+    /// The operations that serve the documents in the executable: the dashboard's files and the OpenAPI document.
     package static let documents = [dashboard, dashboardFile, openAPI]
 
     package static let dashboard = Operation(
@@ -44,7 +44,8 @@ extension Operation {
         .answered(OperationAnswer(unsafe EmbeddedFile(wakegate_gateway_openapi).bytes))
     }
 
-    /// The content security policy of the dashboard: it may run and request only files and data of this listener.
+    /// The content security policy of the dashboard. The dashboard may load and request only files and data from this
+    /// listener.
     private static let contentPolicy: StaticString =
         """
         default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
@@ -59,14 +60,14 @@ extension Operation {
             ("x-content-type-options", "nosniff"),
             ("referrer-policy", "no-referrer"),
             ("cross-origin-opener-policy", "same-origin"),
-            // Another version of the gateway may serve another page under the same path.
+            // After an update, the gateway may serve another file at the same path.
             ("cache-control", "no-cache"),
         ]
         return .answered(OperationAnswer(type: file.type, fields: fields, file.bytes))
     }
 }
 
-/// A file embedded in the program.
+/// A file embedded in the executable.
 struct EmbeddedFile: Sendable {
     let name: String
     let bytes: [UInt8]

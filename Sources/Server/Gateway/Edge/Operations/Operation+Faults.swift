@@ -72,7 +72,8 @@ extension Operation {
         return OperationAnswer(status: 204, [])
     }
 
-    /// Creates an operation on fault rules. They concern every topic and exist only if the gateway has a fault service.
+    /// Creates an operation on fault rules, which apply to every topic. The operation fails if the gateway has no fault
+    /// service.
     private static func fault(
         _ name: String,
         _ method: HTTPMethod,

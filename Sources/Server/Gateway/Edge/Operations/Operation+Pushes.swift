@@ -3,11 +3,11 @@ import Policy
 package import Wire
 
 extension Operation {
-    /// The provider API.
+    /// The operation of the provider API.
     package static let pushes = [push]
 
-    /// The loops handle pushes separately, because the checks have another order and the answers another form. Apple
-    /// documents them; `openapi.json` does not.
+    /// The operation without an action: the loops handle pushes themselves, because the checks have a different order
+    /// and the answers a different form. Apple's documentation describes this operation; `openapi.json` does not.
     package static let push = Operation(
         "push",
         .post,
@@ -21,15 +21,15 @@ extension Operation {
         action: nil
     )
 
-    /// Returns true if a request belongs to the provider API, which is not routed by the table. On the edge, it answers
-    /// every path except those of the worker API.
+    /// Returns true if a request belongs to the provider API, which is not routed by the operation table. On the
+    /// listeners for providers and workers, the provider API answers every path that does not begin with `/v1/`.
     package static func isOfProviders(path: ByteView, on role: ListenerRole) -> Bool {
         role != .admin && !path.starts(with: "/v1/")
     }
 }
 
 extension Operation {
-    /// The operation with which operators try out devices and workers.
+    /// The operation with which operators test devices and workers.
     package static let testPushes = [testPush]
 
     package static let testPush = Operation(
@@ -53,7 +53,7 @@ extension Operation {
 // MARK: - At the engine
 
 extension EngineWork {
-    /// Accepts an operator's push like a provider's.
+    /// Accepts an operator's push by the same rules as a provider's.
     package static func testPush(_ push: TestPush) -> EngineWork {
         // A refused push creates no topic.
         EngineWork(pushingTo: push.device, of: push.refusal == nil ? push.topic : nil) { scope throws(APIError) in
@@ -70,7 +70,7 @@ extension EngineWork {
     }
 }
 
-/// The body of a test push. It is validated like the header fields and the payload of a provider's push.
+/// The body of a test push. Its members are validated like the header fields and the payload of a provider's push.
 struct TestPushBody {
     private static let names = ["topic", "priority", "expiration", "collapseID", "payload"]
     /// A placeholder for the device's own topic, used if the body names none.
@@ -81,7 +81,7 @@ struct TestPushBody {
     private let fields: [(name: String, value: String)]
     private let payload: [UInt8]
 
-    /// - Throws: `APIError` with reason `BadPush` and the fault.
+    /// - Throws: `APIError` with reason `BadTopic` for an invalid topic, otherwise with reason `BadPush` and the fault.
     init(_ object: JSONValue) throws(APIError) {
         if let other = object.members.map(\.name).first(where: { !Self.names.contains($0) }) {
             throw Self.bad("\(other) is not a member of a test push; it takes \(Self.names.joined(separator: ", ")).")

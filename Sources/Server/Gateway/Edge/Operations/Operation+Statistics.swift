@@ -3,7 +3,7 @@ import Policy
 import Wire
 
 extension Operation {
-    /// Numbers, of everything and topic by topic.
+    /// The operations on counters and metrics, in total and per topic.
     package static let statistics = [totals, topicStatistics, topics, metrics]
 
     package static let totals = Operation(
@@ -61,7 +61,10 @@ extension Operation {
 }
 
 extension OperationCall {
-    /// The parameters of statistics, `since` and `until`: a period in milliseconds since 1970, which may have no end.
+    /// Returns the period from the query's `since` to its `until`, in milliseconds since 1970. Without `until`, the
+    /// period has no end; without `since`, the result is nil.
+    ///
+    /// - Throws: `APIError` if `until` comes without `since` or is not later, or if a parameter is invalid.
     fileprivate func period() throws(APIError) -> Range<Int64>? {
         var (since, until): (Int64?, Int64?)
         try QueryParameter.forEach(of: self.query) { parameter throws(APIError) in
@@ -82,7 +85,7 @@ extension OperationCall {
 // MARK: - At the engine
 
 extension EngineWork {
-    /// - `period`: the counted period, in milliseconds since 1970; nil for the last hour and day.
+    /// - `period`: the period to count, in milliseconds since 1970; nil for the last hour and the last day.
     package static func statistics(of period: Range<Int64>? = nil) -> EngineWork {
         EngineWork(.counts(.none)) { scope throws(APIError) in
             try scope.workspace.check(period)
@@ -109,20 +112,23 @@ extension EngineWork {
 }
 
 extension Workspace {
-    /// The time by which the clock of a caller may be ahead, in milliseconds.
+    /// The time by which a caller's clock may be ahead, in milliseconds.
     private static let clockSlack: Int64 = 60_000
 
     /// Refuses a period that begins in the future.
+    ///
+    /// - Throws: `APIError` if the start is later than now by more than `clockSlack`.
     fileprivate func check(_ period: Range<Int64>?) throws(APIError) {
         let now = self.offset.wall(self.engine.now)
         guard let since = period?.lowerBound, since > now + Self.clockSlack else { return }
         throw APIError(400, "BadQuery", "since must be in the past, not \(since): now is \(now).")
     }
 
-    /// The bytes of a list of topics after which it omits streams, so that long patterns do not delay other requests.
+    /// The size of a list of topics, in bytes, beyond which its streams are omitted. Streams with many long patterns
+    /// would otherwise delay other requests.
     private static let topicsBytesMax = 4 << 20
 
-    /// Appends the topics that a caller reaches.
+    /// Appends the topics that the caller may access, as the array `topics`.
     fileprivate func writeTopics(
         for caller: Caller,
         _ webhooks: [String: WebhookStatus],

@@ -36,7 +36,7 @@ extension Operation {
 }
 
 extension Operation {
-    /// The operations for supervisors.
+    /// The operations that report the gateway's health and version.
     package static let health = [alive, ready, version]
 
     package static let alive = Operation(
@@ -88,7 +88,7 @@ extension Operation {
 // MARK: - At the engine
 
 extension EngineWork {
-    /// Answers whether the gateway accepts requests.
+    /// Answers with success if the gateway accepts requests, otherwise with the failure of its store or the shutdown.
     package static let readiness = EngineWork { scope throws(APIError) in
         if let failure = scope.workspace.failure { throw failure.refusal(failure.error) }
         guard !scope.room.isDraining else { throw .shutdown }

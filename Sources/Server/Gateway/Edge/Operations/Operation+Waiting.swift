@@ -3,7 +3,7 @@ import Policy
 package import Wire
 
 extension Operation {
-    /// The operations on pending launches of topics and devices.
+    /// The operations on the pending launches of topics and devices.
     package static let waiting = [pauseTopic, resumeTopic, pendingPush, dropPending]
 
     package static let pauseTopic = switching("pauseTopic", "/v1/topics/{topic}/pause", isPaused: true)
@@ -59,7 +59,7 @@ extension EngineWork {
         }
     }
 
-    /// Answers with the pending push, with the fields by which its provider can identify it.
+    /// Answers with the content of a device's pending push, including the fields by which its provider can identify it.
     package static func pendingPush(_ device: Named<DeviceToken>) -> EngineWork {
         EngineWork(reading: device) { scope, device throws(APIError) in
             guard let (push, content) = scope.engine.pendingPush(device.index) else { throw .nothingPending }
@@ -79,7 +79,7 @@ extension EngineWork {
         }
     }
 
-    /// Drops the pending push.
+    /// Drops a device's pending push, if there is one.
     package static func cancelPending(_ device: Named<DeviceToken>) -> EngineWork {
         EngineWork(changing: device) { scope, device in
             .outcome(.dropped(scope.dispatcher.cancelPending(device.index) ? 1 : 0))
@@ -124,7 +124,7 @@ extension Operation {
 // MARK: - At the engine
 
 extension EngineWork {
-    /// Launches the pending push. If there is none, launches an empty wake unless only a pending push is wanted.
+    /// Launches a device's pending push. If there is none, launches an empty wake, unless `ofPendingAlone` is true.
     package static func simulateLaunch(_ device: Named<DeviceToken>, ofPendingAlone: Bool = false) -> EngineWork {
         EngineWork(changing: device) { scope, device throws(APIError) in
             switch scope.dispatcher.simulateLaunch(try scope.registered(device), ofPendingAlone: ofPendingAlone) {

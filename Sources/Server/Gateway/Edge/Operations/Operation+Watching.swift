@@ -20,7 +20,7 @@ extension Operation {
         .watching
     }
 
-    /// Streams the events from now on that match the query's filter.
+    /// The stream of new events that match the query's filter.
     package static let events = Operation(
         "events",
         .get,
@@ -35,7 +35,7 @@ extension Operation {
         .following(try EventFilter(query: call.query))
     }
 
-    /// Answers with the past samples at the interval in the query.
+    /// The past samples, at the interval in the query: one sample per second by default.
     package static let samples = Operation(
         "samples",
         .get,
@@ -60,7 +60,7 @@ extension Operation {
 extension EventFilter {
     private static let parameters = ["topic", "device", "outcome"]
 
-    /// The values of the `outcome` filter: every word by which an event reports a result.
+    /// The valid values of the `outcome` filter: every name of an event, a disposition, a result or a reason.
     package static let outcomes: [String] = {
         let first = LiveEvent.Kind.allCases.map(\.rawValue) + Disposition.allCases.map { "\($0.name)" }
         let results = WakeOutcome.allCases.map(\.rawValue) + TaskOutcome.allCases.map(\.rawValue)

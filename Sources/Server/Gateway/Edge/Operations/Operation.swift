@@ -1,10 +1,9 @@
 package import Wire
 
-/// An operation of the gateway's interface, declared as a constant. It specifies the requests that reach it, the
-/// callers who may send them and the answer after a failure of the store. `openapi.json` agrees with it.
+/// An operation of the gateway's HTTP interface, declared as a constant. It specifies its requests, their permitted
+/// callers and the answer after a failure of the store. `openapi.json` must agree with the declarations.
 ///
-/// A class, because a copy of a structure with so many references would be a considerable part of a small request's
-/// cost.
+/// A class, because copies of a structure with so many references would noticeably slow down small requests.
 package final class Operation: Sendable {
     /// The listeners that serve an operation.
     package enum Listeners: Hashable, Sendable {
@@ -30,11 +29,11 @@ package final class Operation: Sendable {
         case faultRules
         /// The maximum for the payload of a push.
         case payload
-        /// Enough for a push with all its fields, whatever its spacing and escapes.
+        /// Enough for a push with all its fields, including spaces and escapes.
         case testPush
     }
 
-    /// The operation's `operationId`.
+    /// The `operationId` in `openapi.json`.
     package let name: String
     package let method: HTTPMethod
     package let path: PathPattern
@@ -46,7 +45,7 @@ package final class Operation: Sendable {
     /// True if the answer is an endless stream of events.
     package let isStream: Bool
     package let afterFailedStore: AfterFailedStore
-    /// The rate limit per credential that applies to the operation; nil for none.
+    /// The rate limit that applies to the operation for each credential; nil for none.
     package let rate: CredentialRate?
     /// The action for an admitted request; nil only for `push`, which the loops handle themselves.
     private let action: (@Sendable (OperationCall) throws(APIError) -> OperationOutcome)?
@@ -78,9 +77,10 @@ package final class Operation: Sendable {
         self.action = action
     }
 
-    /// Creates an operation that the engine performs on the devices and wakes of the topics that the caller reaches.
+    /// Creates an operation that the engine performs on devices, tasks, wakes or streams of the topics that the caller
+    /// may access.
     ///
-    /// After a failure of the store, a question (GET) is answered from the durable state and a change is refused.
+    /// After a failure of the store, a GET request is answered from the durable state, and other requests are refused.
     static func ofSubject(
         _ name: String,
         _ method: HTTPMethod,
@@ -115,11 +115,12 @@ package final class Operation: Sendable {
         return try action(call)
     }
 
-    /// True if the operation accepts HEAD, which is GET without content. An event stream is nothing but content.
+    /// True if the operation accepts HEAD, which is GET without content. Event streams do not accept HEAD, because they
+    /// have no answer other than their content.
     package var takesHead: Bool { self.method == .get && !self.isStream }
 
-    /// Every possible status: the operation's own, and those for a caller who is not admitted, a body that is too
-    /// large, and a gateway that is overloaded or shutting down.
+    /// All possible statuses: the operation's own, and the common ones for a caller without permission, a body that is
+    /// too large, and a gateway that is overloaded or shutting down.
     package var statuses: Set<Int> {
         self.answers.union(self.access.role == .anybody ? [403, 413, 429, 503] : [401, 403, 413, 429, 503])
     }
@@ -134,7 +135,7 @@ extension Operation {
         + Operation.faults
 }
 
-/// The methods of operations, in the order in which answers list the methods of a path.
+/// The methods of operations, in the order in which answers list a path's methods.
 package enum HTTPMethod: CaseIterable, Hashable, Sendable {
     case get, put, post, patch, delete
 
@@ -151,14 +152,14 @@ package enum HTTPMethod: CaseIterable, Hashable, Sendable {
     package static func == (method: HTTPMethod, name: ByteView) -> Bool { name == method.name }
 }
 
-/// A rate limit per credential and minute.
+/// A kind of request whose number per credential and minute is limited.
 package enum CredentialRate: Hashable, Sendable {
     /// Submissions of background tasks, and reports of finished transfers.
     case submissions
     /// Reports of the progress of continued tasks.
     case progress
 
-    /// The limit that is counted when a request is refused.
+    /// The limit whose counter grows when a request is refused.
     var limit: GatewayCountedLimit {
         switch self {
         case .submissions: .submissionsPerCredentialMax

@@ -4,11 +4,11 @@ import Policy
 import Synchronization
 package import Wire
 
-/// A request of an operation with its admitted caller. Its views are valid only during the call.
+/// A request for an operation, with its authorized caller. Its byte views are valid only during the call.
 package struct OperationCall {
     package let caller: Caller
     package let afterFailedStore: AfterFailedStore
-    /// The stream that the answer goes to.
+    /// The address of the stream for the answer.
     package let reply: StreamAddress
     /// The value of the path's first parameter.
     package let parameter: ByteView
@@ -42,19 +42,19 @@ package struct OperationCall {
         self.services = services
     }
 
-    /// Returns the device whose token is the parameter.
+    /// Returns the device whose token is the first parameter.
     package func device() throws(APIError) -> Named<DeviceToken> {
         guard let token = DeviceToken(hex: self.parameter) else { throw .badDeviceToken }
         return Named(token)
     }
 
-    /// Returns the topic in the parameter.
+    /// Returns the topic in the first parameter.
     package func topic() throws(APIError) -> [UInt8] {
         guard Push.isTopic(self.parameter) else { throw .badTopic }
         return self.parameter.array
     }
 
-    /// Returns the wake whose id is the parameter.
+    /// Returns the wake whose id is the first parameter.
     package func wake() throws(APIError) -> Named<WakeID> {
         guard let wake = WakeID(self.parameter) else { throw .unknownWake }
         return Named(wake)
@@ -84,7 +84,7 @@ package enum OperationOutcome {
     case answered(OperationAnswer)
     /// The request is passed to the engine on behalf of the caller; the engine answers.
     case asked(EngineWork)
-    /// A subscription is requested from the engine; the worker's stream begins with its answer.
+    /// A subscription is requested from the engine; the worker's stream begins with the engine's answer.
     case subscribed(topic: [UInt8], SubscriptionRequest)
     /// A live stream of samples begins.
     case watching
@@ -98,7 +98,7 @@ package enum OperationOutcome {
 package struct OperationAnswer {
     package let status: Int
     package let type: StaticString
-    /// The header fields besides the content type.
+    /// The header fields other than `content-type`.
     package let fields: [(name: StaticString, value: StaticString)]
     /// The body; empty for an answer without content.
     package let body: [UInt8]
@@ -120,14 +120,14 @@ package struct OperationAnswer {
 package final class GatewayServices: Sendable {
     package let backups: BackupService
     package let metrics: MetricsService
-    /// The live samples shown to operators.
+    /// The service for the live samples that operators watch.
     package let live: LiveService
-    /// The events followed by operators.
+    /// The service for the events that operators follow.
     package let events: EventService
     let reloads: any Reloads
     /// The fault rules; nil unless this is `wakegate dev`.
     let faults: FaultService?
-    /// The rules for operators' pushes, and whether operators may push.
+    /// The rules for operators' test pushes, and the permission to send them.
     package let testPushes: TestPushRules
     /// The names by which workers know their streams.
     let streamNames: StreamNames
@@ -166,7 +166,7 @@ package final class GatewayServices: Sendable {
     }
 }
 
-/// The rules for operators' pushes, and whether operators may push, as of the last reload.
+/// The rules for operators' test pushes, and the permission to send them, as of the last reload.
 package final class TestPushRules: Sendable {
     private let current: Mutex<(isPermitted: Bool, rules: PushRules)>
 
@@ -179,7 +179,7 @@ package final class TestPushRules: Sendable {
         self.current.withLock { $0 = Self.rules(configuration) }
     }
 
-    /// The rules that a push must satisfy; nil if operators may not push.
+    /// The rules that a test push must satisfy; nil if test pushes are not permitted.
     var rules: PushRules? { self.current.withLock { $0.isPermitted ? $0.rules : nil } }
 
     private static func rules(_ configuration: GatewayConfiguration) -> (isPermitted: Bool, rules: PushRules) {
@@ -189,9 +189,9 @@ package final class TestPushRules: Sendable {
 
 /// Reloads the configuration at the request of an operator.
 package protocol Reloads: Sendable {
-    /// Begins to reload. The stream is answered when the new configuration is in effect, or with the reason if it is
-    /// not.
+    /// Starts a reload. The stream `reply` receives an answer when the new configuration is in effect, or the error if
+    /// it was refused.
     ///
-    /// - Throws: if the gateway has no configuration to read again.
+    /// - Throws: `APIError` if the gateway has no configuration to read again.
     func start(reply: StreamAddress) throws(APIError)
 }

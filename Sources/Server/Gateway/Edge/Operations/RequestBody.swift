@@ -1,17 +1,18 @@
 package import Wire
 
-/// The small JSON bodies of the worker and admin API.
+/// Functions that parse the small JSON bodies of the worker and admin APIs.
 package enum RequestBody {
-    /// The maximum size of such a body in bytes.
+    /// The maximum size of a body in bytes.
     static let bytesMax = 4096
 
-    /// The maximum size of a test push in bytes; larger than the payload, which may contain spaces and escapes.
+    /// The maximum size of a test push's body in bytes. It exceeds the payload limit, because spaces and escapes in the
+    /// body do not count as payload.
     static let testPushBytesMax = 32_768
 
-    /// Parses a body, which must be a JSON object. No name may appear twice in an object, since JSON parsers differ in
-    /// which of the two they use.
+    /// Parses a body, which must be a JSON object. Repeated names in an object are refused, because JSON parsers differ
+    /// in which of the values they use.
     ///
-    /// - Parameter reason: the code of the error if the body is invalid.
+    /// - Parameter reason: the reason of the error if the body is invalid.
     /// - Throws: `APIError` with that reason.
     package static func object(_ body: ByteView, reason: String) throws(APIError) -> JSONValue {
         switch JSONGate.judge(body) {
@@ -30,9 +31,9 @@ package enum RequestBody {
         }
     }
 
-    /// Returns the string in a field; nil if the field is absent.
+    /// Returns the string in a field; nil if the field is missing.
     ///
-    /// - Parameter reason: the code of the error if the value is not a string or is too long.
+    /// - Parameter reason: the reason of the error if the value is not a string or is too long.
     static func text(_ field: String, of object: JSONValue, reason: String) throws(APIError) -> String? {
         guard let value = object[field] else { return nil }
         guard case .string(let text) = value, text.utf8.count <= Self.textBytesMax else {
@@ -49,20 +50,20 @@ package enum RequestBody {
 /// A parameter of a query.
 struct QueryParameter {
     let name: String
-    /// The value; empty if there is none.
+    /// The value, without decoding; empty if there is none.
     let value: String
 
     /// Calls `take` for each parameter of a query, in order.
     ///
     /// - `repeatable`: the names that may occur several times.
-    /// - Throws: `APIError` for another name that does, and any error that `take` throws.
+    /// - Throws: `APIError` if any other name occurs twice, or the error of `take`.
     static func forEach(
         of query: ByteView,
         repeatable: Set<String> = [],
         _ take: (QueryParameter) throws(APIError) -> Void
     ) throws(APIError) {
         var names: Set<String> = []
-        // Splitting a string of 16 KB by characters would take milliseconds.
+        // The query is split by bytes: splitting a string of 16 KB by characters would take milliseconds.
         var rest = query
         while rest.count > 0 {
             let part = rest.slice(0, count: rest.firstIndex(of: UInt8(ascii: "&")) ?? rest.count)
@@ -88,12 +89,12 @@ struct QueryParameter {
         return number
     }
 
-    /// Returns the value as a moment, in milliseconds since 1970.
+    /// Returns the value as a time in milliseconds since 1970.
     func moment() throws(APIError) -> Int64 { Int64(try self.integer(0...9_999_999_999_999)) }
 
-    /// Returns the period between two moments.
+    /// Returns the period between two times.
     ///
-    /// - `until`: the end of the period; nil if it lasts.
+    /// - `until`: the end of the period; nil for no end.
     static func period(since: Int64, until: Int64?) throws(APIError) -> Range<Int64> {
         guard since < until ?? .max else {
             throw APIError(400, "BadQuery", "until must be later than since, not \(until ?? since).")
@@ -101,7 +102,7 @@ struct QueryParameter {
         return since..<(until ?? .max)
     }
 
-    /// Returns the value as a Boolean.
+    /// Returns the value, 0 or 1, as a Boolean.
     func flag() throws(APIError) -> Bool {
         switch self.value {
         case "0": return false
@@ -116,14 +117,15 @@ struct QueryParameter {
         return self.value
     }
 
-    /// The parameter once for each word of its value. Commas separate words, percent-encoded too.
+    /// One parameter for each word of the value, with the same name. Commas separate the words, and may be
+    /// percent-encoded.
     var words: [QueryParameter] {
         let value = self.value.replacing("%2C", with: ",").replacing("%2c", with: ",")
         let words = value.split(separator: ",", omittingEmptySubsequences: false)
         return words.map { QueryParameter(name: self.name, value: String($0)) }
     }
 
-    /// Returns the value as one of several words.
+    /// Returns the element of `words` whose name is the value.
     func word<Word>(of words: [Word], _ name: (Word) -> String) throws(APIError) -> Word {
         if let word = words.first(where: { name($0) == self.value }) { return word }
         let all = words.map(name).joined(separator: ", ")
@@ -132,7 +134,7 @@ struct QueryParameter {
 
     /// Returns the error for an unknown parameter.
     ///
-    /// - `takes`: the valid parameters, as a clause.
+    /// - `takes`: a main clause that states the valid parameters.
     func unknown(among names: [String], _ takes: String) -> APIError {
         let nearest = NearestMatch.find(self.name, in: names).map { " (\($0)?)" } ?? ""
         return APIError(400, "BadQuery", "\(self.name) is not a parameter\(nearest); \(takes).")
