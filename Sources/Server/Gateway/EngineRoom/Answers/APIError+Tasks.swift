@@ -19,7 +19,7 @@ extension APIError {
     ///
     /// - Parameters:
     ///   - identifier: The identifier of the request.
-    ///   - topic: The topic of its device.
+    ///   - topic: The topic of the device.
     init(_ refusal: TaskRefusal, identifier: String, topic: String) {
         let (status, message): (Int, String) =
             switch refusal {
@@ -101,7 +101,9 @@ extension APIError {
             + "and the resources it needs, or wait."
     )
 
-    /// - `limit`: the limit that was reached, by its name in the configuration.
+    /// Creates the error for a reached limit on stored task requests.
+    ///
+    /// - `limit`: the name in the configuration of the limit that was reached.
     static func tooManyTasks(limit: String) -> APIError {
         APIError(
             429,

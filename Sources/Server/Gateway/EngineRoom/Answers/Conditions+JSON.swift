@@ -2,14 +2,14 @@ package import Policy
 package import Wire
 
 extension Conditions {
-    /// Writes an object of all fields, with the names used in reports.
+    /// Writes all fields as an object, with the names that reports use.
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
         self.writeMembers(to: &writer)
         writer.endObject()
     }
 
-    /// Appends all fields as members of the open object.
+    /// Appends all fields to the open object, with the names that reports use.
     package func writeMembers(to writer: inout JSONWriter) {
         writer.member("appState", self.appState.rawValue)
         writer.member("backgroundRefresh", self.backgroundRefresh.rawValue)
@@ -28,7 +28,7 @@ extension ConditionsReport {
         "memoryPressure", "network",
     ]
 
-    /// Appends the fields of the report as members of the object that is open.
+    /// Appends the fields of the report to the open object.
     func writeMembers(to writer: inout JSONWriter) {
         for (name, value) in self.members {
             writer.key(name)
@@ -40,7 +40,7 @@ extension ConditionsReport {
         }
     }
 
-    /// The fields in words, such as `charging false, network true`; nil for none.
+    /// The fields as text, such as `charging false, network true`; nil if the report is empty.
     var text: String? {
         let texts = self.members.map { name, value in
             switch value {

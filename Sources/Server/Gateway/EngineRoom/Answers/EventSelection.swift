@@ -3,7 +3,7 @@ import Policy
 import Storage
 import Wire
 
-/// The events of a device that a caller requests: `GET /v1/devices/<token>/events`.
+/// The selection of a device's events in a request: `GET /v1/devices/<token>/events`.
 package struct EventSelection: Sendable {
     package enum Kind: String, CaseIterable, Sendable {
         case push, task, conditions, subscription
@@ -20,28 +20,28 @@ package struct EventSelection: Sendable {
         }
     }
 
-    /// The maximum number of events in an answer, and the default.
+    /// The maximum of `limit`.
     package static let limitMax = 1000
     package static let limitByDefault = 100
-    /// The maximum number of events examined for an answer. If few of them match, the answer has fewer events than
-    /// exist.
+    /// The maximum number of events examined for an answer. If few of them match, the answer may have fewer than
+    /// `limit` events although more exist.
     static let examinedMax = 8192
 
-    /// The kind of event; nil for all.
+    /// The kind of the events; nil for all kinds.
     package var kind: Kind?
     package var limit = Self.limitByDefault
-    /// The earliest time of an event, in milliseconds since 1970.
+    /// The earliest time of an event, in milliseconds since 1970; nil for no limit.
     package var since: Int64?
-    /// The time before which events happened, in milliseconds since 1970.
+    /// The time before which all events must be, in milliseconds since 1970; nil for no limit.
     package var until: Int64?
-    /// The place at which the previous page ended; nil for the newest events.
+    /// The `next` value of the previous page; nil for the first page.
     package var before: EventPlace?
 
     package init() {}
 
     func contains(_ event: HistoryEvent) -> Bool { self.kind?.contains(event.kind) ?? true }
 
-    /// The place before which the page begins; nil for the newest event.
+    /// Returns the place before which the page begins; nil if the page begins with the newest event.
     func start(_ offset: WallOffset) -> HistoryPlace? {
         let end = self.until.map { HistoryPlace(moment: offset.instant(wallMilliseconds: $0), count: 0) }
         guard let before = self.before?.place, let end else { return end ?? self.before?.place }
@@ -49,7 +49,7 @@ package struct EventSelection: Sendable {
     }
 }
 
-/// The end of a page, as text that callers pass back: `<milliseconds>.<count>`.
+/// The end of a page. Its text, `<milliseconds>.<count>`, is the `next` value of the page.
 package struct EventPlace: Hashable, Sendable {
     let place: HistoryPlace
 
@@ -57,7 +57,7 @@ package struct EventPlace: Hashable, Sendable {
         self.place = place
     }
 
-    /// Parses a place; returns nil if no answer contains such text.
+    /// Parses a `next` value; returns nil if the text cannot be one.
     package init?(_ text: String) {
         let isNegative = text.hasPrefix("-")
         let parts = text.dropFirst(isNegative ? 1 : 0).split(separator: ".", omittingEmptySubsequences: false)
@@ -80,7 +80,7 @@ package struct EventPlace: Hashable, Sendable {
 }
 
 extension HistoryPage {
-    /// Appends the events and the place at which they end, as members of the open object.
+    /// Appends the events and the end of the page, `next`, to the open object.
     func writeMembers(to writer: inout JSONWriter, _ offset: WallOffset, _ policies: PolicyVersions) {
         writer.beginArray("events")
         for entry in self.entries { entry.write(to: &writer, offset, policies) }
@@ -90,9 +90,9 @@ extension HistoryPage {
 }
 
 extension HistoryEntry {
-    /// Appends an event in the form that explanations and event lists share.
+    /// Writes the event as an object, in the form for both explanations and event lists.
     ///
-    /// - Parameter policies: the known policy versions, from which a launch takes the one that decided it.
+    /// - Parameter policies: the known policy versions. A launch shows the version that was in effect.
     func write(to writer: inout JSONWriter, _ offset: WallOffset, _ policies: PolicyVersions) {
         writer.beginObject()
         writer.member("at", self.event.at, offset)
@@ -141,14 +141,15 @@ extension HistoryEntry {
         case .transfersFinished(let count): ("finished", "\(count) \(count == 1 ? "transfer" : "transfers")")
         case .taskRefused(_, let rejection): ("refused", rejection.reason)
         case .subscribed: ("subscribed", self.name)
-        // Entries are created only from complete names, and not from those of workers.
+        // Unreachable: the parts of names, and the names of workers, are not entries of their own.
         case .worker, .namePart: ("name", nil)
         }
     }
 }
 
 extension Waited {
-    /// Appends the wait as an object: the interval, each hold but `worker`, and that, in milliseconds.
+    /// Writes the wait as an object, in milliseconds: the interval, each hold other than `worker`, and the wait for a
+    /// worker.
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.member("interval", self.interval)
@@ -162,7 +163,7 @@ extension Waited {
         writer.endObject()
     }
 
-    /// The text about the wait at the end of an event's detail.
+    /// The wait as text, for the end of an event's detail; empty if there was none.
     var detail: String {
         let held = self.held.map { ", held by \($0.name)" } ?? ""
         return held + (self.text.map { ", waited \($0)" } ?? "")

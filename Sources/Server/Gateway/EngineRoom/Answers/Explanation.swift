@@ -8,9 +8,9 @@ package struct Explanation {
     static let recentMax = 32
 
     let device: DeviceSnapshot
-    /// The state of the webhook of its topic; nil if it has none.
+    /// The status of the topic's webhook; nil if the topic has none.
     let webhook: WebhookStatus?
-    /// The workers of its topic.
+    /// The workers of the device's topic.
     let workers: Dispatcher.WorkerCounts
     /// The launch policy in effect.
     let policy: PolicyVersions.Version?
@@ -33,7 +33,7 @@ package struct Explanation {
         self.offset = offset
     }
 
-    /// Appends the members of an object, except the recent events, which only the history knows.
+    /// Appends all members to the open object, except the recent events, which only the history can provide.
     func writeMembers(to writer: inout JSONWriter) {
         let state = self.device.state
         writer.hex("token") { self.device.token.writeHex(to: &$0) }
@@ -78,7 +78,7 @@ package struct Explanation {
         writer.endObject()
     }
 
-    /// The end of the current budget window.
+    /// The end of the current budget window; nil if it has passed.
     private var batchEnd: Instant? {
         let end = self.device.state.spacing.windowStart + self.device.parameters.budgetWindow
         return end > self.now ? end : nil
@@ -106,12 +106,12 @@ package struct Explanation {
     }
 }
 
-/// A device in a list of devices.
+/// An entry in a list of devices.
 struct DeviceLine {
     let device: DeviceSnapshot
     let offset: WallOffset
 
-    /// Appends an object.
+    /// Writes the entry as an object.
     func write(to writer: inout JSONWriter) {
         let state = self.device.state
         let push = state.inFlight?.push ?? state.pending

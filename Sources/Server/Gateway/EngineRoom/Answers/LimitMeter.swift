@@ -3,7 +3,8 @@ package import HTTPTransport
 import Policy
 package import ServiceManager
 
-/// The number of times that each limit was reached since the start of the gateway, from every part that counts limits.
+/// The number of times that each limit was reached since the start of the gateway, in all parts of the gateway that
+/// count.
 package struct LimitMeter: Sendable {
     /// The counts of the loops.
     package var loops: [LimitTally<TransportLimit>] = []
@@ -17,8 +18,10 @@ package struct LimitMeter: Sendable {
         self.gateway = gateway
     }
 
+    /// Returns all counts.
+    ///
     /// - Parameter engine: the counts of the engine.
-    /// - Returns: each limit with its count, in the order of `GatewayLimit.all`.
+    /// - Returns: each limit with its count, in the order of `GatewayLimit.countedNames`.
     func times(_ engine: PerCase<EngineLimit>) -> [(name: String, count: Int64)] {
         GatewayLimit.countedNames.map { ($0, self.times($0, engine)) }
     }
@@ -32,7 +35,7 @@ package struct LimitMeter: Sendable {
     }
 }
 
-/// Logs, once a second, the limits whose counts have grown.
+/// The log of reached limits. At most once a second, it writes each limit whose count has grown.
 package struct LimitWatch {
     private static let intervalMilliseconds: Int64 = 1000
 
@@ -40,14 +43,14 @@ package struct LimitWatch {
     private var nextLook = Instant.distantPast
     private var reported: [String: Int64] = [:]
 
-    /// - Parameter log: nil to log nothing.
+    /// - Parameter log: the log; nil to log nothing.
     package init(_ log: GatewayLog? = nil) {
         self.log = log
     }
 
-    /// Logs new counts, if a second has passed.
+    /// Logs the limits that were reached since the last log, if a second has passed.
     ///
-    /// - Parameter counts: the number of times that each limit was reached so far.
+    /// - Parameter counts: returns the number of times that each limit was reached since the start of the gateway.
     mutating func look(_ now: Instant, _ counts: () -> [(name: String, count: Int64)]) {
         guard let log = self.log, now >= self.nextLook else { return }
         self.nextLook = now + Self.intervalMilliseconds

@@ -2,12 +2,12 @@ import Engine
 import Policy
 import Wire
 
-/// The causes of holds, and their ends.
+/// The texts about the causes and the ends of holds.
 extension Reasoning {
-    /// Returns the reasons for all holds of a launch, to be placed between "is held" and the full stop.
+    /// Returns the causes of all holds of a launch, as the text between "is held" and the full stop.
     ///
-    /// - `holds`: one or more holds, without the missing slot.
-    /// - `ending`: the text before the end of a hold if it is the only one: "and launches once", or "until".
+    /// - `holds`: one or more holds, without `worker`.
+    /// - `ending`: the words before the end of a single hold: "and launches once" or "until".
     func causes(of holds: [Hold], _ kind: LaunchKind, ending: String) -> String {
         let causes = holds.map { self.cause(of: $0, kind) }
         guard causes.count > 1 else {
@@ -64,7 +64,8 @@ extension Reasoning {
         }
     }
 
-    /// The user of a device can change `denied`; only an administrator can change `restricted`.
+    /// The cause and the end of the hold `backgroundRefresh`. The user of the device can change `denied`, but not
+    /// `restricted`.
     private var refusedRefresh: (what: String, end: String) {
         guard self.device.state.conditions.backgroundRefresh == .restricted else {
             return ("background refresh is denied", "it is reported as available")

@@ -4,22 +4,22 @@ import Policy
 import Storage
 import Wire
 
-/// The counters of one topic, or of all: `GET /v1/stats`.
+/// The counters of one topic, or of all topics together: `GET /v1/stats`.
 package struct Statistics: Sendable {
     package let counters: ActivityCounters
-    /// The numbers of refused pushes, by the index of the reason.
+    /// The number of refused pushes for each reason, in the order of `APNSReason.allCases`.
     package let rejected: [Int64]
     package let workers: Dispatcher.WorkerCounts
     /// The start of counting, in milliseconds since 1970.
     let since: Int64
-    /// The number of times that limits were reached since the start of the gateway; nil for a topic, which has no
-    /// separate counts.
+    /// The number of times that each limit was reached since the start of the gateway; nil for a topic, because limits
+    /// are not counted per topic.
     var limits: [(name: String, count: Int64)]?
     /// The data that was missing when the gateway started; nil for a topic, or if nothing was missing.
     var acceptedLoss: StoreLoss?
     /// The durations of wakes.
     let durations: DurationReport
-    /// The counts of the last hour and day, or of the period that was asked for.
+    /// The counts of the last hour and the last day, or of the requested period.
     let recent: [(name: StaticString, counts: PeriodCounts)]
     /// The gateways on the same store; nil for a topic, or if the store belongs to a single gateway.
     var cluster: ClusterStatus?
@@ -103,7 +103,7 @@ package struct Statistics: Sendable {
 }
 
 extension [(name: StaticString, counts: PeriodCounts)] {
-    /// Appends an object of periods.
+    /// Writes an object with a member for each period.
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
         for (name, counts) in self {
@@ -115,7 +115,7 @@ extension [(name: StaticString, counts: PeriodCounts)] {
 }
 
 extension Dispatcher.WorkerCounts {
-    /// Appends the number of stalled streams, and the reason for one of them.
+    /// Appends the number of stalled streams to the open object, and the reason why one of them is stalled.
     func writeStalls(to writer: inout JSONWriter) {
         writer.member("stalled", self.stalled)
         guard let reason = self.stallReason else { return }
@@ -124,9 +124,9 @@ extension Dispatcher.WorkerCounts {
 }
 
 extension TaskCounters {
-    /// Appends an object of the counters of requests.
+    /// Writes the counters of task requests as an object.
     ///
-    /// - `results`: the number of wakes of requests with each result.
+    /// - `results`: returns the number of task wakes with a result.
     func write(results: (TaskOutcome) -> Int64, to writer: inout JSONWriter) {
         writer.beginObject()
         writer.member("submitted", self.submitted.sum)
@@ -142,9 +142,9 @@ extension TaskCounters {
 }
 
 extension SessionCounters {
-    /// Appends an object of the counters of finished transfers.
+    /// Writes the counters of finished transfers as an object.
     ///
-    /// - `results`: the number of wakes of sessions with each result.
+    /// - `results`: the number of session wakes with each result.
     func write(results: PerCase<TaskOutcome>, to writer: inout JSONWriter) {
         writer.beginObject()
         writer.member("finished", self.finished)

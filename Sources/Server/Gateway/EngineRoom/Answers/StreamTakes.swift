@@ -3,8 +3,8 @@ import Policy
 import Wire
 
 extension SubscriptionRequest {
-    /// Appends an object of the wakes that a stream accepts. It contains only the number of devices, because tokens are
-    /// secret.
+    /// Writes the wakes that the stream accepts as an object. The object contains the number of devices instead of
+    /// their tokens, because tokens are secret.
     func writeTakes(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.member("pushes", self.takesPushes)
@@ -21,7 +21,7 @@ extension SubscriptionRequest {
 }
 
 extension StreamSnapshot {
-    /// Appends a stream as an object for a list of topics.
+    /// Writes the stream as an object, for a list of topics.
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.member("name", self.label)

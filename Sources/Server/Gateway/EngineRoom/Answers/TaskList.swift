@@ -2,12 +2,12 @@ package import Engine
 package import Policy
 import Wire
 
-/// The pending and running tasks of one device, as answers show them.
+/// The pending and running tasks of one device, for an answer.
 package struct TaskList {
     let device: DeviceSnapshot
     let offset: WallOffset
 
-    /// Appends an object of both lists.
+    /// Writes an object with an array of tasks for each state.
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
         for state in TaskFilter.State.allCases {
@@ -23,7 +23,7 @@ package struct TaskList {
         writer.endObject()
     }
 
-    /// Appends a task as an object that names its device.
+    /// Writes a task as an object that includes its device, topic and state.
     func write(_ task: TaskSnapshot, to writer: inout JSONWriter) {
         writer.beginObject()
         writer.hex("device") { self.device.token.writeHex(to: &$0) }
@@ -49,7 +49,7 @@ package struct TaskList {
         writer.member("why", Reasoning(device: self.device, offset: self.offset).task(snapshot))
     }
 
-    /// Appends the options with which the request was submitted.
+    /// Appends the options that the request was submitted with.
     private func writeOptions(of snapshot: TaskSnapshot, to writer: inout JSONWriter) {
         let task = snapshot.task
         switch task.kind {
@@ -111,21 +111,21 @@ extension TaskProgress {
 }
 
 extension JSONWriter {
-    /// Writes the texts of a continued task, if it has any.
+    /// Appends the title and the subtitle of a continued task, if it has them.
     fileprivate mutating func texts(title: String?, subtitle: String?) {
         self.member("title", ifPresent: title)
         self.member("subtitle", ifPresent: subtitle)
     }
 }
 
-/// The answer to the submission of a request.
+/// The answer to the submission of a task request.
 package struct SubmittedTask: Hashable, Sendable {
     package let identifier: String
     package let kind: TaskKind
     package let answer: TaskAnswer
     /// The difference between wall clock and policy time.
     let offset: WallOffset
-    /// A sentence for the caller; nil if there is none.
+    /// A sentence with advice for the caller; nil if there is none.
     var hint: String?
 
     func write(to writer: inout JSONWriter) {

@@ -1,19 +1,20 @@
 import Platform
 import Wire
 
-/// The state of a webhook, which decides whether it gets wakes.
+/// The state of a webhook, which determines how many wakes it receives.
 package enum WebhookState: Hashable, Sendable {
-    /// The webhook gets wakes. Can move to: resting.
+    /// The webhook receives wakes in all its slots. The next state is `resting`.
     case active
-    /// The webhook gets no wake until this moment. Can move to: probing, and to a later moment.
+    /// The webhook receives no wakes until this time, in milliseconds since the start of the machine. The next state is
+    /// `probing`, or `resting` until a later time.
     case resting(until: Int64)
-    /// The webhook gets one wake. Can move to: active, resting.
+    /// The webhook receives one wake as a test. The next state is `active` or `resting`.
     case probing
 
-    /// The name of each state.
+    /// The names of all states.
     static let names = ["active", "resting", "probing"]
 
-    /// The name for operators; one of `names`.
+    /// The name of this state for operators, one of `names`.
     var name: String {
         switch self {
         case .active: "active"
@@ -25,11 +26,11 @@ package enum WebhookState: Hashable, Sendable {
 
 /// The status of a webhook, for operators.
 package struct WebhookStatus: Hashable, Sendable {
-    /// The URL without the parts that may contain a secret.
+    /// The URL, without the parts that may contain secrets.
     package let url: String
     package let slots: Int
     package var state = WebhookState.active
-    /// The end of its pause, in milliseconds since 1970; nil if it is not paused.
+    /// The end of the state `resting`, in milliseconds since 1970; nil in other states.
     package var restingUntil: Int64?
     /// The number of consecutive failures.
     package var failures = 0
@@ -53,7 +54,7 @@ package struct WebhookStatus: Hashable, Sendable {
         writer.endObject()
     }
 
-    /// Why a push of the topic that is due is not launched: a main clause without its full stop.
+    /// Returns the reason why a due push of the topic is not launched, as a main clause without a full stop.
     func reason(topic: String) -> String {
         let cause = self.lastError.map { ": \($0)" } ?? ""
         let count = self.failures == 1 ? "a failure" : "\(self.failures) failures"

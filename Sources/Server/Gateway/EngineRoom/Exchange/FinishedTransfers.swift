@@ -6,7 +6,7 @@ package struct FinishedTransfers: Hashable, Sendable {
     package let session: String
     /// The number of transfers, at least 1.
     package let count: UInt64
-    /// An id under which repeated reports count once; nil if every report counts.
+    /// The id of the report. Reports with the same id count once; nil if every report counts.
     package let id: String?
 
     package init(session: String, count: UInt64, id: String? = nil) {
@@ -16,7 +16,7 @@ package struct FinishedTransfers: Hashable, Sendable {
     }
 }
 
-/// A request for a list of tasks of all devices; nil matches any.
+/// The filter of a list of the tasks of all devices. A property that is nil matches every task.
 package struct TaskQuestion: Hashable, Sendable {
     package var topic: String?
     package var kind: TaskKind?

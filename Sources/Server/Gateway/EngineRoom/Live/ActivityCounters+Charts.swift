@@ -2,10 +2,10 @@ import Engine
 import Policy
 
 extension ActivityCounters {
-    /// The counters of background tasks for charts, grouped by state, and by kind or hold.
+    /// The counters of background tasks for charts. The groups `waiting`, `inFlight` and `launched` have a count for
+    /// each kind of task; the group `held` has a count for each hold.
     ///
-    /// For `urlSession`, the waiting and in-flight groups count finished transfers, and the launched group counts
-    /// wakes.
+    /// For the kind `urlSession`, `waiting` and `inFlight` count finished transfers, and `launched` counts wakes.
     var chartedTasks: [(group: String, counts: [(name: String, count: Int64)])] {
         var waiting = self.requests.waiting
         waiting[.urlSession] = self.sessions.waiting

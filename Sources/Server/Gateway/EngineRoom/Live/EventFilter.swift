@@ -1,12 +1,13 @@
 package import Wire
 
-/// A filter for events.
+/// A filter for the events of a stream.
 package struct EventFilter: Hashable, Sendable {
     /// The topic; nil for all topics.
     package var topic: String?
-    /// The token in lower-case digits; nil for all devices.
+    /// The device token in lowercase hexadecimal digits; nil for all devices.
     package var device: String?
-    /// Words for the result of an event: its name, disposition, outcome or reason; empty for all.
+    /// The permitted words, one of which must be the event's kind, disposition, outcome or reason; empty for all
+    /// events.
     package var outcomes: Set<String> = []
 
     package init() {}

@@ -2,15 +2,17 @@ import Engine
 package import Platform
 package import Wire
 
-/// Reports events to a function in this process, on a separate thread.
+/// A thread that reports events to a function in this process.
 ///
-/// It blocks no other thread. Events beyond the rate limit, or that the receiver is too slow for, are counted and the
-/// count is reported. The class is `@unchecked Sendable`: `monitor` guards the fields that change.
+/// A slow function blocks no other thread. Events that exceed the rate limit, or for which the function is too slow,
+/// are dropped, and their number is reported. The class is `@unchecked Sendable`: `monitor` guards the fields that
+/// change.
 package final class EventFollower: @unchecked Sendable {
-    /// A function that receives a report; returns false if the report could not be delivered and must be repeated.
+    /// A function that receives a report. It returns false if the report must be repeated.
     package typealias Tell = @Sendable (LiveNews) -> Bool
 
-    /// The maximum number of reports per second. More could not be read, and would waste processor time.
+    /// The maximum number of events reported per second. People cannot read more, and the reports would waste processor
+    /// time.
     package static let newsPerSecondMax = 1000
 
     private let service: EventService
@@ -20,7 +22,7 @@ package final class EventFollower: @unchecked Sendable {
     private var isStopping = false
     private var thread: NamedThread?
 
-    /// Creates a follower of events from now on.
+    /// Creates a follower that reports all events from now on.
     ///
     /// - Throws: `ThreadFailure` if the system cannot create its thread.
     package init(_ service: EventService, _ tell: @escaping Tell) throws(ThreadFailure) {
@@ -35,7 +37,8 @@ package final class EventFollower: @unchecked Sendable {
         }
     }
 
-    /// Reports the remaining events if they are accepted, ends the thread, and waits for it.
+    /// Reports the remaining events, ends the thread, and waits for its end. If a report is not accepted, the events
+    /// after it are dropped.
     package func stop() {
         self.monitor.withLock {
             self.isStopping = true
@@ -69,7 +72,7 @@ package final class EventFollower: @unchecked Sendable {
                     guard let event = LiveEvent(watched) else { continue }
                     guard pace.mayTell(at: SystemClock.monotonic) else { continue }
                     guard self.tellMissed(&pace), self.say(.event(event)) else {
-                        // At the end, events that are not accepted are dropped.
+                        // The thread is ending, and the remaining events are dropped.
                         return self.service.leave(number)
                     }
                 }
@@ -83,7 +86,7 @@ package final class EventFollower: @unchecked Sendable {
         self.service.leave(number)
     }
 
-    /// Waits for events, or until this time.
+    /// Waits for events, at most until a time of the monotonic clock; nil for no limit.
     ///
     /// - Returns: true if the thread must end.
     private func wait(until moment: Int64?) -> Bool {
@@ -100,6 +103,8 @@ package final class EventFollower: @unchecked Sendable {
         }
     }
 
+    /// Reports the number of dropped events, if there are any.
+    ///
     /// - Returns: false if the thread is ending and the report was not accepted.
     private func tellMissed(_ pace: inout Pace) -> Bool {
         guard pace.missed > 0 else { return true }
@@ -107,7 +112,7 @@ package final class EventFollower: @unchecked Sendable {
         return self.say(.missed(pace.missed))
     }
 
-    /// Repeats a report until it is accepted; at the end it is tried once.
+    /// Repeats a report until it is accepted. While the thread is ending, reports only once.
     ///
     /// - Returns: false if the thread is ending and the report was not accepted.
     private func say(_ news: LiveNews) -> Bool {
@@ -119,13 +124,15 @@ package final class EventFollower: @unchecked Sendable {
     }
 }
 
-/// The number of reports and of dropped events in the current second.
+/// The number of reported events in the current second, and the number of dropped events that are not reported yet.
 private struct Pace {
     private(set) var secondEnds: Int64 = .min
     private var sentCount = 0
     var missed = 0
 
-    /// Counts a report at a time of the monotonic clock; returns false if it exceeds the limit.
+    /// Counts an event at a time of the monotonic clock.
+    ///
+    /// - Returns: false if the event exceeds the limit and is dropped.
     mutating func mayTell(at now: Int64) -> Bool {
         if now >= self.secondEnds { (self.secondEnds, self.sentCount) = (now + 1000, 0) }
         self.sentCount += 1

@@ -2,22 +2,23 @@ package import Engine
 import Platform
 import Synchronization
 
-/// The service to which the engine and the loops publish events, and from which followers take them.
+/// The buffer between the engine and the loops, which publish events, and the followers, which take them.
 ///
-/// Publishing never blocks. A follower that is too slow misses events. Without followers, nothing is kept.
-/// The class is `@unchecked Sendable`: `monitor` guards every field that changes.
+/// Publishers never wait for a follower. A follower that is too slow misses events. Without followers, no events are
+/// kept. The class is `@unchecked Sendable`: `monitor` guards every field that changes.
 package final class EventService: @unchecked Sendable {
-    /// The maximum number of events taken in one call, so that publishers hardly wait for the lock.
+    /// The maximum number of entries taken in one call. The limit keeps the time short for which publishers wait for
+    /// the lock.
     private static let takenMax = 256
 
     private enum Entry {
         case event(WatchedEvent)
-        /// The number of events that were dropped before they got here.
+        /// The number of events that were dropped before they were published.
         case missed(Int)
     }
 
     private let monitor = Monitor()
-    /// The latest entries, each at its number modulo `heldMax`.
+    /// The latest entries. Each has the index of its number modulo `heldMax`.
     private var entries: [Entry] = []
     /// The number of the next entry.
     private var end = 0
@@ -25,21 +26,21 @@ package final class EventService: @unchecked Sendable {
     private var followers: [Int: Follower] = [:]
     private var lastFollower = 0
     private let watching = Atomic(false)
-    /// The open streams.
+    /// The number of open event streams.
     package let readers: ReaderPlaces
     private let heldMax: Int
 
     private struct Follower {
         let signal: @Sendable () -> Void
-        /// The number of the next entry for this follower.
+        /// The number of the entry that this follower takes next.
         var next: Int
-        /// True if it was woken and has not taken everything since.
+        /// True if the follower was signaled and has not taken all entries since then.
         var isSignaled = false
     }
 
     /// - Parameters:
-    ///   - readersMax: the maximum number of open streams.
-    ///   - heldMax: the maximum number of events kept for followers.
+    ///   - readersMax: the maximum number of open event streams.
+    ///   - heldMax: the maximum number of entries kept for followers.
     package init(
         readersMax: Int = GatewayLimits().eventStreamsMax,
         heldMax: Int = GatewayLimits().eventsHeldMax
@@ -48,9 +49,9 @@ package final class EventService: @unchecked Sendable {
         self.heldMax = max(1, heldMax)
     }
 
-    // MARK: Leaving
+    // MARK: Publishing
 
-    /// True if there are followers, so that events should be published.
+    /// True if there are followers. Only then do events need to be published.
     package var isWatched: Bool { self.watching.load(ordering: .relaxed) }
 
     /// Publishes events and empties the list.
@@ -92,14 +93,14 @@ package final class EventService: @unchecked Sendable {
 
     // MARK: Following
 
-    /// Adds a follower of events from now on.
+    /// Adds a follower of all events from now on.
     ///
-    /// - Parameter ring: called on any thread when there are events again after all were taken.
+    /// - Parameter signal: called on a publisher's thread for the first entry after the follower has taken all entries.
     /// - Returns: the number of the follower, for `take` and `leave`.
     package func follow(signal: @escaping @Sendable () -> Void) -> Int {
         self.monitor.withLock {
             self.lastFollower += 1
-            // Earlier entries are not for this follower.
+            // The entries before this follower are not needed.
             if self.followers.isEmpty { (self.entries, self.end) = ([], 0) }
             self.followers[self.lastFollower] = Follower(signal: signal, next: self.end)
             self.watching.store(true, ordering: .relaxed)
@@ -117,10 +118,10 @@ package final class EventService: @unchecked Sendable {
         }
     }
 
-    /// Moves the next events of a follower into `events`, or a part of them.
+    /// Appends the next events of a follower to `events`.
     ///
-    /// - Returns: the number of events missed before those, and true if there are no more for now. `signal` is called
-    ///   when there are events again.
+    /// - Returns: the number of events that the follower missed, and true if it has now taken all entries. If it has,
+    ///   `signal` is called for the next entry.
     package func take(_ number: Int, into events: inout [WatchedEvent]) -> (missed: Int, isAll: Bool) {
         self.monitor.withLock {
             guard var follower = self.followers[number] else { return (0, true) }

@@ -3,7 +3,8 @@ import Policy
 package import Wire
 
 extension LiveEvent {
-    /// Creates the event that followers receive; returns nil for the events that they do not receive: extended wakes.
+    /// Creates the event that followers receive; returns nil for the extension of a wake, which followers do not
+    /// receive.
     package init?(_ watched: WatchedEvent) {
         switch watched.kind {
         case .kept(let kind):
@@ -47,7 +48,7 @@ extension LiveEvent {
     /// Sets the fields that depend on the kind of event.
     private mutating func tell(_ kind: HistoryEvent.Kind, _ watched: WatchedEvent) {
         self.detail = kind.task.map { Self.name($0, watched.name) }
-        // Of a launch and a drop the history keeps the wait there.
+        // For a launch or a discard, `related` is the stored form of the wait.
         let waited = watched.related.map { Waited(stored: $0).detail } ?? ""
         switch kind {
         case .push(let disposition):
@@ -72,7 +73,7 @@ extension LiveEvent {
         }
     }
 
-    /// Returns the kind and the name of a task or session.
+    /// Returns the kind, followed by the name of the task or session if it is known.
     private static func name(_ kind: TaskKind, _ name: String?) -> String {
         name.map { "\(kind.rawValue) \($0)" } ?? kind.rawValue
     }

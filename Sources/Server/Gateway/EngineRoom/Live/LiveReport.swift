@@ -9,7 +9,7 @@ struct LiveReport {
     /// The address of the edge; nil while the edge is off.
     let edge: String?
 
-    /// The event in wire format: `event: sample`, its time as its id, and one line of JSON.
+    /// The server-sent event: `event: sample`, the time as its id, and one line of JSON.
     var event: [UInt8] {
         var writer = JSONWriter()
         self.write(to: &writer)
@@ -38,7 +38,7 @@ struct LiveReport {
         writer.endObject()
     }
 
-    /// Uses the names of the sample fields that begin with `tasks.`.
+    /// Writes the task counters by group and name. The sample fields `tasks.<group>.<name>` use the same words.
     private func writeTasks(to writer: inout JSONWriter) {
         writer.beginObject()
         for (group, counts) in self.snapshot.statistics.counters.chartedTasks {
@@ -129,8 +129,8 @@ struct LiveReport {
 }
 
 extension StreamAddress {
-    /// Returns four numbers that identify a stream for readers; they prove nothing. Webhooks are numbered after the
-    /// last loop.
+    /// Returns four numbers that identify a stream for operators; they are not a credential. For a webhook, the first
+    /// number is the loop count.
     func place(loopCount: Int) -> String {
         switch self {
         case .stream(let stream), .faulted(let stream): stream.place

@@ -2,24 +2,24 @@ import Platform
 import Synchronization
 import Wire
 
-/// The service to which the engine publishes samples and snapshots, and from which the loops take them for operators
-/// who watch.
+/// The store between the engine, which publishes samples and snapshots, and the loops, which send them to watching
+/// operators.
 ///
 /// The class is `@unchecked Sendable`: `monitor` guards every field that changes.
 package final class LiveService: @unchecked Sendable {
     private let monitor = Monitor()
     private var history = SampleHistory()
     private var snapshot: LiveSnapshot?
-    /// The event of the latest snapshot.
+    /// The last event made from a snapshot, and the snapshot's time.
     private var event: (at: Int64, bytes: [UInt8])?
     /// The address of the edge; nil while the edge is off or its address is not set yet.
     private var edge: String?
     /// The start of the gateway, in milliseconds of the monotonic clock.
     package let startedAt = SystemClock.monotonic
-    /// The open streams.
+    /// The number of open live streams.
     package let readers: ReaderPlaces
 
-    /// - Parameter readersMax: the maximum number of open streams.
+    /// - Parameter readersMax: the maximum number of open live streams.
     package init(readersMax: Int = GatewayLimits().liveStreamsMax) {
         self.readers = ReaderPlaces(max: readersMax)
     }
@@ -31,10 +31,10 @@ package final class LiveService: @unchecked Sendable {
 
     // MARK: The engine's side
 
-    /// True if operators watch, so that snapshots are needed.
+    /// True if operators are watching. Only then are snapshots needed.
     package var isWatched: Bool { !self.readers.isEmpty }
 
-    /// Takes the sample of a second, and a snapshot if operators watch.
+    /// Stores the sample of a second, and the snapshot; nil if no operators are watching.
     func take(_ sample: LiveSample, _ snapshot: LiveSnapshot?) {
         self.monitor.withLock {
             self.history.append(sample)
@@ -44,7 +44,8 @@ package final class LiveService: @unchecked Sendable {
 
     // MARK: The loops' side
 
-    /// Returns the current event and its time, in milliseconds since 1970; nil if the reader has it.
+    /// Returns the current event and its time, in milliseconds since 1970; nil if the reader already has it or the
+    /// snapshot is missing.
     ///
     /// - Parameters:
     ///   - last: the time of the reader's last event.
@@ -53,13 +54,13 @@ package final class LiveService: @unchecked Sendable {
         let (snapshot, made, edge) = self.monitor.withLock { (self.snapshot, self.event, self.edge) }
         guard let snapshot, snapshot.at != last else { return nil }
         if let made, made.at == snapshot.at { return made }
-        // Outside the lock, so that the engine does not wait while the text is written.
+        // The text is written outside the lock, so that the engine does not wait.
         let event = (at: snapshot.at, bytes: LiveReport(snapshot: snapshot, facts: facts(), edge: edge).event)
         self.monitor.withLock { self.event = event }
         return event
     }
 
-    /// Returns the samples with this distance in seconds, as JSON; nil if there is no such series.
+    /// Returns the samples at an interval in seconds, as JSON; nil if the interval is not one of `SampleHistory.spans`.
     package func samples(seconds: Int) -> [UInt8]? {
         guard let series = self.monitor.withLock({ self.history[seconds: seconds] }) else { return nil }
         var writer = JSONWriter()
@@ -68,7 +69,7 @@ package final class LiveService: @unchecked Sendable {
     }
 }
 
-/// The open streams of one kind, of which there are at most `max`.
+/// The number of open streams of one kind, at most `max`.
 package final class ReaderPlaces: Sendable {
     private let count = Atomic(0)
     private let max: Int
@@ -77,9 +78,9 @@ package final class ReaderPlaces: Sendable {
 
     var isEmpty: Bool { self.count.load(ordering: .relaxed) == 0 }
 
-    /// Counts another open stream.
+    /// Counts a new stream, unless the maximum is reached.
     ///
-    /// - Returns: false if there are as many as allowed.
+    /// - Returns: false if the maximum is reached.
     package func came() -> Bool {
         let count = self.count.add(1, ordering: .relaxed).newValue
         if count > self.max { self.went() }

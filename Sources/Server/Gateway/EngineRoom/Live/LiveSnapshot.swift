@@ -1,13 +1,15 @@
 import Engine
 import Platform
 
-/// The state of the engine and its workers at one time, for operators who watch.
+/// The state of the engine and its workers at one time, for watching operators.
 struct LiveSnapshot: Sendable {
-    /// The maximum number of topics listed: those with the most pushes.
+    /// The maximum number of topics listed. If there are more, the topics with the most accepted pushes are listed.
     static let topicsMax = 50
-    /// The maximum number of workers' streams listed, in total and per topic: those that hold the most wakes.
+    /// The maximum number of workers' streams listed, in a snapshot or for a topic in the list of topics. If there are
+    /// more, the streams that hold the most wakes are listed.
     static let streamsMax = 100
-    /// The maximum number of workers' streams in a list of topics, beyond one per topic.
+    /// The maximum number of workers' streams in the list of topics, shared equally by the topics. Each topic may list
+    /// at least one.
     static let streamsOfTopicsMax = 1000
 
     /// One topic.
@@ -16,9 +18,9 @@ struct LiveSnapshot: Sendable {
         let counters: ActivityCounters
         let isPaused: Bool
         let workers: Dispatcher.WorkerCounts
-        /// The status of its webhook; nil if it has none.
+        /// The status of the topic's webhook; nil if it has none.
         let webhook: WebhookStatus?
-        /// The counts of the last hour and day.
+        /// The counts of the last hour and the last day.
         let recent: [(name: StaticString, counts: PeriodCounts)]
     }
 
@@ -26,13 +28,14 @@ struct LiveSnapshot: Sendable {
     struct Stream: Sendable {
         let topic: String
         let snapshot: StreamSnapshot
-        /// The age of the oldest wake it holds, in milliseconds; nil if it holds none.
+        /// The age of the oldest wake that the stream holds, in milliseconds; nil if it holds none.
         let lag: Int64?
-        /// The initial time limit of a wake of its topic, in milliseconds.
+        /// The initial execution time of the oldest wake that the stream holds, in milliseconds. If it holds none, the
+        /// initial execution time of a push wake of its topic.
         let executionWindow: Int64
     }
 
-    /// The time, in milliseconds since 1970.
+    /// The time of the snapshot, in milliseconds since 1970.
     let at: Int64
     let statistics: Statistics
     let topics: [Topic]
@@ -41,11 +44,11 @@ struct LiveSnapshot: Sendable {
     let streamCount: Int
     let loopCount: Int
     let isDraining: Bool
-    /// The reason for which nothing more can be stored; nil while storing is possible.
+    /// The reason why the gateway can store nothing more; nil while it can.
     let failure: String?
 }
 
-/// The figures of the gateway's process that operators who watch receive each second.
+/// The figures of the gateway's process, which watching operators receive each second.
 package struct ProcessFacts: Sendable {
     /// The number of open connections on all listeners.
     let connections: Int

@@ -2,21 +2,22 @@ package import Engine
 import Platform
 import Wire
 
-/// The status of the gateways on a shared store, as of the last second.
+/// The status of the gateways on a shared store, updated every second.
 package struct ClusterStatus: Sendable {
     /// A live gateway.
     package struct Member: Hashable, Sendable {
         package let number: Int32
         package let name: String
         package let version: String
-        /// The time of its attachment, in milliseconds since 1970 by the primary's clock.
+        /// The time at which the gateway attached to the store, in milliseconds since 1970 by the clock of the
+        /// database's primary server.
         package let since: Int64
         package let workers: Int
         package let slots: Int
         package let busy: Int
-        /// The number of wakes in flight on its streams.
+        /// The number of wakes in flight on the gateway's streams.
         package let wakes: Int
-        /// The time since its last report, in milliseconds.
+        /// The time since the gateway's last report, in milliseconds.
         package let lag: Int64
         package let isDraining: Bool
 
@@ -64,7 +65,7 @@ package struct ClusterStatus: Sendable {
     /// The longest time since a gateway's last report, in milliseconds.
     package var lag: Int64 { self.gateways.map(\.lag).max() ?? 0 }
 
-    /// Appends `gateways` and `configurationDifferences` to an object.
+    /// Appends `gateways` and `configurationDifferences` to the open object.
     func writeMembers(to writer: inout JSONWriter) {
         writer.beginArray("gateways")
         for gateway in self.gateways { self.write(gateway, to: &writer) }

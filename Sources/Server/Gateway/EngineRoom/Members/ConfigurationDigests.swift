@@ -2,15 +2,15 @@ package import Engine
 import Policy
 import Wire
 
-/// The settings that must be equal on all gateways of a shared store, as a number per configuration key: policies,
-/// permissions, registration, and the limits that decide about refusals.
+/// The settings that must be equal on all gateways of a shared store, as a number for each configuration key. They are
+/// the policies, the permitted tasks, the registration mode, and the limits that cause refusals.
 ///
-/// Limits on memory are not included, because machines may differ in size.
+/// Memory limits are not included, because machines may have different amounts of memory.
 package enum ConfigurationDigests {
     /// The maximum number of topics with separate keys. The settings of further topics share one key.
     static let topicsMax = 100
 
-    /// Returns the digests of a configuration by key. A topic has a key if its settings are not the default ones.
+    /// Returns the digests of a configuration by key. A topic has keys only for settings of its own.
     package static func digests(of configuration: EngineConfiguration) -> [String: UInt64] {
         var digests: [String: UInt64] = [:]
         for parameter in PolicyParameter.allCases {
@@ -32,10 +32,10 @@ package enum ConfigurationDigests {
         return digests
     }
 
-    /// Returns the keys whose digests differ, in order.
+    /// Returns the keys whose digests differ, in alphabetical order.
     ///
-    /// - Parameter gateways: the digests of each gateway. A gateway of another version may know other keys, so missing
-    ///   keys count as different only for topics.
+    /// - Parameter gateways: the digests of each gateway. A missing key counts as a difference only for topics, because
+    ///   a gateway of another version may know other keys.
     package static func differences(_ gateways: [[String: UInt64]]) -> [String] {
         guard gateways.count > 1 else { return [] }
         let keys = gateways.reduce(into: Set<String>()) { $0.formUnion($1.keys) }
@@ -60,8 +60,8 @@ package enum ConfigurationDigests {
         configuration.topicPolicies.compactMap { topic, parameters in
             guard parameters != configuration.policy else { return nil }
             var fingerprint = Fingerprint()
-            // The newest parameters are included only if they are not the default, so that older gateways compute the
-            // same number.
+            // Older gateways do not know the newest parameters. They compute the same number, because these parameters
+            // are included only if they differ from the default.
             for parameter in PolicyParameter.allCases
             where ![.expirationLead, .pressureStep].contains(parameter)
                 || parameter.value(in: parameters) != parameter.value(in: Parameters())
@@ -83,13 +83,13 @@ package enum ConfigurationDigests {
         }
     }
 
-    /// A hash of 64 bits that is the same in every process.
+    /// A 64-bit hash that is the same in every process.
     private struct Fingerprint {
         private(set) var value: UInt64 = 0xE703_7ED1_A0B4_28DB
 
         init() {}
 
-        /// Continues from a previous value, if there is one.
+        /// Creates a hash that continues from a previous value, if there is one.
         init(continuing before: UInt64?) { self.value = before ?? self.value }
 
         mutating func mix(_ number: UInt64) {
@@ -98,7 +98,7 @@ package enum ConfigurationDigests {
 
         mutating func mix(_ text: String) {
             for byte in text.utf8 { self.mix(UInt64(byte)) }
-            // No name contains a zero, so it separates names.
+            // A zero separates names, because no name contains one.
             self.mix(0)
         }
     }
