@@ -188,7 +188,7 @@ package struct Webhook {
         self.topic == other.topic && self.configuration == other.configuration && self.secret == other.secret
     }
 
-    /// True if the webhook has ended, and neither the answer to its subscription nor the answer to a request is pending.
+    /// True if the webhook has ended and waits for no answer, neither to its subscription nor to a request.
     var isOver: Bool { self.hasEnded && self.isAnswered && self.open == 0 }
 
     /// The number of wakes that the webhook may hold now.

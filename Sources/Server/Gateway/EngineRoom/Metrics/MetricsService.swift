@@ -3,8 +3,8 @@ package import Engine
 package import Platform
 import Synchronization
 
-/// Collects the figures for `GET /metrics` that take time to read, on a separate queue so that neither the loops nor
-/// the engine wait. The engine then answers the request.
+/// A service that collects the figures for `GET /metrics` that take time to read. It uses a separate queue, so that
+/// neither the loops nor the engine wait. The engine then answers the request.
 package final class MetricsService: Sendable {
     /// The sources of figures from other parts of the gateway.
     package struct Sources: Sendable {

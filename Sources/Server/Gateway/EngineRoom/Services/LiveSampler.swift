@@ -1,7 +1,7 @@
 import Engine
 package import Policy
 
-/// Takes a sample of the counters every second, and also a snapshot while operators watch.
+/// A sampler that takes a sample of the counters every second, and also a snapshot while operators watch.
 package final class LiveSampler {
     /// The interval between two samples, in milliseconds.
     private static let interval: Int64 = 1000

@@ -2,7 +2,7 @@ package import Engine
 import Policy
 package import Wire
 
-/// Accepts or refuses pushes one by one, and returns the reply to each.
+/// A service that accepts or refuses pushes one by one, and returns the reply to each.
 package final class PushService {
     /// The `retry-after` values, in seconds, of pushes refused at a limit. Places for devices and topics take longer,
     /// because an operator must free them; memory becomes free when wakes end.

@@ -2,8 +2,8 @@ import Engine
 import Policy
 import Wire
 
-/// Performs requests, and answers each of them exactly once: immediately, when the history answers, or when a long list
-/// is complete.
+/// A service that performs requests and answers each of them exactly once: immediately, when the history answers, or
+/// when a long list is complete.
 package final class RequestService {
     private let stage: EffectStage
     private let pushes: PushService

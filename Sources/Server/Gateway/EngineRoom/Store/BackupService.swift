@@ -6,7 +6,7 @@ import Platform
 import Storage
 package import Wire
 
-/// Copies the state of a running gateway into folders from which a gateway can start.
+/// A service that copies the state of a running gateway into folders from which a gateway can start.
 ///
 /// A copy contains the journal, and the keys and revocations: without them, a gateway started from the copy would admit
 /// callers that this gateway refuses. A copy gets its name only when it is complete and synced, so a crash never leaves

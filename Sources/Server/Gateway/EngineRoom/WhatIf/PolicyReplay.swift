@@ -2,7 +2,7 @@ import Engine
 import Policy
 import Wire
 
-/// Replays the recorded pushes and tasks of a device in the simulator, under the active policy and under a changed one.
+/// A replay of a device's recorded pushes and tasks in the simulator, under the active policy or a changed one.
 ///
 /// The simulated device starts as one that was never launched, and has only the recorded conditions. Its workers give
 /// the recorded answers, with the recorded delays, in the recorded order.
