@@ -12,7 +12,7 @@ package enum OrdinaryFile {
             guard (try? file.status())?.kind == .file else { return nil }
             return file
         } catch {
-            // Opening a socket always fails. A socket is not an ordinary file, so this is no error.
+            // A socket cannot be opened, and is not an ordinary file either.
             if self.isOther(path) { return nil }
             throw error
         }

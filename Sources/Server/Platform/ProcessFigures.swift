@@ -43,7 +43,7 @@ package struct ProcessFigures: Sendable {
         return line?.split(separator: " ").dropFirst(3).first.flatMap { Int64($0) } ?? 0
     }
 
-    /// The maximum size of a file in bytes; `UInt64.max` if there is no limit.
+    /// The maximum size of a file in bytes; `UInt64.max` if it is unlimited.
     package static var fileBytesMax: UInt64 {
         var limit = rlimit()
         let isKnown = unsafe getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) == 0

@@ -140,8 +140,8 @@ extension Systemd {
 
     /// Sends one entry to the journal.
     ///
-    /// - Parameter fields: the fields, each as `NAME=VALUE` with the name in capitals. `MESSAGE` is the text that people
-    ///   see, and `PRIORITY` is the severity.
+    /// - Parameter fields: the fields, each as `NAME=VALUE` with the name in capitals. `MESSAGE` is the text, and
+    ///   `PRIORITY` is the severity.
     /// - Returns: true if the journal accepted it.
     package static func sendToJournal(_ fields: [String]) -> Bool {
         let bytes = fields.flatMap { Array($0.utf8) }

@@ -162,8 +162,8 @@ package struct Webhook {
     var isAnswered = false
     /// True if a reload has replaced the webhook. It gets no further wakes, and ends when it holds none.
     var isRetired = false
-    /// True if the engine was told that the webhook's stream has ended. A wake that arrives afterwards is dropped,
-    /// because the engine treats it as lost.
+    /// True if the engine was notified that the webhook's stream has ended. A wake that arrives afterwards is
+    /// dropped, because the engine treats it as lost.
     var hasEnded = false
 
     /// - Throws: `CredentialError` if the URL is invalid or the secret cannot be read.
