@@ -89,7 +89,7 @@ package struct ConfigurationTransition: Sendable {
             let changes = WebhookConfiguration.keys.compactMap { key in
                 Self.change("\(section).\(key.name)", key.value(before ?? none), key.value(after ?? none))
             }
-            // `value` hides parts of a URL, so a change of a hidden part is reported without the values.
+            // `key.value` hides parts of a URL, so a change of a hidden part is reported without the values.
             guard changes.isEmpty, before != after else { return changes }
             let shown = JSONValue.string("\(section).url, in a part that is not shown")
             return [ConfigurationChange(key: "\(section).url", old: shown, new: shown)]

@@ -28,7 +28,7 @@ package struct EngineClock {
 
     /// Continues from the clocks of the last commit, or starts new ones if there was none.
     ///
-    /// - `reading`: both clocks at the beginning of the start.
+    /// - `reading`: both clocks, read when the start of the engine began.
     package init(resuming stored: ClockRecord?, at reading: Reading, _ world: EngineWorld, _ jumpWatch: ClockJumpWatch)
     {
         self.world = world
