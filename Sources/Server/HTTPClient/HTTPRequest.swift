@@ -11,19 +11,20 @@ package struct HTTPRequest: Sendable {
     package var body: [UInt8]?
     /// The timeout of the whole exchange in milliseconds; nil for none.
     package var timeoutMilliseconds: Int?
-    /// True if the body of the answer is delivered as it arrives (`HTTPEvent.body`) instead of collected.
+    /// True if the body of the answer is delivered in pieces as it arrives (`HTTPEvent.body`) instead of collected.
     package var isStreaming: Bool
-    /// The settings for this request; nil for those of the client.
+    /// The settings for this request; nil for the client's settings.
     package var settings: HTTPClientSettings?
-    /// True to use a new connection, because existing ones may be dead.
+    /// True if the request must use a new connection, because existing connections may be dead.
     package var isFresh = false
-    /// Receives the body of the answer as it arrives, without copies and events; only for streaming requests.
+    /// The receiver of the answer's head and body, only for streaming requests. It gets the bytes without copies, and
+    /// instead of events.
     package var sink: (any HTTPBodySink)?
-    /// The body as a file, instead of `body`.
+    /// The file to send as the body, instead of `body`.
     package var file: HTTPFileBody?
-    /// The cookies that the request sends, and to which its answer adds; nil for a request without cookies.
+    /// The cookies that the request sends and its answer may change; nil for a request without cookies.
     package var cookies: HTTPCookies?
-    /// The longest time without a sent or received byte, in whole seconds; nil for no limit.
+    /// The longest time with less than one byte per second sent or received, in whole seconds; nil for no limit.
     package var silenceSecondsMax: Int?
 
     package init(
@@ -44,7 +45,7 @@ package struct HTTPRequest: Sendable {
 }
 
 extension HTTPRequest {
-    /// True if the URL's host is this machine.
+    /// True if the URL's host begins like a name or address of this machine: `localhost`, `127.` or `[::1]`.
     var isForLoopback: Bool {
         let host = self.url.split(separator: "/", maxSplits: 2).dropFirst().first ?? ""
         return ["localhost", "127.", "[::1]"].contains { host.hasPrefix($0) }
@@ -67,46 +68,46 @@ package struct HTTPClientSettings: Sendable {
     package var connectTimeoutMilliseconds = 10_000
     /// The longest collected body, in bytes.
     package var bodyBytesMax = 64 << 20
-    /// The addresses it may connect to. Every address of a host name is checked, and the actual address of each
-    /// connection again before a request is sent on it.
+    /// The addresses to which the client may connect. Every address of a host name is checked. The actual address of a
+    /// connection is checked again before each request.
     package var reach = AddressReach.anywhere
-    /// True if the proxies in the environment are used.
+    /// True if requests use `proxy`, or else the proxies in the environment.
     package var usesProxies = true
-    /// True if they are also used for this machine's own addresses.
+    /// True if requests to this machine use a proxy, too.
     package var usesProxiesForLoopback = false
     /// The proxy to use instead of those in the environment.
     package var proxy: String?
-    /// True if a TLS connection that ends without its closing alert, which an attacker can cause, counts as a failure
-    /// even for an answer without a length.
+    /// True if an answer without a length fails when its TLS connection ends without a close_notify alert, because an
+    /// attacker may have truncated the answer.
     package var heedsTLSEnd = false
-    /// Entries that replace answers of the resolver, each `HOST:PORT:ADDRESS`.
+    /// The addresses to use instead of the resolver's answers, each as `HOST:PORT:ADDRESS`.
     package var resolutions: [String] = []
-    /// The time after which a connection fails whose peer acknowledges neither data nor probes, in milliseconds; nil
+    /// The time, in milliseconds, after which a connection fails if its peer acknowledges neither data nor probes; nil
     /// for the system's default.
     package var peerSilenceMillisecondsMax: Int?
 
     package init() {}
 }
 
-/// Receives the body of an answer as it arrives, on the client's thread and while libcurl waits.
+/// A receiver of an answer's body as it arrives. Its functions are called on the client's thread while libcurl waits.
 package protocol HTTPBodySink: AnyObject, Sendable {
     /// Receives the head of the answer.
     ///
     /// - Returns: false to end the exchange.
     func headReceived(_ response: HTTPResponse) -> Bool
 
-    /// Receives the next bytes of the body; they are valid during the call.
+    /// Receives the next bytes of the body, which are valid only during the call.
     ///
     /// - Returns: false to end the exchange.
     func bodyReceived(_ bytes: ByteView) -> Bool
 }
 
-/// A file that is the body of a request. The caller keeps it open until the request has ended.
+/// A file to send as the body of a request. The caller must keep the file open until the request has ended.
 package final class HTTPFileBody: Sendable {
     package let descriptor: Int32
-    /// The number of bytes to send; a shorter file ends the exchange.
+    /// The number of bytes to send. If the file is shorter, the exchange fails.
     package let byteCount: Int64
-    /// Called on the client's thread with the number of bytes that libcurl has read.
+    /// Called on the client's thread with the number of bytes that libcurl has read so far.
     package let onProgress: @Sendable (Int64) -> Void
     /// True if the file was shorter than announced or could not be read.
     package let isCut = Atomic<Bool>(false)
@@ -120,15 +121,15 @@ package final class HTTPFileBody: Sendable {
 
 /// An event of a request since the last poll.
 package enum HTTPEvent: Sendable {
-    /// The answer to a streaming request has begun: its status and headers.
+    /// The status and headers of the answer to a streaming request.
     case head(HTTPRequestID, HTTPResponse)
     /// The next bytes of a streaming answer.
     case body(HTTPRequestID, [UInt8])
-    /// The exchange has ended; nothing follows. A streaming answer has no body here.
+    /// The end of the exchange, after which no event follows. The response of a streaming request has no body here.
     case ended(HTTPRequestID, Result<HTTPResponse, HTTPClientError>)
 }
 
-/// Identifies a request of one client; never reused.
+/// The identifier of a request, unique within a client and never reused.
 package struct HTTPRequestID: Hashable, Sendable {
     let number: UInt64
 }
@@ -148,7 +149,7 @@ package struct PollDescriptor: Hashable, Sendable {
     }
 }
 
-/// Ends the current or next wait of an `HTTPClient` in `poll`, from any thread.
+/// A handle with which any thread can end the current or next wait of an `HTTPClient` in `poll`.
 package struct HTTPWaker: Sendable {
     private let multi: MultiHandle
 

@@ -3,20 +3,21 @@ import Wire
 
 /// The answer to a request.
 package struct HTTPResponse: Sendable {
-    /// The maximum number of bytes of the header fields of an answer, including those of informational answers before
-    /// it. libcurl's own limit is only slightly higher, and its error would not name the cause.
+    /// The maximum number of bytes of an answer's header fields, including those of informational answers before it.
+    ///
+    /// libcurl's own limit is only slightly higher, but its error would not name the cause.
     package static let headBytesMax = 98_304
 
     /// The status code, 100...999.
     package var status: Int
-    /// Field names in lower case and values, in order.
+    /// The field names, in lower case, and values, in order.
     package var headers: [(name: String, value: String)]
-    /// The body; empty for requests whose body is streamed.
+    /// The body; empty if the body is streamed.
     package var body: [UInt8]
-    /// The number of seconds until the server accepts another request (`retry-after`): 0 for a time in the past, nil
-    /// without the field.
+    /// The number of seconds until the server accepts another request, from the field `retry-after`: 0 for a time in
+    /// the past, nil without the field.
     package var retryAfterSeconds: Int?
-    /// The number of bytes of the request's file that were not sent when the answer was complete.
+    /// The number of bytes of the request's file that were still unsent when the answer was complete.
     package var unsentBytes: Int64 = 0
 
     package init(status: Int, headers: [(name: String, value: String)] = [], body: [UInt8] = []) {
@@ -30,21 +31,21 @@ package struct HTTPResponse: Sendable {
         self.headers.first { $0.name == name }?.value
     }
 
-    /// True if the head determines the end of the body; otherwise, with HTTP/1.1, the body ends with the connection.
+    /// True if the head determines the length of the body. Otherwise, with HTTP/1.1, the body ends with the connection.
     var hasEndOfItsOwn: Bool {
         self.header("content-length") != nil || self.header("transfer-encoding") != nil || self.status == 204
             || self.status == 304
     }
 
-    /// Returns true if a body of this length is complete, according to the head.
+    /// Returns true if the head shows that a body of this length is complete; false if the head does not tell.
     func isWhole(_ bodyBytes: Int64) -> Bool {
         if self.status == 204 || self.status == 304 { return true }
         guard self.header("transfer-encoding") == nil, let length = self.header("content-length") else { return false }
         return Int64(length) == bodyBytes
     }
 
-    /// Parses `retry-after` in either form (RFC 9110 §10.2.3). A date is relative to the answer's own `date` if there
-    /// is one, as clocks differ.
+    /// Parses the field `retry-after`, seconds or a date (RFC 9110 §10.2.3). A date is compared with the answer's own
+    /// `date` if there is one, because the server's clock may differ.
     package mutating func readRetryAfter() {
         guard let text = self.header("retry-after") else { return }
         if !text.isEmpty, text.utf8.allSatisfy({ $0 &- 0x30 < 10 }) {
@@ -57,8 +58,8 @@ package struct HTTPResponse: Sendable {
 
     package var isSuccess: Bool { (200..<300).contains(self.status) }
 
-    /// The reason in the error of a gateway or an agent, and a text of status, reason and message; nil if the body has
-    /// no reason.
+    /// The reason from the error of a gateway or an agent, and a text with the status, the reason and the message; nil
+    /// if the body contains no reason.
     package var refusal: (reason: String, words: String)? {
         guard let value = JSONValue(self.body), let reason = value["reason"]?.text else { return nil }
         let message = value["message"]?.text.map { ": \($0)" } ?? ""
@@ -69,21 +70,21 @@ package struct HTTPResponse: Sendable {
     package var text: String { String(decoding: self.body, as: UTF8.self) }
 }
 
-/// The dates of HTTP (RFC 9110 §5.6.7).
+/// Functions for HTTP dates (RFC 9110 §5.6.7).
 package enum HTTPDate {}
 
-/// The reason why a request got no answer.
+/// The reason why a request failed.
 package struct HTTPClientError: Error, Hashable, Sendable, CustomStringConvertible {
     package enum Code: Hashable, Sendable {
-        /// No server accepts connections at the address, or its name is unknown.
+        /// No server accepts connections at the address, or the host name is unknown.
         case unreachable
         /// The server's certificate is not trusted, or one side reported a TLS error of the other.
         case untrusted
-        /// A file for TLS cannot be read or does not fit.
+        /// A certificate or key file for TLS cannot be read or is invalid.
         case badCredentials
         /// The exchange exceeded its timeout.
         case timedOut
-        /// The connection or the stream ended before the answer did, or before the TLS handshake was complete.
+        /// The connection or the stream ended before the TLS handshake or the answer was complete.
         case broken
         /// The answer is longer than this client accepts.
         case tooLarge
@@ -91,7 +92,7 @@ package struct HTTPClientError: Error, Hashable, Sendable, CustomStringConvertib
         case headTooLarge
         /// The URL or a header cannot be sent.
         case badRequest
-        /// The name has an address that the settings do not allow.
+        /// The host has an address that the settings do not allow.
         case refusedAddress
         /// libcurl could not be set up.
         case unavailable
@@ -100,14 +101,14 @@ package struct HTTPClientError: Error, Hashable, Sendable, CustomStringConvertib
     }
 
     package var code: Code
-    /// The error as a text for people.
+    /// A description for people.
     package var message: String
-    /// The message of the system or libcurl, if it says more; empty otherwise.
+    /// The message of the system or libcurl, if it adds information; empty otherwise.
     package var detail = ""
     /// True if the request may have reached the server.
     package var mayHaveArrived = false
-    /// The number of seconds until the server accepts another request, from an answer that was not read completely; nil
-    /// if unknown.
+    /// The number of seconds until the server accepts another request, from the head of an incomplete answer; nil if
+    /// unknown.
     package var retryAfterSeconds: Int?
 
     package init(_ code: Code, _ message: String) {
@@ -115,7 +116,7 @@ package struct HTTPClientError: Error, Hashable, Sendable, CustomStringConvertib
         self.message = message
     }
 
-    /// The error for an answer without a length whose connection ended without the end of TLS.
+    /// The error for an answer without a length whose TLS connection ended without a close_notify alert.
     static let endlessTLS: HTTPClientError = {
         var error = HTTPClientError(.broken, "the connection was cut")
         error.detail = "TLS did not end, and only its end shows that the answer is complete"
@@ -123,7 +124,7 @@ package struct HTTPClientError: Error, Hashable, Sendable, CustomStringConvertib
         return error
     }()
 
-    /// True if TLS found that the peer does not speak TLS, such as a cleartext listener.
+    /// True if the TLS handshake failed because the peer, such as a cleartext listener, does not use TLS.
     package var isPeerCleartext: Bool {
         self.code == .untrusted
             && ["wrong version number", "packet length too long"].contains(where: self.detail.contains)

@@ -1,8 +1,8 @@
 /// One event of a `text/event-stream`.
 package struct ServerSentEvent: Hashable, Sendable {
-    /// The event's type; `message` if the stream named none.
+    /// The event's type; `message` if the stream does not specify one.
     package var name: String
-    /// The id of the latest event that had one; empty before the first.
+    /// The latest id in the stream, up to this event; empty if there was none.
     package var id: String
     /// The data lines, joined with line feeds.
     package var data: [UInt8]
@@ -14,11 +14,12 @@ package struct ServerSentEvent: Hashable, Sendable {
     }
 }
 
-/// Parses a `text/event-stream` (WHATWG HTML, 9.2) that arrives in pieces of any size.
+/// A parser of a `text/event-stream` (WHATWG HTML, 9.2) that arrives in pieces of any size.
 ///
-/// An event longer than the limit ends the stream: the start of the next event would be uncertain.
+/// If an event exceeds the limit, the parser throws an error, and the caller must end the stream: the start of the next
+/// event is uncertain.
 package struct ServerSentEventParser: Sendable {
-    /// An event exceeds the limit of the parser.
+    /// The error for an event that exceeds the limit of the parser.
     package struct EventTooLarge: Error, Hashable {
         /// The limit, in bytes.
         package let bytesMax: Int
@@ -28,7 +29,7 @@ package struct ServerSentEventParser: Sendable {
         }
     }
 
-    /// The maximum number of bytes of one line, and of the data of one event.
+    /// The maximum number of bytes of a line, and of an event's data.
     package let bytesMax: Int
     private var line: [UInt8] = []
     private var data: [UInt8] = []
@@ -44,7 +45,7 @@ package struct ServerSentEventParser: Sendable {
 
     /// Parses the next bytes.
     ///
-    /// - Returns: the events that ended in these bytes, in order.
+    /// - Returns: the events that these bytes complete, in order.
     package mutating func received(_ bytes: some Sequence<UInt8>) throws(EventTooLarge) -> [ServerSentEvent] {
         var events: [ServerSentEvent] = []
         for byte in bytes {
@@ -72,7 +73,7 @@ package struct ServerSentEventParser: Sendable {
         let colon = self.line.firstIndex(of: UInt8(ascii: ":")) ?? self.line.endIndex
         var value = self.line[min(colon + 1, self.line.endIndex)...]
         if value.first == UInt8(ascii: " ") { value = value.dropFirst() }
-        // A line that begins with a colon is a comment, and a field of another name is ignored.
+        // Comments, which begin with a colon, and fields with other names are ignored.
         switch String(decoding: self.line[..<colon], as: UTF8.self) {
         case "data":
             guard self.data.count + value.count < self.bytesMax else { throw EventTooLarge(bytesMax: self.bytesMax) }
@@ -97,9 +98,9 @@ package struct ServerSentEventParser: Sendable {
     }
 }
 
-/// A reader of the answer to a streaming request: its head, and then its events or the body of an error.
+/// A reader of the answer to a streaming request: first the head, and then events or the body of an error.
 package struct EventStreamReader: Sendable {
-    /// The maximum number of bytes kept of an error's body; a longer one is truncated, and its reason cannot be read.
+    /// The maximum number of bytes kept of an error's body. A longer body is truncated, so its reason cannot be read.
     private static let refusalBytesMax = 1 << 16
 
     private var parser: ServerSentEventParser
@@ -109,14 +110,14 @@ package struct EventStreamReader: Sendable {
         self.parser = ServerSentEventParser(bytesMax: eventBytesMax)
     }
 
-    /// Takes the head.
+    /// Stores the head of the answer.
     package mutating func began(_ head: HTTPResponse) {
         self.head = head
     }
 
-    /// Takes the next bytes of the body.
+    /// Processes the next bytes of the body.
     ///
-    /// - Returns: the events that ended in these bytes; none for an error.
+    /// - Returns: the events that these bytes complete; none if the answer is an error.
     package mutating func received(
         _ bytes: [UInt8]
     ) throws(ServerSentEventParser.EventTooLarge) -> [ServerSentEvent] {
@@ -126,10 +127,10 @@ package struct EventStreamReader: Sendable {
         return []
     }
 
-    /// Returns a field of the head; nil before the head, or without the field.
+    /// Returns a field of the head; nil if the head has not arrived or lacks the field.
     package func header(_ name: String) -> String? { self.head?.header(name) }
 
-    /// Returns the ended answer with the body of an error.
+    /// Returns the final response, with the stored body if the answer is an error.
     package func whole(_ response: HTTPResponse) -> HTTPResponse {
         var response = response
         if let head = self.head { response.body = head.body }

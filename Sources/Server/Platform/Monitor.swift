@@ -5,12 +5,13 @@ import Synchronization
 
 /// A lock with a condition on which threads can wait for each other.
 ///
-/// The only way to wait for another thread, and the lock of data with frequent contention: the thread sanitizer
-/// understands it, but not everything that `Mutex` does under contention. All other values that threads share are in a
-/// `Mutex`.
+/// Threads wait for each other only with this class. It also protects data with frequent contention, because the thread
+/// sanitizer understands it, but not everything that `Mutex` does under contention. Other shared data uses `Mutex` or
+/// `Atomic`.
 ///
-/// Its waits use the monotonic clock: those of Foundation use the wall clock, and trap if it is after 2262. `@unchecked
-/// Sendable`: its objects may be used from any thread, and never move.
+/// The waits use the monotonic clock. Foundation's conditions use the wall clock, and trap if that is after 2262.
+///
+/// `@unchecked Sendable`: the lock and the condition may be used from any thread, and never move in memory.
 @safe
 @usableFromInline
 package final class Monitor: @unchecked Sendable {
@@ -46,10 +47,10 @@ package final class Monitor: @unchecked Sendable {
         return try body()
     }
 
-    /// Ends the wait of one thread.
+    /// Wakes one waiting thread.
     package func signal() { unsafe pthread_cond_signal(self.condition) }
 
-    /// Ends the waits of all threads.
+    /// Wakes all waiting threads.
     package func broadcast() { unsafe pthread_cond_broadcast(self.condition) }
 
     /// Releases the lock and waits for a signal; the wait may also end without one.
@@ -57,21 +58,21 @@ package final class Monitor: @unchecked Sendable {
 
     /// Releases the lock and waits for a signal; the wait may also end without one.
     ///
-    /// - Parameter moment: the end of the wait in milliseconds of `SystemClock.monotonic`.
-    /// - Returns: false if the time has passed.
+    /// - Parameter moment: the end of the wait, in milliseconds of `SystemClock.monotonic`.
+    /// - Returns: false if the wait ended because `moment` passed.
     package func wait(until moment: Int64) -> Bool { self.wait(untilNanoseconds: moment * 1_000_000) }
 
     /// Releases the lock and waits for a signal; the wait may also end without one.
     ///
-    /// - Parameter moment: the end of the wait in nanoseconds of `SystemClock.monotonicNanoseconds`.
-    /// - Returns: false if the time has passed.
+    /// - Parameter moment: the end of the wait, in nanoseconds of `SystemClock.monotonicNanoseconds`.
+    /// - Returns: false if the wait ended because `moment` passed.
     package func wait(untilNanoseconds moment: Int64) -> Bool {
         var time = timespec(tv_sec: Int(moment / 1_000_000_000), tv_nsec: Int(moment % 1_000_000_000))
         return unsafe pthread_cond_timedwait(self.condition, self.mutex, &time) != ETIMEDOUT
     }
 }
 
-/// A latch, closed at first and opened once; threads that arrive before wait.
+/// A latch that is closed at first and opened once. Threads can wait until it is open.
 ///
 /// `@unchecked Sendable`: `monitor` guards `isOpen`.
 package final class Latch: @unchecked Sendable {
@@ -80,7 +81,7 @@ package final class Latch: @unchecked Sendable {
 
     package init() {}
 
-    /// Opens the latch for all threads.
+    /// Opens the latch, and wakes all waiting threads.
     package func open() {
         self.monitor.withLock {
             self.isOpen = true
@@ -97,8 +98,8 @@ package final class Latch: @unchecked Sendable {
 
     /// Waits until the latch is open, at most until `moment`.
     ///
-    /// - Parameter moment: the end of the wait in nanoseconds of `SystemClock.monotonicNanoseconds`.
-    /// - Returns: true if it is open.
+    /// - Parameter moment: the end of the wait, in nanoseconds of `SystemClock.monotonicNanoseconds`.
+    /// - Returns: true if the latch is open.
     package func wait(untilNanoseconds moment: Int64) -> Bool {
         self.monitor.withLock {
             while !self.isOpen {
@@ -109,19 +110,19 @@ package final class Latch: @unchecked Sendable {
     }
 }
 
-/// Shows a watchdog that a thread is alive: the watchdog asks, and the thread answers in its next turn.
+/// A sign of life of a thread for a watchdog: the watchdog asks, and the thread answers in its next turn.
 package final class Pulse: Sendable {
     private let asked = Atomic<UInt64>(0)
     private let answered = Atomic<UInt64>(0)
 
     package init() {}
 
-    /// Asks for an answer. Called by the watchdog, which then makes the thread take a turn.
+    /// Asks for an answer. The watchdog calls this function, and then makes the thread take a turn.
     package func ask() {
         self.asked.add(1, ordering: .releasing)
     }
 
-    /// Answers. Called by the watched thread in each turn; costs one read and one write of memory.
+    /// Answers. The watched thread calls this function in each turn; the cost is one read and one write of memory.
     package func beat() {
         self.answered.store(self.asked.load(ordering: .acquiring), ordering: .releasing)
     }
@@ -132,7 +133,7 @@ package final class Pulse: Sendable {
     }
 }
 
-/// A value on its way to another thread, which becomes its only owner.
+/// A value that moves to another thread, which becomes its only owner.
 package final class Handover<Value>: Sendable {
     private let value: Mutex<Value?>
 
@@ -140,7 +141,7 @@ package final class Handover<Value>: Sendable {
         self.value = Mutex(value)
     }
 
-    /// Returns the value; may be called only once.
+    /// Returns the value. A second call traps.
     package func take() -> sending Value {
         guard let value = self.value.withLock({ $0.take() }) else {
             preconditionFailure("a value was handed over twice")

@@ -8,11 +8,11 @@ private import Synchronization
 ///
 /// The thread continues to run after this object is gone.
 package final class NamedThread: Sendable {
-    /// The signals of the process that may be delivered to the thread.
+    /// The signals sent to the process that the system may deliver to the thread.
     package enum Signals: Sendable {
-        /// The same signals as the thread that starts it.
+        /// The same signals as for the thread that starts the new one.
         case inherited
-        /// No signals, which are for the threads that expect them.
+        /// No signals. They are for other threads.
         case blocked
     }
 
@@ -23,7 +23,7 @@ package final class NamedThread: Sendable {
     ///
     /// - Parameters:
     ///   - name: the name that the system shows; at most 15 bytes of it are kept.
-    ///   - signals: the signals that may be delivered to it.
+    ///   - signals: the signals that the system may deliver to the thread.
     ///   - run: called once, on the thread.
     /// - Throws: `ThreadFailure` if the system cannot create another thread.
     @discardableResult
@@ -54,7 +54,7 @@ package final class NamedThread: Sendable {
         unsafe pthread_sigmask(SIG_UNBLOCK, &unblocked, nil)
     }
 
-    /// Waits for the end of the thread; may be called only once.
+    /// Waits for the end of the thread. A second call traps.
     package func join() {
         let wasJoined = self.isJoined.exchange(true, ordering: .relaxed)
         precondition(!wasJoined, "a thread was waited for twice")
@@ -67,7 +67,7 @@ package struct ThreadFailure: Error, Hashable, Sendable, CustomStringConvertible
     /// The cause in the system's words, such as `Resource temporarily unavailable`.
     package let cause: String
 
-    /// A sentence for the administrator, with the remedy.
+    /// The fault and the remedy, for the administrator.
     package var message: String {
         "A thread cannot be started: \(self.cause). Raise the limit of threads (ulimit -u, or TasksMax= of the unit)."
     }
@@ -103,15 +103,16 @@ private func runThreadBody(_ context: UnsafeMutableRawPointer?) -> UnsafeMutable
     return nil
 }
 
-/// Converts signals to bytes on a pipe, for programs that wait for all events in one place.
+/// A pipe that turns signals into bytes, for programs that wait for all events in one place.
 package enum SignalPipe {
-    // Written once before any handler is installed, and only read by handlers.
+    // Set before the handlers are installed. Afterwards, the handlers and `wake` only read it.
     private nonisolated(unsafe) static var writeEnd: Int32 = -1
 
-    /// A byte that does not stand for a signal.
+    /// The byte that `wake` writes. It is not the number of a signal.
     package static let none: Int32 = 0
 
-    /// Catches `signals` and returns the descriptor on which each arrives as one byte, its number.
+    /// Catches `signals`, and returns the descriptor on which each arrives as one byte with the signal's number; nil if
+    /// no pipe can be created.
     package static func open(_ signals: [Int32]) -> Int32? {
         var ends: [Int32] = [-1, -1]
         guard unsafe pipe(&ends) == 0 else { return nil }
@@ -128,19 +129,20 @@ package enum SignalPipe {
                 errno = saved
             }
         }
-        // A parent may have left them blocked, as threads of libdispatch do; they would then never arrive.
+        // The parent process may have left the signals blocked, as threads of libdispatch do. They would then never
+        // arrive.
         NamedThread.unblock(signals)
         return ends[0]
     }
 
-    /// Ends a wait for the descriptor from any thread.
+    /// Ends a wait for the descriptor. May be called on any thread.
     package static func wake() {
         var byte = UInt8(self.none)
-        // A full pipe ends the wait, too.
+        // If the pipe is full, the write fails, but the descriptor is readable and ends the wait anyway.
         _ = unsafe write(self.writeEnd, &byte, 1)
     }
 
-    /// Returns the signals that arrived since the last call.
+    /// Returns the numbers of the signals since the last call, and `none` for each call of `wake`; at most 256 in all.
     package static func read(_ descriptor: Int32) -> [Int32] {
         var bytes = [UInt8](repeating: 0, count: 256)
         let count = (try? Descriptor.read(descriptor, into: &bytes)) ?? 0

@@ -1,7 +1,7 @@
 internal import Glibc
 package import Wire
 
-/// Reads and writes only ordinary files. Opening a FIFO could otherwise block the thread.
+/// Functions that read and write only ordinary files. They never block at a FIFO that has no writer.
 package enum OrdinaryFile {
     /// Opens a file for reading, without blocking.
     ///
@@ -12,7 +12,7 @@ package enum OrdinaryFile {
             guard (try? file.status())?.kind == .file else { return nil }
             return file
         } catch {
-            // A socket cannot be opened at all.
+            // A socket cannot be opened, and is not an ordinary file either.
             if self.isOther(path) { return nil }
             throw error
         }
@@ -20,20 +20,20 @@ package enum OrdinaryFile {
 
     /// Returns the bytes of a file, without blocking.
     ///
-    /// - `bytesMax`: the most bytes to read.
+    /// - `bytesMax`: the maximum number of bytes to read.
     /// - Returns: nil if `path` is not an ordinary file, such as a pipe, a folder or a device.
     package static func contents(_ path: String, bytesMax: Int) throws(SystemError) -> [UInt8]? {
         guard let file = try self.open(path) else { return nil }
         return try file.contents(bytesMax: bytesMax)
     }
 
-    /// Writes a whole file atomically: readers see its former content or `bytes`, and never a part.
+    /// Replaces a file atomically: readers see either the former content or all of `bytes`.
     ///
-    /// Writes a temporary file in the same folder first, which then replaces the file at `path`.
+    /// The bytes are written to a temporary file in the same folder, which then replaces the file at `path`.
     ///
     /// - `mode`: the permissions, reduced by the process's umask.
-    /// - `isSynced`: false if a power loss may leave an empty file.
-    /// - Throws: `SystemError.notOrdinaryFile` if `path` is something else, which is kept.
+    /// - `isSynced`: false if an empty file after a power loss is acceptable.
+    /// - Throws: `SystemError.notOrdinaryFile` if `path` exists and is not an ordinary file. It is then kept.
     package static func replace(
         _ path: String,
         with bytes: [UInt8],
@@ -64,13 +64,13 @@ package enum OrdinaryFile {
 
 /// The memory-mapped content of a file.
 ///
-/// If the file is truncated while it is mapped, reading the lost part ends this process.
+/// If the file is truncated while it is mapped, reading the lost part kills this process (SIGBUS).
 @safe
 package struct MappedFile: ~Copyable {
     private let base: UnsafeMutableRawPointer
     private let count: Int
 
-    /// - Returns: nil if the file does not exist, may not be read, or is empty.
+    /// Maps a file; returns nil if the file does not exist, cannot be read, or is empty.
     package init?(_ path: String) {
         guard let file = try? OpenFile(path, O_RDONLY | O_CLOEXEC), let status = try? file.status(),
             let base = unsafe mmap(nil, status.size, PROT_READ, MAP_SHARED, file.descriptor, 0),
@@ -82,7 +82,7 @@ package struct MappedFile: ~Copyable {
 
     deinit { unsafe munmap(self.base, self.count) }
 
-    /// Calls `body` with the bytes.
+    /// Calls `body` with the file's bytes, which are valid only during the call.
     package borrowing func withView<Result>(_ body: (ByteView) -> Result) -> Result {
         body(unsafe ByteView(UnsafeRawBufferPointer(start: self.base, count: self.count)))
     }

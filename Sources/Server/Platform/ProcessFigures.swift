@@ -6,13 +6,15 @@ package struct ProcessFigures: Sendable {
     /// The resident memory in bytes.
     package let residentBytes: Int64
     package let openDescriptors: Int64
-    /// The limit of open descriptors.
+    /// The maximum number of open descriptors.
     package let descriptorsMax: Int64
-    /// The processor time in seconds, in user and system mode.
+    /// The processor time of this process in user and system mode, in seconds.
     package let processorSeconds: Double
 
-    /// Reads all values. If the system does not report the number of open descriptors, it lists them, which takes
-    /// milliseconds for thousands: do not call it on the engine's thread or a loop's thread.
+    /// Reads all values.
+    ///
+    /// Before Linux 6.2, this function lists the open descriptors, which takes milliseconds for thousands. It must
+    /// therefore not be called on the engine's thread or on a loop's thread.
     package static func read() -> ProcessFigures {
         ProcessFigures(
             residentBytes: self.residentBytes,
@@ -29,9 +31,9 @@ package struct ProcessFigures: Sendable {
     }
 
     private static var openDescriptors: Int64 {
-        // Since Linux 6.2 the size of the folder is the number of descriptors.
+        // Since Linux 6.2, the size of the folder is the number of open descriptors.
         if let size = (try? FileSystem.status("/proc/self/fd"))?.size, size > 0 { return Int64(size) }
-        // The descriptor of the listing itself is included.
+        // The list includes the descriptor with which the folder was read.
         let names = try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")
         return Int64(max(0, (names?.count ?? 0) - 1))
     }
@@ -41,7 +43,7 @@ package struct ProcessFigures: Sendable {
         return line?.split(separator: " ").dropFirst(3).first.flatMap { Int64($0) } ?? 0
     }
 
-    /// The limit of a file's size in bytes; the largest number if there is none.
+    /// The maximum size of a file in bytes; `UInt64.max` if it is unlimited.
     package static var fileBytesMax: UInt64 {
         var limit = rlimit()
         let isKnown = unsafe getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) == 0
@@ -55,7 +57,7 @@ package struct ProcessFigures: Sendable {
         return String(decoding: bytes.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
-    /// The name of the user of this process; nil if the system does not know it.
+    /// The name of the user as whom this process runs; nil if the system does not know it.
     package static var userName: String? {
         var entry = unsafe passwd()
         var found: UnsafeMutablePointer<passwd>?
@@ -70,7 +72,7 @@ package struct ProcessFigures: Sendable {
         unsafe getenv(name).map { unsafe String(cString: $0) }
     }
 
-    /// The processor time in seconds until now.
+    /// The processor time of this process so far, in seconds.
     package static var processorSeconds: Double {
         Double(SystemClock.processorNanoseconds / 1_000_000) / 1000
     }
@@ -80,18 +82,18 @@ package struct ProcessFigures: Sendable {
     }
 }
 
-/// The memory available to this process.
+/// The amount of memory that this process may use.
 package enum MachineMemory {
-    /// Returns the memory of the machine in bytes, or the limit of the process's control group (version 2) if it is
+    /// Returns the memory of the machine in bytes, or the limit of a control group (version 2) of the process if it is
     /// lower.
     ///
-    /// - Parameter root: the root of the system's files.
+    /// - Parameter root: the folder that contains `/proc` and `/sys`; empty for the system's root.
     package static func bytes(root: String = "") -> Int {
         let machine = Int(sysconf(Int32(_SC_PHYS_PAGES))) * Int(sysconf(Int32(_SC_PAGESIZE)))
         return Self.groupLimits(root).reduce(machine, min)
     }
 
-    /// Returns the limits of the process's control group and of all groups around it.
+    /// Returns the memory limits, in bytes, of the process's control group and all its parent groups.
     private static func groupLimits(_ root: String) -> [Int] {
         let groups = (try? String(contentsOfFile: "\(root)/proc/self/cgroup", encoding: .utf8)) ?? ""
         guard let line = groups.split(separator: "\n").first(where: { $0.hasPrefix("0::/") }) else { return [] }
@@ -99,7 +101,7 @@ package enum MachineMemory {
         var limits: [Int] = []
         while true {
             let folder = ([root + "/sys/fs/cgroup"] + parts.map(String.init)).joined(separator: "/")
-            // A group without a limit contains "max", and the outermost group has no file.
+            // The file of a group without a limit contains "max", and the root group has no file.
             let text = try? String(contentsOfFile: "\(folder)/memory.max", encoding: .utf8)
             if let limit = text.flatMap({ $0.split(whereSeparator: \.isWhitespace).first.flatMap { Int($0) } }) {
                 limits.append(limit)

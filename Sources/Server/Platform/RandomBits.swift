@@ -1,9 +1,10 @@
 // The only file that asks the kernel for random bits.
 internal import Glibc
 
-/// Unpredictable bits, read from the kernel in blocks to save system calls.
+/// A generator of unpredictable bits, which it reads from the kernel in blocks to save system calls.
 ///
-/// The first block is small, and each later one is twice as long up to a limit, so that a single use reads little.
+/// The first block has 64 bytes, so that a single use reads little. Each further block is twice as long, up to 4096
+/// bytes.
 package struct RandomBits: RandomNumberGenerator, Sendable {
     private static let blockCountFirst = 8
     private static let blockCountMax = 512

@@ -10,13 +10,13 @@ package enum SystemClock {
     /// The time since the machine started, including suspended time.
     package static var boot: Int64 { self.milliseconds(CLOCK_BOOTTIME) }
 
-    /// The time of a clock that never steps, and stops while the machine is suspended.
+    /// The time of a clock that is never set, and that stops while the machine is suspended.
     package static var monotonic: Int64 { self.milliseconds(CLOCK_MONOTONIC) }
 
-    /// The same clock as `monotonic`, in microseconds.
+    /// The time of `monotonic`'s clock, in microseconds.
     package static var monotonicMicroseconds: Int64 { self.monotonicNanoseconds / 1000 }
 
-    /// The same clock as `monotonic`, in nanoseconds.
+    /// The time of `monotonic`'s clock, in nanoseconds.
     package static var monotonicNanoseconds: Int64 { self.nanoseconds(CLOCK_MONOTONIC) }
 
     /// The processor time of this process, in nanoseconds.
@@ -42,7 +42,7 @@ package enum SystemClock {
     }
 }
 
-/// Wall-clock times for people.
+/// Functions that write wall-clock times for people.
 package enum WallTime {
     /// Returns the time in RFC 3339 format in UTC, rounded down to whole seconds: `2026-11-21T07:30:00Z`.
     ///
@@ -51,8 +51,8 @@ package enum WallTime {
         Date(timeIntervalSince1970: (Double(milliseconds) / 1000).rounded(.down)).formatted(.iso8601)
     }
 
-    /// Returns the time in RFC 3339 format, rounded up to whole seconds, for what is still to happen: nothing happens
-    /// before the time shown.
+    /// Returns the time in RFC 3339 format in UTC, rounded up to whole seconds. For a future event: at the time shown,
+    /// the event is certainly due.
     ///
     /// - Parameter milliseconds: the milliseconds since 1970.
     package static func textRoundedUp(_ milliseconds: Int64) -> String {

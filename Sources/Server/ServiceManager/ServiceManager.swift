@@ -4,9 +4,9 @@ internal import Glibc
 /// A listening socket that the service manager opened before it started the process.
 package struct InheritedSocket: Hashable, Sendable {
     package let descriptor: Int32
-    /// The manager's name for it: `FileDescriptorName=` of its unit.
+    /// The socket's name: `FileDescriptorName=` of its unit.
     package let name: String
-    /// The address it listens on: `HOST:PORT`, `[v6]:PORT` or `unix:/path`.
+    /// The address of the socket: `HOST:PORT`, `[v6]:PORT` or `unix:/path`.
     package let address: String
 
     package init(descriptor: Int32, name: String, address: String) {
@@ -16,7 +16,8 @@ package struct InheritedSocket: Hashable, Sendable {
     }
 }
 
-/// The reason why sockets from the service manager cannot be used; the message names the fault and the remedy.
+/// The reason why sockets from the service manager cannot be used. The message contains the fault, and the remedy if it
+/// is known.
 package struct ServiceManagerError: Error, Sendable, CustomStringConvertible {
     package let message: String
 
@@ -25,22 +26,21 @@ package struct ServiceManagerError: Error, Sendable, CustomStringConvertible {
 
 /// A notification from a service to its manager; `systemctl status` shows the text.
 package enum ServiceNotice: Hashable, Sendable {
-    /// The service is ready: after its start, and after a reload.
+    /// The service has started, or has finished a reload.
     case ready(String)
-    /// The service reloads its configuration; `monotonicMicroseconds` is the current time. `ready` follows.
+    /// The service is reloading its configuration. `monotonicMicroseconds` is the current time. `ready` must follow.
     case reloading(String, monotonicMicroseconds: UInt64)
     /// The service is stopping, which may take up to `milliseconds`.
     case stopping(String, milliseconds: Int64)
-    /// A text about the service, without a change of state.
+    /// A text about the service whose state has not changed.
     case status(String)
-    /// The service is alive; must be sent at least every `Systemd.watchdogMicroseconds`.
+    /// The service is alive. Must be sent at intervals of at most `Systemd.watchdogMicroseconds`.
     case alive
 
-    /// The additional time, in milliseconds, that the manager may wait after the announced time, to end threads and
-    /// close files.
+    /// The time, in milliseconds, that is added to the announced stop time for ending threads and closing files.
     private static let stopReserveMilliseconds: Int64 = 15_000
 
-    /// The notification for `sd_notify`: assignments, one per line.
+    /// The text for `sd_notify`: assignments, one per line.
     package var text: String {
         switch self {
         case .ready(let words): "READY=1\n\(Self.status(words))"
@@ -53,7 +53,7 @@ package enum ServiceNotice: Hashable, Sendable {
         }
     }
 
-    /// Returns the status assignment. A line feed in the text would begin another assignment.
+    /// Returns the status assignment. Replaces line feeds, because they would begin another assignment.
     private static func status(_ words: String) -> String {
         "STATUS=" + words.split(whereSeparator: \.isNewline).joined(separator: " ")
     }
@@ -63,7 +63,7 @@ package enum ServiceNotice: Hashable, Sendable {
 
 /// The functions of systemd for a service: notifications to the manager, passed sockets, and the journal.
 ///
-/// All functions have no effect if systemd did not start the process.
+/// The functions for notifications and sockets have no effect if systemd did not start the process.
 package enum Systemd {
     /// Notifies the service manager of the service's state.
     ///
@@ -81,10 +81,10 @@ package enum Systemd {
         return microseconds
     }
 
-    /// Returns the listening sockets passed to the process. The caller owns them, and children do not inherit them.
-    /// Later calls return none.
+    /// Returns the listening sockets passed to the process. The caller owns the sockets, and child processes do not
+    /// inherit them. Later calls return no sockets.
     ///
-    /// Must be called while only one thread of the process reads its environment.
+    /// Changes the environment of the process, so no other thread may use the environment during the call.
     ///
     /// - Throws: `ServiceManagerError` if the passed descriptors are not listening sockets.
     package static func takeSockets() throws(ServiceManagerError) -> [InheritedSocket] {
@@ -130,7 +130,7 @@ package enum Systemd {
 // MARK: - The journal
 
 extension Systemd {
-    /// True if standard error is a stream to the journal, so that direct writes to it lose nothing.
+    /// True if standard error is a stream to the journal, so that nothing is lost by sending entries there directly.
     package static var isErrorInJournal: Bool {
         guard let text = unsafe getenv("JOURNAL_STREAM") else { return false }
         let numbers = unsafe String(cString: text).split(separator: ":").compactMap { UInt($0) }
@@ -140,8 +140,8 @@ extension Systemd {
 
     /// Sends one entry to the journal.
     ///
-    /// - Parameter fields: the fields, each as `NAME=VALUE` with the name in capitals; people see `MESSAGE` and
-    ///   `PRIORITY`.
+    /// - Parameter fields: the fields, each as `NAME=VALUE` with the name in capitals. `MESSAGE` is the text, and
+    ///   `PRIORITY` is the severity.
     /// - Returns: true if the journal accepted it.
     package static func sendToJournal(_ fields: [String]) -> Bool {
         let bytes = fields.flatMap { Array($0.utf8) }

@@ -2,7 +2,7 @@ package import Engine
 package import Policy
 package import Wire
 
-/// A production dispatcher with a production engine, in virtual time, with streams identified by numbers.
+/// A dispatcher and an engine, as in production, in virtual time. Numbers identify the streams.
 package final class DispatchRig {
     package let rig: EngineRig
     package let dispatcher: Dispatcher
@@ -30,12 +30,14 @@ package final class DispatchRig {
         .stream(LoopStream(loop: 0, connectionIndex: UInt32(stream), connectionGeneration: 1, number: 1))
     }
 
-    /// Advances time, and makes the dispatcher perform everything that is due.
+    /// Advances policy time, and makes the dispatcher perform everything that is due.
     package func advance(by milliseconds: Int64) {
         self.rig.pass(milliseconds)
         while !self.dispatcher.advance(to: self.rig.instant, devicesMax: 1000) {}
     }
 
+    /// Sends a push to a device.
+    ///
     /// - Returns: the answer; nil if the push is refused.
     @discardableResult
     package func push(
@@ -58,7 +60,9 @@ package final class DispatchRig {
         }
     }
 
-    /// Subscribes a worker to `devices`; empty for any device of the topic.
+    /// Subscribes a worker to `devices`, or to all devices of the topic if `devices` is empty.
+    ///
+    /// - Returns: false if a limit prevents the subscription.
     @discardableResult
     package func subscribe(
         _ stream: Int,
@@ -105,9 +109,9 @@ package final class DispatchRig {
         self.dispatcher.report(.task(result), wake: wake)
     }
 
-    /// Submits a request for a device, and registers the device with the topic if needed.
+    /// Submits a task for a device, and registers the device with the topic if needed.
     ///
-    /// - Returns: the answer; nil if the request is refused.
+    /// - Returns: the answer; nil if the task is refused.
     @discardableResult
     package func submit(
         _ device: Int,
@@ -133,7 +137,7 @@ package final class DispatchRig {
         try? self.dispatcher.transfersFinished(session: session, count: count, id: nil, self.rig.index(device))
     }
 
-    /// Reports conditions of a device, which `change` sets.
+    /// Reports the conditions of a device that `change` sets.
     @discardableResult
     package func conditions(_ device: Int, _ change: (inout ConditionsReport) -> Void) -> Conditions {
         var report = ConditionsReport()
@@ -141,7 +145,7 @@ package final class DispatchRig {
         return self.dispatcher.conditions(report, self.rig.index(device))
     }
 
-    /// Returns the deliveries since the last call, and drops all other events.
+    /// Returns the deliveries since the last call, and discards all other recorded events.
     package func takeDeliveries() -> [Delivery] {
         defer { _ = self.output.take() }
         return self.output.deliveries
@@ -149,7 +153,7 @@ package final class DispatchRig {
 }
 
 extension StreamAddress {
-    /// The stream number of an address from `DispatchRig.address`.
+    /// The number of the stream, as passed to `DispatchRig.address`, or of the webhook.
     package var number: Int {
         switch self {
         case .stream(let stream), .faulted(let stream): Int(stream.connectionIndex)
@@ -158,14 +162,14 @@ extension StreamAddress {
     }
 }
 
-/// Records the events that the dispatcher sends to workers, in order.
+/// An output that records the events for workers, in order.
 package final class RecordingOutput: DispatchOutput {
     package enum Event: Hashable, Sendable {
         case delivered(Delivery)
         case expired(WakeID, StreamAddress, ExpirationReason)
         case released(WakeID, StreamAddress)
         case drained(StreamAddress)
-        /// The conditions of a device have changed to these.
+        /// The conditions of a device have changed to the given ones.
         case conditions(DeviceToken, Conditions, StreamAddress)
     }
 
@@ -196,7 +200,7 @@ package final class RecordingOutput: DispatchOutput {
         switch wake.cause {
         case .task(let task): delivery.task = task
         case .push(var push, let content):
-            // The handle is valid only during the call, and differs between runs.
+            // The handle is valid only during the call, and may differ between two runs.
             push.handle = .none
             delivery.push = push
             delivery.apnsID = content?.apnsID
@@ -266,8 +270,8 @@ package struct Delivery: Hashable, Sendable {
     package fileprivate(set) var push: PendingPush?
     /// The task; nil for a push.
     package fileprivate(set) var task: LaunchedTask?
-    /// The push's identifier; nil for an empty wake and for a task.
+    /// The apns-id of the push; nil for an empty wake and for a task.
     package fileprivate(set) var apnsID: APNsID?
-    /// The payload; empty for an empty wake and for a task.
+    /// The payload of the push; empty for an empty wake and for a task.
     package fileprivate(set) var payload: [UInt8] = []
 }

@@ -2,7 +2,7 @@ package import Engine
 package import Policy
 package import Wire
 
-/// A production engine in virtual time, with devices and topics identified by numbers.
+/// An engine, as in production, in virtual time. Numbers identify the devices and topics.
 package final class EngineRig {
     package let engine: DeviceEngine
     /// The policy time in milliseconds.
@@ -10,10 +10,10 @@ package final class EngineRig {
     /// The number of the last push, which determines its apns-id.
     package var lastPush: UInt64 = 0
 
-    /// The key of all histories in tests.
+    /// The key of the history in all tests.
     package static let historyKey = HashKey((0x0123_4567_89AB_CDEF, 0xFEDC_BA98_7654_3210))
 
-    /// Creates an engine without devices. `seed` determines the wake ids.
+    /// Creates an engine without devices. The seed determines the ids of wakes.
     package init(
         _ configuration: EngineConfiguration = EngineRig.open(),
         start: Int64 = 1_700_000_000_000,
@@ -30,7 +30,7 @@ package final class EngineRig {
         }
     }
 
-    /// Returns a configuration with open registration, and parameters by name in seconds.
+    /// Returns a configuration with open registration and these parameters, in the units of the configuration.
     package static func open(_ parameters: [(PolicyParameter, Double)] = []) -> EngineConfiguration {
         var configuration = EngineConfiguration()
         configuration.openRegistration = true
@@ -44,7 +44,8 @@ package final class EngineRig {
         return configuration
     }
 
-    /// Returns a configuration with open registration that permits every task, and with parameters by name in seconds.
+    /// Returns a configuration with open registration, all tasks permitted, and these parameters, in the units of the
+    /// configuration.
     package static func openToTasks(_ parameters: [(String, Double)] = []) -> EngineConfiguration {
         var configuration = Self.open()
         configuration.permittedTasks = .all
@@ -57,7 +58,7 @@ package final class EngineRig {
         return configuration
     }
 
-    /// Returns the token of a device. Its first eight bytes are different for each number.
+    /// Returns the token of a device. The first eight bytes contain the device's number.
     ///
     /// - `bytes`: the length of the token, 16...100.
     package static func token(_ number: Int, bytes: Int = 32) -> DeviceToken {
@@ -70,7 +71,7 @@ package final class EngineRig {
         return token
     }
 
-    /// Returns the trace of a number, different for each number.
+    /// Returns a trace parent, different for each number.
     package static func trace(_ number: Int) -> TraceParent {
         TraceParent(trace: .init(first: 0xABCD, second: UInt64(number)), parent: UInt64(number) + 1, flags: 1)
     }
@@ -82,7 +83,7 @@ package final class EngineRig {
 
     package var instant: Instant { Instant(milliseconds: self.now) }
 
-    /// Advances policy time. The caller must advance the engine.
+    /// Advances policy time, but not the engine.
     package func pass(_ milliseconds: Int64) { self.now += milliseconds }
 
     /// Advances policy time, and makes the engine perform everything that is due.
@@ -91,10 +92,10 @@ package final class EngineRig {
         while !self.engine.advance(to: self.instant, devicesMax: 1000) {}
     }
 
-    /// Makes the next push, whose payload contains its number.
+    /// Creates the next push, whose payload contains its number, for the duration of a call.
     ///
-    /// - `clientID`: the number that determines the client's apns-id; nil for an apns-id of the gateway.
-    /// - `body`: called with the push and the expiration.
+    /// - `clientID`: a number that determines the apns-id, as if a client had chosen it; nil if the gateway chooses it.
+    /// - `body`: called with the push, which is valid only during the call, and the expiration.
     package func makePush<Result>(
         _ priority: Priority,
         _ expiration: Expiration = .absent,
@@ -118,7 +119,7 @@ package final class EngineRig {
         }
     }
 
-    /// Accepts a push.
+    /// Sends a push to a device, which open registration registers if needed.
     ///
     /// - Returns: the answer; nil if the push is refused.
     @discardableResult
@@ -157,7 +158,7 @@ package final class EngineRig {
 
     package func snapshot(_ device: Int) -> DeviceSnapshot { self.engine.snapshot(self.index(device)) }
 
-    /// Returns the events of a device since the last call, and drops the events of other devices.
+    /// Returns the events of a device since the last call, and discards the events of other devices.
     package func takeEvents(_ device: Int) -> [HistoryEvent] {
         var events: [HistoryEvent] = []
         self.engine.takeEvents(into: &events)
@@ -165,7 +166,7 @@ package final class EngineRig {
         return events.filter { $0.device == key }
     }
 
-    /// Reports conditions of a device, which `change` sets.
+    /// Reports the conditions of a device that `change` sets.
     @discardableResult
     package func conditions(_ device: Int, _ change: (inout ConditionsReport) -> Void) -> Conditions {
         var report = ConditionsReport()

@@ -1,18 +1,19 @@
 package import Foundation
 import Platform
 
-/// A private message bus for a test, with the data of logind about the first seat, or of NetworkManager about the
-/// network. `Clients/login_bus.py` has the commands. The last reference ends the bus.
+/// A private message bus for a test, on which a simulated logind reports about the first seat, or a simulated
+/// NetworkManager about the network. `Clients/login_bus.py` explains the commands. The bus ends when the last reference
+/// is released.
 package final class LoginBus {
     package struct Failure: Error, CustomStringConvertible {
         package let description: String
     }
 
     private static let script = "Tests/EndToEndTests/Clients/login_bus.py"
-    /// The longest wait for an answer, in milliseconds, after which the bus counts as hanging.
+    /// The maximum time, in milliseconds, until the bus must answer a command.
     private static let waitMax: Int32 = 60_000
 
-    /// The socket on which the bus listens.
+    /// The path of the socket on which the bus listens.
     package let socket: String
     private let process = Process()
     private let input = Pipe.toChild()
@@ -21,11 +22,11 @@ package final class LoginBus {
 
     /// - Parameters:
     ///   - root: the folder that replaces the machine's root.
-    ///   - commands: the first commands.
+    ///   - commands: the commands to send at once.
     ///   - service: the service on the bus, `logind` or `network`.
     package init(root: URL, _ commands: [String] = ["start", "come"], service: String = "logind") throws {
         self.socket = root.appendingPathComponent("run/dbus/system_bus_socket").path
-        // Debian's packages for D-Bus are for Debian's Python.
+        // Debian's D-Bus modules work only with Debian's own Python.
         self.process.executableURL = URL(fileURLWithPath: "/usr/bin/python3")
         self.process.arguments = [Checkout.root.appendingPathComponent(Self.script).path, self.socket, service]
         self.process.standardInput = self.input
@@ -40,7 +41,7 @@ package final class LoginBus {
         if self.process.isRunning { self.process.waitUntilExit() }
     }
 
-    /// Sends a command, and returns the answer after its completion.
+    /// Sends a command, waits for its completion, and returns the answer.
     @discardableResult
     package func tell(_ command: String) throws -> String {
         try self.input.fileHandleForWriting.write(contentsOf: Data("\(command)\n".utf8))
@@ -58,10 +59,10 @@ package final class LoginBus {
         }
     }
 
-    /// Returns the number of queries to logind.
+    /// Returns the number of queries to the simulated service.
     package func asked() throws -> Int { Int(try self.tell("asked")) ?? 0 }
 
-    /// Waits for a descriptor to be readable; returns false after `milliseconds`.
+    /// Waits until a descriptor is readable; returns false if it is not after `milliseconds`.
     package static func isReadable(_ descriptor: Int32, within milliseconds: Int32 = waitMax) -> Bool {
         Descriptor.wait(for: descriptor, .readable, milliseconds: milliseconds)
     }

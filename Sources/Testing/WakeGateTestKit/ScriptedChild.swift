@@ -1,7 +1,7 @@
 package import Foundation
 
-/// A script that acts as a peer, such as the scripts of `Tests/EndToEndTests/Clients`. A script prints a line for each
-/// received request and follows the commands of a test.
+/// A child process that runs a Python script as a peer, such as a script in `Tests/EndToEndTests/Clients`. The script
+/// prints a line for each request that it receives, and follows the test's commands.
 package final class ScriptedChild {
     package struct Request {
         package let method: String
@@ -16,16 +16,16 @@ package final class ScriptedChild {
     private let process = Process()
     private let pipe = Pipe.toChild()
     private let lines: AsyncStream<String>
-    /// The printed lines that were not returned yet.
+    /// The printed lines that no call has returned yet.
     private var unclaimed: [String] = []
 
-    /// Runs a script of `Tests/EndToEndTests/Clients`.
+    /// Starts a script from `Tests/EndToEndTests/Clients`.
     package convenience init(_ script: String, _ argument: String) throws {
         let file = Checkout.root.appendingPathComponent("Tests/EndToEndTests/Clients/\(script)")
         try self.init(python: "python3", [file.path, argument])
     }
 
-    /// Runs a Python interpreter.
+    /// Starts a Python interpreter.
     package init(python: String, _ arguments: [String]) throws {
         let output = Pipe.toChild()
         self.process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
@@ -56,14 +56,16 @@ package final class ScriptedChild {
     /// The standard input of the script.
     package var input: FileHandle { self.pipe.fileHandleForWriting }
 
-    /// Sends a command, and waits for its completion.
+    /// Sends a command, and waits until the script prints `done`.
     package func command(_ command: [String: Any]) async throws {
         let data = try JSONSerialization.data(withJSONObject: command)
         try self.input.write(contentsOf: data + Data("\n".utf8))
         _ = try await self.line { $0 == "done" }
     }
 
-    /// Returns the next line that satisfies `isWanted`.
+    /// Returns the next line that satisfies `isWanted`, and keeps all other lines for later calls.
+    ///
+    /// - Throws: `Ended` if the output ends first.
     package func line(_ isWanted: (String) -> Bool) async throws -> String {
         if let index = self.unclaimed.firstIndex(where: isWanted) { return self.unclaimed.remove(at: index) }
         for await line in self.lines {
@@ -73,7 +75,7 @@ package final class ScriptedChild {
         throw Ended(unclaimed: self.unclaimed)
     }
 
-    /// Returns the next request whose path without its query satisfies `isWanted`.
+    /// Returns the next request whose path, without the query, satisfies `isWanted`.
     package func request(where isWanted: (Substring) -> Bool) async throws -> Request {
         let line = try await self.line { line in
             let words = line.split(separator: " ", maxSplits: 2)

@@ -1,6 +1,6 @@
 import Wire
 
-/// Random numbers determined by a seed, and choices made with them.
+/// A generator of random numbers and choices that a seed determines.
 package struct SeededGenerator: RandomNumberGenerator {
     private var numbers: SplitMix64
 
@@ -15,7 +15,7 @@ package struct SeededGenerator: RandomNumberGenerator {
         self.number(below: count) == 0
     }
 
-    /// Returns a number in 0..<`limit`. `limit` is at least 1.
+    /// Returns a number in 0..<`limit`. `limit` must be at least 1.
     package mutating func number(below limit: Int) -> Int {
         Int(self.next() % UInt64(limit))
     }

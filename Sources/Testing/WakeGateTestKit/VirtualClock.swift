@@ -1,6 +1,6 @@
-/// The uptime and wall clock of a machine, in milliseconds. A test advances both, or steps the wall clock.
+/// The uptime and the wall clock of a simulated machine. A test advances both, or steps the wall clock alone.
 package struct VirtualClock: Hashable, Sendable {
-    /// The uptime, which never decreases except at a reboot.
+    /// The uptime in milliseconds, which decreases only at a reboot.
     package private(set) var boot: Int64
     /// The wall clock in milliseconds since 1970.
     package private(set) var wall: Int64
@@ -10,19 +10,19 @@ package struct VirtualClock: Hashable, Sendable {
         self.wall = wall
     }
 
-    /// Advances both clocks.
+    /// Advances both clocks by `milliseconds`, which must not be negative.
     package mutating func pass(_ milliseconds: Int64) {
         precondition(milliseconds >= 0, "time does not run backwards")
         self.boot += milliseconds
         self.wall += milliseconds
     }
 
-    /// Steps the wall clock.
+    /// Steps the wall clock forward, or back by a negative number.
     package mutating func stepWall(by milliseconds: Int64) {
         self.wall += milliseconds
     }
 
-    /// Restarts the machine, after which the uptime begins at 0.
+    /// Reboots the machine: the uptime starts again at 0.
     package mutating func reboot() {
         self.boot = 0
     }

@@ -2,7 +2,7 @@ package import CommandLineTool
 import Gateway
 
 extension KeyManual {
-    /// All keys, in the order of the manual. Keys of a topic apply to any topic.
+    /// All configuration keys, in the order of the manual. `TOPIC` in a name stands for any topic.
     package static let all: [KeyManual] =
         GatewayConfiguration.keys.map { key in
             KeyManual(
@@ -41,7 +41,7 @@ extension KeyManual {
         uniqueKeysWithValues: GatewayLimit.all.map { ("limits.\($0.name)", $0.advice) }
     )
 
-    /// True if the key is a limit of the gateway.
+    /// True if the key sets a limit of the gateway.
     package var isLimit: Bool { self.name.hasPrefix("limits.") }
 
     /// Returns a title followed by the help of the keys.

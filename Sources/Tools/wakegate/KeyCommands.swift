@@ -59,7 +59,7 @@ extension CommandDefinition {
     )
 }
 
-/// `wakegate key`.
+/// The commands `wakegate key add`, `list` and `remove`.
 package enum KeyCommands {
     static func add(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         for (option, what) in [("--team", "team"), ("--key-id", "key id")] {
@@ -104,7 +104,7 @@ package enum KeyCommands {
         return 0
     }
 
-    /// Returns true if Apple could have assigned this name to a team or key. Tokens with other names are never found.
+    /// Returns true if `text` has the form of Apple's team and key ids. Tokens for Apple's keys contain no other ids.
     package static func isAppleName(_ text: String) -> Bool {
         text.utf8.count == 10 && text.utf8.allSatisfy { $0 &- 0x30 < 10 || $0 &- 0x41 < 26 }
     }
@@ -123,7 +123,7 @@ package enum KeyCommands {
         return environment
     }
 
-    /// Returns the directory named by `--keys` or by the configuration.
+    /// Returns the folder of the keys, from `--keys` or from the configuration.
     private static func folder(_ parsed: ParsedCommand) throws(CommandFailure) -> ProviderKeyFolder {
         if let path = parsed.text("--keys") { return ProviderKeyFolder(path) }
         guard let file = parsed.text("--config") else {

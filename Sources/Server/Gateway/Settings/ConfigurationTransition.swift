@@ -2,9 +2,9 @@ import Engine
 import Policy
 package import Wire
 
-/// The change from the configuration in effect to one that was read again.
+/// The change from the configuration in effect to a newly read configuration.
 package struct ConfigurationTransition: Sendable {
-    /// The configuration in effect afterwards. Settings that need a restart keep their values.
+    /// The configuration in effect after the change. Settings that need a restart keep their old values.
     package let next: GatewayConfiguration
     /// The changes that take effect now.
     package let changed: [ConfigurationChange]
@@ -16,7 +16,7 @@ package struct ConfigurationTransition: Sendable {
     ///   - new: the configuration that was read.
     package init(from old: GatewayConfiguration, to new: GatewayConfiguration) {
         var next = new
-        // These settings have no key.
+        // These settings have no key in a configuration file.
         next.asksForTokens = old.asksForTokens
         next.faultRules = old.faultRules
         next.callerNetworks = old.callerNetworks
@@ -39,7 +39,8 @@ package struct ConfigurationTransition: Sendable {
         self.next = next
     }
 
-    /// Returns the keys by which a gateway would begin or cease to require proof, which only a start can change.
+    /// Returns the keys whose change would make the gateway start or stop requiring credentials. Such a change needs a
+    /// restart.
     private static func begins(_ old: GatewayConfiguration, _ new: GatewayConfiguration) -> Set<String> {
         var keys: Set<String> = []
         if (old.providerKeysFolder == nil) != (new.providerKeysFolder == nil) { keys.insert("providerKeys") }
@@ -47,7 +48,7 @@ package struct ConfigurationTransition: Sendable {
         return keys
     }
 
-    /// Returns the changed parameters of topics that either configuration names.
+    /// Returns the changed policy parameters of the topics that either configuration names.
     private static func policyChanges(
         _ old: GatewayConfiguration,
         _ new: GatewayConfiguration
@@ -88,7 +89,7 @@ package struct ConfigurationTransition: Sendable {
             let changes = WebhookConfiguration.keys.compactMap { key in
                 Self.change("\(section).\(key.name)", key.value(before ?? none), key.value(after ?? none))
             }
-            // Parts of a URL are not shown.
+            // `key.value` hides parts of a URL, so a change of a hidden part is reported without the values.
             guard changes.isEmpty, before != after else { return changes }
             let shown = JSONValue.string("\(section).url, in a part that is not shown")
             return [ConfigurationChange(key: "\(section).url", old: shown, new: shown)]
@@ -104,11 +105,11 @@ package struct ConfigurationTransition: Sendable {
 package struct ConfigurationChange: Hashable, Sendable {
     /// The full name, such as `policy.launchInterval`.
     package let key: String
-    /// The values as in a configuration file. For a file that was read again, a description of its contents.
+    /// The values as in a configuration file. For the TLS certificate, descriptions of the file's contents.
     package let old: JSONValue
     package let new: JSONValue
 
-    /// Appends the change as an object of `key`, `old` and `new`.
+    /// Appends the change as an object with the members `key`, `old` and `new`.
     package func write(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.member("key", self.key)
@@ -125,7 +126,7 @@ package struct ConfigurationError: Error, CustomStringConvertible {
     /// At least one fault, in the order of the keys.
     package var faults: [ConfigurationFault]
 
-    /// The readable part, with the defaults for keys at fault; nil if nothing could be read.
+    /// The configuration with default values for the keys at fault; nil if nothing could be read.
     package var readable: GatewayConfiguration?
 
     package init(faults: [ConfigurationFault], readable: GatewayConfiguration? = nil) {
@@ -133,7 +134,8 @@ package struct ConfigurationError: Error, CustomStringConvertible {
         self.readable = readable
     }
 
-    /// The faults, and those of the combination of the readable values. A key at fault is not reported twice.
+    /// The faults of single values, and the faults of combinations of the readable values, without further faults of
+    /// the same keys.
     package var allFaults: [ConfigurationFault] {
         let keys = Set(self.faults.map(\.key))
         return self.faults + (self.readable?.faults() ?? []).filter { !keys.contains($0.key) }
@@ -146,7 +148,7 @@ package struct ConfigurationError: Error, CustomStringConvertible {
 }
 
 extension APIError {
-    /// Returns the error for a configuration that cannot be used, with all its faults.
+    /// Returns the API error for an invalid configuration, with all its faults.
     package static func badConfiguration(_ error: ConfigurationError) -> APIError {
         let count = error.faults.count == 1 ? "a fault" : "\(error.faults.count) faults"
         let message = "The configuration has \(count), and the old one stays in effect: \(error)"
@@ -155,14 +157,14 @@ extension APIError {
         return answer
     }
 
-    /// Returns the error for fault rules that cannot be used, with all their faults.
+    /// Returns the API error for invalid fault rules, with all their faults.
     package static func badFaults(_ error: ConfigurationError) -> APIError {
         APIError(400, "BadFaults", error.description)
     }
 }
 
 extension ConfigurationFault {
-    /// - `error`: its message contains the fault and, after a semicolon, the remedy.
+    /// Creates a fault from an error whose message contains the problem and, after a semicolon, the remedy.
     package init(key: String, _ error: CredentialError) {
         let sentence = error.message.hasSuffix(".") ? error.message.dropLast() : error.message[...]
         let parts = sentence.split(separator: "; ", maxSplits: 1)

@@ -3,9 +3,10 @@ import Platform
 package import Wire
 
 extension GatewayConfiguration {
-    /// Returns the faults of combinations of values that are each in range.
+    /// Returns the faults of combinations of values, each of which is in its range.
     ///
-    /// A listener that other machines can reach must be able to require proof from all its callers.
+    /// For example, a listener that other machines can reach must be able to authenticate all its callers. Files and
+    /// folders that the configuration names are read, too.
     package func faults() -> [ConfigurationFault] {
         self.addressFaults() + self.tlsFaults() + self.clientTrustFaults() + self.providerKeyFaults()
             + self.webhookFaults() + self.databaseFaults()
@@ -45,10 +46,12 @@ extension GatewayConfiguration {
         return faults
     }
 
-    /// Returns the fault of a listener that other machines can reach although it cannot require proof from every
-    /// caller.
+    /// Returns the fault of a listener that other machines can reach although it cannot authenticate every caller, or
+    /// would receive tokens in cleartext.
+    ///
+    /// - Parameter address: an address that is not local.
     private func exposure(_ key: String, _ address: String, _ example: String) -> ConfigurationFault? {
-        // Callers outside these networks are refused anyway.
+        // The operator has named the networks of callers; all other callers are refused.
         guard self.callerNetworks.isEmpty else { return nil }
         let problem: String
         var remedy = "set \(key): \"\(example)\""
@@ -111,7 +114,7 @@ extension GatewayConfiguration {
             let remedy = "set tls.clientCA to the file of the authorities whose list it is, or leave it out"
             return [ConfigurationFault(key: "tls.clientCRL", problem: "means nothing alone", remedy: remedy)]
         }
-        // The second is checked only if the first is valid.
+        // The revocation list is checked only if the authorities are valid.
         for (key, files) in [("tls.clientCA", files.withoutRevocations), ("tls.clientCRL", files)] {
             do throws(CredentialError) { _ = try files.read() } catch {
                 return [ConfigurationFault(key: key, error)]

@@ -2,23 +2,23 @@ import HTTPClient
 package import HTTPTransport
 package import Wire
 
-/// The addresses of one listener as set by the operator: none, one, or a list.
+/// The operator's setting for one listener: off, one address, or a list of addresses.
 package struct ListenSetting: Hashable, Sendable {
     /// The addresses as text, `HOST:PORT`, `[v6]:PORT` or `unix:/path`; empty if the listener is off.
     package var addresses: [String]
-    /// True if they were given as a list, so that answers also show a list.
+    /// True if the operator wrote a list, so that answers show a list, too.
     package var isList: Bool
 
     /// A listener that is off.
     package static let off = ListenSetting([])
 
-    /// Creates a setting of one address.
+    /// Creates a setting with one address.
     package init(_ address: String) {
         self.addresses = [address]
         self.isList = false
     }
 
-    /// Creates a setting of a list of addresses; an empty list is a listener that is off.
+    /// Creates a setting with a list of addresses. An empty list turns the listener off.
     package init(_ addresses: [String]) {
         self.addresses = addresses
         self.isList = !addresses.isEmpty
@@ -27,7 +27,7 @@ package struct ListenSetting: Hashable, Sendable {
     package var isOff: Bool { self.addresses.isEmpty }
 }
 
-/// The addresses of a running gateway's listeners, with the actual ports.
+/// The addresses of a running gateway's listeners, with the ports that the system assigned for port 0.
 package struct BoundAddresses: Sendable {
     package var edge: ListenSetting
     package var admin: ListenSetting
@@ -58,7 +58,7 @@ package enum ListenerRole: CaseIterable, Sendable {
 }
 
 extension ListenSetting {
-    /// The rule for an address, for messages.
+    /// The form of a valid setting, for messages.
     package static let requirement =
         "\"HOST:PORT\", \"[IPv6]:PORT\", \"unix:/path\", a list of those, or \"off\""
 
@@ -80,16 +80,16 @@ extension ListenSetting {
         }
     }
 
-    /// The setting in the form of the ready line: null, a string, or a list.
+    /// The setting as JSON: null if the listener is off, a string, or an array.
     package var value: JSONValue {
         if self.isList { return .array(self.addresses.map { .string($0) }) }
         return self.addresses.first.map { .string($0) } ?? .null
     }
 
-    /// The addresses as one word, for log lines.
+    /// The addresses separated by commas, or `off`, for log lines.
     package var text: String { self.isOff ? "off" : self.addresses.joined(separator: ",") }
 
-    /// Returns true if `text` has the form of an address. It may still be impossible to bind.
+    /// Returns true if `text` has the form of an address. The address may still be impossible to bind.
     package static func isAddress(_ text: String) -> Bool {
         if text.hasPrefix("unix:/") { return text.utf8.count > 6 }
         guard let (host, port) = self.hostAndPort(text), !host.isEmpty else { return false }
@@ -105,7 +105,7 @@ extension ListenSetting {
         return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
     }
 
-    /// Returns the two parts of an Internet address; an IPv6 host is without its brackets.
+    /// Returns the host and the port of an Internet address; nil for other text. An IPv6 host has no brackets.
     package static func hostAndPort(_ address: String) -> (host: Substring, port: Substring)? {
         guard let colon = address.lastIndex(of: ":") else { return nil }
         let host = address[..<colon]
@@ -115,23 +115,23 @@ extension ListenSetting {
     }
 }
 
-/// A network whose machines may reach a gateway that requires no proof.
+/// A network whose machines may connect to a gateway that does not authenticate its callers.
 package struct CallerNetwork: Hashable, Sendable {
-    /// The rule for a network, for messages.
+    /// The form of a valid network, for messages.
     package static let requirement =
         "an address such as 172.17.0.2, or a network such as 172.17.0.0/16, or fd00:1::/64, an IPv6 one of 64 bits at "
         + "most"
 
-    /// The network, verbatim.
+    /// The network as the operator wrote it.
     package let text: String
     private let isIPv6: Bool
     private let bits: UInt64
     private let mask: UInt64
 
-    /// Parses an address, or a network with the number of its bits after a slash.
+    /// Parses an IPv4 address, or an IPv4 or IPv6 network with the number of its bits after a slash.
     ///
-    /// - Returns: nil for any other text, and for a part of an IPv6 network of 64 bits, because a client with one of
-    ///   its addresses can use them all.
+    /// - Returns: nil for any other text. An IPv6 network must have at most 64 bits, because a client with one address
+    ///   of such a network can use all of them.
     package init?(_ text: String) {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count <= 2, let address = IPAddress(String(parts[0])), !parts[0].contains("%") else { return nil }
@@ -162,13 +162,13 @@ package struct CallerNetwork: Hashable, Sendable {
 }
 
 extension ClientNetwork {
-    /// IPv4 addresses are mapped to bits that no IPv6 network has.
+    /// True for an IPv6 network. The bits of an IPv4 address begin with 32 ones, and those of no IPv6 network do.
     fileprivate var isIPv6: Bool { self.bits >> 32 != 0xFFFF_FFFF }
 
-    /// True if it is this machine under the address 127.0.0.1 or ::1.
+    /// True if the client's address is 127.0.0.1 or ::1.
     package var isThisMachine: Bool { self.bits == 0xFFFF_FFFF_7F00_0001 || self.bits == 1 }
 
-    /// The address, or the network of an IPv6 address.
+    /// The IPv4 address, or the /64 network of an IPv6 address.
     package var text: String {
         let bytes = (0..<8).map { UInt8(truncatingIfNeeded: self.bits >> UInt64(56 - 8 * $0)) }
         guard self.isIPv6 else { return bytes[4...].map { "\($0)" }.joined(separator: ".") }

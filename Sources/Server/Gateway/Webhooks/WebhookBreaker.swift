@@ -1,23 +1,24 @@
 import HTTPClient
 
-/// Limits the number of wakes for a webhook: all its slots normally, none during a pause after failures, and one as a
-/// probe afterwards.
+/// A circuit breaker that limits the number of wakes in flight to a webhook: all slots normally, none during a pause
+/// after failures, and one wake as a probe after the pause.
 ///
-/// Each wake belongs to the round in which it was sent. The result of a wake of an earlier round is ignored, because it
-/// does not show the webhook's present state.
+/// Each wake belongs to the round in which it was sent. A result from an earlier round is ignored, because it does not
+/// show the webhook's present state, unless it contains the webhook's request for a pause.
 package struct WebhookBreaker: Sendable {
-    /// The number of consecutive failures after which a pause begins.
+    /// The number of consecutive failures that begins a pause.
     package static let failuresMax = 5
-    /// The maximum duration of the first pause, in milliseconds; it doubles with each failed probe.
+    /// The maximum duration of the first pause, in milliseconds. The maximum doubles with each failed probe, up to
+    /// `lastPause`. It is also the minimum duration of a pause that a webhook requests.
     package static let firstPause: Int64 = 1000
-    /// The maximum duration of any pause, in milliseconds.
+    /// The maximum duration of a pause that no webhook requested, in milliseconds.
     package static let lastPause: Int64 = 60_000
-    /// The maximum duration of a pause that a webhook may request, in milliseconds.
+    /// The maximum duration of a pause that a webhook requests, in milliseconds.
     package static let retryAfterMax: Int64 = 3_600_000
 
     package typealias State = WebhookState
 
-    /// An action for the caller.
+    /// The action that the caller must take.
     package enum Action: Hashable, Sendable {
         case nothing
         /// Send no wakes until this time.
@@ -29,9 +30,9 @@ package struct WebhookBreaker: Sendable {
     }
 
     package private(set) var state = State.active
-    /// The number of consecutive failures, including those before pauses.
+    /// The number of failures since the last success. A pause does not reset it.
     package private(set) var failures = 0
-    /// A number that changes with each change of state.
+    /// The number of transitions between active, resting and probing.
     package private(set) var round: UInt64 = 0
     private var backoff = Backoff(
         firstMilliseconds: Int(WebhookBreaker.firstPause),
@@ -40,7 +41,7 @@ package struct WebhookBreaker: Sendable {
 
     package init() {}
 
-    /// Records a success: the webhook took a wake and gave a valid answer.
+    /// Records a success: the webhook received a wake and gave a valid answer.
     package mutating func succeeded(round: UInt64) -> Action {
         guard round == self.round else { return .nothing }
         self.failures = 0
@@ -55,7 +56,7 @@ package struct WebhookBreaker: Sendable {
 
     /// Records a failure: the webhook could not be reached, or gave an invalid answer.
     ///
-    /// - `now`: milliseconds of any clock.
+    /// - `now`: the time in milliseconds, by the clock that `timePassed` also uses.
     /// - `retryAfter`: the pause requested by the webhook, in milliseconds; nil if it requested none.
     package mutating func failed(
         round: UInt64,

@@ -4,7 +4,7 @@ package import Platform
 package import ServiceManager
 import Synchronization
 
-/// The webhooks, and their thread once there are any.
+/// The service that posts wakes to the webhooks. It creates its thread when the first webhook is configured.
 package final class WebhookService: Sendable {
     private let makeThread: @Sendable ([Webhook]) throws(HTTPClientError) -> WebhookThread
     private let thread = Mutex<WebhookThread?>(nil)
@@ -12,8 +12,8 @@ package final class WebhookService: Sendable {
     private let onBegun: @Sendable () -> Void
 
     /// - Parameters:
-    ///   - makeThread: creates the thread, which begins with `start`.
-    ///   - onBegun: called once, when there are webhooks for the first time.
+    ///   - makeThread: creates the thread, which posts nothing before `WebhookThread.start`.
+    ///   - onBegun: called once, when the thread starts to post wakes.
     package init(
         makeThread: @escaping @Sendable ([Webhook]) throws(HTTPClientError) -> WebhookThread,
         onBegun: @escaping @Sendable () -> Void
@@ -33,7 +33,7 @@ package final class WebhookService: Sendable {
         return hooks
     }
 
-    /// Creates the thread for `hooks` if there are any. Nothing is posted before `begin`.
+    /// Creates the thread if it does not exist and `hooks` is not empty. The thread posts nothing before `begin`.
     ///
     /// - Throws: `HTTPClientError` if libcurl cannot be set up.
     package func prepare(_ hooks: [Webhook]) throws(HTTPClientError) {
@@ -42,34 +42,36 @@ package final class WebhookService: Sendable {
         self.thread.withLock { $0 = thread }
     }
 
-    /// Replaces the webhooks after `prepare`; starts the thread if there were none before.
+    /// Replaces the webhooks, and starts the thread at the first call. Does nothing if `prepare` created no thread.
     package func begin(_ hooks: [Webhook]) {
         guard let thread = self.thread.withLock({ $0 }) else { return }
         thread.replace(with: hooks)
         if thread.start() { self.onBegun() }
     }
 
-    /// Gives up the open requests, and ends the thread.
+    /// Abandons the open requests, and ends the thread.
     package func stop() {
         self.thread.withLock { $0 }?.stop()
     }
 }
 
-/// Runs the webhooks on a separate thread.
+/// The thread that runs the `WebhookDriver`.
 package final class WebhookThread: Sendable {
     private let waker: HTTPWaker
     private let hasStarted = Atomic(false)
     private let orders = Orders()
     private let thread: NamedThread
 
-    /// The orders to the thread from other threads.
+    /// The instructions of other threads to the thread.
     private final class Orders: Sendable {
         let mayBegin = Latch()
         let isStopping = Atomic(false)
-        /// The next webhooks of the driver; nil for no change.
+        /// The webhooks that replace the driver's webhooks; nil for no change.
         let replacement = Mutex<[Webhook]?>(nil)
     }
 
+    /// Creates the thread, which waits for `start`.
+    ///
     /// - `hooks`: the initial webhooks.
     /// - `onDrained`: called once, during a shutdown, when no webhook holds a wake.
     /// - Throws: `HTTPClientError` if libcurl cannot be set up, or no thread can be created.
@@ -91,7 +93,7 @@ package final class WebhookThread: Sendable {
         let waker = driver.waker
         self.waker = waker
         mailbox.attach { waker.wake() }
-        // The driver moves to the thread; no other reference to it remains.
+        // Moves the driver to the thread, which then has the only reference.
         let moved = Handover(driver)
         let orders = self.orders
         do throws(ThreadFailure) {
@@ -101,7 +103,7 @@ package final class WebhookThread: Sendable {
         }
     }
 
-    /// Subscribes the webhooks, at the first call.
+    /// Makes the thread subscribe the webhooks; later calls have no effect.
     ///
     /// - Returns: true at the first call.
     func start() -> Bool {
@@ -110,7 +112,7 @@ package final class WebhookThread: Sendable {
         return true
     }
 
-    /// Gives up the open requests, ends the thread, and waits for it.
+    /// Abandons the open requests, ends the thread, and waits for its end.
     func stop() {
         self.orders.isStopping.store(true, ordering: .releasing)
         self.orders.mayBegin.open()
@@ -135,35 +137,36 @@ package final class WebhookThread: Sendable {
     }
 }
 
-/// The webhook of one topic.
+/// A webhook of one topic, with its state.
 package struct Webhook {
     let topic: String
     let configuration: WebhookConfiguration
     let slots: Int
-    /// The URL that wakes are posted to.
+    /// The URL to which wakes are posted.
     let url: String
     let settings: HTTPClientSettings
     let secret: [UInt8]?
     var breaker = WebhookBreaker()
     var status: WebhookStatus
-    /// The status that the engine received last.
+    /// The last status sent to the engine.
     var published: WebhookStatus
-    /// The number of wakes it holds, as counted by the dispatcher.
+    /// The number of wakes delivered to the webhook that the dispatcher has not released.
     var held = 0
     /// The number of open requests.
     var open = 0
-    /// The open requests whose wakes have ended, in order of their end. Some may have been answered since.
+    /// The requests whose wakes ended before an answer, in order of the wakes' ends. Some may have been answered since.
     var outlived: [HTTPRequestID] = []
-    /// The number by which the engine knows it, once it is subscribed.
+    /// The number that identifies the webhook to the engine.
     var number: UInt32 = 0
-    /// True if the engine has answered its subscription.
+    /// True if the engine has answered the webhook's subscription.
     var isAnswered = false
-    /// True if another configuration has replaced it, so that it ends once it holds no wake.
+    /// True if a reload has replaced the webhook. It gets no further wakes, and ends when it holds none.
     var isRetired = false
-    /// True if the engine was notified of its end. A wake that still arrives is lost with it.
+    /// True if the engine was notified that the webhook's stream has ended. A wake that arrives afterwards is
+    /// dropped, because the engine treats it as lost.
     var hasEnded = false
 
-    /// - Throws: `CredentialError` if the secret cannot be read.
+    /// - Throws: `CredentialError` if the URL is invalid or the secret cannot be read.
     init(topic: String, _ configuration: WebhookConfiguration) throws(CredentialError) {
         guard let url = HTTPURL(configuration.url) else {
             throw CredentialError(message: "topics.\(topic).webhook.url is not a URL; write an https URL")
@@ -185,10 +188,10 @@ package struct Webhook {
         self.topic == other.topic && self.configuration == other.configuration && self.secret == other.secret
     }
 
-    /// True if nothing more can arrive for it.
+    /// True if the webhook has ended and waits for no answer, neither to its subscription nor to a request.
     var isOver: Bool { self.hasEnded && self.isAnswered && self.open == 0 }
 
-    /// The number of wakes that it may hold now.
+    /// The number of wakes that the webhook may hold now.
     var slotsNow: Int {
         guard !self.isRetired else { return 0 }
         return switch self.breaker.state {

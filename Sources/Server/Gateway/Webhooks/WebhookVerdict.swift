@@ -4,20 +4,21 @@ package import HTTPTransport
 import Policy
 package import Wire
 
-/// The meaning of an answer, or of a missing one, for a wake.
+/// The consequence of a webhook's answer, or of a missing answer, for a wake.
 package enum WebhookVerdict: Hashable, Sendable {
     /// The webhook has reported the result.
     case result(WakeReport)
-    /// The webhook has accepted the wake and will report its result itself.
+    /// The webhook has accepted the wake, and will report the result with a request of its own.
     case accepted
     /// The webhook's answer is invalid; the wake has failed.
     case refused(cause: String)
     /// The webhook may have received the wake; its result is unknown.
     case lost(cause: String)
-    /// The webhook never received the wake, or returned it. It may have requested a pause, in milliseconds.
+    /// The webhook did not receive the wake, or gave it back. `retryAfter` is the requested pause, in milliseconds; nil
+    /// for none.
     case undelivered(cause: String, retryAfter: Int64?)
 
-    /// - `kind`: the kind of wake.
+    /// Interprets the result of the request that posted a wake of this kind.
     package init(_ result: Result<HTTPResponse, HTTPClientError>, of kind: WakeKind) {
         switch result {
         case .success(let response): self = Self.verdict(on: response, kind)
@@ -78,22 +79,22 @@ package enum WebhookVerdict: Hashable, Sendable {
     }
 }
 
-/// The numbers by which the engine knows webhooks, and the places of the webhooks in the driver.
+/// The numbers that identify webhooks to the engine, and the webhooks' indices in the driver ("places").
 ///
-/// A number is never reused, because effects and commands in transit may contain it. A place is reused once its webhook
-/// has ended.
+/// A number is never reused, because effects and commands in transit may contain it. A place is reused after its
+/// webhook has ended.
 package struct WebhookNumbers {
     private var places: [UInt32: Int] = [:]
     private var free: [Int] = []
     private var next: UInt32 = 0
-    /// The number of places, including free ones.
+    /// The number of places, including free places.
     package private(set) var placeCount = 0
 
     package init() {}
 
-    /// Allocates the number and the place of a new webhook.
+    /// Allocates a number and a place for a new webhook.
     ///
-    /// - Returns: the number and the place; a new place after the others if none is free.
+    /// - Returns: the number and the place. If no place is free, the place is a new one after all others.
     package mutating func begin() -> (number: UInt32, place: Int) {
         let place: Int
         if let last = self.free.popLast() {
@@ -107,7 +108,7 @@ package struct WebhookNumbers {
         return (self.next, place)
     }
 
-    /// Returns the place of the webhook with a number; nil if it has ended.
+    /// Returns the place of the webhook with this number; nil if the webhook has ended.
     package func place(of number: UInt32) -> Int? { self.places[number] }
 
     /// Releases the place of a webhook that has ended.
@@ -117,12 +118,12 @@ package struct WebhookNumbers {
     }
 }
 
-/// The signature by which a receiver verifies that a wake comes from the gateway and is recent.
+/// The signature that lets a receiver verify that a wake comes from the gateway and is recent.
 package enum WebhookSignature {
-    /// Returns the value of `wakegate-signature`: `v1=` and the lower-case hexadecimal HMAC-SHA256, keyed with the
-    /// secret, of the time, a full stop and the body.
+    /// Returns the value of the header `wakegate-signature`: `v1=` followed by an HMAC-SHA256 in lower-case
+    /// hexadecimal. Its key is the secret; its message is the time, a full stop and the body.
     ///
-    /// - `timestamp`: the value of `wakegate-timestamp`.
+    /// - `timestamp`: the value of the header `wakegate-timestamp`.
     package static func make(body: [UInt8], timestamp: String, secret: [UInt8]) throws(TransportError) -> String {
         let code = try MessageCode.make(Array("\(timestamp).".utf8) + body, key: secret)
         var text = ByteBuffer()
@@ -137,7 +138,7 @@ package enum WebhookSignature {
 }
 
 extension WakeTrace {
-    /// The headers that identify the trace of a wake: those of its push or request.
+    /// The headers that identify the trace of the push or request that caused the wake.
     var headers: [(name: String, value: String)] {
         var headers: [(name: String, value: String)] = []
         if let parent = self.parent {

@@ -1,4 +1,4 @@
-/// The events that are logged. Their names are stable; the article "Logs" has the remedy for each.
+/// The kinds of logged events. Their names are stable. The article "Logs" explains each event and its remedy.
 package enum GatewayEvent: String, CaseIterable, Sendable {
     case ready, draining, drainTimedOut, stopped
     case reloaded, configurationChanged, configurationNeedsRestart, configurationFault, reloadRefused
@@ -29,7 +29,7 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
         }
     }
 
-    /// True if unknown peers or a lasting fault can cause any number of occurrences.
+    /// True if the number of lines is limited, because unknown peers or a lasting fault can cause any number of events.
     var isThrottled: Bool {
         switch self {
         case .ready, .draining, .drainTimedOut, .stopped, .reloaded, .configurationChanged,
@@ -40,7 +40,8 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
         }
     }
 
-    /// The field that distinguishes causes, each of which has its own share of lines; nil for an event with one cause.
+    /// The field whose values distinguish the causes of the event, each with its own limit of lines; nil for an event
+    /// with one cause.
     var causeField: String? {
         switch self {
         case .limitMet, .routineLimitMet: "limit"

@@ -5,7 +5,7 @@ import Wire
 // MARK: - Rows
 
 extension SimulatedDatabase {
-    /// Starts a transaction.
+    /// Starts a transaction: finds the devices that its plan names, and locks their rows.
     func load(_ transaction: DatabaseTransaction) {
         guard !transaction.isOver, !self.isDown else { return }
         if self.heldLoads != nil {
@@ -26,12 +26,12 @@ extension SimulatedDatabase {
         self.lock(transaction)
     }
 
-    /// Returns the existing devices with these tokens or wakes.
+    /// Returns the existing devices that have these tokens or wakes.
     private func named(_ tokens: [DeviceToken], _ wakes: [WakeID]) -> Set<DeviceToken> {
         Set(tokens.filter { self.rows.has($0) }).union(self.rows.devices(of: wakes, at: self.policyNow))
     }
 
-    /// Returns the named devices that a load skips because other transactions have locked them.
+    /// Returns the named devices that a load skips because other transactions have locked them, and the locks' holders.
     private func passedOver(_ transaction: DatabaseTransaction) -> [PassedOverDevice] {
         let plan = transaction.plan
         guard plan.passesOverLocked else { return [] }
@@ -78,7 +78,7 @@ extension SimulatedDatabase {
         )
     }
 
-    /// Takes the remaining locks in order. Waits at a lock that another transaction holds.
+    /// Takes the remaining locks in order, and then reads the rows. Waits at a lock that another transaction holds.
     private func lock(_ transaction: DatabaseTransaction) {
         while let token = transaction.wanted.first {
             guard self.locks[token] == nil else {
@@ -93,7 +93,7 @@ extension SimulatedDatabase {
         self.read(transaction)
     }
 
-    /// Limits the wait of a transaction for the lock of one row.
+    /// Fails a transaction that waits too long for the lock of one row.
     private func watchLock(_ transaction: DatabaseTransaction) {
         transaction.waitCount += 1
         let wait = transaction.waitCount
@@ -106,7 +106,8 @@ extension SimulatedDatabase {
         }
     }
 
-    /// Reads the last committed rows, and selects rows that other transactions have not locked.
+    /// Reads the last committed rows of a transaction. Also selects and locks rows that other transactions have not
+    /// locked.
     private func read(_ transaction: DatabaseTransaction) {
         let plan = transaction.plan
         var devices = transaction.found.inOrder
@@ -156,7 +157,7 @@ extension SimulatedDatabase {
         return free
     }
 
-    /// Rolls back a transaction whose client is silent for too long.
+    /// Rolls back a transaction if its client stays silent for too long.
     private func watch(_ transaction: DatabaseTransaction) {
         guard !self.isImmediate else { return }
         self.plan(after: Int(Self.silenceMax)) {
@@ -181,7 +182,7 @@ extension SimulatedDatabase {
     }
 
     private func decide(_ transaction: DatabaseTransaction, _ commit: DatabaseCommit) {
-        // The transaction was rolled back, or its client has asked about its result.
+        // The transaction was rolled back, for example because its client has asked about the result.
         guard case .open = transaction.state else {
             return transaction.store.ended(transaction, .failed(self.anyFailure("The transaction is gone.")))
         }
@@ -207,7 +208,8 @@ extension SimulatedDatabase {
         self.insert(transaction)
     }
 
-    /// Writes a commit, unless another transaction has already inserted one of its devices.
+    /// Writes a commit. If another transaction has inserted one of its new devices, the commit fails; while another
+    /// transaction is inserting one, the commit waits.
     private func insert(_ transaction: DatabaseTransaction) {
         guard let commit = transaction.commit else { return }
         let newcomers = commit.writes.devices.filter(\.isNew).map(\.device.token)
@@ -259,7 +261,8 @@ extension SimulatedDatabase {
         self.leave(transaction)
     }
 
-    /// Releases the locks of a transaction, and its places in the queues for other locks.
+    /// Removes a transaction: passes its locks on to the next waiting transactions, and takes it out of the queue in
+    /// which it waits.
     private func leave(_ transaction: DatabaseTransaction) {
         self.transactions.removeAll { $0 === transaction }
         self.replicating.removeAll { $0 === transaction }
@@ -276,15 +279,16 @@ extension SimulatedDatabase {
         transaction.locked = []
     }
 
-    /// Answers a client that has lost its connection during a commit.
+    /// Tells a client that has lost its connection during a commit whether the transaction has committed.
     ///
-    /// Afterwards, requests of the old connection have no effect.
+    /// Rolls the transaction back if its commit is not written yet. Later requests of the old connection have no
+    /// effect.
     func resolve(_ transaction: DatabaseTransaction) {
         guard !self.isDown else {
             return self.plan(after: max(1, self.draw(self.pace.reconnection))) { self.resolve(transaction) }
         }
         switch transaction.state {
-        // The reply is sent when the result is known.
+        // The reply follows when the commit is durable or fails.
         case .replicating: transaction.isInDoubt = true
         case .loading, .open, .inserting, .rolledBack:
             self.rollBack(transaction)
@@ -296,14 +300,14 @@ extension SimulatedDatabase {
         }
     }
 
-    /// Returns one of the two failures after which a transaction has changed nothing.
+    /// Returns one of the two failures after which a transaction has changed nothing, chosen at random.
     func anyFailure(_ message: String) -> ClusterFailure {
         self.generator.once(in: 2) ? .conflict : Self.refusal(message)
     }
 
     static func refusal(_ message: String) -> ClusterFailure { .refused(StoreError(message: message)) }
 
-    /// Records violations of the rules for gateways.
+    /// Records in the log if a commit violates the rules for gateways.
     private func check(_ commit: DatabaseCommit, of transaction: DatabaseTransaction) {
         var seen: Set<DeviceToken> = []
         for change in commit.writes.devices {
@@ -325,7 +329,8 @@ extension SimulatedDatabase {
         self.checkBurial(commit, of: transaction)
     }
 
-    /// Checks that a burial ends every wake that the dead gateway held on the devices read.
+    /// Checks that a burial, which ends the wakes of a dead gateway, leaves none of these wakes on the devices that it
+    /// has read.
     private func checkBurial(_ commit: DatabaseCommit, of transaction: DatabaseTransaction) {
         guard case .wakes(let dead, _) = transaction.plan.selection else { return }
         let ended = Set(commit.writes.devices.flatMap(\.ended))

@@ -1,27 +1,27 @@
 internal import CSystemFaults
 
-/// System calls and OpenSSL calls that fail on command for the threads that have joined. These threads have a clock
-/// that only tests advance. Safe to use from several threads.
+/// Planned failures of system calls and OpenSSL calls on the threads that have joined. For these threads, only the test
+/// advances the monotonic clock. May be used from several threads.
 @safe
 package final class SystemFaults: @unchecked Sendable {  // The C code has its own lock.
     /// The kinds of calls that may fail.
     package enum Step: Hashable, Sendable, CaseIterable {
         case accept, receive, send
-        /// Adding, changing or removing the watch of a socket.
+        /// Adding, changing or removing the watch of a descriptor (`epoll_ctl`).
         case watch
-        /// Waiting for events.
+        /// Waiting for events (`epoll_wait`, `poll`).
         case wait
         case close, shutdown
         /// Setting an option of a socket.
         case option
-        /// Clearing a thread's wakeup.
+        /// Clearing a thread's wakeup (`eventfd_read`).
         case clear
-        /// Creating a socket, or an object for which threads wait.
+        /// Creating a descriptor (`socket`, `eventfd`, `epoll_create1`).
         case open
         case bind, listen
         /// Starting a thread.
         case thread
-        /// Linking a file to a new name.
+        /// Giving a file a new name (`link`, `renameat2`).
         case link
         case tlsBegin, tlsHandshake, tlsRead, tlsWrite
 
@@ -51,7 +51,7 @@ package final class SystemFaults: @unchecked Sendable {  // The C code has its o
         }
     }
 
-    /// A value that makes a socket accept or return only one byte, instead of an error.
+    /// A value to use instead of an error number. It makes the call send or receive only one byte.
     package static let oneByte = Int32(WAKEGATE_FAULTS_ONE_BYTE)
 
     private let faults: OpaquePointer
@@ -63,36 +63,37 @@ package final class SystemFaults: @unchecked Sendable {  // The C code has its o
 
     deinit { unsafe wakegate_faults_free(self.faults) }
 
-    /// Starts to count the calling thread's calls, which may fail, and stops its monotonic clock. The thread must end
-    /// or call `leave` before this object is freed.
+    /// Makes the calling thread join: its calls are counted and may fail, and its monotonic clock stands still. The
+    /// thread must end or call `leave` before this object is freed.
     package func join() { unsafe wakegate_faults_join(self.faults) }
 
-    /// Ends the faults of the calling thread.
+    /// Makes the calling thread leave: its calls are no longer counted and do not fail.
     package static func leave() { wakegate_faults_join(nil) }
 
-    /// Makes `times` calls of a step fail with an error, from call `number` on, counted from 0 from now on.
+    /// Restarts the counts, and makes calls `number` to `number + times - 1` of a step fail with `error`. The next call
+    /// has the number 0. This plan replaces the previous plan.
     package func fail(_ step: Step, number: Int, error: Int32, times: Int = 1) {
         unsafe wakegate_faults_plan(self.faults, step.code, Int64(number), Int64(times), error)
     }
 
-    /// Ends all faults, and restarts the counts.
+    /// Removes the plan, and restarts the counts. A limit of `slowSockets` stays.
     package func failNothing() { unsafe wakegate_faults_plan(self.faults, 0, 0, 0, 0) }
 
-    /// Limits sockets to `bytes` bytes per call, and to none in every other call.
+    /// Limits sockets to `bytes` bytes per call, and makes every other send fail with EAGAIN. 0 removes the limit.
     package func slowSockets(bytes: Int) { unsafe wakegate_faults_slow(self.faults, bytes) }
 
     /// Advances the monotonic clock of the threads that have joined.
     package func advance(milliseconds: Int64) { unsafe wakegate_faults_advance(self.faults, milliseconds) }
 
-    /// Returns the number of calls of a step since the last plan.
+    /// Returns the number of calls of a step since the counts were restarted.
     package func calls(_ step: Step) -> Int { unsafe Int(wakegate_faults_calls(self.faults, step.code)) }
 
-    /// The number of calls that have failed since the last plan.
+    /// The number of calls that the plan has made fail since it was set.
     package var met: Int { unsafe Int(wakegate_faults_met(self.faults)) }
 
-    /// The number of descriptors that the threads have opened and not closed.
+    /// The number of descriptors that joined threads have opened and not closed.
     package var openDescriptors: Int { unsafe Int(wakegate_faults_open(self.faults)) }
 
-    /// The number of times that the threads closed a descriptor that was not open.
+    /// The number of times that joined threads closed a descriptor that was not open.
     package var wrongCloses: Int { unsafe Int(wakegate_faults_wrong_closes(self.faults)) }
 }

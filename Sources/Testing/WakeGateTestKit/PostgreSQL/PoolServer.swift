@@ -1,8 +1,8 @@
 import Foundation
 import Platform
 
-/// A connection pool for a server: pgbouncer on loopback, as packaged by Debian. It ends with the last reference or
-/// with the test's process.
+/// A connection pool for a server: pgbouncer on loopback, from Debian's package. The pool ends when the last reference
+/// is released or the test's process ends.
 package final class PoolServer {
     /// The port on 127.0.0.1.
     package let port: UInt16
@@ -14,7 +14,7 @@ package final class PoolServer {
     private static let program = "/usr/sbin/pgbouncer"
     private static let attemptsMax = 20
 
-    /// A script that runs the pool and ends it at the end of its input.
+    /// A script that runs the pool, and kills it when the script's standard input ends.
     private static let script = """
         trap '' INT TERM HUP
         "$0" -q "$1" </dev/null &
@@ -26,7 +26,7 @@ package final class PoolServer {
     ///
     /// - Parameters:
     ///   - server: the server behind the pool.
-    ///   - ignored: the startup parameters that the pool accepts from clients and does not pass on.
+    ///   - ignored: the startup parameters that the pool accepts from clients but does not pass on.
     /// - Throws: `PostgresFailure` with the remedy if pgbouncer is not installed.
     package init(_ server: PostgresServer, ignoring ignored: String) throws {
         guard FileManager.default.isExecutableFile(atPath: Self.program) else {

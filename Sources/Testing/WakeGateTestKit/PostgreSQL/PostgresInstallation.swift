@@ -2,9 +2,10 @@ import Foundation
 import Glibc
 import Platform
 
-/// PostgreSQL's programs on this machine. Under root, they run as another user, because servers refuse to run as root.
+/// PostgreSQL's programs on this machine. If the tests run as root, the programs run as another user, because servers
+/// refuse to run as root.
 struct PostgresInstallation: Sendable {
-    /// The user of servers if root runs the tests, which Debian's package creates.
+    /// The user who runs servers if the tests run as root. Debian's package creates this user.
     private static let user = "postgres"
     private static let folders = ["/usr/lib/postgresql/15/bin", "/usr/pgsql-15/bin", "/usr/local/pgsql/bin"]
 
@@ -12,7 +13,9 @@ struct PostgresInstallation: Sendable {
     private let programs: String
     private let isRoot = geteuid() == 0
 
-    /// - Throws: an error with the remedy if PostgreSQL is missing.
+    /// Returns the installation, searched once per process.
+    ///
+    /// - Throws: `PostgresFailure` with the remedy if PostgreSQL is missing.
     static func found() throws -> PostgresInstallation { try self.result.get() }
 
     private static let result = Result { try PostgresInstallation() }
@@ -30,7 +33,7 @@ struct PostgresInstallation: Sendable {
         self.asUser(["\(self.programs)/\(program)"] + arguments)
     }
 
-    /// Returns a command line that runs as the user of servers.
+    /// Returns a command line that runs `command` as the user who runs servers.
     func asUser(_ command: [String]) -> [String] {
         let prefix = ["/usr/bin/setpriv", "--reuid=\(Self.user)", "--regid=\(Self.user)", "--clear-groups", "--"]
         return (self.isRoot ? prefix : []) + command
@@ -38,8 +41,8 @@ struct PostgresInstallation: Sendable {
 
     /// Runs a program of PostgreSQL to its end.
     ///
-    /// - Returns: its standard output without the last newline.
-    /// - Throws: its standard error if it failed.
+    /// - Returns: the program's standard output without the last newline.
+    /// - Throws: `PostgresFailure` with the program's standard error if the program failed.
     @discardableResult
     func run(_ program: String, _ arguments: [String]) throws -> String {
         try PostgresProgram.run(self.command(program, arguments))
@@ -58,15 +61,15 @@ struct PostgresInstallation: Sendable {
     private var ownership: [String] { self.isRoot ? ["--owner=\(Self.user)", "--group=\(Self.user)"] : [] }
 }
 
-/// A fault of a test's PostgreSQL.
+/// The error of a server or program that a test uses, with its cause.
 package struct PostgresFailure: Error, CustomStringConvertible {
     package let description: String
 }
 
-/// Runs programs to their end.
+/// Functions that run programs to their end.
 enum PostgresProgram {
     /// - Returns: the program's standard output without the last newline.
-    /// - Throws: its standard error if it failed.
+    /// - Throws: `PostgresFailure` with the program's standard error if the program failed.
     @discardableResult
     static func run(_ command: [String]) throws -> String {
         let ended = try Children.run(command[0], Array(command.dropFirst()), environment: Self.environment)
@@ -77,20 +80,21 @@ enum PostgresProgram {
         return ended.output.hasSuffix("\n") ? String(ended.output.dropLast()) : ended.output
     }
 
-    /// The environment without the caller's variables, because variables of libpq would change the programs' behavior.
+    /// A fixed environment, because libpq's variables in the caller's environment would change the programs' behavior.
     static let environment = ["PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL": "C.UTF-8", "TZ": "UTC"]
 }
 
-/// The folder of a server with a guardian shell. When this process ends for any reason, or releases the folder, the
-/// shell ends the server and deletes the folder.
+/// The folder of a server, watched by a guardian shell. When this process ends for any reason, or releases the folder,
+/// the shell ends the server and deletes the folder.
 final class PostgresFolder: @unchecked Sendable {
     let path: String
     private let guardian = Process()
     private let line = Pipe.toChild()
     private let guardEnded = Latch()
 
-    /// Ends the server in the data folder at the end of the script's input. It resumes a stopped server and shuts it
-    /// down immediately.
+    /// The script of the guardian shell. When the script's standard input ends, it resumes the server if it is
+    /// suspended, shuts it down immediately (SIGQUIT), kills it if it still runs after 20 seconds, and deletes the
+    /// folder.
     private static let script = """
         trap '' INT TERM HUP
         cat >/dev/null
@@ -126,22 +130,22 @@ final class PostgresFolder: @unchecked Sendable {
         self.guardEnded.wait()
     }
 
-    /// The path of the data folder, which need not exist.
+    /// The path of the data folder. The folder may not exist yet.
     var data: String { "\(self.path)/data" }
 }
 
-/// The log of a server, which a thread reads continuously.
+/// The log of a server, read continuously by a thread.
 ///
 /// `@unchecked Sendable`: `monitor` guards all fields that change.
 final class PostgresLog: @unchecked Sendable {
-    /// The longest wait for a line, in milliseconds, after which the server counts as hanging.
+    /// The default of the longest wait for a text in the log or for the server's end, in milliseconds.
     static let waitMax: Int64 = 60_000
 
     private let monitor = Monitor()
     private var bytes: [UInt8] = []
     private var hasEnded = false
 
-    /// Reads from a pipe until every process that writes to it is gone.
+    /// Starts to read from a pipe, until all processes that write to the pipe have ended.
     init(_ pipe: Pipe) throws {
         let reader = pipe.fileHandleForReading
         try NamedThread("postgres-log", signals: .blocked) { [self] in
@@ -163,7 +167,7 @@ final class PostgresLog: @unchecked Sendable {
 
     /// Waits until the log contains one of the texts.
     ///
-    /// - Returns: false if the server ended or the time is over first.
+    /// - Returns: false if the server ends or the time passes first.
     func wait(for texts: [String], milliseconds: Int64 = waitMax) -> Bool {
         let deadline = SystemClock.monotonic + milliseconds
         return self.monitor.withLock {
@@ -175,7 +179,9 @@ final class PostgresLog: @unchecked Sendable {
         }
     }
 
-    /// Waits until every process of the server is gone.
+    /// Waits until all processes of the server have ended.
+    ///
+    /// - Returns: false if the time passes first.
     func waitForEnd(milliseconds: Int64 = waitMax) -> Bool {
         let deadline = SystemClock.monotonic + milliseconds
         return self.monitor.withLock {
@@ -195,7 +201,7 @@ final class PostgresRun {
 
     /// Starts a server and waits until it accepts clients.
     ///
-    /// - Throws: the server's log if the server ended instead.
+    /// - Throws: `PostgresFailure` with the server's log if the server is not ready within a minute.
     init(_ installation: PostgresInstallation, data: String) throws {
         let errors = Pipe.toChild()
         let command = installation.command("postgres", ["-D", data])
@@ -228,14 +234,14 @@ final class PostgresRun {
 
     /// Sends a signal to every process of the server, beginning with the first process.
     func sendToAll(_ signal: Int32) {
-        // Stop the first process before SIGKILL, so that it starts no child after its children were listed.
+        // Suspend the first process before SIGKILL, so that it starts no child process after its children were listed.
         if signal == SIGKILL { kill(self.identifier, SIGSTOP) }
         let others = self.others
         kill(self.identifier, signal)
         for other in Set(others + self.others) { kill(other, signal) }
     }
 
-    /// Waits until every process of the server is gone.
+    /// Waits until all processes of the server have ended.
     func waitForEnd() {
         self.ended.wait()
         _ = self.log.waitForEnd()

@@ -2,17 +2,18 @@ import Foundation
 import Glibc
 import Platform
 
-/// A private PostgreSQL server for a test, on loopback and on a socket in a private folder. It ends with the last
-/// reference or with the test's process.
+/// A private PostgreSQL server for a test, on loopback and on a socket in a private folder. The server ends when the
+/// last reference is released or the test's process ends.
 ///
-/// Only the user `secured`, which a test creates, needs a password. `@unchecked Sendable`: `monitor` guards all fields
-/// that change.
+/// Only the user `secured`, whom a test may create, needs a password, and only on loopback.
+///
+/// `@unchecked Sendable`: `monitor` guards all fields that change.
 package final class PostgresServer: @unchecked Sendable {
     /// The options of a server.
     package struct Options: Sendable {
-        /// True if commits are synced. False is faster, and `kill` still loses nothing.
+        /// True if commits are synced to the disk. False is faster, and even `kill` loses no commit.
         package var isDurable = true
-        /// Lines of `postgresql.conf`: names and values, written unchanged.
+        /// The additional settings for `postgresql.conf`, by name. Values are written unchanged.
         package var settings: [String: String] = [:]
 
         /// The path of a file with a certificate and its key, for TLS connections; nil for cleartext only.
@@ -66,13 +67,14 @@ package final class PostgresServer: @unchecked Sendable {
         throw failure ?? PostgresFailure(description: "no port of 127.0.0.1 is free")
     }
 
-    /// Ports below the system's ephemeral ports, which a client could take while a server restarts.
+    /// The ports for servers. They are below the system's ephemeral ports, which a client could take while a server
+    /// restarts.
     private static let ports: ClosedRange<UInt16> = 20_000...32_000
     private static let attemptsMax = 20
     private static let portInUse = "could not create any TCP/IP sockets"
 
     deinit {
-        // End the server before the folder's guardian does.
+        // End the server here, before the folder's guardian has to.
         self.run?.sendToAll(SIGCONT)
         self.run?.send(SIGQUIT)
         self.run?.waitForEnd()
@@ -97,7 +99,7 @@ package final class PostgresServer: @unchecked Sendable {
 
     /// Creates a separate database.
     ///
-    /// - Returns: the address for clients.
+    /// - Returns: the database's address for clients.
     package func database() throws -> String {
         let name = self.monitor.withLock {
             self.databaseCount += 1
@@ -124,7 +126,7 @@ package final class PostgresServer: @unchecked Sendable {
 
     /// Executes SQL as the superuser.
     ///
-    /// - Returns: rows of values separated by |, in the format of psql.
+    /// - Returns: the rows, as lines of values separated by `|`.
     @discardableResult
     package func query(_ sql: String, database: String = "postgres") throws -> String {
         try self.installation.run(
@@ -135,7 +137,7 @@ package final class PostgresServer: @unchecked Sendable {
 
     /// Repeats a query until it returns the expected answer.
     ///
-    /// - Throws: an error if the query does not return this answer within a minute.
+    /// - Throws: `PostgresFailure` if the query fails, or does not return this answer within a minute.
     package func wait(for answer: String, of sql: String, database: String = "postgres") throws {
         let deadline = SystemClock.monotonic + PostgresLog.waitMax
         while SystemClock.monotonic < deadline {
@@ -146,26 +148,26 @@ package final class PostgresServer: @unchecked Sendable {
 
     // MARK: Starting and stopping
 
-    /// Starts the server, which must not run, and waits until it accepts clients.
+    /// Starts the server, which must be stopped, and waits until it accepts clients.
     package func start() throws {
         precondition(!self.isRunning, "the server runs")
         let run = try PostgresRun(self.installation, data: self.folder.data)
         self.monitor.withLock { self.run = run }
     }
 
-    /// Shuts the server down in order, and waits for its end. Clients are disconnected (57P01).
+    /// Shuts the server down fast (SIGINT), and waits for its end. Clients are disconnected with error 57P01.
     package func stop() { self.end { $0.send(SIGINT) } }
 
-    /// Kills every process of the server at once, as in a power loss, and waits for their end.
+    /// Kills all processes of the server without a shutdown (SIGKILL), and waits for their end.
     package func kill() { self.end { $0.sendToAll(SIGKILL) } }
 
-    /// Shuts the server down in order, and starts it again.
+    /// Shuts the server down fast, and starts it again.
     package func restart() throws {
         self.stop()
         try self.start()
     }
 
-    /// Suspends every process of the server. The system still accepts connections for the server.
+    /// Suspends all processes of the server. The kernel still accepts connections to the server's sockets.
     package func freeze() { self.monitor.withLock { self.run }?.sendToAll(SIGSTOP) }
 
     /// Resumes a frozen server.
@@ -182,11 +184,11 @@ package final class PostgresServer: @unchecked Sendable {
 
     // MARK: Standbys
 
-    /// Creates a standby of this running server, and waits until the standby follows.
+    /// Creates a standby of this running server, and waits until the standby streams from it.
     ///
     /// - Parameters:
     ///   - name: the standby's name at the primary.
-    ///   - isSynchronous: true if commits wait for one of the standbys from now on.
+    ///   - isSynchronous: true if commits on the primary must wait for one of the standbys from now on.
     package func makeStandby(_ name: String = "standby", isSynchronous: Bool = true) throws -> PostgresServer {
         let folder = try PostgresFolder()
         try self.installation.run(
@@ -211,7 +213,7 @@ package final class PostgresServer: @unchecked Sendable {
         try self.installation.run("pg_ctl", ["promote", "-w", "-D", self.folder.data])
     }
 
-    /// Makes a standby follow another primary, and waits until it does.
+    /// Makes this standby follow another primary, and waits until it streams from that primary.
     package func follow(_ primary: PostgresServer, as name: String = "standby") throws {
         let address = "host=127.0.0.1 port=\(primary.port) user=postgres application_name=\(name)"
         try self.query("ALTER SYSTEM SET primary_conninfo = '\(address)'")
@@ -248,7 +250,7 @@ package final class PostgresServer: @unchecked Sendable {
             settings.merge(["ssl": "on", "ssl_cert_file": "'\(copy)'", "ssl_key_file": "'\(copy)'"]) { _, new in new }
         }
         settings.merge(options.settings) { _, new in new }
-        // Append the settings, because the last line of a setting takes effect.
+        // Append the settings, because the last line for a setting takes effect.
         let file = try FileHandle(forWritingTo: URL(fileURLWithPath: "\(folder.data)/postgresql.conf"))
         try file.seekToEnd()
         try file.write(contentsOf: Data(settings.map { "\($0.key) = \($0.value)\n" }.sorted().joined().utf8))
@@ -264,8 +266,8 @@ package final class PostgresServer: @unchecked Sendable {
 }
 
 extension PostgresServer {
-    /// Returns the server that the tests of a process share, each with a separate database (`database()`). The server
-    /// ends with the process, and does not sync commits.
+    /// Returns the server that all tests of a process share, each with a separate database (`database()`). The server
+    /// does not sync commits, and ends when the process ends.
     ///
     /// - Throws: `PostgresFailure` with the remedy if PostgreSQL is missing on this machine.
     package static func shared() throws -> PostgresServer { try self.sharedResult.get() }
@@ -273,8 +275,8 @@ extension PostgresServer {
     private static let sharedResult = Result { try PostgresServer(Options(isDurable: false)) }
 }
 
-/// The data of a server that never ran. It is created once per process, which takes a second, and copied for each
-/// server.
+/// The data folder of a server that has never run. It is created once per process, which takes a second, and copied for
+/// each server.
 enum PostgresTemplate {
     /// Returns the folder of the template, kept until the process ends.
     static func shared() throws -> PostgresFolder { try self.result.get() }

@@ -1,4 +1,4 @@
-/// A random trace of pushes, requests and sessions with many edge cases of the rules.
+/// A random trace of pushes, task requests and sessions that contains many edge cases of the rules.
 package struct TaskTrace {
     package enum Event {
         case push(name: String, priority: Int, expiration: Int64?)
@@ -23,15 +23,15 @@ package struct TaskTrace {
         package var event: Event
         package var line: String
 
-        /// An event without an effect, with the same time and device. Its output follows the output of all earlier
-        /// events.
+        /// An event without an effect of its own, at the same time for the same device. When a simulator takes it, the
+        /// simulator outputs everything that has happened up to this time.
         package var barrier: String {
             #"{"t": \#(TaskTrace.seconds(self.moment)), "device": "\#(self.device)", "cancel": "-"}"#
         }
     }
 
-    /// The end of a wake: the answer, its delay after the launch, and the interval of progress reports, in
-    /// milliseconds.
+    /// The answer to a wake. `delay` is the time from the launch to the answer, and `advance` is the interval of
+    /// progress reports, both in milliseconds.
     package struct Answer {
         package var outcome: String
         package var delay: Int64
@@ -44,7 +44,7 @@ package struct TaskTrace {
         }
     }
 
-    /// The parameters of background tasks, in milliseconds.
+    /// The policy parameters of background tasks. Durations are in milliseconds.
     package struct Limits {
         package var processingWindow: Int64 = 600_000
         package var processingInterval: Int64 = 3_600_000
@@ -61,27 +61,27 @@ package struct TaskTrace {
     package private(set) var taskLimits = Limits()
     package private(set) var worker = [Answer(outcome: "newData", delay: 1000)]
     package private(set) var answers: [String: [Answer]] = [:]
-    /// The permitted identifiers; nil for all.
+    /// The permitted task identifiers; nil if all are permitted.
     package private(set) var permitted: Set<String>?
-    /// The end of the simulation; nil to run until nothing more can happen.
+    /// The end of the simulation, in milliseconds; nil to run until nothing more can happen.
     package private(set) var until: Int64?
 
     private var random: SeededGenerator
     private var now: Int64
     private var states: [String: DeviceFacts] = [:]
-    /// The last submitted identifier.
+    /// The identifier of the last submitted task.
     private var latest: String?
-    /// The hour of the day at which a device is habitually used.
+    /// The hour of the day at which a device is habitually used; nil without a habit.
     private var habit: Int64?
     private let isSlow: Bool
-    /// The percentage of events that concern sessions.
+    /// The percentage of events not chosen by `pushShare` that are finished transfers of sessions.
     private let sessionShare: Int
-    /// The percentage of further events that are pushes.
+    /// The percentage of events that are chosen as pushes before any other kind is considered.
     private let pushShare: Int
 
     private static let known =
         ["a.r0", "a.r1"] + (0..<12).map { "a.p\($0)" } + (0..<12).map { "b.c\($0)" }
-    /// The identifiers in the trace. The fewer there are, the more events share an identifier.
+    /// The task identifiers in the trace. The fewer there are, the more events share an identifier.
     private let identifiers: [String]
     private let sessions: [String]
 
@@ -91,7 +91,7 @@ package struct TaskTrace {
         self.isSlow = random.chance(40)
         let count = random.pick([3, 6, Self.known.count])
         self.identifiers = count < Self.known.count ? (0..<count).map { _ in random.pick(Self.known) } : Self.known
-        // A session and an identifier may have the same name, and are still independent.
+        // A session and a task may have the same name, and must still be independent.
         self.sessions = [self.identifiers[0]] + (1..<random.pick([2, 16])).map { "s\($0)" }
         self.sessionShare = random.pick([5, 5, 60])
         self.pushShare = random.pick([0, 0, 70])
@@ -105,7 +105,7 @@ package struct TaskTrace {
             self.addPause()
             self.addStep(self.random.pick(devices))
         }
-        // Let no condition prevent launches at the end.
+        // At the end of the trace, no condition prevents launches.
         for device in devices {
             self.now += 1000
             var state = DeviceFacts()
@@ -133,7 +133,7 @@ package struct TaskTrace {
         let slow: [Int64] = [0, 0, 1000, 60_000, 3_600_000, 7_200_000, 21_600_000, 39_600_000, 43_200_000, 86_400_000]
         self.now += self.random.pick(self.isSlow ? slow : quick)
         guard let habit = self.habit, self.random.chance(15) else { return }
-        // Choose times just before the next habitual hour, in its lead, and within it.
+        // Choose a time before, in or after the lead of the next habitual hour.
         let day: Int64 = 86_400_000
         let next = (self.now - habit * 3_600_000 + day) / day * day + habit * 3_600_000
         let lead = self.taskLimits.refreshLead
@@ -183,7 +183,7 @@ extension TaskTrace {
 
     private mutating func addPermission() {
         let choices = [["a.*", "b.c1"], ["b.*"], ["a.r0", "a.p*", "b"], ["a.r1.*", "a.p0", "b.c*", "b.c.*"], []]
-        // The last of several lines is valid.
+        // Only the last of several lines applies.
         for patterns in (0..<self.random.pick([1, 1, 2])).map({ _ in self.random.pick(choices) }) {
             self.headers.append("{\"permitted\": [\(patterns.map { "\"\($0)\"" }.joined(separator: ", "))]}")
             self.permitted = Set(
@@ -205,7 +205,7 @@ extension TaskTrace {
             let advance = answer.advance.map { ", \(Self.seconds($0))" } ?? ""
             return "[\"\(answer.outcome)\", \(Self.seconds(answer.delay))\(advance)]"
         }
-        // A later line adds to this line or replaces it.
+        // The next `tasks` line adds to this line, and replaces the answers of the tasks that both lines name.
         if self.random.chance(30) {
             let former = Answer(outcome: "failure", delay: 7000)
             let name = self.random.pick(self.identifiers)
@@ -252,7 +252,7 @@ extension TaskTrace {
 
     private mutating func addRequest(_ device: String) {
         var identifier = self.anyIdentifier()
-        // Start continued tasks mostly while the device is active.
+        // Submit continued tasks mostly while the device is active.
         if identifier.hasPrefix("b"), self.states[device]?.isActive != true, self.random.chance(70) {
             identifier = self.random.pick(self.identifiers)
         }
@@ -261,7 +261,7 @@ extension TaskTrace {
             identifier.hasPrefix("a.r")
             ? ["appRefresh"] : identifier.hasPrefix("a.p") ? ["processing"] : ["continued", "continued"]
         var kind = self.random.chance(8) ? self.random.pick(["appRefresh", "processing", "continued"]) : kinds[0]
-        // Habits matter only for refreshes.
+        // With a habit, submit more refreshes, because habits affect no other kind.
         if self.habit != nil, self.random.chance(40) { kind = "appRefresh" }
         var request = Request(identifier: identifier, kind: kind)
         if self.random.chance(40) {
@@ -276,7 +276,7 @@ extension TaskTrace {
         self.add(device, .cancel(identifier))
     }
 
-    /// Adds uses of a device at the same hour of several days.
+    /// Adds uses of a device at the same hour on several days.
     private mutating func addHabit(_ device: String) {
         let habit = Int64(self.random.number(below: 24))
         let hour = habit * 3_600_000
@@ -298,7 +298,7 @@ extension TaskTrace {
 
     private mutating func addReport(_ device: String) {
         var state = self.states[device] ?? DeviceFacts()
-        // Change the use of the device often, because habits result from uses.
+        // Start or end uses of the device often, because habits result from uses.
         if self.random.chance(60) {
             state.appState = state.isActive ? "background" : "active"
         } else if self.random.chance(50) {
@@ -349,7 +349,7 @@ extension TaskTrace {
         self.steps.append(Step(moment: self.now, device: device, event: event, line: line))
     }
 
-    /// Returns the members of a report of `state`: all changes since `before`, and sometimes unchanged members.
+    /// Returns the members of a conditions report: all changes since `before`, and sometimes unchanged members.
     private mutating func members(_ state: DeviceFacts, since before: DeviceFacts) -> String {
         var members: [String] = []
         func add(_ name: String, _ value: String, _ isSame: Bool) {
@@ -367,7 +367,7 @@ extension TaskTrace {
         add("charging", \.charging)
         add("lowPowerMode", \.lowPowerMode)
         add("network", \.network)
-        // Pressure that is not critical has no effect.
+        // Memory pressure below `critical` has no effect.
         if self.random.chance(10) { add("memoryPressure", self.random.pick(["\"normal\"", "\"warning\""]), false) }
         add("batteryLevel", "\(state.batteryLevel)", state.batteryLevel == before.batteryLevel)
         return members.joined(separator: ", ")
@@ -386,7 +386,7 @@ package struct DeviceFacts: Sendable {
 
     package var isActive: Bool { self.appState == "active" }
 
-    /// Returns true if the device must not be woken with `priority`.
+    /// Returns true if the conditions hold back a push with this priority.
     package func isHeld(_ priority: Int, criticalBattery: Double = 0.2) -> Bool {
         if self.isActive { return false }
         if self.appState == "forceQuit" || self.backgroundRefresh != "available" || !self.network { return true }
@@ -398,7 +398,7 @@ package struct DeviceFacts: Sendable {
     package init() {}
 }
 
-/// The parameters of pushes from the table of rules, in milliseconds.
+/// The policy parameters of pushes. Durations are in milliseconds.
 package struct TraceLimits: Sendable {
     package var launchInterval: Int64 = 900_000
     package var dailyLaunches: Int64 = 96
@@ -412,7 +412,7 @@ package struct TraceLimits: Sendable {
     package var defaultTTL: Int64 = 2_592_000_000
     package var criticalBattery = 0.2
 
-    /// Returns the shortest time between launches.
+    /// Returns the minimum time between two launches, in milliseconds.
     package func interval(penalty: Int64, priority: Int, _ device: DeviceFacts) -> Int64 {
         var interval = self.launchInterval
         for _ in 0..<penalty { interval *= 2 }

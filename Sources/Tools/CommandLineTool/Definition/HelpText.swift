@@ -1,6 +1,6 @@
 import Wire
 
-/// Makes the help texts from the command definitions.
+/// Functions that make the help texts from the command definitions.
 package enum HelpText {
     /// The example commands in the program's help.
     static let firstSteps = [
@@ -9,7 +9,7 @@ package enum HelpText {
         "wakegate push 0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe --topic com.example.app",
     ]
 
-    /// The help of the whole program.
+    /// Returns the help of the whole program.
     package static func program(_ commands: [CommandDefinition]) -> String {
         let list = commands.map { ($0.name, $0.summary) }
         return """
@@ -35,7 +35,7 @@ package enum HelpText {
             """
     }
 
-    /// The help of one command.
+    /// Returns the help of one command.
     package static func command(_ command: CommandDefinition) -> String {
         var parts = ["\(command.summary)\n\nusage: \(command.usage)\n"]
         if !command.arguments.isEmpty {
@@ -53,13 +53,13 @@ package enum HelpText {
         return parts.joined(separator: "\n")
     }
 
-    /// The help of the commands that begin with `word`.
+    /// Returns the help of the commands whose first word is `word`.
     package static func group(_ word: String, _ commands: [CommandDefinition]) -> String {
         let rows = commands.filter { $0.words[0] == word }.map { ($0.name, $0.summary) }
         return "usage: wakegate \(word) COMMAND\n\ncommands:\n\(self.table(rows))\n"
     }
 
-    /// Two columns, indented.
+    /// Returns the rows as two indented columns.
     private static func table(_ rows: [(String, String)]) -> String {
         let width = rows.map(\.0.count).max() ?? 0
         return rows.map { left, right in

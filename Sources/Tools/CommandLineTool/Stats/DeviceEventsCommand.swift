@@ -25,7 +25,7 @@ extension CommandDefinition {
     )
 }
 
-/// `wakegate device events`.
+/// The command `wakegate device events`.
 package enum DeviceEventsCommand {
     static let kinds = ["push", "task", "conditions", "subscription"]
 
@@ -41,7 +41,10 @@ package enum DeviceEventsCommand {
         ).show(parsed)
     }
 
-    /// Returns the path of a page.
+    /// Returns the request path of one page of events.
+    ///
+    /// - `period`: the query items that limit the time.
+    /// - `after`: the `next` value of the previous page; nil for the first page.
     package static func path(_ parsed: ParsedCommand, _ period: [String], limit: Int, after: String?) -> String {
         var query = period + ListPages.query(parsed, ["kind"], limit: limit, after: nil)
         if let after { query.append("before=\(URLPath.component(after))") }

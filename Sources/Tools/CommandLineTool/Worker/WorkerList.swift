@@ -20,7 +20,7 @@ extension CommandDefinition {
     )
 }
 
-/// `wakegate worker list`.
+/// The command `wakegate worker list`.
 package enum WorkerListCommand {
     static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let topic = parsed.text("--topic")
@@ -37,7 +37,7 @@ package enum WorkerListCommand {
         return status
     }
 
-    /// Returns a line for each worker.
+    /// Returns a table with a line for each worker; empty without workers.
     ///
     /// - Parameter topic: the topic to show; nil for all topics.
     package static func text(_ answer: JSONValue, topic: String?) -> String {

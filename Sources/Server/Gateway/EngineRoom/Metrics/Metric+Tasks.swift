@@ -139,7 +139,7 @@ extension Metric {
         "Time from the launch of a wake of a task or session to its end, by kind."
     )
 
-    /// All metrics of tasks and sessions, in the order of the output.
+    /// All metrics of tasks and sessions, in the order in which they are written.
     static let ofTasks = [
         tasksSubmitted, tasksRefused, tasksReplaced, tasksCancelled, tasksDiscarded, tasksWaiting, tasksInFlight,
         tasksStalled, taskProgressReports, tasksHeld, tasksUnaccounted, taskMemory, taskMemoryMax, sessionsFinished,

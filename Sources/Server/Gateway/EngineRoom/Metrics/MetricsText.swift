@@ -16,12 +16,12 @@ extension MetricsText {
         for (label, histogram) in series { self.series(metric, label, histogram, unitsPerBase) }
     }
 
-    /// A histogram of durations, in milliseconds, with one series for each value of its label.
+    /// Writes a histogram in seconds, with one series per value of its label, from durations in milliseconds.
     mutating func histograms(_ metric: Metric, _ series: [(label: String, DurationCounts)]) {
         self.begin(metric)
         for (label, counts) in series {
             let own = metric.labelled([label])
-            // Buckets begin anew at powers of two: from 16 ms to 17 minutes, longer than most wakes may last.
+            // Powers of two from 16 ms to 17 minutes, which are also bounds of `DurationCounts`. Few wakes last longer.
             for bound in (4...20).map({ Int64(1) << $0 }) {
                 let text = Self.number(bound, 1000)
                 self.sample("\(metric.name)_bucket", own + [("le", text)], counts.count(upTo: bound))

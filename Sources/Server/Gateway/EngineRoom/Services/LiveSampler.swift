@@ -1,7 +1,7 @@
 import Engine
 package import Policy
 
-/// Takes a sample every second, together with a snapshot for the operators who watch.
+/// A sampler that takes a sample of the counters every second, and also a snapshot while operators watch.
 package final class LiveSampler {
     /// The interval between two samples, in milliseconds.
     private static let interval: Int64 = 1000
@@ -16,10 +16,10 @@ package final class LiveSampler {
         self.records = records
     }
 
-    /// Takes the sample of this second if it is due.
+    /// Takes a sample if the next one is due.
     package func look(_ now: Instant, _ workspace: Workspace, _ requests: RequestService, loopCount: Int) {
         guard now.milliseconds >= self.nextAt else { return }
-        // The seconds during which the process was suspended get no samples.
+        // No samples are made up for the seconds during which the process was suspended.
         let next = self.nextAt + Self.interval
         self.nextAt = next > now.milliseconds ? next : now.milliseconds + Self.interval
         workspace.dispatcher.advanceDurations(to: now)

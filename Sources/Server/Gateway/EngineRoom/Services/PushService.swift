@@ -2,10 +2,10 @@ package import Engine
 import Policy
 package import Wire
 
-/// Accepts or refuses pushes one by one, and returns the reply to each.
+/// A service that accepts or refuses pushes one by one, and returns the reply to each.
 package final class PushService {
-    /// The delay in seconds after which a push refused for lack of room may be sent again. An operator must make room
-    /// for devices and topics; memory becomes free when wakes end.
+    /// The `retry-after` values, in seconds, of pushes refused at a limit. Places for devices and topics take longer,
+    /// because an operator must free them; memory becomes free when wakes end.
     private static let retryAfterSeconds: (places: Int64, memory: Int64) = (300, 30)
 
     private let records: GatewayRecords
@@ -17,7 +17,7 @@ package final class PushService {
         self.limits = limits
     }
 
-    /// Refuses every push from now on, because the gateway is shutting down.
+    /// Makes the service refuse all further pushes, because the gateway is shutting down.
     package func drain() { self.isDraining = true }
 
     /// Processes a push that arrived on `stream`.

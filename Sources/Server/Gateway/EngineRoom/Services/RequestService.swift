@@ -2,8 +2,8 @@ import Engine
 import Policy
 import Wire
 
-/// Performs the requests of callers who wait for an answer. Every request is answered once: immediately, or later by
-/// the history or with a long list.
+/// A service that performs requests and answers each of them exactly once: immediately, when the history answers, or
+/// when a long list is complete.
 package final class RequestService {
     private let stage: EffectStage
     private let pushes: PushService
@@ -24,7 +24,7 @@ package final class RequestService {
 
     package var isDraining: Bool { self.room.isDraining }
 
-    /// The status of the webhooks by topic, as reported last.
+    /// The last reported status of each webhook, by topic.
     var webhooks: [String: WebhookStatus] { self.room.webhooks }
 
     package func perform(_ request: EngineRequest, _ workspace: Workspace) {
@@ -50,7 +50,7 @@ package final class RequestService {
         }
     }
 
-    /// Answers a request after the store has failed, as the request specifies.
+    /// Handles a request after the store has failed: performs or refuses it, according to its `afterFailedStore`.
     package func performAfterFailure(_ request: EngineRequest, _ workspace: Workspace) {
         let error: StoreError?
         switch request.afterFailedStore {
@@ -62,20 +62,20 @@ package final class RequestService {
         self.stage.answer(request.reply, .refused(failure.refusal(error)))
     }
 
-    /// Stops launching, and notifies all outputs to end their streams.
+    /// Stops launching wakes, and tells all outputs to end their streams.
     package func drain(_ workspace: Workspace) {
         self.room.isDraining = true
         workspace.dispatcher.drain()
         self.stage.draining()
     }
 
-    /// Records the status of a webhook; nil if its topic no longer has one.
+    /// Records the status of a topic's webhook; nil if the topic no longer has a webhook.
     package func webhookChanged(_ topic: String, _ status: WebhookStatus?) { self.room.webhooks[topic] = status }
 
-    /// True if the next step will write a long list.
+    /// True if the next step will continue or write a long list.
     package var isLongListNext: Bool { self.lists.isNext(self.stage.group) }
 
-    /// Writes the next long list if there is room for one.
+    /// Continues the next long list if the step has room for it, and answers its request when the list is complete.
     package func writeNextLongList(_ workspace: Workspace) {
         guard self.lists.isNext(self.stage.group), let (list, request) = self.lists.takeNext(workspace) else { return }
         self.stage.group.hasLongList = true
@@ -101,14 +101,14 @@ package final class RequestService {
     }
 }
 
-/// The queue of long lists and the callers who wait for them.
+/// The queue of requests for long lists.
 ///
-/// A list examines every topic or every device with tasks, and may take as long as a thousand pushes. A step writes at
-/// most one, and none while another waits for its commit, so that many lists neither delay other requests nor fill the
-/// memory. A list of devices examines all devices and takes several steps.
+/// A list examines every topic or every device with tasks, and may take as long as a thousand pushes. So that many
+/// lists neither delay other requests nor fill the memory, a step writes at most one list, and none while another list
+/// waits for its commit. A list of devices examines all devices and takes several steps.
 private struct LongLists {
     private var entries: [(list: LongList, request: EngineRequest)] = []
-    /// The index of the first entry that is not written yet.
+    /// The index of the first list that is not written yet.
     private var first = 0
 
     mutating func append(_ list: LongList, _ request: EngineRequest) { self.entries.append((list, request)) }
@@ -116,7 +116,10 @@ private struct LongLists {
     /// Returns true if a list is waiting and `group` has room for it.
     func isNext(_ group: StepGroup) -> Bool { self.first < self.entries.count && !group.hasLongList }
 
-    /// Continues the search for the next list, and takes the list when its search has ended.
+    /// Continues the search of the next list.
+    ///
+    /// - Returns: the list and its request when the search has ended, or when the store has failed and cannot be read;
+    ///   otherwise nil.
     mutating func takeNext(_ workspace: Workspace) -> (list: LongList, request: EngineRequest)? {
         let next = self.entries[self.first]
         guard workspace.failure?.durableError != nil || next.list.search(workspace) else { return nil }

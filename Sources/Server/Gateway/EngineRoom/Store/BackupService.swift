@@ -6,14 +6,15 @@ import Platform
 import Storage
 package import Wire
 
-/// Copies the state of a running gateway into folders on which a gateway can be started: the journal, and the keys and
-/// revocations without which the copy would admit callers that this gateway refuses.
+/// A service that copies the state of a running gateway into folders from which a gateway can start.
 ///
-/// A copy appears under its name only when it is complete and synced. A crash before that leaves nothing of that name.
+/// A copy contains the journal, and the keys and revocations: without them, a gateway started from the copy would admit
+/// callers that this gateway refuses. A copy gets its name only when it is complete and synced, so a crash never leaves
+/// an incomplete copy under that name.
 package final class BackupService: Sendable {
     private let store: GatewayStore
     private let mailboxes: PerOutput<LoopMailbox>
-    /// Serializes the copies.
+    /// The serial queue on which copies are made and removed.
     private let queue = DispatchQueue(label: "backup")
 
     package init(store: GatewayStore, mailboxes: PerOutput<LoopMailbox>) {
@@ -21,9 +22,9 @@ package final class BackupService: Sendable {
         self.mailboxes = mailboxes
     }
 
-    /// Removes, in the background, incomplete copies of a process that was killed.
+    /// Removes the incomplete copies of a killed process, in the background.
     ///
-    /// One gateway uses the state folder at a time, and makes one copy at a time.
+    /// This is safe because only one gateway uses the state folder, and it makes one copy at a time.
     package func removeLeftovers() {
         guard self.store.kind == .sqlite else { return }
         self.queue.async { Self.removeLeftovers(in: self.backups) }
@@ -31,9 +32,9 @@ package final class BackupService: Sendable {
 
     private var backups: String { "\(self.store.folder)/backups" }
 
-    /// Makes a copy, and answers `reply` when it is complete.
+    /// Makes a copy in the background, and answers `reply` when the copy is complete or has failed.
     ///
-    /// - Throws: `APIError` if `name` is not a valid name.
+    /// - Throws: `APIError` if `name` is not a valid name, or the gateway has no journal to copy.
     package func start(_ name: String, reply: StreamAddress) throws(APIError) {
         switch self.store.kind {
         case .sqlite: break
@@ -54,7 +55,7 @@ package final class BackupService: Sendable {
         }
     }
 
-    /// - Returns: the folder's path.
+    /// - Returns: the path of the copy's folder.
     private func make(_ name: String) throws(APIError) -> String {
         let backups = self.backups
         let folder = "\(backups)/\(name)"
@@ -65,7 +66,7 @@ package final class BackupService: Sendable {
             try Self.makeFolder(backups)
             try Self.makeFolder(partial)
             try JournalBackup.make(of: self.store.journalPath, to: "\(partial)/\(GatewayStore.journalName)")
-            // Copied after the journal, so that a token revoked before its journal was copied is revoked in the copy.
+            // Copied after the journal, so that the copy contains every revocation made before the journal was copied.
             do throws(CredentialError) { try SecretFiles.copy(from: self.store.folder, to: partial) } catch {
                 throw StoreError(message: error.message)
             }
@@ -79,10 +80,10 @@ package final class BackupService: Sendable {
         return folder
     }
 
-    /// The suffix of an incomplete folder's name, which begins with a dot.
+    /// The suffix of an incomplete copy's folder name. The name also begins with a dot.
     private static let partialEnd = ".partial"
 
-    /// Removes every incomplete folder.
+    /// Removes all incomplete copies.
     private static func removeLeftovers(in backups: String) {
         for name in self.names(in: backups) where name.hasPrefix(".") && name.hasSuffix(self.partialEnd) {
             guard self.isName(String(name.dropFirst().dropLast(self.partialEnd.count))) else { continue }
@@ -90,7 +91,7 @@ package final class BackupService: Sendable {
         }
     }
 
-    /// Removes an incomplete folder, unless it contains files that no copy creates.
+    /// Removes an incomplete copy. Files that this service does not create stay, and so does their folder.
     private static func remove(_ partial: String) {
         // A symbolic link was not created by this service.
         guard (try? FileSystem.linkStatus(partial))?.kind == .folder else { return }

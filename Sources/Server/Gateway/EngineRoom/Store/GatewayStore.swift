@@ -4,12 +4,12 @@ package import ServiceManager
 package import Storage
 package import Wire
 
-/// The files of a gateway in its state folder. With a database, these are only the credentials.
+/// The files of a gateway in its state folder. A gateway with a database keeps only its credentials there.
 package struct GatewayStore: Sendable {
     let folder: String
     let kind: GatewayConfiguration.Store
     private let acceptsLoss: Bool
-    /// The limits of the history. If nothing is stored, the limits for memory apply instead of the configured ones.
+    /// The limits of the history: the configured ones, or fixed ones if the gateway stores nothing.
     package let historyLimits: HistoryLimits
 
     package init(_ configuration: GatewayConfiguration) {
@@ -33,12 +33,12 @@ package struct GatewayStore: Sendable {
 
     private var historyPath: String { "\(self.folder)/history.sqlite" }
 
-    /// Opens the journal; returns nil if nothing is stored in a file. A separate thread makes its checkpoints for the
-    /// lifetime of the process.
+    /// Opens the journal; returns nil if the gateway has no journal file. A separate thread makes the checkpoints until
+    /// the process ends.
     ///
     /// - Parameters:
-    ///   - retention: the events that the history has made durable, and that the journal need not keep.
-    ///   - log: receives the reason for a failed checkpoint, and the name of a missing file.
+    ///   - retention: the events that the history has made durable, which the journal need not keep.
+    ///   - log: receives the reason if a checkpoint fails or one of the journal's files is missing.
     package func openJournal(_ retention: EventRetention, _ log: GatewayLog) throws(StoreError) -> (any RecordStore)? {
         guard self.kind == .sqlite else { return nil }
         let journal = try Journal(
@@ -51,23 +51,24 @@ package struct GatewayStore: Sendable {
         return journal
     }
 
-    /// Opens the journal for a reader that writes nothing.
+    /// Opens the journal for a caller that only reads it.
     func journalToRead() throws(StoreError) -> Journal {
         try Journal(path: self.journalPath, follower: self.historyPath, acceptsLoss: self.acceptsLoss)
     }
 
-    /// A reader for the events that the history lacks; nil if nothing is stored in a file.
+    /// A reader for the journal's events that the history lacks; nil if the gateway has no journal file.
     package var journalEvents: JournalEvents? { self.kind == .sqlite ? JournalEvents(path: self.journalPath) : nil }
 
-    /// The fault of the journal that would prevent a start, found without reading all of it; nil if there is none.
+    /// The journal's fault that would prevent a start; nil if none is found. Only a part of the journal is read.
     package var journalFault: String? {
         self.kind == .sqlite ? Journal.fault(path: self.journalPath, follower: self.historyPath)?.message : nil
     }
 
-    /// Returns the key with which the history numbers devices and pushes. If there was no key, `save` creates its file.
-    /// With a shared database, the engine uses the key of all gateways instead.
+    /// Returns the key with which the history numbers devices and pushes. If the key is new, `save` creates its file.
     ///
-    /// - Throws: if the file cannot be used.
+    /// With a shared database, the engine uses the key that all gateways share instead.
+    ///
+    /// - Throws: `CredentialError` if the key's file cannot be used.
     package func historyKey() throws(CredentialError) -> (key: HashKey, save: @Sendable () throws(StoreError) -> Void) {
         guard self.kind == .sqlite else { return (HistoryKey.passing(), {}) }
         let (key, save) = try HistoryKey.prepare(in: self.folder)
@@ -79,7 +80,7 @@ package struct GatewayStore: Sendable {
         )
     }
 
-    /// The reason for which a start could not use that key; nil if it could. Nothing is created.
+    /// The reason why a start could not use the history's key; nil if it could. Reading this creates no file.
     package var historyKeyFault: String? {
         do throws(CredentialError) {
             _ = try self.historyKey()
@@ -87,10 +88,10 @@ package struct GatewayStore: Sendable {
         } catch { return error.message }
     }
 
-    /// True if the file of the history exists.
+    /// True if the history's file exists.
     var hasHistory: Bool { self.kind == .sqlite && FileSystem.exists(self.historyPath) }
 
-    /// Opens the history; in memory if nothing is stored in a file.
+    /// Opens the history. Without a journal file, the history is in memory.
     package func openHistory(key: HashKey, onTrouble: @escaping @Sendable (HistoryTrouble) -> Void) -> HistoryFile {
         let path: String? =
             switch self.kind {

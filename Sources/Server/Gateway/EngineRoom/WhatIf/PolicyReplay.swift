@@ -2,27 +2,27 @@ import Engine
 import Policy
 import Wire
 
-/// Replays the recorded pushes and tasks of a device with the simulator, under the active policy and under another.
+/// A replay of a device's recorded pushes and tasks in the simulator, under the active policy or a changed one.
 ///
-/// The simulator begins with a device that was never launched, and knows the recorded conditions alone; the answers of
-/// workers, and their delays, are taken in the order they were recorded.
+/// The simulated device starts as one that was never launched, and has only the recorded conditions. Its workers give
+/// the recorded answers, with the recorded delays, in the recorded order.
 struct PolicyReplay: Sendable {
-    /// The maximum number of events that are looked back over.
+    /// The maximum number of recorded events to replay per device: the latest ones.
     static let eventsMax = 2048
 
     /// The active policy.
     let parameters: Parameters
     let now: Instant
 
-    /// The record of a device, from its latest events.
+    /// Returns the record of a device from its latest events.
     func recorded(_ token: String, _ recent: [HistoryEntry], _ offset: WallOffset) -> RecordedDevice {
         RecordedDevice(token, recent: recent, self.parameters, until: self.now, offset)
     }
 
-    /// Appends the answer of one device as an object.
+    /// Appends the recorded, the replayed and the changed outcome of one device as an object.
     ///
-    /// - Parameter isWhole: true if nothing that was recorded is left out.
-    /// - Throws: `APIError` when what was recorded cannot be simulated; nothing is appended then.
+    /// - Parameter isWhole: true if the record contains all recorded events of the device.
+    /// - Throws: `APIError` if the record cannot be simulated; nothing is appended then.
     func write(
         _ token: DeviceToken,
         _ recorded: RecordedDevice,
@@ -52,7 +52,7 @@ struct PolicyReplay: Sendable {
         writer.endObject()
     }
 
-    /// Appends the active policy and the changes to it as members.
+    /// Appends the members `policy`, the active policy, and `changes`, the values to try.
     func writePolicies(_ changes: [PolicyChange], to writer: inout JSONWriter) {
         let policy = PolicyParameter.allCases.map { ($0, $0.value(in: self.parameters)) }
         for (name, values) in [("policy", policy), ("changes", changes)] as [(StaticString, [PolicyChange])] {
@@ -74,7 +74,7 @@ struct PolicyReplay: Sendable {
 
     /// Replays the record of a device.
     ///
-    /// - Throws: `APIError` when it cannot be simulated.
+    /// - Throws: `APIError` if the record cannot be simulated.
     func outcome(
         of recorded: RecordedDevice,
         _ changes: [PolicyChange],
@@ -87,7 +87,8 @@ struct PolicyReplay: Sendable {
             try simulator.take(recorded.header(changes))
             for event in recorded.events {
                 simulator.advance(to: event.moment) { outcome.take($0, from: beginning) }
-                // Neither has a line in the simulator's output.
+                // The simulator writes no line for a report of finished transfers, nor for the cancellation of a
+                // waiting task.
                 let wall = beginning + event.moment.milliseconds
                 switch event.kind {
                 case .finished(let session, _): outcome.taskSubmitted(.session(session), at: wall)
@@ -106,7 +107,7 @@ struct PolicyReplay: Sendable {
 }
 
 extension ReplayOutcome {
-    /// Takes an event of a simulation that began at `wall`, in milliseconds since 1970.
+    /// Counts an event of a simulation that began at `wall`, in milliseconds since 1970.
     fileprivate mutating func take(_ line: Simulator.Line, from wall: Int64) {
         switch line {
         case .push(let line):

@@ -4,14 +4,16 @@ package import Wire
 /// A policy parameter and the value to try, in the unit of the configuration.
 typealias PolicyChange = (parameter: PolicyParameter, value: Double)
 
-/// Policy parameters to try with recorded pushes and tasks: `{"policy": {"launchInterval": 600}}`, or
-/// `launchInterval=600`.
+/// The policy parameters to try in a replay of recorded pushes and tasks, written as
+/// `{"policy": {"launchInterval": 600}}` or as `launchInterval=600`.
 package struct WhatIf: Sendable {
     /// The changes to the active policy.
     private(set) var changes: [PolicyChange] = []
     private var parameters = Parameters()
 
-    /// - Throws: `APIError` with reason `BadPolicy`, the parameter's name, the fault and the valid values.
+    /// Parses the body of a request.
+    ///
+    /// - Throws: `APIError` with the reason `BadPolicy`, the parameter's name, the fault and the valid values.
     package init(_ body: JSONValue) throws(APIError) {
         if let other = body.members.first(where: { $0.name != "policy" }) {
             throw Self.fault("\(other.name) is not a member of a what-if; it takes policy alone.")
@@ -28,13 +30,15 @@ package struct WhatIf: Sendable {
         }
     }
 
-    /// Creates a value without changes to the active policy.
+    /// Creates a value that changes no parameter.
     init() {}
 
-    /// Notes a change.
+    /// Adds a change, which replaces an earlier change of the same parameter.
     ///
-    /// - Parameter text: the received value.
-    /// - Throws: `APIError` when there is no such parameter, or `value` is not one that it takes.
+    /// - Parameters:
+    ///   - value: the value to try; nil if the received value is not a number.
+    ///   - text: the received value, for the error.
+    /// - Throws: `APIError` if the parameter does not exist, or does not allow `value`.
     mutating func set(_ name: String, _ value: Double?, _ text: String) throws(APIError) {
         guard let parameter = PolicyParameter(rawValue: name) else {
             let names = PolicyParameter.allCases.map(\.rawValue)

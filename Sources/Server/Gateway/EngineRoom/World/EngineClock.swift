@@ -4,11 +4,11 @@ import Platform
 package import Policy
 package import ServiceManager
 
-/// The clocks of an engine: policy time, and the wall clock relative to it.
+/// The clocks of an engine: policy time, and the offset of the wall clock to policy time.
 package struct EngineClock {
     /// The time of the current step, in policy time.
     package private(set) var now: Instant
-    /// The difference between wall clock and policy time at the current step.
+    /// The offset of the wall clock to policy time at the current step.
     package private(set) var offset: WallOffset
     private let world: EngineWorld
     private var clock: PolicyClock
@@ -28,7 +28,7 @@ package struct EngineClock {
 
     /// Continues from the clocks of the last commit, or starts new ones if there was none.
     ///
-    /// - `reading`: the clocks when the start began.
+    /// - `reading`: both clocks, read when the start of the engine began.
     package init(resuming stored: ClockRecord?, at reading: Reading, _ world: EngineWorld, _ jumpWatch: ClockJumpWatch)
     {
         self.world = world
@@ -49,7 +49,7 @@ package struct EngineClock {
         self.offset = WallOffset(wall: reading.wall, now: self.now)
     }
 
-    /// Begins a step by reading both clocks.
+    /// Begins a step: reads both clocks.
     package mutating func step() {
         let boot = self.world.boot()
         self.now = self.clock.now(boot: boot)
@@ -57,12 +57,14 @@ package struct EngineClock {
         self.offset = self.offset.following(wall: wall, now: self.now, tolerance: self.world.boot() - boot)
     }
 
-    /// Returns the time from the present, not from the start of the step, to a policy time, in milliseconds.
+    /// Returns the milliseconds until a policy time, counted from the present rather than from the start of the step.
     package func milliseconds(until moment: Int64) -> Int64 {
         moment - self.clock.now(boot: self.world.boot()).milliseconds
     }
 
-    /// Returns the record of the clocks at `now`, a time of this step.
+    /// Returns the record of both clocks to store.
+    ///
+    /// - Parameter now: a policy time of this step.
     package mutating func record(at now: Instant) -> ClockRecord {
         self.clock.record(now, self.offset)
     }
@@ -71,7 +73,7 @@ package struct EngineClock {
     package var monotonic: Int64 { self.world.monotonic() }
 }
 
-/// The environment of the engine's thread: its clocks, and random numbers.
+/// The environment of the engine's thread: its clocks and its source of random numbers.
 package struct EngineWorld: Sendable {
     /// The wall clock, in milliseconds since 1970.
     package let wall: @Sendable () -> Int64
@@ -79,9 +81,9 @@ package struct EngineWorld: Sendable {
     package let boot: @Sendable () -> Int64
     /// The time on a clock that does not advance while the machine is suspended, in milliseconds.
     package let monotonic: @Sendable () -> Int64
-    /// The id of the current boot; nil if there is none.
+    /// The id of the current boot; nil if it is unknown.
     package let bootID: BootID?
-    /// Creates a generator that returns 128 unpredictable bits per call, for use on one thread.
+    /// Creates a generator for one thread, which returns 128 unpredictable bits per call.
     package let makeRandom: @Sendable () -> () -> (UInt64, UInt64)
 
     package init(
@@ -120,11 +122,12 @@ extension SystemClock {
     }()
 }
 
-/// The handling of a wall clock that is far from its time at the last commit.
+/// The handling of a wall clock that has jumped between the last commit and a start.
 package struct ClockJumpWatch: Sendable {
-    /// The maximum plausible time between two boots by the wall clock, in milliseconds.
+    /// The maximum plausible change of the wall clock since the last commit, in milliseconds, forward or back.
     let millisecondsMax: Int64
-    /// Called before anything is stored, if the clock has jumped farther, forward or back.
+    /// Called if the wall clock has changed by more than `millisecondsMax` and the uptime does not determine the
+    /// elapsed time. The engine stores nothing before this call.
     let onJump: @Sendable (WallClockJump) -> Void
 
     package init(
@@ -135,7 +138,7 @@ package struct ClockJumpWatch: Sendable {
         self.onJump = onJump
     }
 
-    /// Logs both times, the consequences for pending pushes, and the remedy.
+    /// Creates a watch that logs both times, the consequences for pending pushes, and the remedy.
     package init(_ configuration: GatewayConfiguration, _ log: GatewayLog) {
         self.init(millisecondsMax: configuration.clockJumpMaxMilliseconds) { jump in
             let seconds = (jump.to - jump.from).magnitude / 1000

@@ -1,7 +1,8 @@
 import Platform
 import Wire
 
-/// The part `when` of a rule.
+// MARK: - The member `when` of a rule
+
 extension FaultRuleReader {
     private static let keys = [
         "token", "topic", "keyID", "pushType", "priority", "nth", "first", "from", "to", "every", "probability", "seed",
@@ -70,7 +71,7 @@ extension FaultRuleReader {
         if let value = members["probability"] {
             if case .number(let number) = value, number.double > 0, number.double <= 1 {
                 occasion.probability = number.double
-                // 32 bits, which every JSON parser preserves exactly.
+                // A seed of 32 bits, because every JSON parser preserves it exactly.
                 var random = RandomBits()
                 occasion.seed = UInt64.random(in: 0...UInt64(UInt32.max), using: &random)
             } else {
