@@ -43,6 +43,19 @@ struct WorkerStopTests {
         if let group { try self.isGone(group) }
     }
 
+    @Test("Workers that stop together with their gateway end without a crash")
+    func together() throws {
+        let gateway = try RunningGateway()
+        let arguments = ["worker", "--topic", self.topic, "--", "true"]
+        let workers = try (0..<24).map { _ in
+            try ChildProcess(RunningGateway.program, arguments, folder: gateway.folder)
+        }
+        for worker in workers { try self.says(worker, "subscribed") }
+        // The workers' connections then change while their processes end.
+        for process in workers + [gateway.process] { process.send(SIGTERM) }
+        for worker in workers { #expect(try worker.finish().status == 0) }
+    }
+
     @Test("A second signal ends the worker of a frozen gateway, and its command with all that it started")
     func frozenTwice() throws {
         let gateway = try RunningGateway()

@@ -108,6 +108,15 @@ static inline int wakegate_curl_tls_take_end(wakegate_curl_tls_ends *ends, const
 // Other TLS libraries lack these functions; their connections are then never treated as cut.
 static inline void *wakegate_curl_tls_function(const char *name) { return dlsym(NULL, name); }
 
+// Sets up libcurl for the process. OpenSSL keeps its state at exit() (OPENSSL_INIT_NO_ATEXIT is 0x80000): it would free
+// the state while other threads still use their connections.
+static inline CURLcode wakegate_curl_begin(void) {
+    int (*begin)(uint64_t, const void *) =
+        (int (*)(uint64_t, const void *))wakegate_curl_tls_function("OPENSSL_init_crypto");
+    if (begin != NULL) begin(0x80000, NULL);
+    return curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
 // Receives OpenSSL's events of a connection: SSL_CB_HANDSHAKE_START is 0x10, SSL_CB_READ_ALERT 0x4004, close_notify 0.
 static inline void wakegate_curl_tls_told(const void *connection, int where, int value) {
     void *(*context)(const void *);

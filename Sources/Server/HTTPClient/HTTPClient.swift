@@ -37,7 +37,7 @@ package final class HTTPClient {
     /// The maximum number of idle handles that are kept.
     private static let idleMax = 256
 
-    private static let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
+    private static let isLibraryReady = wakegate_curl_begin() == CURLE_OK
 
     /// - Throws: `unavailable` if libcurl cannot be set up.
     package init(_ settings: HTTPClientSettings = HTTPClientSettings()) throws(HTTPClientError) {
