@@ -23,7 +23,8 @@ enum Line {
     private static let begun = SystemClock.monotonic
 
     static func show(_ event: String, _ worker: Int, _ values: [(String, Value)] = []) {
-        let at = SystemClock.monotonic - self.begun
+        let begun = self.begun
+        let at = SystemClock.monotonic - begun
         var members = ["\"event\":\"\(event)\"", "\"worker\":\(worker)", "\"at\":\(at)"]
         members += values.map { "\"\($0.0)\":\($0.1.json)" }
         let line = "{\(members.joined(separator: ","))}\n"

@@ -45,10 +45,10 @@ package struct HTTPRequest: Sendable {
 }
 
 extension HTTPRequest {
-    /// True if the URL's host begins like a name or address of this machine: `localhost`, `127.` or `[::1]`.
-    var isForLoopback: Bool {
-        let host = self.url.split(separator: "/", maxSplits: 2).dropFirst().first ?? ""
-        return ["localhost", "127.", "[::1]"].contains { host.hasPrefix($0) }
+    /// True if the URL's host is `localhost` or a loopback address.
+    package var isForLoopback: Bool {
+        guard let url = HTTPURL(self.url) else { return false }
+        return url.host == "localhost" || url.address?.scope == .loopback
     }
 }
 

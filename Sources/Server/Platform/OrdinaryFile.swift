@@ -72,7 +72,8 @@ package struct MappedFile: ~Copyable {
 
     /// Maps a file; returns nil if the file does not exist, cannot be read, or is empty.
     package init?(_ path: String) {
-        guard let file = try? OpenFile(path, O_RDONLY | O_CLOEXEC), let status = try? file.status(),
+        // Opening a FIFO would block without O_NONBLOCK.
+        guard let file = try? OpenFile(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), let status = try? file.status(),
             let base = unsafe mmap(nil, status.size, PROT_READ, MAP_SHARED, file.descriptor, 0),
             unsafe base != MAP_FAILED
         else { return nil }

@@ -179,6 +179,11 @@ struct JSONNumberTests {
         // Numbers too large for a double become infinite, never NaN.
         #expect(!number.double.isNaN)
     }
+
+    @Test("JSON5's Infinity and NaN are no durations", arguments: [Double.infinity, -.infinity, .nan])
+    func millisecondsOfWords(number: Double) {
+        #expect(JSONNumber(number).milliseconds == .tooLarge)
+    }
 }
 
 @Suite("The grammar of JSON", .timeLimit(.minutes(15)))

@@ -104,4 +104,16 @@ struct HTTPURLTests {
         // The connection goes to the address after a user name that looks like a host.
         #expect(HTTPURL("https://example.com@10.0.0.1/")?.address == IPAddress("10.0.0.1"))
     }
+
+    @Test(
+        "Only localhost and loopback addresses are this machine",
+        arguments: [
+            ("http://localhost:2197/", true), ("https://127.0.0.2/v1", true), ("https://[::1]:9/", true),
+            ("https://localhost.example.com/", false), ("https://127.example.com/", false),
+            ("https://10.0.0.1/", false), ("127.0.0.1", false),
+        ]
+    )
+    func loopback(url: String, isForLoopback: Bool) {
+        #expect(HTTPRequest("GET", url).isForLoopback == isForLoopback)
+    }
 }

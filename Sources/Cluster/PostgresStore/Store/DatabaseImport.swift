@@ -84,7 +84,7 @@ package final class DatabaseImport {
         // The session holds the lock until it ends.
         let lock = try self.client.query(
             """
-            SELECT pg_try_advisory_lock(\(AdvisoryLock.others), \(Self.lock)),
+            SELECT pg_try_advisory_lock(\(AdvisoryLock.others), \(AdvisoryLock.imports)),
                 pg_try_advisory_xact_lock(\(AdvisoryLock.others), \(AdvisoryLock.topics))
             """
         )
@@ -311,9 +311,6 @@ package final class DatabaseImport {
     }
 
     // MARK: Transactions
-
-    /// The number of the import lock in the class `AdvisoryLock.others`.
-    private static let lock: Int32 = 5
 
     /// Runs `body` in a transaction, which is rolled back if it throws or returns an error.
     private func transaction(_ body: () throws(PostgresError) -> StoreError?) throws(StoreError) {

@@ -55,6 +55,7 @@ enum AdvisoryLock {
     static let topics: Int32 = 2
     static let burial: Int32 = 3
     static let janitor: Int32 = 4
+    static let imports: Int32 = 5
 }
 
 /// The tables as created by version 1 of the schema.

@@ -328,18 +328,8 @@ package enum PushTarget {
 
     /// Returns true if the text contains `/` or `?`.
     private static func hasDelimiter(_ text: ByteView) -> Bool {
-        let ones: UInt64 = 0x0101_0101_0101_0101
-        var index = 0
-        while index + 8 <= text.count {
-            let word = text.word(at: index)
-            // `/` and `?` differ in one bit. Setting the bit maps only these two characters to `?`.
-            let difference = (word | ones &* 0x10) ^ ones &* UInt64(UInt8(ascii: "?"))
-            guard (difference &- ones) & ~difference & (ones &* 0x80) == 0 else { return true }
-            index += 8
-        }
-        while index < text.count {
-            guard text[index] | 0x10 != UInt8(ascii: "?") else { return true }
-            index += 1
+        for index in 0..<text.count where text[index] == UInt8(ascii: "/") || text[index] == UInt8(ascii: "?") {
+            return true
         }
         return false
     }

@@ -221,6 +221,8 @@ package struct JSONNumber: Hashable, Sendable {
                 shift += max(-1_000_000, min(exponent ?? saturated, 1_000_000))
                 break
             } else {
+                // The texts of JSON5's Infinity and NaN.
+                guard byte &- 0x30 < 10 else { return .tooLarge }
                 if isFraction { shift -= 1 }
                 if byte != UInt8(ascii: "0") || !digits.isEmpty { digits.append(byte - UInt8(ascii: "0")) }
             }

@@ -12,7 +12,6 @@ package final class PoolServer {
     private let ended = Latch()
 
     private static let program = "/usr/sbin/pgbouncer"
-    private static let attemptsMax = 20
 
     /// A script that runs the pool, and kills it when the script's standard input ends.
     private static let script = """
@@ -78,8 +77,8 @@ package final class PoolServer {
         let deadline = SystemClock.monotonic + PostgresLog.waitMax
         let command = ["/usr/bin/psql", "-XAtq", "-d", self.address("postgres"), "-c", "SELECT"]
         while (try? PostgresProgram.run(command)) == nil {
-            guard SystemClock.monotonic < deadline else {
-                throw PostgresFailure(description: "pgbouncer accepts no client connection")
+            guard self.process.isRunning, SystemClock.monotonic < deadline else {
+                throw PostgresFailure(description: "pgbouncer accepts no client connection on port \(self.port)")
             }
         }
     }

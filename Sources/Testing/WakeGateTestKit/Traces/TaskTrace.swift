@@ -257,10 +257,9 @@ extension TaskTrace {
             identifier = self.random.pick(self.identifiers)
         }
         self.latest = identifier
-        let kinds =
-            identifier.hasPrefix("a.r")
-            ? ["appRefresh"] : identifier.hasPrefix("a.p") ? ["processing"] : ["continued", "continued"]
-        var kind = self.random.chance(8) ? self.random.pick(["appRefresh", "processing", "continued"]) : kinds[0]
+        var kind =
+            identifier.hasPrefix("a.r") ? "appRefresh" : identifier.hasPrefix("a.p") ? "processing" : "continued"
+        if self.random.chance(8) { kind = self.random.pick(["appRefresh", "processing", "continued"]) }
         // With a habit, submit more refreshes, because habits affect no other kind.
         if self.habit != nil, self.random.chance(40) { kind = "appRefresh" }
         var request = Request(identifier: identifier, kind: kind)

@@ -117,9 +117,12 @@ package enum DeviceCommands {
                 throw .usage("unknown condition \"\(name)\"; \(remedy)")
             }
             let text = String(word[word.index(after: equals)...])
-            let isLiteral = text == "true" || text == "false" || text == "null"
-            let isNumber = text.utf8.allSatisfy { "0123456789.-+eE".utf8.contains($0) } && Double(text) != nil
-            members.append("\"\(name)\":\(isLiteral || isNumber ? text : JSONText.quoted(text))")
+            let isLiteral: Bool
+            switch JSONValue(text.utf8) {
+            case .bool, .null, .number: isLiteral = true
+            default: isLiteral = false
+            }
+            members.append("\"\(name)\":\(isLiteral ? text : JSONText.quoted(text))")
         }
         return "{\(members.joined(separator: ","))}"
     }
@@ -283,6 +286,11 @@ package enum DeviceActions {
             return try Self.hasDropped(response) ? nil : "NothingPending"
         }
 
+        /// Returns true if a listed device whose wake is in flight also has a pending push.
+        private static func hasPending(_ device: JSONValue) -> Bool {
+            device["eligibleAt"]?.text != nil || device["held"]?.elements.isEmpty == false
+        }
+
         private func tokens() throws(CommandFailure) -> [String] {
             var tokens: [String] = []
             var after: String?
@@ -292,6 +300,7 @@ package enum DeviceActions {
                 let answer = try GatewayAnswer.object(try self.location.answer(request, with: self.client))
                 for device in answer["devices"]?.elements ?? [] {
                     guard let state = device["state"]?.text, self.action.states.contains(state) else { continue }
+                    if self.action == .drop, state == "inFlight", !Self.hasPending(device) { continue }
                     if let token = device["token"]?.text { tokens.append(token) }
                 }
                 after = answer["next"]?.text

@@ -50,7 +50,8 @@ package struct CommandParser {
     private func command(_ words: [String]) throws(CommandFailure) -> CommandDefinition? {
         let first = words[0]
         let group = self.commands.filter { $0.words[0] == first }
-        if let command = self.commands.first(where: { words.starts(with: $0.words) }) {
+        let matching = self.commands.filter { words.starts(with: $0.words) }
+        if let command = matching.max(by: { $0.words.count < $1.words.count }) {
             // A second word such as `shwo` is a misspelled command, not an argument.
             guard command.words.count == 1, words.count > 1, !words[1].hasPrefix("-"),
                 let near = NearestMatch.find(words[1], in: group.compactMap { $0.words.dropFirst().first })

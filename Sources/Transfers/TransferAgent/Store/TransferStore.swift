@@ -209,11 +209,11 @@ package final class TransferStore {
                 [
                     transfer.sequence, Int64(bitPattern: transfer.id.first), Int64(bitPattern: transfer.id.second),
                     Int64(transfer.session), Int64(transfer.kind.rawValue), 0, transfer.createdAt, transfer.deadline,
-                ] + Self.columns(memory, facts) + [facts.part == nil ? 0 : 1],
+                ] + Self.columns(memory) + [facts.part == nil ? 0 : 1],
                 [6: Array(host.utf8), 20: spec.stored, 21: facts.stored]
             )
         case .updateTransfer(let transfer, let facts):
-            let values = [transfer.sequence] + Self.columns(transfer.memory, facts) + [transfer.deadline]
+            let values = [transfer.sequence] + Self.columns(transfer.memory) + [transfer.deadline]
             if let facts {
                 let hasFile: Int64 = facts.part == nil ? 0 : 1
                 try self.run(self.updateFacts, values + [hasFile], [14: facts.stored])
@@ -240,11 +240,11 @@ package final class TransferStore {
         }
     }
 
-    private static func columns(_ memory: Transfer.Memory, _ facts: TransferFacts?) -> [Int64] {
+    private static func columns(_ memory: Transfer.Memory) -> [Int64] {
         [
             Int64(memory.state.rawValue), memory.notBefore, memory.isBackingOff ? 1 : 0, Int64(memory.attempts),
             Int64(memory.failures), memory.bytes, memory.total, Int64(memory.status), memory.endedAt,
-            memory.isTaken ? 1 : facts?.taking == nil ? 0 : 2,
+            memory.isTaken ? 1 : 0,
         ]
     }
 
