@@ -36,6 +36,8 @@ final class TransferWatch: Sendable {
         } onCancel: {
             self.cancel(key, transfer)
         }
+        // A cancellation after the end of the transfer found no waiter and left its key.
+        _ = self.state.withLock { $0.cancelled.remove(key) }
         return try result.get()
     }
 
