@@ -10,13 +10,13 @@ package struct CertificateTopics: Hashable, Sendable {
         case badList
     }
 
-    /// The suffixes of further topics of the app, which a certificate without the extension also covers.
+    /// The suffixes of the additional topics that a certificate covers if it has no topic list.
     private static let siblingEnds = [".voip", ".complication"]
 
     /// The topics of the certificate, at least one.
     package let names: [String]
-    /// The topic of a push that names no topic; nil if the certificate has several topics, so that the push must name
-    /// one.
+    /// The topic of a push that names no topic. It is nil if the certificate has several topics; the push must then
+    /// name one.
     package let defaultTopic: [UInt8]?
     /// `names` in UTF-8.
     private let bytes: [[UInt8]]
