@@ -78,7 +78,7 @@ package struct ProviderToken: Hashable, Sendable {
         return nil
     }
 
-    /// Returns true for ES256, and if there is no algorithm, because Apple's own sample has none.
+    /// Returns true for ES256. Also returns true if the algorithm is absent, because Apple's own sample has none.
     private static func isES256(_ value: JSONValue?) -> Bool {
         value == nil || value == .string("ES256")
     }
