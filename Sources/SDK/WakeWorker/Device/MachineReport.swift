@@ -161,7 +161,7 @@ final class MachineReports: @unchecked Sendable {
     private var reports: [MachineReport] = []
     /// True while the worker is subscribed, and nil while it does not run. If the value is false, no reports are sent.
     private var isSubscribed: Bool?
-    /// The reason why `appState` is unknown, as it was last sent to the worker's events.
+    /// The reason why `appState` is unknown that was last sent to the worker's events.
     private var toldFault: String?
 
     func begin(_ report: MachineReport, _ ending: MachineReport.Ending, on loop: HTTPLoop) {
