@@ -151,7 +151,7 @@ package struct ProviderGate {
 
 /// A provider's token whose signature was verified.
 package final class VerifiedToken {
-    /// The key that signed the token, as it was read before the verification.
+    /// The key that signed the token, in its version at the verification.
     package let key: ProviderKeyFile
     /// The generation of the keys with which the token was verified.
     let generation: UInt64
