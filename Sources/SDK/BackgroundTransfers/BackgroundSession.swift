@@ -68,10 +68,10 @@ public final class BackgroundSession: Sendable {
 
     /// The events of the session.
     ///
-    /// The sequence begins with the current state: the progress of running transfers, the finished downloads whose
-    /// files are still available, and the failed transfers. It then delivers the end of each transfer once, even if the
-    /// agent restarts in between. ``BackgroundSessionEvent/idle`` follows whenever all transfers have ended. While a
-    /// program reads the events, the device is not woken.
+    /// The sequence begins with the current state: the progress of running transfers, the failed transfers, the
+    /// finished uploads, and the finished downloads whose files are still available. It then delivers the end of each
+    /// transfer once, even if the agent restarts in between. ``BackgroundSessionEvent/idle`` follows whenever all
+    /// transfers have ended. While a program reads the events, the device is not woken.
     ///
     /// ```swift
     /// for try await event in session.events {
@@ -147,8 +147,8 @@ extension BackgroundSession {
         try await self.calls.transfers(in: state, page: page)
     }
 
-    /// Returns the finished downloads whose files have not been taken, in the order in which they were added. The
-    /// handler of a wake calls this method.
+    /// Returns the finished downloads whose files were not moved with ``take(_:to:replacing:)``, in the order in which
+    /// they were added. The handler of a wake calls this method.
     ///
     /// - Returns: the downloads.
     /// - Throws: ``BackgroundTransferError``.
@@ -199,8 +199,8 @@ extension BackgroundSession {
         }
     }
 
-    /// Moves the file of a finished download to `path`. A failed move leaves nothing at `path`. The agent deletes a
-    /// file that is not taken within a week.
+    /// Moves the file of a finished download to `path`. If the move fails, `path` is unchanged. The agent deletes a
+    /// file that is not moved within a week.
     ///
     /// - Parameters:
     ///   - id: the identifier of the download.
@@ -230,7 +230,8 @@ extension BackgroundSession {
         return try self.calls.transfer(try await self.calls.answer("POST", rest, body, hasNoTimeout: true))
     }
 
-    /// Cancels a transfer. If the transfer has ended, deletes its file unless the file was taken.
+    /// Cancels a transfer. If it is a finished download, deletes its file unless ``take(_:to:replacing:)`` has moved
+    /// the file.
     ///
     /// - Parameters:
     ///   - id: the identifier of the transfer.
@@ -240,7 +241,8 @@ extension BackgroundSession {
         _ = try await self.calls.answer("DELETE", "/transfers/\(id)\(keep ? "?keep=1" : "")")
     }
 
-    /// Removes the session, cancels its running transfers and deletes the files that were not taken.
+    /// Removes the session, cancels its running transfers, and deletes the files that ``take(_:to:replacing:)`` has not
+    /// moved.
     ///
     /// - Throws: ``BackgroundTransferError``.
     public func remove() async throws(BackgroundTransferError) {
@@ -323,8 +325,8 @@ extension BackgroundSession {
     }
 }
 
-/// The downloads of earlier runs that are unfinished, or whose files were not taken. A new download with the same URL
-/// and note continues such a download. The list is requested when the first download of this run begins.
+/// The downloads of earlier runs that are unfinished, or whose files `take` has not moved. A new download with the same
+/// URL and note continues such a download. The list is requested when the first download of this run begins.
 private final class EarlierDownloads: Sendable {
     private struct Key: Hashable {
         let url: String
@@ -371,8 +373,8 @@ public struct BackgroundSessionConfiguration: Hashable, Sendable {
     public var device: String?
     /// The topic of the device.
     public var topic: String?
-    /// True if transfers wait for external power, a cool machine, and a network that is neither metered nor saves data.
-    /// The default is false.
+    /// True if transfers wait for external power, a cool machine, and a network that is neither metered nor in data
+    /// saving mode. The default is false.
     public var isDiscretionary: Bool?
     /// True if the device is woken when all transfers have ended and no program reads ``BackgroundSession/events``. The
     /// default is true. Requires `device` and `topic`.

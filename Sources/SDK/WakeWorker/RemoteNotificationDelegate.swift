@@ -30,8 +30,8 @@ public protocol RemoteNotificationDelegate: AnyObject, Sendable {
     /// Notifies the delegate that the deadline is near and the completion handler was not called. The delegate should
     /// clean up and call it.
     ///
-    /// This method is called `policy.expirationLead` before the deadline. It is also called if the wake ended earlier
-    /// or its connection broke. The completion handler then has no effect.
+    /// The time from this call to the deadline is `policy.expirationLead`. The method is also called if the wake ended
+    /// earlier or its connection broke. The completion handler then has no effect.
     ///
     /// - Parameters:
     ///   - worker: the worker that received the wake.

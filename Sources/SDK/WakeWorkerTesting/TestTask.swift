@@ -80,8 +80,8 @@ public struct TestTask: Sendable {
         }
     }
 
-    /// Warns the handler of a near deadline, as the gateway does by `policy.expirationLead` before the deadline. The
-    /// handler's task is cancelled, and its outcome counts until the deadline.
+    /// Warns the handler of a near deadline, as the gateway does before the deadline; `policy.expirationLead` is the
+    /// time between the two. The handler's task is cancelled, and its outcome counts until the deadline.
     ///
     /// - Parameters:
     ///   - reason: the expiration reason in the context.

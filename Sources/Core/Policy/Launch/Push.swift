@@ -95,8 +95,8 @@ package struct WakeInFlight: Hashable, Sendable {
     }
 }
 
-/// The record of launches. The next launch that the interval, the `immediateBurst` and the budget allow is computed
-/// from it.
+/// The record of launches, from which the policy computes when the interval, `immediateBurst` and the budget permit the
+/// next launch.
 package struct Spacing: Hashable, Sendable {
     /// The time of the last launch; `distantPast` before the first.
     package var lastLaunch = Instant.distantPast

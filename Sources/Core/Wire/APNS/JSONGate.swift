@@ -277,8 +277,8 @@ struct JSONScanner {
         }
     }
 
-    /// Skips up to eight bytes, and stops before one at which `skipPlainASCII` stops. Returns false if it stopped. Does
-    /// nothing and returns true if fewer than eight bytes remain.
+    /// Skips up to eight bytes, and stops before one at which `skipPlainASCII` stops. Returns false if it stopped
+    /// before such a byte. Does nothing and returns true if fewer than eight bytes remain.
     @inline(__always)
     private mutating func skipPlainWord() -> Bool {
         guard self.position + 8 <= self.text.count else { return true }
@@ -368,7 +368,7 @@ struct JSONName {
         return index == self.text.count
     }
 
-    /// The value of four hexadecimal digits.
+    /// Returns the value of four hexadecimal digits.
     private func codeUnit(at index: Int) -> UInt16 {
         var value: UInt16 = 0
         for digit in 0..<4 { value = value << 4 | UInt16(self.text[index + digit].hexDigitValue ?? 0) }

@@ -36,15 +36,15 @@ package struct ProviderToken: Hashable, Sendable {
     /// Returns true if the first six bytes of the word are "bearer" in any case; the lowest byte is the first. This
     /// runs for every push, and comparing single bytes would take ten times as long.
     private static func isBearer(_ word: UInt64) -> Bool {
-        // Setting the case bit maps no other byte to one of these letters except its upper case.
+        // Setting the case bit maps only the two cases of a letter to that letter.
         (word & 0xFFFF_FFFF_FFFF) | 0x2020_2020_2020 == 0x7265_7261_6562
     }
 
     /// Parses the three parts of a token.
     ///
-    /// - Throws: `invalidProviderToken` if the text is not such a token, lacks a key, a team or a time of issue, or
-    ///   names another algorithm; also if it has `crit`. `crit` lists extensions that a reader must support (RFC 7515
-    ///   section 4.1.11), and this reader supports none.
+    /// - Throws: `invalidProviderToken` if the text is malformed, lacks a key, a team or a time of issue, names another
+    ///   algorithm, or has `crit`. `crit` lists extensions that a reader must support (RFC 7515 section 4.1.11), and
+    ///   this reader supports none.
     package init(_ text: ByteView) throws(APNSReason) {
         guard text.count <= Self.bytesMax, let headEnd = text.firstIndex(of: UInt8(ascii: ".")),
             let claimCount = text.dropFirst(headEnd + 1).firstIndex(of: UInt8(ascii: "."))

@@ -25,8 +25,8 @@ package struct PushRequest {
         case dryRun = 2048
     }
 
-    /// The maximum number of different `apns-` fields whose names are stored, besides those in `Field`. Repetitions of
-    /// further fields are not detected.
+    /// The maximum number of stored names of `apns-` fields that are not in `Field`. Repetitions of further fields are
+    /// not detected.
     private static let otherNamesMax = 4
 
     private var seen: UInt16 = 0
@@ -117,7 +117,7 @@ package struct PushRequest {
         self.topicText = topic
     }
 
-    /// Performs every check that does not depend on devices, in the order of the wire contract: method, path,
+    /// Performs every check that does not depend on devices. The wire contract specifies the order: method, path,
     /// authentication, fields, access to the topic, payload, token.
     ///
     /// - `push`: receives the push, without an apns-id or trace if the client did not send one; undefined if the push
@@ -417,7 +417,7 @@ package enum PushPayload {
     /// The maximum size of a payload of any type, in bytes.
     package static let bytesMax = 5120
 
-    /// The maximum size of a payload of `type`, in bytes: 5120 for voip, otherwise 4096.
+    /// Returns the maximum size of a payload of `type`, in bytes: 5120 for voip, otherwise 4096.
     package static func bytesMax(type: PushType?) -> Int {
         type.map(\.payloadBytesMax) ?? 4096
     }
@@ -427,8 +427,8 @@ package enum PushPayload {
     /// - `isCutShort`: true if the body was longer than `bytesMax` and is incomplete.
     /// - `warnings`: receives the problems of a payload that is accepted.
     /// - Returns: true if the push wakes its device.
-    /// - Throws: `payloadTooLarge`; `payloadEmpty` if the body is empty, and also if it is not a JSON object, because
-    ///   APNs has no reason code for that.
+    /// - Throws: `payloadTooLarge`; `payloadEmpty` if the body is empty or is not a JSON object. APNs has no separate
+    ///   reason code for the latter.
     package static func wakes(
         _ body: ByteView,
         isCutShort: Bool,
@@ -495,8 +495,8 @@ package enum Priority: UInt8, CaseIterable, BitwiseCopyable, Sendable {
     case passive = 1
     /// The push waits for the launch interval.
     case considerate = 5
-    /// The push may skip the launch interval, up to `policy.immediateBurst` times in a row. The priority of a push
-    /// without the header.
+    /// The push may skip the launch interval, up to `policy.immediateBurst` times in a row. A push without the header
+    /// has this priority.
     case immediate = 10
 
     /// Creates the priority with the text `10`, `5` or `1`; nil for any other text.
@@ -526,7 +526,7 @@ package enum PushExpiration: Hashable, BitwiseCopyable, Sendable {
     /// Seconds since 1970, 1 to `secondsMax`; may be in the past.
     case seconds(Int64)
 
-    /// The maximum, about 31,700 years. Later times are clamped to it, so that sums of milliseconds fit in `Int64`.
+    /// The maximum, about 31,700 years. Later times are clamped to it. Sums of milliseconds therefore fit in `Int64`.
     package static let secondsMax: Int64 = 1_000_000_000_000
 
     /// Parses an expiration: any number of decimal digits; nil for any other text.

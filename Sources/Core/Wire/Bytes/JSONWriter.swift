@@ -234,8 +234,8 @@ extension ByteView {
         return index
     }
 
-    /// Returns the index of the first byte, at or after `start`, that must be examined or that is not part of a
-    /// character of two or three bytes.
+    /// Returns the index of the first byte, at or after `start`, that ends a run of characters of two or three bytes. A
+    /// character that must be examined ends the run, too.
     ///
     /// U+0085, U+2028 and U+2029 start with C2 or E2. After E0 and ED, fewer second bytes are valid.
     @inline(__always)

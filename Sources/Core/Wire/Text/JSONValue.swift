@@ -119,7 +119,7 @@ package struct JSONMembers: Sendable {
         }
     }
 
-    /// The original text of the member's value; nil if there is no such member.
+    /// Returns the original text of the member's value; nil if there is no such member.
     package func raw(_ name: String) -> [UInt8]? {
         self.ranges[name].map { Array(self.text[$0]) }
     }

@@ -6,9 +6,9 @@
 package enum TerminalText {
     /// Returns true if a terminal displays the character and does nothing else.
     ///
-    /// The following characters are not shown: control characters (C0, DEL and C1), bidirectional controls and other
-    /// invisible format characters, line and paragraph separators, and private or unassigned characters. The two
-    /// joiners are shown, because Persian text and many emoji need them.
+    /// The function returns false for control characters (C0, DEL and C1), line and paragraph separators, and private
+    /// or unassigned characters. It also returns false for bidirectional controls and other invisible format
+    /// characters. The two joiners are shown, because Persian text and many emoji need them.
     package static func isShown(_ scalar: Unicode.Scalar) -> Bool {
         if scalar.isASCII { return scalar.value >= 0x20 && scalar.value != 0x7F }
         switch scalar.properties.generalCategory {

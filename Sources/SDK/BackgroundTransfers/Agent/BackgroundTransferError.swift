@@ -51,7 +51,7 @@ public struct BackgroundTransferError: Error, Hashable, Sendable, CustomStringCo
         public static let noSpace = Code(kind: .noSpace)
         /// The transfer is not a finished download.
         public static let notFinished = Code(kind: .notFinished)
-        /// The file of the transfer was already taken.
+        /// The file of the transfer was already moved with ``BackgroundSession/take(_:to:replacing:)``.
         public static let alreadyTaken = Code(kind: .alreadyTaken)
         /// A file exists at the destination, and the call does not permit replacing it.
         public static let fileExists = Code(kind: .fileExists)

@@ -21,8 +21,8 @@ final class EventReader {
 
     /// - Parameters:
     ///   - calls: the requests of the session.
-    ///   - tellsAll: true to wait from the beginning for an agent that is not running, and to include cancelled
-    ///     transfers and taken downloads in the first events.
+    ///   - tellsAll: true to include every ended transfer in the first events, and to wait for an agent that is not
+    ///     running.
     init(_ calls: SessionCalls, tellsAll: Bool = false) {
         self.calls = calls
         self.wasThere = tellsAll
@@ -144,7 +144,8 @@ package struct SessionFollower {
     private var reported: Set<BackgroundTransferID> = []
     private var isFirst = true
     private var isIdleReported = false
-    /// True if the first list also yields cancelled transfers and taken downloads.
+    /// True if the first list yields every ended transfer, including cancelled transfers and downloads that `take` has
+    /// moved.
     private let tellsAll: Bool
 
     package init(tellsAll: Bool = false) {
@@ -153,9 +154,9 @@ package struct SessionFollower {
 
     /// Processes a list of all transfers of the session, which was requested after the event stream was open.
     ///
-    /// - Returns: the events that the reader has not received: the progress of unfinished transfers, the end of each
-    ///   other transfer, and `idle` if all have ended. Without `tellsAll`, the first list yields only the failed
-    ///   transfers and the finished downloads whose files were not taken.
+    /// - Returns: the events that the reader has not received. These are the progress of unfinished transfers, the end
+    ///   of each other transfer, and `idle` if all have ended. Without `tellsAll`, the first list yields only the ends
+    ///   of failed transfers, finished uploads, and finished downloads that `take` has not moved.
     package mutating func listed(_ transfers: [BackgroundTransfer]) -> [BackgroundSessionEvent] {
         var events: [BackgroundSessionEvent] = []
         self.reported.formIntersection(transfers.map(\.id))
@@ -206,7 +207,7 @@ package struct SessionFollower {
 public enum BackgroundSessionEvent: Hashable, Sendable {
     /// A transfer has made progress. The agent sends at most four such events a second for each transfer.
     case progress(BackgroundTransferProgress)
-    /// A transfer has finished. The file of a download can be taken.
+    /// A transfer has finished. The file of a download can be moved with ``BackgroundSession/take(_:to:replacing:)``.
     case finished(BackgroundTransfer)
     /// A transfer has failed permanently.
     case failed(BackgroundTransfer)

@@ -69,7 +69,7 @@ public struct BackgroundTransfer: Hashable, Sendable, Identifiable {
     public let note: String?
     /// The SHA-256 of a finished download, in hexadecimal digits; nil if unknown.
     public let sha256: String?
-    /// True if the file of the download was taken: see ``BackgroundSession/take(_:to:replacing:)``.
+    /// True if ``BackgroundSession/take(_:to:replacing:)`` has moved the file of the download.
     public let isTaken: Bool
 
     /// Reads a transfer object of the agent; nil if it is malformed.

@@ -36,7 +36,7 @@ public struct BackgroundTransferRequest: Hashable, Sendable {
     /// The time after which the whole transfer is abandoned: above 0, and at most 366 days. It is nil for the session's
     /// value.
     public var resourceTimeout: Duration?
-    /// A text of up to 1024 bytes for the program that takes the file, such as the destination path.
+    /// A text of up to 1024 bytes for the program that moves the finished file, such as the destination path.
     public var note: String?
 
     /// Creates a request that downloads a file.

@@ -123,7 +123,7 @@ public struct WakeNotification: Identifiable, Sendable {
 
 extension WakeNotification {
     /// The time until which the handler's result counts, by this machine's clock. An extension moves it. The handler's
-    /// task is cancelled earlier, by `policy.expirationLead`.
+    /// task is cancelled earlier; `policy.expirationLead` is the time between the two.
     public var deadline: ContinuousClock.Instant { self.lease.deadline }
 
     /// The time until the deadline; never negative.

@@ -63,7 +63,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
     let thread: HTTPThread
     let handlers: WorkerHandlers
     let events: AsyncStream<WakeWorkerEvent>.Continuation
-    /// The reports of the machine's conditions. They stop while the worker is not subscribed.
+    /// The reports of the machine's conditions. They pause while the subscription is interrupted.
     let reports: MachineReports
     var generator = RandomBits()
     var timers = MomentHeap<Timer>()

@@ -223,7 +223,7 @@ public struct BackgroundTaskContext: Identifiable, Sendable {
 extension BackgroundTaskContext {
     /// The progress of the task. The handler sets it, and it starts at zero in every launch.
     ///
-    /// The worker reports the progress of a continued task to the gateway at most four times a second, and always
+    /// The worker reports the progress of a continued task to the gateway at most four times a second. It always
     /// reports the last values before the task ends. Whenever the completed amount exceeds its maximum in this launch,
     /// the task gets its full time again. The progress of other kinds of tasks is not reported.
     ///
@@ -297,7 +297,7 @@ public struct BackgroundTaskResumption: Hashable, Sendable {
 
 extension BackgroundTaskContext {
     /// The time until which the handler's outcome counts, by this machine's clock. An extension moves it. The handler's
-    /// task is cancelled earlier, by `policy.expirationLead`.
+    /// task is cancelled earlier; `policy.expirationLead` is the time between the two.
     public var deadline: ContinuousClock.Instant { self.lease.deadline }
 
     /// The time until the deadline; never negative.

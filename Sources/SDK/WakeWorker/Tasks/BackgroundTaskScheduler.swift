@@ -138,7 +138,7 @@ public struct BackgroundTaskScheduler: Sendable {
     ///   - session: the name of the session, with the syntax of an identifier.
     ///   - count: the number of finished transfers, 1 to 100,000.
     ///   - id: an idempotency key of up to 64 characters. Reports with the same key count once. The default is a random
-    ///     key, which prevents that a retry of this report counts again.
+    ///     key, so a retry of the same report does not count again.
     /// - Throws: ``BackgroundTaskError``: `tooManySessions` if eight other sessions have pending transfers.
     ///
     /// ```swift
@@ -258,8 +258,9 @@ public final class ScheduledTask: Sendable {
         self.context.update(title: title, subtitle: subtitle)
     }
 
-    /// The function that is called before the deadline, by `policy.expirationLead`, if the task is not completed. It
-    /// should clean up and call ``setTaskCompleted(success:)``, which counts until the deadline.
+    /// The function that is called before the deadline if the task is not completed; `policy.expirationLead` is the
+    /// time between the two. It should clean up and call ``setTaskCompleted(success:)``, which counts until the
+    /// deadline.
     ///
     /// The function is also called if the gateway ended the task or the connection broke. Completing the task then has
     /// no effect. A function that is set after the expiration is called immediately.

@@ -307,7 +307,7 @@ extension APIError {
         )
     }
 
-    /// The error while the gateway temporarily cannot store anything, with the cause.
+    /// Returns the error while the gateway temporarily cannot store anything, with the cause.
     package static func storeUnavailable(_ cause: StoreError) -> APIError {
         APIError(
             503,
@@ -316,7 +316,7 @@ extension APIError {
         )
     }
 
-    /// The error when the gateway can no longer store anything, with the cause.
+    /// Returns the error when the gateway can no longer store anything, with the cause.
     package static func storeFailed(_ cause: StoreError?) -> APIError {
         let message = "The gateway takes nothing more until it is restarted, because it cannot store anything."
         return APIError(503, "ServiceUnavailable", cause.map { "\(message) \($0.message)" } ?? message)

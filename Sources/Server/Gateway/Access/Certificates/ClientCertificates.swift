@@ -68,8 +68,8 @@ package struct ClientCertificates {
                 self.holders[index] = nil
                 faulty.append((holder, fault))
             } else {
-                // The clock may be read again and find the certificate expired. The certificate is then checked in the
-                // next call.
+                // `fault` reads the clock again and may not find the certificate expired yet. The next call then checks
+                // it again.
                 self.nextExpiry = min(self.nextExpiry, holder.expiresAt)
             }
         }

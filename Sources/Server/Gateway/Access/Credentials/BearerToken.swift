@@ -14,7 +14,7 @@ package struct BearerToken: Hashable, Sendable {
     package static let lifetimeMax: Int64 = 3650 * 86_400
     private static let prefix = "wg1"
 
-    /// The identifier that revokes the token: 32 hexadecimal digits.
+    /// The identifier by which the token is revoked: 32 hexadecimal digits.
     package let id: String
     package let role: BearerRole
     package let scope: TopicScope

@@ -5,8 +5,8 @@ package import Wire
 /// Authenticates the providers of one loop by their tokens.
 ///
 /// A valid token is verified once. For a later request, the gate compares the token with the connection's last token,
-/// or looks it up once. An invalid token is verified once per connection. Consecutive requests of a connection share
-/// the connection's lookup.
+/// or performs one dictionary lookup. An invalid token is verified once per connection. Consecutive requests of a
+/// connection share the connection's lookup.
 package struct ProviderGate {
     /// The maximum number of verified tokens in the cache. If it is exceeded, the cache is cleared.
     private static let tokensMax = 4096
@@ -31,7 +31,7 @@ package struct ProviderGate {
     ///
     /// - `environment`: the environment of the gateway, which a key with an environment must match; nil to accept all
     ///   keys.
-    /// - `credentials`: the number of connections of each key.
+    /// - `credentials`: the counts of connections by key.
     /// - `onRefusal`: receives the reason if a token is invalid, once for each connection and token.
     package init(
         _ keys: ProviderKeys,

@@ -4,9 +4,9 @@ package import Wire
 
 /// A provider's key, as stored in the folder `providerKeys`.
 ///
-/// The file `KEYID.pem` begins with these lines: `Team: TEAM`, `Topic: TOPIC` for each topic that the key may push to,
-/// and `Environment: ENVIRONMENT` if the key is valid in only one environment. An empty line and the public key in PEM
-/// follow. Without a line `Topic`, the key may push to all topics.
+/// The file `KEYID.pem` begins with a line `Team: TEAM`, and a line `Topic: TOPIC` for each topic that the key may push
+/// to. A line `Environment: ENVIRONMENT` follows if the key is valid in only one environment. The file ends with an
+/// empty line and the public key in PEM. Without a line `Topic`, the key may push to all topics.
 package struct ProviderKeyFile: Sendable {
     /// The maximum size of a file in bytes.
     package static let bytesMax = 65_536

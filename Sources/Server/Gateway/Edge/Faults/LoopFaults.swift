@@ -73,13 +73,13 @@ package final class LoopFaults {
         throw .expiredProviderToken
     }
 
-    /// Returns true if a connection whose token expired by a rule has since shown another token.
+    /// Returns true if a rule made the connection's token expire and the connection has since shown another token.
     func hasChangedInVain(_ connection: ConnectionID) -> Bool { self.changedInVain.contains(connection) }
 
     /// Ends the effects of rules on connections if the rules were cleared after the last call.
     ///
-    /// - Returns: the connections whose stream limits must be reset to the default, and the connections whose stream
-    ///   windows must be reset; nil if nothing was cleared.
+    /// - Returns: the connections whose stream limits, and those whose stream windows, must be reset to the default;
+    ///   nil if no rules were cleared.
     func takeCleared() -> (limits: [ConnectionID], windows: [ConnectionID])? {
         guard self.service.generation != self.generation else { return nil }
         self.generation = self.service.generation
@@ -100,7 +100,7 @@ package final class LoopFaults {
         self.abandoned[stream.connection].map { stream.number > $0 } ?? false
     }
 
-    /// Stops accepting streams on a connection after stream `last`. Removes their delayed pushes, too.
+    /// Stops accepting streams after `last` on a connection. Also removes the delayed pushes of these streams.
     ///
     /// - Parameter last: the last stream whose push is accepted; 0 for none.
     func abandon(_ connection: ConnectionID, after last: Int32) {

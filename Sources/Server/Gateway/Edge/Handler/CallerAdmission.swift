@@ -79,8 +79,7 @@ final class CallerAdmission {
         self.asksForCertificates ? self.authorization.holder(of: connection) : nil
     }
 
-    /// Verifies a certificate. If it is invalid, the connection ends immediately with SETTINGS and GOAWAY, like at
-    /// APNs.
+    /// Verifies a certificate. If it is invalid, the connection ends immediately with SETTINGS and GOAWAY, as at APNs.
     func certificateShown(_ certificate: ClientCertificate, on connection: ConnectionID) {
         do throws(CertificateFault) {
             try self.authorization.certificates?.certificateShown(certificate, on: connection)

@@ -10,7 +10,7 @@ package final class CredentialCounts {
     private let tally: LimitTally<GatewayCountedLimit>
     /// The ids of the bearer tokens under which connections are counted.
     private var bearers: [ConnectionID: String] = [:]
-    /// The holders under which workers' streams are counted, from the request for a stream on.
+    /// The holders under which workers' streams are counted. A stream is counted from its request on.
     private var holders: [StreamID: StreamHolder] = [:]
     /// The connections that exceed the limit of their credential. They end within a second.
     private var excess: Set<ConnectionID> = []

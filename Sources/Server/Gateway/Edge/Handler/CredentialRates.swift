@@ -2,8 +2,8 @@ import Synchronization
 
 /// The number of rate-limited requests of each credential in the current minute, over all loops.
 package final class CredentialRates: Sendable {
-    /// The maximum number of credentials that are counted at once. If it is reached, all counts restart from zero,
-    /// which limits the memory.
+    /// The maximum number of credentials with a count. If it is reached, all counts restart from zero, which limits the
+    /// memory.
     private static let holdersMax = 100_000
     private static let minute: Int64 = 60_000
 

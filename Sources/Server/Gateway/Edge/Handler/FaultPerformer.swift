@@ -33,11 +33,11 @@ final class FaultPerformer {
         try self.faults.admit(authorization, on: connection)
     }
 
-    /// Returns true if a connection whose token expired by a rule has since shown another token.
+    /// Returns true if a rule made the connection's token expire and the connection has since shown another token.
     func hasChangedInVain(_ connection: ConnectionID) -> Bool { self.faults.hasChangedInVain(connection) }
 
-    /// Ends the effects of cleared rules on connections. It is also called every second, because a connection with a
-    /// stream limit of 0 sends no push.
+    /// Ends the effects of cleared rules on connections. The handler also calls this every second, because a connection
+    /// with a stream limit of 0 sends no push.
     func restoreCleared() {
         guard let cleared = self.faults.takeCleared() else { return }
         for connection in cleared.limits { self.parts.limits.restore(connection) }

@@ -19,7 +19,7 @@ final class PushIntake {
     private var unique: UniqueBits
     private var traces = PushTraceReader()
     /// The number of pushes since a topic was last reported to the loop. Its maximum is prime. All connections are
-    /// therefore sampled, even if they send in turns.
+    /// therefore sampled, even if they take turns.
     private var pushesUntold = 0
     private static let pushesUntoldMax = 37
     /// A random key for the hashes of topics. It prevents clients from choosing topics that collide.
@@ -61,7 +61,7 @@ final class PushIntake {
 
     // MARK: Requests
 
-    /// Checks a push and passes it to the engine. Refuses a request without a route, too, after the checks of the
+    /// Checks a push and passes it to the engine. Also refuses a request without a route, after the checks of the
     /// provider API.
     func push(_ request: Request) {
         var received = PushRequest(
@@ -92,7 +92,7 @@ final class PushIntake {
             try received.check(into: &push, rules: self.rules) { received throws(APNSReason) in
                 let connection = request.stream.connection
                 if let faults = self.faults { try faults.admit(received.authorization, on: connection) }
-                // Like at APNs, a certificate authenticates the provider even if the request contains a token.
+                // As at APNs, a certificate authenticates the provider even if the request contains a token.
                 if let holder { return try holder.authenticate(received) }
                 provider = try self.providers?.token(received.authorization, on: connection, now: SystemClock.wall)
                 self.parts.limits.admitted(connection)

@@ -19,7 +19,7 @@ package final class SharedParts: Sendable {
     package let engine: Mailbox<CommandBatch>
     /// The mailboxes for the engine's effects on the loops and the webhooks.
     package let mailboxes: PerOutput<LoopMailbox>
-    /// The services that operations use besides the engine.
+    /// The services that operations use in addition to the engine.
     package let services: GatewayServices
     /// The heartbeats of the loops, by loop number. `enginePulse` is the heartbeat of the engine thread.
     package let loopPulses: [Pulse]

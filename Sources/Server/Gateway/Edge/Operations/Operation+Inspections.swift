@@ -261,7 +261,8 @@ extension EngineWork {
         }
     }
 
-    /// Answers with the history of a push. If `device` is nil, the push may be for any device.
+    /// Answers with the history of a push to `device`; if it is nil, to the device that last received a push with this
+    /// id.
     package static func push(_ apnsID: APNsID, device: DeviceToken?) -> EngineWork {
         EngineWork { _ in
             .history(
