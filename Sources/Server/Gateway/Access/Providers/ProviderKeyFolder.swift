@@ -16,7 +16,7 @@ package struct ProviderKeyFolder: Sendable {
         package var unusable: [(keyID: String, fault: ProviderKeyError?)] = []
     }
 
-    /// The maximum number of files that are read.
+    /// The maximum number of valid keys. Further files are faults.
     static let filesMax = 4096
 
     package let path: String
