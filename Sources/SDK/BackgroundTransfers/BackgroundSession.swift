@@ -4,17 +4,17 @@ import Wire
 
 /// File transfers that continue after the end of the program: the counterpart of a background `URLSession` on iOS.
 ///
-/// The transfer agent on this machine, `wakegate transfers`, performs the transfers, also while the program sleeps, is
-/// killed or restarts. When all transfers of the session have ended, the agent asks a gateway to wake the program's
-/// device.
+/// The transfers agent on this machine, `wakegate transfers`, performs the transfers. They continue while the program
+/// sleeps, is killed or restarts. When all transfers of the session have ended, the agent asks a gateway to wake the
+/// program's device.
 ///
 /// ```swift
 /// let session = try BackgroundSession("com.example.app.downloads")
 /// try await session.download(from: "https://example.com/film.mp4", to: "/srv/films/film.mp4")
 /// ```
 ///
-/// All programs of a user share the session with an identifier. The object sends nothing before the first request.
-/// Requests wait a few seconds for an agent that is restarting.
+/// All programs of a user that open a session with the same identifier share it. Creating the object sends nothing; the
+/// first request opens the session. Requests wait a few seconds for an agent that is restarting.
 public final class BackgroundSession: Sendable {
     /// The identifier.
     public let identifier: String
@@ -23,11 +23,12 @@ public final class BackgroundSession: Sendable {
     private let watch: TransferWatch
     private let earlier: EarlierDownloads
 
-    /// Opens the session with this identifier, or creates it.
+    /// Creates an object for the session with this identifier. The first request creates the session if it does not
+    /// exist.
     ///
     /// - Parameters:
     ///   - identifier: 1 to 255 letters, digits, full stops, hyphens and underscores.
-    ///   - configuration: the settings sent to the agent; by default none.
+    ///   - configuration: the settings that are sent to the agent; by default none.
     ///   - agent: the address of the agent, `unix:/PATH`. The default is the variable `WAKEGATE_TRANSFERS`, then
     ///     `wakegate/transfers.sock` in `XDG_RUNTIME_DIR`, then `/run/wakegate-transfers/USER/transfers.sock`.
     /// - Throws: ``BackgroundTransferError``: `badArgument`, or `unavailable` if the machine cannot start a thread.
@@ -39,7 +40,8 @@ public final class BackgroundSession: Sendable {
         try self.init(identifier, configuration, agent: agent, triesMax: 6)
     }
 
-    /// Opens a session that tries each request at most `triesMax` times, with waits for an agent that is restarting.
+    /// Creates an object that tries each request at most `triesMax` times. It waits between tries, because the agent
+    /// may be restarting.
     package init(
         _ identifier: String,
         _ configuration: BackgroundSessionConfiguration,
@@ -66,10 +68,10 @@ public final class BackgroundSession: Sendable {
 
     /// The events of the session.
     ///
-    /// The sequence begins with the current state: the progress of running transfers, the downloads that are ready to
-    /// be taken, and the failed transfers. After that it delivers the end of each transfer once, even if the agent
-    /// restarts in between, and ``BackgroundSessionEvent/idle`` whenever all transfers have ended. While a program
-    /// reads the events, the device is not woken.
+    /// The sequence begins with the current state: the progress of running transfers, the failed transfers, the
+    /// finished uploads, and the finished downloads whose files are still available. It then delivers the end of each
+    /// transfer once, even if the agent restarts in between. ``BackgroundSessionEvent/idle`` follows whenever all
+    /// transfers have ended. While a program reads the events, the device is not woken.
     ///
     /// ```swift
     /// for try await event in session.events {
@@ -84,8 +86,8 @@ public final class BackgroundSession: Sendable {
     /// ```
     public var events: BackgroundSessionEvents { BackgroundSessionEvents(calls: self.calls) }
 
-    /// The events of the session, starting with every transfer that has ended. The reader waits for an agent that is
-    /// not running.
+    /// The events of the session, which start with every ended transfer. The reader waits for an agent that is not
+    /// running.
     package var allEvents: BackgroundSessionEvents { BackgroundSessionEvents(calls: self.calls, tellsAll: true) }
 }
 
@@ -112,7 +114,7 @@ extension BackgroundSession {
         return id
     }
 
-    /// Adds a download and starts it at once; a download of `URLSession` starts after `resume()`.
+    /// Adds a download, which starts immediately. A download of `URLSession` starts only after `resume()`.
     ///
     /// - Parameter url: the URL of the file.
     /// - Returns: the identifier of the transfer, after the agent has stored it durably.
@@ -126,7 +128,7 @@ extension BackgroundSession {
         try await self.add(.download(url.absoluteString))
     }
 
-    /// The session's transfers in the order in which they were added.
+    /// Returns the session's transfers in the order in which they were added.
     ///
     /// - Parameter state: the state to filter by; nil for all transfers.
     /// - Returns: the current state of the transfers.
@@ -145,8 +147,8 @@ extension BackgroundSession {
         try await self.calls.transfers(in: state, page: page)
     }
 
-    /// The finished downloads whose files have not been taken, in the order in which they were added. The handler of a
-    /// wake calls this method.
+    /// Returns the finished downloads whose files were not moved with ``take(_:to:replacing:)``, in the order in which
+    /// they were added. The handler of a wake calls this method.
     ///
     /// - Returns: the downloads.
     /// - Throws: ``BackgroundTransferError``.
@@ -169,7 +171,7 @@ extension BackgroundSession {
         try await self.calls.transfer(id)
     }
 
-    /// Waits until a transfer has ended. Cancelling the waiting task does not cancel the transfer.
+    /// Waits until a transfer has ended. Cancelling the task that waits does not cancel the transfer.
     ///
     /// - Parameter id: the identifier of the transfer.
     /// - Returns: the finished transfer.
@@ -197,8 +199,8 @@ extension BackgroundSession {
         }
     }
 
-    /// Moves the file of a finished download to `path`, completely or not at all. A file that is not taken is deleted
-    /// after a week.
+    /// Moves the file of a finished download to `path`. If the move fails, `path` is unchanged. The agent deletes a
+    /// file that is not moved within a week.
     ///
     /// - Parameters:
     ///   - id: the identifier of the download.
@@ -222,13 +224,14 @@ extension BackgroundSession {
         } catch {
             guard error.code == .interrupted || error.code == .timedOut else { throw error }
         }
-        // The agent ended during the request. If it did not move the file, the next request does.
+        // The agent ended during the request. If it has not moved the file, a second request does.
         let transfer = try await self.calls.transfer(id)
         guard !transfer.isTaken else { return transfer }
         return try self.calls.transfer(try await self.calls.answer("POST", rest, body, hasNoTimeout: true))
     }
 
-    /// Cancels a transfer. The untaken file of an ended transfer is deleted.
+    /// Cancels a transfer. If it is a finished download, deletes its file unless ``take(_:to:replacing:)`` has moved
+    /// the file.
     ///
     /// - Parameters:
     ///   - id: the identifier of the transfer.
@@ -238,7 +241,8 @@ extension BackgroundSession {
         _ = try await self.calls.answer("DELETE", "/transfers/\(id)\(keep ? "?keep=1" : "")")
     }
 
-    /// Removes the session, cancels its running transfers and deletes the files that were not taken.
+    /// Removes the session, cancels its running transfers, and deletes the files that ``take(_:to:replacing:)`` has not
+    /// moved.
     ///
     /// - Throws: ``BackgroundTransferError``.
     public func remove() async throws(BackgroundTransferError) {
@@ -255,9 +259,9 @@ extension BackgroundSession {
 extension BackgroundSession {
     /// Downloads a file: adds the transfer, waits for its end, and moves the file to `path`.
     ///
-    /// The transfer continues if the program ends in the meantime. The transfer's note holds `path`. In the next run,
-    /// the same call finds the transfer by its URL and note. A program that is woken at the end of the transfer reads
-    /// the path from the note.
+    /// The transfer continues if the program ends in the meantime. The transfer's note is `path`. In the next run, the
+    /// same call finds the transfer by its URL and note. A program that is woken at the end of the transfer reads the
+    /// path from the note.
     ///
     /// - Parameters:
     ///   - url: the URL of the file.
@@ -321,8 +325,8 @@ extension BackgroundSession {
     }
 }
 
-/// The unfinished and untaken downloads of earlier runs. A new download continues a matching earlier download. The list
-/// is read when the first download of this run begins.
+/// The downloads of earlier runs that are unfinished, or whose files `take` has not moved. A new download with the same
+/// URL and note continues such a download. The list is requested when the first download of this run begins.
 private final class EarlierDownloads: Sendable {
     private struct Key: Hashable {
         let url: String
@@ -343,7 +347,7 @@ private final class EarlierDownloads: Sendable {
             }
             let listed = earlier
             self.found.withLock { found in
-                // Of several concurrent callers, the first one sets the list.
+                // If several callers read the list concurrently, the first one sets it.
                 if found == nil { found = listed }
             }
         }
@@ -367,10 +371,10 @@ private final class EarlierDownloads: Sendable {
 public struct BackgroundSessionConfiguration: Hashable, Sendable {
     /// The token of the device that is woken when all transfers have ended, in hexadecimal digits.
     public var device: String?
-    /// The topic of that device.
+    /// The topic of the device.
     public var topic: String?
-    /// True if transfers wait for external power, a cool machine, and a network that is not metered and does not save
-    /// data. The default is false.
+    /// True if transfers wait for external power, a cool machine, and a network that is neither metered nor in data
+    /// saving mode. The default is false.
     public var isDiscretionary: Bool?
     /// True if the device is woken when all transfers have ended and no program reads ``BackgroundSession/events``. The
     /// default is true. Requires `device` and `topic`.
@@ -380,19 +384,19 @@ public struct BackgroundSessionConfiguration: Hashable, Sendable {
     /// True if transfers may use a network with data saving, as in Low Data Mode on iOS. The default is true.
     public var allowsConstrained: Bool?
     /// True if transfers continue after the app was force-quit on ``device``. The default is false: transfers wait
-    /// until the app is used again, while iOS cancels them.
+    /// until the app is used again. iOS cancels them instead.
     public var continuesAfterForceQuit: Bool?
-    /// The longest time without a byte from the server before a transfer is retried. The default is one minute.
+    /// The maximum time without a byte from the server. After it, the transfer is retried. The default is one minute.
     public var requestTimeout: Duration?
     /// The time after which an unfinished transfer fails. The default is seven days.
     public var resourceTimeout: Duration?
     /// The number of concurrent connections to one server. The default is six.
     public var connectionsPerHost: Int?
-    /// True if an upload is finished when the server answers with success before it has read the whole file. By default
-    /// such an upload fails with ``BackgroundTransferFailure/Reason/serverStoppedReading``.
+    /// True if an upload may finish early: the server answers with success before it has read the whole file. By
+    /// default such an upload fails with ``BackgroundTransferFailure/Reason/serverStoppedReading``.
     public var acceptsEarlyAnswers: Bool?
 
-    /// Creates an empty configuration, which leaves the settings of an existing session unchanged.
+    /// Creates an empty configuration. It leaves the settings of an existing session unchanged.
     public init() {}
 
     /// Sets the device that is woken when all transfers have ended.

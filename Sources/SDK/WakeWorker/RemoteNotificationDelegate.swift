@@ -27,9 +27,11 @@ public protocol RemoteNotificationDelegate: AnyObject, Sendable {
         fetchCompletionHandler completionHandler: @escaping @Sendable (BackgroundFetchResult) -> Void
     )
 
-    /// Asks the delegate to clean up and call the completion handler, because the deadline is near and the handler was
-    /// not called. This function is called `policy.expirationLead` before the deadline. If the wake ended earlier or
-    /// its connection broke, this function is called, too, and the completion handler has no effect.
+    /// Notifies the delegate that the deadline is near and the completion handler was not called. The delegate should
+    /// clean up and call it.
+    ///
+    /// The time from this call to the deadline is `policy.expirationLead`. The method is also called if the wake ended
+    /// earlier or its connection broke. The completion handler then has no effect.
     ///
     /// - Parameters:
     ///   - worker: the worker that received the wake.
@@ -49,7 +51,7 @@ extension RemoteNotificationDelegate {
 extension WakeWorker {
     /// Passes wakes to a delegate until the task is cancelled or ``stop()`` is called.
     ///
-    /// - Parameter delegate: the delegate, which is retained until `run` returns.
+    /// - Parameter delegate: the delegate. It is retained until `run` returns.
     /// - Throws: ``WakeWorkerError``, as ``run(_:)`` does.
     ///
     /// ```swift
@@ -84,7 +86,7 @@ extension WakeWorker {
     }
 }
 
-/// The order of a delegate's two calls: `didReceive` is called before `didExpire`.
+/// The order of the two calls of a delegate: `didReceive` is called before `didExpire`.
 private final class DelegateOrder: Sendable {
     private static let begun: UInt8 = 1
     private static let cancelled: UInt8 = 2
@@ -93,14 +95,14 @@ private final class DelegateOrder: Sendable {
 
     /// Records that `didReceive` is about to be called.
     ///
-    /// - Returns: true if the handler was already cancelled, so that `didExpire` must follow.
+    /// - Returns: true if the handler was already cancelled. `didExpire` must then follow.
     func begins() -> Bool {
         self.state.exchange(Self.begun, ordering: .acquiringAndReleasing) == Self.cancelled
     }
 
     /// Records that the handler was cancelled.
     ///
-    /// - Returns: true if `didReceive` was called, so that `didExpire` may be called.
+    /// - Returns: true if `didReceive` was called. `didExpire` may then be called.
     func cancelled() -> Bool {
         self.state.exchange(Self.cancelled, ordering: .acquiringAndReleasing) == Self.begun
     }

@@ -3,7 +3,7 @@ import Platform
 import Synchronization
 import Wire
 
-/// A worker: subscribes to the wakes of a topic and passes each wake to a handler.
+/// A worker. It subscribes to the wakes of a topic and passes each wake to a handler.
 ///
 /// ```swift
 /// let worker = try WakeWorker(gateway: "https://gateway.example.com:2197", topic: "com.example.news")
@@ -12,22 +12,23 @@ import Wire
 /// }
 /// ```
 ///
-/// `run` returns when all started work has ended after its task was cancelled or ``stop()`` was called. Until then, the
-/// worker subscribes again whenever the connection breaks, after a random wait that increases with each failure.
+/// `run` ends after its task was cancelled or ``stop()`` was called, as soon as all started work has ended. Until then,
+/// the worker subscribes again whenever the connection breaks. It first waits for a random time that increases with
+/// each failure.
 ///
 /// All workers of a process share one network thread and one connection to each gateway.
 public final class WakeWorker: Sendable {
-    /// The default maximum number of wakes handled at the same time.
+    /// The default maximum number of wakes that are handled concurrently.
     public static let defaultSlots = 16
 
-    /// The default duration of silence after which the worker considers the connection to the gateway dead.
+    /// The default silence after which the worker considers the connection to the gateway dead.
     public static let defaultSilenceLimit = Duration.milliseconds(SubscriptionStateMachine.silenceMaxByDefault)
 
     /// The default maximum time from the first ``stop()`` until `run` returns.
     public static let defaultStopLimit = Duration.milliseconds(StopStateMachine.limitByDefault)
 
-    /// The worker's events, for logs and metrics. Supports one reader; if the reader is slow, the oldest events are
-    /// dropped.
+    /// The worker's events, for logs and metrics. The sequence supports one reader. If the reader is slow, the oldest
+    /// events are dropped.
     ///
     /// ```swift
     /// Task {
@@ -47,23 +48,23 @@ public final class WakeWorker: Sendable {
     private let conditionsSource: AsyncStream<DeviceConditionsChange>.Continuation
     private let running = Mutex<WorkerSession?>(nil)
 
-    /// Creates a worker, which sends nothing before `run`.
+    /// Creates a worker. It sends nothing before `run` is called.
     ///
     /// - Parameters:
     ///   - gateway: the address of the gateway's edge: `https://HOST:PORT`, `http://HOST:PORT` for its plain listener,
     ///     or `unix:/PATH`.
-    ///   - topic: the topic to subscribe to: the app's bundle identifier in APNs terms.
+    ///   - topic: the topic to subscribe to, which APNs calls the app's bundle identifier.
     ///   - credentials: the credentials of the worker and the certificate authorities that it trusts.
-    ///   - slots: the maximum number of wakes handled at the same time, 1 to 4096. The worker holds at most about twice
-    ///     as many wakes.
+    ///   - slots: the maximum number of wakes that are handled concurrently, 1 to 4096. The worker stores at most about
+    ///     twice as many wakes.
     ///   - devices: the tokens of the devices to subscribe to, at most 64; empty for all devices of the topic.
-    ///   - resources: the resources of this machine that background tasks may require.
+    ///   - resources: the resources of this machine that background tasks may use.
     ///   - name: the name that the gateway shows to operators; by default the host name.
-    ///   - silenceLimit: the time of silence, 20 to 300 seconds, after which the worker subscribes again over another
-    ///     connection. A gateway sends something at least every 15 seconds.
+    ///   - silenceLimit: the silence, 20 to 300 seconds, after which the worker subscribes again over another
+    ///     connection. A gateway sends data at least every 15 seconds.
     ///   - stopLimit: the maximum time from the first stop request until `run` returns, 5 to 86,400 seconds. The last
-    ///     ten seconds, or the last quarter if that is shorter, are reserved for delivering results. Handlers that run
-    ///     until then are cancelled.
+    ///     ten seconds, or the last quarter if that is shorter, are reserved for the delivery of results. Handlers that
+    ///     still run at that time are cancelled.
     /// - Throws: ``WakeWorkerError``: `badArgument`, or `unavailable` if the machine cannot start a thread.
     public convenience init(
         gateway: String,
@@ -130,19 +131,21 @@ public final class WakeWorker: Sendable {
         self.conditionsSource.finish()
     }
 
-    /// Sends requests to the gateway that do not belong to the subscription.
+    /// The object that sends requests to the gateway outside of the subscription.
     var caller: GatewayCaller { GatewayCaller(endpoint: self.request.endpoint, thread: self.thread) }
 
     /// Handles pushes and the registered background tasks until the task is cancelled or ``stop()`` is called.
     ///
-    /// The handler of each wake runs in a separate task, which is cancelled when the wake's time is over or the
-    /// connection breaks. After a break, the gateway gives the wake to another worker. If a handler throws an error,
-    /// the wake has failed. Cancelling the task that called `run` is a normal stop: `run` lets the running handlers
-    /// finish and delivers their results before it returns, within the worker's `stopLimit`.
+    /// The handler of each wake runs in a separate task, which is cancelled when the wake expires or the connection
+    /// breaks. After a break, the gateway gives the wake to another worker. If a handler throws an error, the wake
+    /// fails.
     ///
-    /// - Parameter handler: handles a wake and returns the result.
+    /// Cancelling the task that called `run` is a normal stop. `run` then lets the running handlers finish and delivers
+    /// their results before it returns, within the worker's `stopLimit`.
+    ///
+    /// - Parameter handler: the function that handles a wake and returns the result.
     /// - Throws: ``WakeWorkerError`` for a permanent error: the gateway refuses this worker, or its certificate is not
-    ///   trusted. An unreachable gateway is not an error; the worker tries again.
+    ///   trusted. An unreachable gateway is not an error, because the worker tries again.
     ///
     /// ```swift
     /// try await worker.run { notification in
@@ -223,11 +226,11 @@ public final class WakeWorker: Sendable {
         self.thread.submit { session.stopRequested(on: $0) }
     }
 
-    /// Stops the worker as ``stop()`` does and also cancels the running handlers. Call this function for a second stop
+    /// Stops the worker as ``stop()`` does, and also cancels the running handlers. Call this function for a second stop
     /// request.
     ///
-    /// `run` returns after the handlers have ended and their results were delivered. Delivering results takes at most
-    /// two seconds. In any case, `run` returns within five seconds.
+    /// `run` returns after the handlers have ended and their results were delivered, but within five seconds in any
+    /// case. The delivery of results takes at most two seconds.
     ///
     /// ```swift
     /// worker.cancelHandlers()
@@ -237,16 +240,16 @@ public final class WakeWorker: Sendable {
         self.thread.submit { session.cancelRequested(on: $0) }
     }
 
-    /// Finishes `events` after the buffered events.
+    /// Finishes `events` after the events in its buffer.
     package func endEvents() { self.eventSource.finish() }
 
     private static var hostName: String { ProcessFigures.hostName ?? "worker" }
 }
 
 extension WakeWorker {
-    /// Registers the handler of a background task or session, as `backgroundTask` does in SwiftUI.
+    /// Registers the handler of a background task or session, like `backgroundTask` in SwiftUI.
     ///
-    /// A handler succeeds by returning and fails by throwing an error. At expiration its task is cancelled;
+    /// A handler succeeds if it returns and fails if it throws an error. At the expiration its task is cancelled;
     /// ``BackgroundTaskContext/expirationReason`` then has the reason. The handler is called for every launch of its
     /// identifier, for every kind of request. A continued task gets its full time again whenever the handler reports
     /// further progress.
@@ -254,8 +257,8 @@ extension WakeWorker {
     /// - Parameters:
     ///   - task: the task or session to handle.
     ///   - action: the handler.
-    /// - Throws: ``WakeWorkerError``: `duplicateTask` if the identifier already has a handler, `alreadyRunning` after
-    ///   `run` was called, `badArgument` for an invalid identifier or for more than 64 handlers.
+    /// - Throws: ``WakeWorkerError``: `duplicateTask` if the identifier already has a handler, `alreadyRunning` if
+    ///   `run` was called before, `badArgument` if the identifier is invalid or there are more than 64 handlers.
     ///
     /// ```swift
     /// try worker.backgroundTask(.appRefresh("com.example.app.refresh")) { context in
@@ -299,9 +302,9 @@ extension WakeWorker {
         try self.registry.register(name, .launch(action))
     }
 
-    /// Submits and cancels requests of background tasks for the worker's device.
+    /// The scheduler of background tasks for the worker's device.
     ///
-    /// A worker without a device, or with several, has no default device: use ``scheduler(for:)``.
+    /// A worker with no device or several devices has no default device. Use ``scheduler(for:)`` instead.
     ///
     /// ```swift
     /// try await worker.scheduler.submit(.processing("com.example.app.db-cleanup", requiresExternalPower: true))
@@ -324,11 +327,12 @@ extension WakeWorker {
         BackgroundTaskScheduler(.token(deviceToken, self.caller), registry: self.registry)
     }
 
-    /// The changes of the conditions of the worker's devices, or of all devices of its topic: the counterpart of the
-    /// power, thermal and background refresh notifications on iOS.
+    /// The changes of the conditions of the worker's devices, or of all devices of its topic. This is the counterpart
+    /// of the power, thermal and background refresh notifications on iOS.
     ///
-    /// Access this property before calling `run`, which otherwise does not subscribe to condition changes. Supports one
-    /// reader; if the reader is slow, the oldest changes are dropped. Changes during a disconnection are not reported.
+    /// Access this property before calling `run`; otherwise `run` does not subscribe to condition changes. The sequence
+    /// supports one reader. If the reader is slow, the oldest changes are dropped. Changes during a disconnection are
+    /// not reported.
     ///
     /// ```swift
     /// let changes = worker.conditionsChanges
@@ -343,10 +347,10 @@ extension WakeWorker {
 }
 
 extension WakeWorker {
-    /// Registers a device of the worker's topic, as `registerForRemoteNotifications` does on iOS.
+    /// Registers a device of the worker's topic, like `registerForRemoteNotifications` on iOS.
     ///
-    /// - Parameter deviceToken: the device's token, an even number of hexadecimal digits, 32 to 200; nil to let the
-    ///   gateway create a new token. Registering a token again changes nothing.
+    /// - Parameter deviceToken: the device's token, 32 to 200 hexadecimal digits, whose number must be even. If it is
+    ///   nil, the gateway creates a new token. Registering a token again has no effect.
     /// - Returns: the device's token, to which providers push.
     /// - Throws: ``WakeWorkerError``: `refused` if the gateway refuses the device, and the errors of a failed request.
     ///
@@ -380,8 +384,8 @@ extension WakeWorker {
 
     /// Reports the conditions of a device to the gateway.
     ///
-    /// If the conditions include `appState`, a running ``reportMachineConditions(for:_:)`` for the same device stops
-    /// reporting it.
+    /// If the conditions include `appState`, a running ``reportMachineConditions(for:_:)`` for the same device no
+    /// longer reports it.
     ///
     /// - Parameters:
     ///   - conditions: the conditions that have changed.
@@ -414,19 +418,20 @@ extension WakeWorker {
     ///
     /// Battery, charger, thermal state, memory pressure, power saving and network come from the kernel. With
     /// ``ReportedConditions/appState``, the use of the machine comes from logind. Unknown conditions are not reported.
-    /// The first report is sent at once. A change is reported after one second, at most every ten seconds. All
+    ///
+    /// The first report is sent immediately. A change is reported after one second, but at most every ten seconds. All
     /// conditions are reported again after each new subscription of ``run(_:)``, so call both functions concurrently.
     ///
-    /// After a call of ``report(_:for:)`` with `appState`, this function no longer reports the device's `appState`;
-    /// call it again to resume. If logind is not available, ``WakeWorkerEvent/conditionUnknown(name:reason:)`` gives
-    /// the reason, and the caller should report `appState`.
+    /// After a call of ``report(_:for:)`` with `appState`, this function no longer reports the device's `appState`.
+    /// Call it again to resume. If logind is not available, ``WakeWorkerEvent/conditionUnknown(name:reason:)`` has the
+    /// reason, and the program should report `appState` itself.
     ///
     /// - Parameters:
-    ///   - deviceToken: the token of the device that stands for this machine.
+    ///   - deviceToken: the token of the device that represents this machine.
     ///   - conditions: the conditions to report; by default the conditions of the hardware.
     /// - Throws: ``WakeWorkerError`` for a permanent error: `refused` if the gateway does not know the device or does
     ///   not permit this worker to report for it; `badArgument` if no condition is given. An unreachable gateway is not
-    ///   an error; the report is tried again.
+    ///   an error, because the report is sent again.
     ///
     /// ```swift
     /// async let reports: Void = worker.reportMachineConditions(for: token)
@@ -441,7 +446,7 @@ extension WakeWorker {
     /// Reports the conditions of the machine whose files are below `root`.
     ///
     /// - `root`: the directory below which `/sys`, `/var` and `/run` are read.
-    /// - `goesOnAfter`: called for each refusal; returns true to continue. The next report follows when a condition
+    /// - `goesOnAfter`: called for each refusal; returns true to continue. The report is then repeated when a condition
     ///   changes or the worker subscribes again.
     package func reportMachineConditions(
         for deviceToken: String,
@@ -474,7 +479,7 @@ extension WakeWorker {
         if let failure { throw failure }
     }
 
-    /// Stops the reports of `appState` to `path`. No earlier report can arrive after this function returns.
+    /// Stops reporting `appState` to `path`. After this function returns, no earlier report can arrive.
     func takeAppState(path: String) async {
         let reports = await withCheckedContinuation { found in
             self.thread.submit { [reports = self.reports] _ in found.resume(returning: reports.of(path: path)) }
@@ -487,7 +492,7 @@ extension WakeWorker {
     }
 }
 
-/// Earlier names of `runTasks` and `runDelegate`, kept for existing programs.
+/// The earlier names of `runTasks` and `runDelegate`. They remain for existing programs.
 extension WakeWorker {
     /// Handles the registered background tasks: the former name of ``runTasks()``.
     ///
@@ -499,7 +504,7 @@ extension WakeWorker {
     @available(*, deprecated, renamed: "runTasks()")
     public func run() async throws(WakeWorkerError) { try await self.runTasks() }
 
-    // The parameter is not generic: if it were, the compiler would report a typo in a handler's closure as a missing
+    // The parameter is not generic. Otherwise the compiler would report a mistake in a handler's closure as a missing
     // conformance to the delegate protocol.
     /// Passes each wake to an app's delegate: the former name of ``runDelegate(_:)``.
     ///

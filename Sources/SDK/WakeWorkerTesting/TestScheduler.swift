@@ -16,7 +16,7 @@ public final class TestScheduler: Sendable {
         var pending: [PendingTaskRequest] = []
         var cancelled: [String] = []
         var transfers: [String: Int] = [:]
-        /// The ids of the reports, by session.
+        /// The ids of the reported transfers, by session.
         var reports: [String: Set<String>] = [:]
         var refusal: BackgroundTaskError.Code?
     }
@@ -32,14 +32,14 @@ public final class TestScheduler: Sendable {
     /// All accepted requests, in the order of their submission.
     public var submittedRequests: [BackgroundTaskRequest] { self.state.withLock { $0.submitted } }
 
-    /// The cancelled identifiers, in order. A call of `cancelAll` adds the identifiers of all pending requests.
+    /// The cancelled identifiers, in order. `cancelAll` adds the identifiers of all pending requests.
     public var cancelledIdentifiers: [String] { self.state.withLock { $0.cancelled } }
 
-    /// The number of finished transfers that the code under test reported, by session. As at a gateway, reports of a
-    /// session with the same id count once.
+    /// The number of finished transfers that the code under test reported, by session. As at a gateway, reports with
+    /// the same id for a session count once.
     public var finishedTransfers: [String: Int] { self.state.withLock { $0.transfers } }
 
-    /// The code with which requests are refused; nil to accept them.
+    /// The code with which requests are refused; nil to accept requests.
     public var refusal: BackgroundTaskError.Code? {
         get { self.state.withLock { $0.refusal } }
         set { self.state.withLock { $0.refusal = newValue } }

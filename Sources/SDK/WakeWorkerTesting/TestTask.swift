@@ -1,7 +1,7 @@
 public import WakeWorker
 import Wire
 
-/// A launch of a background task in a test. The test controls the context and the end of the task's time.
+/// A launch of a background task in a test. The test controls the context and the expiration of the task.
 ///
 /// ```swift
 /// let task = TestTask(.appRefresh("com.example.news.refresh"))
@@ -9,7 +9,7 @@ import Wire
 /// #expect(task.scheduler.submittedRequests.map(\.identifier) == ["com.example.news.refresh"])
 /// ```
 public struct TestTask: Sendable {
-    /// The context passed to the handler, with the progress, title and subtitle that the handler last set.
+    /// The context that the handler receives, with the progress, title and subtitle that it last set.
     public let context: BackgroundTaskContext
     /// The scheduler, which records the requests that the handler submits and cancels.
     public let scheduler: TestScheduler
@@ -18,7 +18,7 @@ public struct TestTask: Sendable {
     /// Creates a launch whose handler has not started.
     ///
     /// - Parameters:
-    ///   - task: the task that the handler is registered for.
+    ///   - task: the task with which the handler is registered.
     ///   - deviceToken: the token of the device, in hexadecimal digits.
     ///   - topic: the device's topic.
     ///   - title: the title of the request of a continued task.
@@ -54,10 +54,10 @@ public struct TestTask: Sendable {
         )
     }
 
-    /// The durations that the handler requested and was granted.
+    /// The extensions that were granted to the handler.
     public var extensions: [Duration] { self.wake.extensions }
 
-    /// Runs a handler in its own task, as a worker does.
+    /// Runs a handler in its own task, like a worker.
     ///
     /// - Parameter action: the handler.
     /// - Throws: the handler's error, which means that the task has failed.
@@ -65,7 +65,7 @@ public struct TestTask: Sendable {
         try await self.wake.run { [context = self.context] in try await action(context) }
     }
 
-    /// Runs a handler that uses callbacks, as a worker does.
+    /// Runs a handler that uses callbacks, like a worker.
     ///
     /// - Parameter launchHandler: the handler.
     /// - Returns: true if the handler completed the task successfully.
@@ -80,19 +80,19 @@ public struct TestTask: Sendable {
         }
     }
 
-    /// Warns the handler that its time is nearly over, as the gateway does `policy.expirationLead` before the deadline.
-    /// The handler's task is cancelled, and its outcome counts until the deadline.
+    /// Warns the handler of a near deadline, as the gateway does before the deadline; `policy.expirationLead` is the
+    /// time between the two. The handler's task is cancelled, and its outcome counts until the deadline.
     ///
     /// - Parameters:
     ///   - reason: the expiration reason in the context.
-    ///   - timeLeft: the time that is left for cleanup.
+    ///   - timeLeft: the remaining time for cleanup.
     public func expire(_ reason: BackgroundTaskExpiration = .deadline, timeLeft: Duration = .seconds(5)) {
         self.wake.expire(ExpirationReason(reason), timeLeft: timeLeft)
         self.context.progress.cancel()
     }
 
-    /// Ends the launch, as the gateway does at the deadline, when a person cancels the task, or when the device's
-    /// conditions no longer permit it. The handler's task is cancelled.
+    /// Ends the launch, as the gateway does at the deadline, after a cancellation, or when the device's conditions no
+    /// longer permit the task. The handler's task is cancelled.
     ///
     /// - Parameter reason: the expiration reason in the context.
     public func end(_ reason: BackgroundTaskExpiration = .cancelled) {
@@ -101,14 +101,14 @@ public struct TestTask: Sendable {
     }
 }
 
-/// A silent push in a test. The test controls the notification and the end of its time.
+/// A silent push in a test. The test controls the notification and the expiration of the wake.
 ///
 /// ```swift
 /// let push = TestNotification(topic: "com.example.news", payload: #"{"edition":7}"#)
 /// #expect(try await push.run(handle) == .newData)
 /// ```
 public struct TestNotification: Sendable {
-    /// The notification passed to the handler.
+    /// The notification that the handler receives.
     public let notification: WakeNotification
     private let wake: TestWake
 
@@ -136,24 +136,24 @@ public struct TestNotification: Sendable {
         )
     }
 
-    /// The durations that the handler requested and was granted.
+    /// The extensions that were granted to the handler.
     public var extensions: [Duration] { self.wake.extensions }
 
-    /// Runs a handler in its own task, as a worker does.
+    /// Runs a handler in its own task, like a worker.
     ///
     /// - Parameter handler: the handler.
     /// - Returns: the handler's result.
-    /// - Throws: the handler's error. A `WakeRelease` returns the wake; any other error means that the wake has failed.
+    /// - Throws: the handler's error. A `WakeRelease` returns the wake, and any other error means that the wake has
+    ///   failed.
     public func run(
         _ handler: @escaping @Sendable (WakeNotification) async throws -> BackgroundFetchResult
     ) async throws -> BackgroundFetchResult {
         try await self.wake.run { [notification = self.notification] in try await handler(notification) }
     }
 
-    /// Warns the handler that its time is nearly over. The handler's task is cancelled, and its result counts until the
-    /// deadline.
+    /// Warns the handler of a near deadline. The handler's task is cancelled, and its result counts until the deadline.
     ///
-    /// - Parameter timeLeft: the time that is left for cleanup.
+    /// - Parameter timeLeft: the remaining time for cleanup.
     public func expire(timeLeft: Duration = .seconds(5)) { self.wake.expire(.deadline, timeLeft: timeLeft) }
 
     /// Ends the wake, as the gateway does at the deadline. The handler's task is cancelled.

@@ -2,10 +2,10 @@ import Synchronization
 import WakeWorker
 import Wire
 
-/// A wake in a test. The test decides when the handler's time ends.
+/// A wake in a test. The test determines when the wake expires.
 final class TestWake: Sendable {
     private struct State {
-        /// Cancels the handler; nil until it runs.
+        /// The function that cancels the handler; nil until the handler runs.
         var cancel: (@Sendable () -> Void)?
         var isCancelled = false
     }
@@ -20,10 +20,10 @@ final class TestWake: Sendable {
         self.extender.extends(self.lease)
     }
 
-    /// The durations that the handler requested and was granted.
+    /// The extensions that were granted to the handler.
     var extensions: [Duration] { self.extender.extensions }
 
-    /// Runs a handler in a task that `expire` and `end` cancel, as a worker does.
+    /// Runs a handler in a task, like a worker. `expire` and `end` cancel the task.
     func run<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Value) async throws -> Value {
         let task = Task { try await body() }
         let isCancelled = self.state.withLock { state in
@@ -38,7 +38,7 @@ final class TestWake: Sendable {
         }
     }
 
-    /// Warns of the deadline by cancelling the handler, whose result counts until the deadline.
+    /// Warns of the deadline by cancelling the handler. Its result counts until the deadline.
     func expire(_ reason: ExpirationReason, timeLeft: Duration) {
         self.lease.expiring(reason, timeLeft: timeLeft, silence: .zero)
         self.cancel()
@@ -60,7 +60,7 @@ final class TestWake: Sendable {
     }
 }
 
-/// Grants a handler more time, up to a limit.
+/// An object that grants a handler more time, up to a limit.
 private final class TestExtender: WakeExtender {
     private struct Grant {
         var isOver = false
@@ -77,7 +77,7 @@ private final class TestExtender: WakeExtender {
 
     var extensions: [Duration] { self.grant.withLock { $0.extensions } }
 
-    /// Sets the lease whose deadline extensions move.
+    /// Sets the lease whose deadline is moved by extensions.
     func extends(_ lease: WakeLease) { self.grant.withLock { $0.lease = lease } }
 
     func end() { self.grant.withLock { $0.isOver = true } }

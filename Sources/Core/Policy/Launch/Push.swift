@@ -1,8 +1,8 @@
 package import Wire
 
-/// A reference to the content of a push (payload, apns-id). The policy has no access to the content.
+/// A reference to the payload and apns-id of a push. The policy cannot read them.
 package struct PushHandle: Hashable, Sendable {
-    /// The value, chosen by the owner of the policy value; 0 is `none`.
+    /// The value, chosen by the caller of the policy; 0 is `none`.
     package let rawValue: UInt64
 
     package init(rawValue: UInt64) {
@@ -35,7 +35,7 @@ package struct PendingPush: Hashable, Sendable {
     package var firstReceivedAt: Instant
     /// The number of earlier pushes coalesced into this push.
     package var coalesced: UInt32
-    /// The number of launches.
+    /// The number of launches of the push.
     package var attempts: UInt32
     /// The highest priority of all coalesced pushes.
     package var priority: Priority
@@ -58,7 +58,7 @@ package struct PendingPush: Hashable, Sendable {
         self.priority = priority
     }
 
-    /// Merges the expiry, arrival, priority and count of `older`.
+    /// Merges the expiry, first arrival, priority and count of `older` into this push.
     mutating func absorb(_ older: PendingPush) {
         self.expiry = max(self.expiry, older.expiry)
         self.firstReceivedAt = min(self.firstReceivedAt, older.firstReceivedAt)
@@ -68,14 +68,14 @@ package struct PendingPush: Hashable, Sendable {
     }
 }
 
-/// A launched push whose outcome is pending.
+/// A launched push that has no outcome yet.
 package struct WakeInFlight: Hashable, Sendable {
     /// The push. Its `attempts` include this launch; its handle is `none` for an empty wake.
     package var push: PendingPush
     package var launchedAt: Instant
     /// The time at which the wake expires unless its outcome arrives earlier.
     package var deadline: Instant
-    /// The spacing before the launch, which a lost wake restores; nil if it must not be restored.
+    /// The spacing before the launch. A lost wake restores it; nil if it must not be restored.
     package var spacingBefore: Spacing?
     /// True if the device was removed after the launch. The push is then discarded instead of retried.
     package var discardsRetry: Bool
@@ -95,13 +95,14 @@ package struct WakeInFlight: Hashable, Sendable {
     }
 }
 
-/// The record of launches from which interval, allowance and budget are computed.
+/// The record of launches, from which the policy computes when the interval, `immediateBurst` and the budget permit the
+/// next launch.
 package struct Spacing: Hashable, Sendable {
-    /// The last launch; `distantPast` before the first.
+    /// The time of the last launch; `distantPast` before the first.
     package var lastLaunch = Instant.distantPast
-    /// The time at which the immediate allowance is full again (theoretical arrival time of a GCRA).
+    /// The time at which `immediateBurst` launches may skip the interval again (theoretical arrival time of a GCRA).
     package var immediateTAT = Instant.distantPast
-    /// The start of the current budget window; `distantPast` before the first.
+    /// The start of the current budget window; `distantPast` before the first launch.
     package var windowStart = Instant.distantPast
     package var windowCount: UInt32 = 0
 

@@ -1,4 +1,4 @@
-/// The usage pattern of a device: the last use, and the hours in which uses began, which determine habits.
+/// The usage pattern of a device: the time of its last use, and its habitual hours.
 package struct Usage: Hashable, Sendable {
     /// The time at which a use last began or ended; `distantPast` if there was none.
     package private(set) var last = Instant.distantPast
@@ -9,7 +9,8 @@ package struct Usage: Hashable, Sendable {
     /// The habitual hours of the day, one bit each. Only the beginning of a use changes them.
     private var habits: UInt32 = 0
 
-    /// The number of days, in the last seven, on which a use must begin in an hour of the day to make it habitual.
+    /// The number of days on which a use must begin in an hour of the day to make the hour habitual. Only the last
+    /// seven days count.
     private static let habit = 3
     private static let hour: Int64 = 3_600_000
 
@@ -24,11 +25,11 @@ package struct Usage: Hashable, Sendable {
         self.findHabits()
     }
 
-    /// Notes the beginning of a use.
+    /// Records the beginning of a use.
     mutating func began(at now: Instant) {
         let hour = Self.hour(of: now)
         if hour > self.lastHour || self.last == .distantPast {
-            // Clears the bits of hours older than a week for newer hours.
+            // The bits of the hours that have passed still describe hours one week earlier.
             let passed = min(hour - min(self.lastHour, hour), HourRing.count)
             for forgotten in 0..<passed { self.hours[hour - forgotten] = false }
             self.lastHour = hour
@@ -45,7 +46,7 @@ package struct Usage: Hashable, Sendable {
         }
     }
 
-    /// Notes the end of a use.
+    /// Records the end of a use.
     mutating func ended(at now: Instant) {
         self.last = now
     }
@@ -53,18 +54,19 @@ package struct Usage: Hashable, Sendable {
     /// The hours of the day, 0...23 of policy time, at which the device is habitually used.
     package var habitualHours: [Int] { (0..<24).filter { self.isHabitual(Int64($0)) } }
 
-    /// Returns true if the device was used before, but not within `window` until `now`. A window of 0 never ends.
+    /// Returns true if the device's last use ended at least `window` before `now`. A window of 0 never ends. Returns
+    /// false if the device was never used.
     func isOver(_ window: Int64, at now: Instant) -> Bool {
         window != 0 && self.last != .distantPast && now >= self.last + window
     }
 
-    /// The time at which the device will have been unused for `window`; nil for never.
+    /// Returns the time at which the device will have been unused for `window`; nil for never.
     func end(_ window: Int64) -> Instant? {
         window == 0 || self.last == .distantPast ? nil : self.last + window
     }
 
-    /// The first time, from `moment` to `moment` + `flex`, that is at most `lead` before a habitual hour or in it;
-    /// `moment` if there is none.
+    /// Returns the first time between `moment` and `moment` + `flex` that is in a habitual hour or at most `lead`
+    /// before one. Returns `moment` if there is none.
     func refreshMoment(_ moment: Instant, flex: Int64, lead: Int64) -> Instant {
         guard flex > 0, self.habits != 0, moment > .distantPast else { return moment }
         let hour = Self.hour(of: moment + lead)
@@ -86,7 +88,7 @@ package struct Usage: Hashable, Sendable {
     }
 }
 
-/// A bit for each hour of a week, by the hour's number modulo 168.
+/// A bit for each hour of a week, indexed by the hour's number modulo 168.
 package struct HourRing: Hashable, Sendable {
     static let count: Int64 = 168
 

@@ -18,7 +18,7 @@ package struct OutcomeLine: Hashable, Sendable {
         }
     }
 
-    /// The answer to the provider of a push.
+    /// The answer that the provider of a push gets.
     package enum Disposition: String, Sendable, CaseIterable {
         case launched, coalesced, scheduled, discarded
     }
@@ -283,7 +283,8 @@ extension WakeScript {
 }
 
 extension JSONWriter {
-    /// One line of a simulation's output, without a line end: a JSON object that starts with time, device and event.
+    /// Returns a line of a simulation's output, without a line end: a JSON object that starts with time, device and
+    /// event.
     fileprivate static func line(
         at moment: Instant,
         device: String,
@@ -298,7 +299,7 @@ extension JSONWriter {
         }
     }
 
-    /// One line of a trace or of a simulation's output, without a line end: a JSON object.
+    /// Returns a line of a trace or of a simulation's output, without a line end: a JSON object.
     fileprivate static func object(_ writeMembers: (inout JSONWriter) -> Void) -> String {
         var writer = JSONWriter()
         writer.beginObject()
@@ -329,7 +330,7 @@ extension JSONWriter {
 }
 
 extension Instant {
-    /// A time in a trace, which is never negative, in seconds with as many decimals as needed.
+    /// The time in seconds, with as many decimals as needed. Times in a trace are never negative.
     var seconds: String {
         let (whole, rest) = self.milliseconds.quotientAndRemainder(dividingBy: 1000)
         guard rest > 0 else { return String(whole) }
@@ -339,7 +340,7 @@ extension Instant {
     }
 }
 
-/// The counters of a simulation, with the state at its end.
+/// The counters of a simulation, and the state at its end.
 package struct Summary: Hashable, Sendable {
     package var accepted = 0
     package var launched = 0
@@ -365,7 +366,7 @@ package struct Summary: Hashable, Sendable {
         package var inFlight = 0
     }
 
-    /// The counters of finished transfers, except `results`, which counts wakes.
+    /// The counters of finished transfers. Only `results` counts wakes.
     package struct Sessions: Hashable, Sendable {
         package var finished = 0
         package var refused = 0

@@ -6,7 +6,7 @@ struct SimulatedDevice {
         var moment: Instant
     }
 
-    /// The due end of a wake in flight.
+    /// The reason why a wake in flight ends now.
     enum DueEnd {
         case push(PushScriptAnswer)
         case task(TaskWake, TaskScriptAnswer)
@@ -24,14 +24,14 @@ struct SimulatedDevice {
     private var taskLaunches: [TaskName: Int] = [:]
     /// The number of launches of each session.
     private var sessionLaunches: [TaskName: Int] = [:]
-    /// Scripted answers by arrival number, except for wakes that will expire.
+    /// The scripted answers by the task's arrival number. Wakes that will expire have none.
     private var taskAnswers: [UInt64: TaskAnswer] = [:]
 
     init(name: String) {
         self.name = name
     }
 
-    /// The next due time from `now` on; nil for never.
+    /// Returns the next due time at or after `now`; nil for never.
     func nextMoment(from now: Instant, _ parameters: Parameters) -> Instant? {
         var moments = self.taskAnswers.values.map(\.moment)
         if let answer = self.answer { moments.append(answer.moment) }
@@ -39,7 +39,7 @@ struct SimulatedDevice {
         return moments.min()
     }
 
-    /// The first wake in flight, by lane, whose end is due at `now`.
+    /// Returns the end of the first wake in flight, by lane, that ends at `now`; nil if none ends.
     func dueEnd(_ now: Instant) -> DueEnd? {
         if let answer = self.answer, answer.moment <= now { return .push(answer.answer) }
         if let wake = self.lanes.device.inFlight, wake.deadline <= now { return .expiry }
@@ -79,9 +79,9 @@ struct SimulatedDevice {
 
     /// Applies the scripted progress of a continued task.
     ///
-    /// - Returns: the final deadline.
+    /// - Returns: the final deadline of the wake.
     private mutating func advanced(_ wake: TaskWake, _ step: TaskScript.Step, _ parameters: Parameters) -> Instant {
-        // Advances less than a window apart keep the task running, so the last advance suffices.
+        // Advances that are less than a window apart keep the task running, so only the last advance is applied.
         guard wake.task.kind == .continued, let advance = step.advance,
             wake.launchedAt + advance < wake.deadline, step.delay > advance
         else { return wake.deadline }
@@ -96,7 +96,7 @@ struct SimulatedDevice {
         return deadline
     }
 
-    /// Removes the answer to a task whose wake ended.
+    /// Removes the scripted answer to a task whose wake ended.
     mutating func ended(_ wake: TaskWake) {
         self.taskAnswers[wake.task.arrival] = nil
     }

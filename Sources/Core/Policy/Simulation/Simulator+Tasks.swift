@@ -97,7 +97,7 @@ extension Simulator {
         self.emit(.result(outcome), self.subject(of: wake.task), device, now, output)
     }
 
-    /// Emits the effect of an ended wake on its task.
+    /// Emits the change of a task whose wake ended.
     mutating func taskEnded(
         _ action: TaskEndedAction,
         _ device: Int,
@@ -161,7 +161,7 @@ extension Simulator {
     }
 }
 
-/// A script of wake outcomes. After the last step, the steps repeat.
+/// A script of wake outcomes, which starts again after its last step.
 package struct WakeScript<Answer: ScriptedAnswer>: Hashable, Sendable {
     /// One answer.
     package struct Step: Hashable, Sendable {
@@ -188,7 +188,7 @@ package struct WakeScript<Answer: ScriptedAnswer>: Hashable, Sendable {
     /// A worker that succeeds one second after each launch.
     static var reliable: Self { Self(steps: [Step(answer: Answer.success, delay: 1000)]) }
 
-    /// The answer to launch number `launch` of a device, counted from 0.
+    /// Returns the answer to launch number `launch` of a device, counted from 0.
     func step(_ launch: Int) -> Step { self.steps[launch % self.steps.count] }
 }
 

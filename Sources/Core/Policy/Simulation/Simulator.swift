@@ -1,10 +1,12 @@
 import Wire
 
-/// Runs the launch policy on a trace in virtual time. The article "Traces" describes the format.
+/// Runs the launch policy on a trace in virtual time. The article "Traces" describes the format of a trace.
 ///
-/// It takes one line at a time and emits outcomes in the order of time, so that memory does not depend on the length of
-/// the trace. At each instant, due events of devices come first, in the order in which the trace first named the
-/// devices. Then the trace's events of that instant follow in order, each with its immediate effects.
+/// A simulator reads one line at a time and emits outcomes in order of time. Its memory therefore does not depend on
+/// the length of the trace.
+///
+/// At each instant, the due events of devices come first. Devices are processed in the order in which the trace first
+/// named them. Then the trace's events of that instant follow in order, each with its immediate effects.
 package struct Simulator {
     /// A line of output.
     package enum Line {
@@ -32,7 +34,7 @@ package struct Simulator {
     /// The apns-ids of the pushes that are pending or in flight.
     var identifiers: [PushHandle: String] = [:]
     var lastHandle: UInt64 = 0
-    /// The identifiers and session names in the trace, by their numbers in the policy.
+    /// The identifiers and session names in the trace, indexed by their numbers in the policy.
     var taskNames: [String] = []
     var taskNumbers: [String: TaskName] = [:]
     var summary = Summary()
@@ -62,7 +64,7 @@ package struct Simulator {
     /// Simulates a whole trace.
     ///
     /// - `trace`: the lines of the trace.
-    /// - `output`: called immediately with each line of output, without its line end. The last line is the summary.
+    /// - `output`: called immediately with each line of output, without its line end. The summary is the last line.
     /// - Throws: at the first invalid line, after the output of earlier lines.
     package static func run(
         trace: some Sequence<String>,
@@ -74,7 +76,7 @@ package struct Simulator {
         output(simulator.finish(output: { output($0.json) }, tasks: { output($0.json) }).json)
     }
 
-    /// Takes the next line of the trace. `output` gets the events of pushes up to the time of the line, and its
+    /// Processes the next line of the trace. `output` gets the push events up to the line's time, and the line's
     /// immediate effects.
     ///
     /// - `tasks`: gets the events of requests and sessions, in order with calls of `output`.
@@ -97,7 +99,7 @@ package struct Simulator {
         }
     }
 
-    /// Finishes the trace: time passes until nothing more can happen, or up to the header's `until`.
+    /// Finishes the trace: simulates until the header's `until`, or until nothing more can happen.
     ///
     /// - `tasks`: as in `take`.
     package mutating func finish(
@@ -112,7 +114,7 @@ package struct Simulator {
         }
     }
 
-    /// Finishes the trace: time passes until nothing more can happen, or up to the header's `until`.
+    /// Finishes the trace: simulates until the header's `until`, or until nothing more can happen.
     package mutating func finish(_ output: (Line) -> Void) -> Summary {
         self.advance(to: self.until ?? .distantFuture, output)
         var summary = self.summary
@@ -135,7 +137,7 @@ package struct Simulator {
 // MARK: - Lines
 
 extension Simulator {
-    /// Takes a header, which comes before the first event.
+    /// Applies a header, which must precede the first event.
     package mutating func take(_ header: TraceHeader) throws(TraceError) {
         guard self.latest == nil else {
             let remedy = "move it before the first event"
@@ -153,7 +155,7 @@ extension Simulator {
         self.until = header.until ?? self.until
     }
 
-    /// Takes the next event. `output` gets the outcomes up to its time, and its immediate effects.
+    /// Applies the next event. `output` gets the outcomes up to the event's time, and the event's immediate effects.
     package mutating func take(_ event: TraceEvent, _ output: (Line) -> Void) throws(TraceError) {
         if let latest = self.latest, event.moment < latest {
             throw TraceError(
@@ -221,7 +223,7 @@ extension Simulator {
         self.due.removeAll { moments[$0.value]?.milliseconds != $0.moment }
     }
 
-    /// Applies the events of one device that are due at `now`, until nothing more happens.
+    /// Applies the events of one device that are due at `now`, until none is left.
     private mutating func settle(_ device: Int, _ now: Instant, _ output: (Line) -> Void) {
         while self.step(device, now, output) {}
         let next = self.devices[device].nextMoment(from: now, self.parameters)
@@ -263,7 +265,7 @@ extension Simulator {
         }
     }
 
-    /// Launches the next push or task that may launch, if there is one.
+    /// Launches the next push or task that may launch now. Returns false if there is none.
     private mutating func launch(_ device: Int, _ now: Instant, _ output: (Line) -> Void) -> Bool {
         let parameters = self.parameters
         switch self.devices[device].lanes.nextLaunch(at: now, parameters, hasSlot: { _ in true }) {

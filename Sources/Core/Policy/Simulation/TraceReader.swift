@@ -63,8 +63,8 @@ struct TraceReader {
     }
 
     /// - Parameters:
-    ///   - what: the name of a step in messages; a step has `parts` parts.
-    ///   - requirement: the requirement on steps, for messages.
+    ///   - what: the name of a step in messages. A step is an array of `parts` elements.
+    ///   - requirement: the requirement on a step, for messages.
     fileprivate static func script<Answer>(
         _ value: JSONValue,
         _ name: String,
@@ -196,7 +196,7 @@ package struct TraceError: Error, Hashable, CustomStringConvertible {
 }
 
 extension NearestMatch {
-    /// A remedy for an unknown name: the nearest known name, or all known names.
+    /// Returns a remedy for an unknown name: the nearest known name, or all known names.
     static func remedy(for name: String, among names: [String]) -> String {
         guard let nearest = Self.find(name, in: names) else {
             return "use one of \(names.joined(separator: ", "))"
@@ -212,7 +212,7 @@ extension TraceReader {
         "steps such as [\"success\", 300, 20]: an answer, its seconds after the launch, and, if a continued task "
         + "advances, every how many seconds"
 
-    /// The scripted outcomes of wakes, by identifier or session name.
+    /// Reads the scripted outcomes of wakes, by identifier or session name.
     static func tasks(_ value: JSONValue, line: Int) throws(TraceError) -> [String: TaskScript] {
         guard case .object(let members) = value else {
             throw TraceError(
@@ -236,7 +236,7 @@ extension TraceReader {
         return scripts
     }
 
-    /// The patterns of permitted identifiers.
+    /// Reads the patterns of permitted identifiers.
     static func permitted(_ value: JSONValue, in object: TraceObject) throws(TraceError) -> [IdentifierPattern] {
         let must = "an array of identifiers, each perhaps with .* at its end"
         guard case .array(let elements) = value else {
@@ -301,7 +301,7 @@ extension TraceReader {
         }
     }
 
-    /// Reads finished transfers of a session.
+    /// Reads an event that reports finished transfers of a session.
     static func finished(_ value: JSONValue, line: Int) throws(TraceError) -> TraceEvent.Kind {
         let object = try TraceObject(value, line: line, path: "finished.", known: ["session", "count"])
         guard let session = try object.string("session") else {
@@ -361,7 +361,7 @@ struct TraceObject {
         TraceError(line: self.line, fault: "\"\(self.path)\(name)\" \(fault)", remedy: "it must be \(must)")
     }
 
-    /// A nonempty string; nil if it is absent.
+    /// Returns a nonempty string; nil if it is absent.
     func string(_ name: String) throws(TraceError) -> String? {
         guard let value = self[name] else { return nil }
         guard case .string(let text) = value else {
@@ -385,7 +385,7 @@ struct TraceObject {
         return number
     }
 
-    /// A case of `Choice` by its name.
+    /// Returns the case of `Choice` whose name is the value; nil if the member is absent.
     func choice<Choice: RawRepresentable<String> & CaseIterable>(
         _ name: String,
         _: Choice.Type
@@ -393,7 +393,7 @@ struct TraceObject {
         try self.choice(name, of: Array(Choice.allCases))
     }
 
-    /// One of `choices` by its name.
+    /// Returns the one of `choices` whose name is the value; nil if the member is absent.
     func choice<Choice: RawRepresentable<String>>(
         _ name: String,
         of choices: [Choice]
@@ -410,13 +410,13 @@ struct TraceObject {
         return choice
     }
 
-    /// A time in seconds, converted to milliseconds.
+    /// Returns a time in milliseconds, converted from seconds; nil if it is absent.
     func time(_ name: String) throws(TraceError) -> Int64? {
         guard let number = try self.number(name, must: Self.timeRequirement) else { return nil }
         return try self.time(name, number)
     }
 
-    /// Converts `number`, called `name` in messages, from a duration in seconds to milliseconds, rounding half up.
+    /// Converts the duration `number` from seconds to milliseconds and rounds half up. Messages call it `name`.
     func duration(_ name: String, _ number: JSONNumber) throws(TraceError) -> Int64 {
         guard number.milliseconds == .tooFine, (0...Double(Parameters.secondsMax)).contains(number.double) else {
             return try self.time(name, number)
@@ -424,7 +424,7 @@ struct TraceObject {
         return Int64(number.double * 1000 + 0.5)
     }
 
-    /// Converts `number`, called `name` in messages, from a time in seconds to milliseconds.
+    /// Converts the time `number` from seconds to milliseconds. Messages call it `name`.
     private func time(_ name: String, _ number: JSONNumber) throws(TraceError) -> Int64 {
         switch number.milliseconds {
         case .tooFine:

@@ -1,4 +1,5 @@
-/// The reason why a push is refused: every reason that APNs documents, by its name on the wire, and `badDryRun`.
+/// The reason why a push is refused: every reason that APNs documents, and `badDryRun`. The raw value is its name on
+/// the wire.
 package enum APNSReason: String, Error, CaseIterable, BitwiseCopyable, Sendable {
     case badCollapseId = "BadCollapseId"
     case badDeviceToken = "BadDeviceToken"
@@ -70,9 +71,9 @@ package enum APNSReason: String, Error, CaseIterable, BitwiseCopyable, Sendable 
 
     /// Appends the body of the answer: `{"reason":"..."}`; for status 410 also the integer member `timestamp`.
     ///
-    /// - `timestampMilliseconds`: the time at which the token was found to be inactive, in milliseconds since 1970.
-    ///   Clients fail on a 410 without a timestamp, so nil is written as 0, which precedes every registration. Ignored
-    ///   for any other status.
+    /// - `timestampMilliseconds`: the time at which the token was found to be inactive, in milliseconds since 1970. It
+    ///   is used only for status 410. Clients fail on a 410 without a timestamp, so nil is written as 0, which precedes
+    ///   every registration.
     package func writeBody(to buffer: inout ByteBuffer, timestampMilliseconds: Int64?) {
         buffer.append("{\"reason\":\"")
         buffer.append(self.rawValue)

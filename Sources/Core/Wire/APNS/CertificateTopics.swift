@@ -10,13 +10,13 @@ package struct CertificateTopics: Hashable, Sendable {
         case badList
     }
 
-    /// The suffixes of further topics of the app, which a certificate without the extension also covers.
+    /// The suffixes of the additional topics that a certificate covers if it has no topic list.
     private static let siblingEnds = [".voip", ".complication"]
 
     /// The topics of the certificate, at least one.
     package let names: [String]
-    /// The topic of a push that names no topic; nil if the certificate has several topics, so that the push must name
-    /// one.
+    /// The topic of a push that names no topic. It is nil if the certificate has several topics; the push must then
+    /// name one.
     package let defaultTopic: [UInt8]?
     /// `names` in UTF-8.
     private let bytes: [[UInt8]]
@@ -48,8 +48,8 @@ package struct CertificateTopics: Hashable, Sendable {
     }
 }
 
-/// The value of the certificate extension 1.2.840.113635.100.6.3.6, which lists topics: a SEQUENCE in which each topic,
-/// a UTF8String, is followed by a SEQUENCE of UTF8Strings with its kinds (`app`, `voip`, `complication`).
+/// The value of the certificate extension 1.2.840.113635.100.6.3.6, which lists topics. It is a SEQUENCE of pairs. A
+/// pair is the topic, a UTF8String, and its kinds (`app`, `voip`, `complication`), a SEQUENCE of UTF8Strings.
 package struct CertificateTopicList: Hashable, Sendable {
     package struct Entry: Hashable, Sendable {
         /// The topic, valid by `Push.isTopic`.
@@ -113,8 +113,8 @@ struct DERReader {
 
     /// Reads the next value.
     ///
-    /// - Returns: the contents; nil if the value has another tag, is truncated, or has a length that is indefinite or
-    ///   not in the shortest form.
+    /// - Returns: the contents; nil if the value has another tag or is truncated, or if its length is indefinite or not
+    ///   in the shortest form.
     mutating func value(_ tag: Tag) -> ByteView? {
         guard self.rest.count >= 2, self.rest[0] == tag.rawValue else { return nil }
         var start = 2

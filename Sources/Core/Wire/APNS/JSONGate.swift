@@ -1,11 +1,11 @@
-/// Checks that a document is JSON, and determines if it asks to wake the device. Builds no values.
+/// Checks whether a document is JSON and asks to wake the device. Builds no values.
 ///
 /// The grammar is RFC 8259. Numbers of any size, escapes of unpaired surrogates and repeated names are valid. Strings
 /// must be well-formed UTF-8, and a byte order mark is not allowed. Containers may be nested up to 512 deep. The gate
-/// does not recurse, so it needs constant stack space.
+/// does not recurse, so its stack space is constant.
 ///
 /// A document wakes the device if `content-available` in `aps` is the integer 1, written `1`. The values `0`, `false`
-/// and `null` ask for no wake. Any other value, such as `1.0`, `true` or `"1"`, is an error of the sender, which the
+/// and `null` ask for no wake. Any other value, such as `1.0`, `true` or `"1"`, is the sender's error, which the
 /// verdict reports. If a name is repeated, the first member counts. Names are compared after resolving escapes.
 package struct JSONGate {
     /// The maximum nesting depth of objects and arrays, including the outermost.
@@ -144,7 +144,7 @@ package struct JSONGate {
         return true
     }
 
-    /// Leaves the container and returns true if it is empty.
+    /// Leaves the container and returns true if its closing bracket comes next.
     private mutating func closesAtOnce(_ bracket: UInt8) -> Bool {
         self.scanner.skipSpace()
         guard self.scanner.current == bracket else { return false }
@@ -173,7 +173,7 @@ package enum JSONVerdict: Hashable, Sendable {
     case doesNotWake
 }
 
-/// A position in a JSON text, and the tokens from there on.
+/// A position in a JSON text, with methods that read the next token.
 struct JSONScanner {
     private let text: ByteView
     private var position = 0
@@ -277,8 +277,8 @@ struct JSONScanner {
         }
     }
 
-    /// Skips the plain bytes at the start of the next eight bytes, if there are eight. Returns false if one of the
-    /// eight is not plain.
+    /// Skips up to eight bytes, and stops before one at which `skipPlainASCII` stops. Returns false if it stopped
+    /// before such a byte. Does nothing and returns true if fewer than eight bytes remain.
     @inline(__always)
     private mutating func skipPlainWord() -> Bool {
         guard self.position + 8 <= self.text.count else { return true }
@@ -286,15 +286,15 @@ struct JSONScanner {
         let word = self.text.word(at: self.position)
         let quote = word ^ ones &* 0x22
         let backslash = word ^ ones &* 0x5C
-        // A subtraction sets the high bit of a byte that is special or outside of ASCII. Borrows may also set it in
-        // later bytes, so only the first set bit is exact.
+        // The high bit marks each byte that is special or outside of ASCII. A borrow may also mark a later byte, so
+        // only the first mark is exact.
         let small = (quote &- ones) | (backslash &- ones) | (word &- ones &* 0x20)
         let special = (small | word) & (ones &* 0x80)
         self.position += special == 0 ? 8 : special.trailingZeroBitCount >> 3
         return special == 0
     }
 
-    /// Returns true if `skipPlainASCII` would stop at none of the next 32 bytes.
+    /// Returns true if `skipPlainASCII` would skip all of the next 32 bytes.
     @inline(__always)
     private func areNextPlainASCII() -> Bool {
         let special = self.special(at: self.position) | self.special(at: self.position + 16)
@@ -333,7 +333,7 @@ struct JSONScanner {
     /// Skips one or more UTF-8 sequences of at least two bytes. Returns false if a sequence is ill-formed.
     private mutating func skipSequences() -> Bool {
         repeat {
-            // A sequence of one byte is a control character here, which must be escaped.
+            // A control character has a sequence of one byte. It must be escaped.
             let (count, isCharacter) = self.text.sequence(at: self.position)
             guard isCharacter, count > 1 else { return false }
             self.position += count
@@ -368,7 +368,7 @@ struct JSONName {
         return index == self.text.count
     }
 
-    /// The value of four hexadecimal digits.
+    /// Returns the value of four hexadecimal digits.
     private func codeUnit(at index: Int) -> UInt16 {
         var value: UInt16 = 0
         for digit in 0..<4 { value = value << 4 | UInt16(self.text[index + digit].hexDigitValue ?? 0) }

@@ -5,7 +5,8 @@ package enum JSONSyntax {
         guard String(validating: text, as: UTF8.self) != nil else {
             return JSONSyntaxFault(what: "it is not UTF-8", isCutShort: false)
         }
-        // `JSONGate` counts only objects and arrays; the parser also counts the value in the innermost of them.
+        // The depth of `JSONGate` counts objects and arrays. The parser's depth also counts the value inside the
+        // innermost one.
         var parser = JSONParser(text, .payload, depthMax: JSONGate.depthMax + 1)
         do throws(JSONParser.Fault) {
             guard try parser.next() != nil else { return JSONSyntaxFault(what: "it is empty", isCutShort: false) }
@@ -26,9 +27,9 @@ package enum JSONSyntax {
 
 /// The reason why a text is not JSON.
 package struct JSONSyntaxFault: Error, Hashable, Sendable {
-    /// The fault and its position, as a clause.
+    /// The fault and its position, written as a clause.
     package let what: String
-    /// True if the text ends too early. The clause then names the innermost open part.
+    /// True if the text ends too early. `what` then names the innermost open part.
     package let isCutShort: Bool
 
     package init(what: String, isCutShort: Bool) {

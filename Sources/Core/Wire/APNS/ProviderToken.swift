@@ -33,18 +33,18 @@ package struct ProviderToken: Hashable, Sendable {
         return value[start..<end]
     }
 
-    /// Returns true if the first six bytes of the word, lowest first, are "bearer" in any case. The comparison runs for
-    /// every push. Byte by byte, it would take ten times as long.
+    /// Returns true if the first six bytes of the word are "bearer" in any case; the lowest byte is the first. This
+    /// runs for every push, and comparing single bytes would take ten times as long.
     private static func isBearer(_ word: UInt64) -> Bool {
-        // Setting the case bit maps only letters to these letters.
+        // Setting the case bit maps only the two cases of a letter to that letter.
         (word & 0xFFFF_FFFF_FFFF) | 0x2020_2020_2020 == 0x7265_7261_6562
     }
 
     /// Parses the three parts of a token.
     ///
-    /// - Throws: `invalidProviderToken` if the text is not such a token, lacks a key, a team or a time of issue, names
-    ///   another algorithm, or has `crit`. `crit` lists extensions that a reader must support, and this reader supports
-    ///   none (RFC 7515 section 4.1.11).
+    /// - Throws: `invalidProviderToken` if the text is malformed, lacks a key, a team or a time of issue, names another
+    ///   algorithm, or has `crit`. `crit` lists extensions that a reader must support (RFC 7515 section 4.1.11), and
+    ///   this reader supports none.
     package init(_ text: ByteView) throws(APNSReason) {
         guard text.count <= Self.bytesMax, let headEnd = text.firstIndex(of: UInt8(ascii: ".")),
             let claimCount = text.dropFirst(headEnd + 1).firstIndex(of: UInt8(ascii: "."))
@@ -78,7 +78,7 @@ package struct ProviderToken: Hashable, Sendable {
         return nil
     }
 
-    /// Returns true also without an algorithm, because Apple's own sample has none.
+    /// Returns true for ES256. Also returns true if the algorithm is absent, because Apple's own sample has none.
     private static func isES256(_ value: JSONValue?) -> Bool {
         value == nil || value == .string("ES256")
     }
@@ -88,8 +88,8 @@ package struct ProviderToken: Hashable, Sendable {
         return text
     }
 
-    /// Converts a client's time to milliseconds: a number of seconds, with or without a fraction, as a number or a
-    /// string; or milliseconds, which are recognized by their size.
+    /// Converts the time that a client sent to milliseconds. The time is a number or a decimal string, in seconds with
+    /// an optional fraction. Values above 1e11 are milliseconds.
     private static func milliseconds(_ value: JSONValue?) -> Int64? {
         let number: Double?
         switch value {
@@ -101,7 +101,8 @@ package struct ProviderToken: Hashable, Sendable {
         return Int64((abs(number) > 1e11 ? number : number * 1000).rounded(.down))
     }
 
-    /// Returns the number; nil for text that only `Double` accepts, such as hexadecimal digits and infinities.
+    /// Returns the number in a decimal text. Returns nil for other text that `Double` accepts, such as hexadecimal
+    /// digits and infinities.
     private static func decimal(_ text: String) -> Double? {
         text.utf8.allSatisfy { $0 &- 0x30 < 10 || $0 == UInt8(ascii: ".") } ? Double(text) : nil
     }
@@ -115,8 +116,8 @@ package struct ProviderSignature: Hashable, Sendable {
     /// The size of each number in bytes.
     private static let numberBytes = 32
 
-    /// Reads R and S, either concatenated (RFC 7518) or in DER, as many clients send them. A value of 64 bytes is taken
-    /// as concatenated.
+    /// Reads R and S, either concatenated (RFC 7518) or in DER, which many clients send. A value of 64 bytes is always
+    /// read as concatenated.
     ///
     /// - Returns: nil if the value is malformed, or if a number has more than 256 bits.
     package init?(_ encoded: ByteView) {
@@ -133,7 +134,8 @@ package struct ProviderSignature: Hashable, Sendable {
         self.bytes = first + second
     }
 
-    /// Reads a nonnegative INTEGER from the start of `der`, and removes it. Returns 32 bytes; nil if it is malformed.
+    /// Reads a nonnegative INTEGER at the start of `der` and removes it from `der`. Returns 32 bytes; nil if it is
+    /// malformed.
     private static func number(_ der: inout ByteView) -> [UInt8]? {
         guard der.count >= 2, der[0] == 0x02, der[1] > 0, Int(der[1]) <= der.count - 2 else { return nil }
         var digits = der[2..<2 + Int(der[1])]

@@ -1,6 +1,6 @@
 /// A received push request before any checks. Header fields are added one by one, in order of arrival.
 ///
-/// Its views are valid as long as the bytes of the request.
+/// The views are valid as long as the bytes of the request.
 package struct PushRequest {
     package let method: ByteView
     /// The path, including its query.
@@ -25,7 +25,8 @@ package struct PushRequest {
         case dryRun = 2048
     }
 
-    /// The maximum number of remembered names of other `apns-` fields. Repetitions of further names are not detected.
+    /// The maximum number of stored names of `apns-` fields that are not in `Field`. Repetitions of further fields are
+    /// not detected.
     private static let otherNamesMax = 4
 
     private var seen: UInt16 = 0
@@ -43,7 +44,7 @@ package struct PushRequest {
     /// Every answer to the push contains this identifier, or a new identifier if it is nil.
     package private(set) var id: APNsID?
 
-    /// True if `wakegate-dry-run: 1` asks for an answer without effects.
+    /// True if the field `wakegate-dry-run: 1` requests a dry run.
     package private(set) var isDryRun = false
 
     /// True if `wakegate-dry-run` has another value or is repeated. The push is then refused, because the client may
@@ -61,7 +62,7 @@ package struct PushRequest {
         self.isBodyCutShort = isBodyCutShort
     }
 
-    /// True if there is a `traceparent`, well-formed or not. A trace never makes a push invalid.
+    /// True if the request has a `traceparent`, well-formed or not. An invalid trace does not make a push invalid.
     package var hasTraceParent: Bool { self.has(.traceParent) }
 
     /// The value of the first `authorization`; nil if it is absent.
@@ -70,7 +71,7 @@ package struct PushRequest {
     /// The unchecked value of `apns-topic`, for authentication; nil if it is absent.
     package var unverifiedTopic: ByteView? { self.has(.topic) ? self.topicText : nil }
 
-    /// True if APNs accepts the type of this push only with a provider token, even if a certificate is presented.
+    /// True if APNs accepts this type of push only with a provider token, even if the client presents a certificate.
     package var needsProviderToken: Bool {
         self.has(.pushType) && (self.pushTypeText == "location" || self.pushTypeText == "liveactivity")
     }
@@ -116,11 +117,11 @@ package struct PushRequest {
         self.topicText = topic
     }
 
-    /// Makes every check that does not depend on devices, in the order of the wire contract: method, path,
+    /// Performs every check that does not depend on devices. The wire contract specifies the order: method, path,
     /// authentication, fields, access to the topic, payload, token.
     ///
-    /// - `push`: receives the push, without apns-id and trace if the client did not send them; undefined if the push is
-    ///   refused.
+    /// - `push`: receives the push, without an apns-id or trace if the client did not send one; undefined if the push
+    ///   is refused.
     /// - `authenticate`: called when method and path are valid. Its errors are rethrown.
     /// - `authorize`: called with the topic when all fields are valid. Its errors are rethrown.
     /// - Throws: the reason of the first check that fails.
@@ -149,7 +150,7 @@ package struct PushRequest {
     }
 
     /// Checks the fields in the order of the wire contract: duplicates, apns-id, expiration, priority, push type,
-    /// collapse id, topic, and last `wakegate-dry-run`.
+    /// collapse id, topic, `wakegate-dry-run`.
     private func readFields(into push: inout Push, _ rules: PushRules) throws(APNSReason) {
         guard !self.hasDuplicates else { throw .duplicateHeaders }
         if self.has(.id) {
@@ -184,7 +185,7 @@ package struct PushRequest {
         self.seen & field.rawValue != 0
     }
 
-    /// Notes a field. Returns false if it is repeated.
+    /// Records a field. Returns false if the field is repeated.
     private mutating func isFirst(_ field: Field) -> Bool {
         guard !self.has(field) else {
             self.hasDuplicates = true
@@ -205,7 +206,8 @@ package struct PushRequest {
     }
 }
 
-/// A push that passed every check that does not depend on devices, as plain memory on its way to the engine.
+/// A validated push, before the checks that depend on its device. Its memory can be copied bytewise to the engine's
+/// thread.
 ///
 /// Its views refer to the bytes of the request or, after `init(in:at:)`, to the buffer.
 package struct Push: BitwiseCopyable {
@@ -219,7 +221,7 @@ package struct Push: BitwiseCopyable {
     /// The topic: 1 to 255 bytes, each a letter, a digit, `.`, `_` or `-`.
     package var topic = ByteView()
     package var apnsID = APNsID(first: 0, second: 0, upperCase: 0)
-    /// True if the client chose the apns-id. A repetition of the push then gets the same answer and is not accepted
+    /// True if the client chose the apns-id. A repeated push with this id gets the same answer and is not accepted
     /// again.
     package var isNamedByClient = false
     package var expiration = PushExpiration.absent
@@ -234,7 +236,7 @@ package struct Push: BitwiseCopyable {
     /// The collapse id, at most 64 bytes; empty if there is none.
     package var collapseID = ByteView()
     package var payload = ByteView()
-    /// The trace in the form of `PushTrace`; empty if there is none.
+    /// The serialized `PushTrace`; empty if there is none.
     package var trace = ByteView()
 
     /// Creates an empty push with the default priority.
@@ -243,7 +245,7 @@ package struct Push: BitwiseCopyable {
     /// Returns true if `text` is a valid topic: 1 to 255 characters of A-Z, a-z, 0-9, `.`, `_` and `-`.
     package static func isTopic(_ text: ByteView) -> Bool {
         guard !text.isEmpty, text.count <= self.topicBytesMax else { return false }
-        // One bit per ASCII character: `-`, `.` and digits in `lower` (0 to 63), letters and `_` in `upper` (64 to
+        // One bit per ASCII character: `lower` has `-`, `.` and digits (0 to 63), `upper` has letters and `_` (64 to
         // 127).
         let lower: UInt64 = 0x03FF_6000_0000_0000
         let upper: UInt64 = 0x07FF_FFFE_87FF_FFFE
@@ -257,7 +259,8 @@ package struct Push: BitwiseCopyable {
 
 /// Serialization within the process.
 extension Push {
-    /// Appends the memory of the push, then the bytes of its views. `init(in:at:)` reads them in the same process.
+    /// Appends the memory of the push, then the bytes of its views. Only `init(in:at:)` in the same process can read
+    /// it.
     package func append(to buffer: inout ByteBuffer) {
         let count = self.topic.count + self.collapseID.count + self.payload.count + self.trace.count
         buffer.makeRoom(MemoryLayout<Push>.size + count)
@@ -283,9 +286,9 @@ extension Push {
 
 /// The operator's choices for the checks of a push.
 package struct PushRules: Hashable, Sendable {
-    /// True to refuse a push of type background with priority 10, which is also the default priority.
+    /// True to refuse a background push with priority 10, which is also the default priority.
     ///
-    /// Apple's documentation calls it an error; APNs accepts it.
+    /// Apple's documentation calls such a push an error, but APNs accepts it.
     package var strictBackgroundPriority: Bool
 
     /// True in `wakegate dev`: background pushes with priority 10 get a warning, and every warning is logged.
@@ -306,11 +309,11 @@ package enum PushTarget {
     ///
     /// `/3/device` without the last slash is a bad path.
     /// - `path`: the received path, including its query.
-    /// - `token`: receives the token.
-    /// - Returns: true if there is a token: 32 to 200 hexadecimal digits, an even number. If false, `token` is
-    ///   undefined, and the caller must report the bad token after all other checks that do not depend on devices.
-    /// - Throws: `methodNotAllowed`; `missingDeviceToken` for `/3/device/`; `badPath` for any path but `/3/device/`
-    ///   with one more segment, and for a query.
+    /// - Returns: true if the path has a valid token: an even number of hexadecimal digits, from 32 to 200. If false,
+    ///   `token` is undefined. The caller must report the bad token after all other checks that do not depend on
+    ///   devices.
+    /// - Throws: `methodNotAllowed`; `missingDeviceToken` for `/3/device/`; `badPath` if the path has a query, or is
+    ///   not `/3/device/` with one more segment.
     package static func readToken(
         method: ByteView,
         path: ByteView,
@@ -320,7 +323,7 @@ package enum PushTarget {
         guard path.starts(with: self.prefix) else { throw .badPath }
         let digits = path.dropFirst(ByteView(self.prefix).count)
         guard !digits.isEmpty else { throw .missingDeviceToken }
-        // Digits contain no delimiters, so a valid token needs no further check.
+        // Digits are not delimiters, so the path of a valid token needs no further check.
         if DeviceToken.parse(digits, into: &token) { return true }
         guard !self.hasDelimiter(digits) else { throw .badPath }
         return false
@@ -337,8 +340,8 @@ package enum PushTarget {
 
 /// The type of notification that a push declares.
 ///
-/// The topic need not have the suffix that APNs requires for some types, because APNs has no reason for a mismatch, and
-/// a token belongs to one topic.
+/// APNs requires a topic suffix for some types. The gateway does not: APNs has no reason code for a mismatch, and a
+/// token belongs to one topic.
 package enum PushType: UInt8, CaseIterable, BitwiseCopyable, Sendable {
     case alert
     case background
@@ -352,7 +355,7 @@ package enum PushType: UInt8, CaseIterable, BitwiseCopyable, Sendable {
     case widgets
     case controls
 
-    /// The type with this name; nil for any other text. Names are case-sensitive.
+    /// Creates the type with this name; nil for any other text. Names are case-sensitive.
     package init?(_ text: ByteView) {
         // At most three names have the same length.
         switch text.count {
@@ -404,18 +407,18 @@ package enum PushPayload {
     /// The maximum size of a payload of any type, in bytes.
     package static let bytesMax = 5120
 
-    /// The maximum size of a payload of `type`, in bytes: 5120 for voip, otherwise 4096.
+    /// Returns the maximum size of a payload of `type`, in bytes: 5120 for voip, otherwise 4096.
     package static func bytesMax(type: PushType?) -> Int {
         type.map(\.payloadBytesMax) ?? 4096
     }
 
-    /// Checks a body, in this order: empty, size, JSON object.
+    /// Checks that a body is not empty, then its size, then that it is a JSON object.
     ///
     /// - `isCutShort`: true if the body was longer than `bytesMax` and is incomplete.
     /// - `warnings`: receives the problems of a payload that is accepted.
     /// - Returns: true if the push wakes its device.
-    /// - Throws: `payloadEmpty`, `payloadTooLarge`; also `payloadEmpty` if the body is not a JSON object, for which
-    ///   APNs has no reason of its own.
+    /// - Throws: `payloadTooLarge`; `payloadEmpty` if the body is empty or is not a JSON object. APNs has no separate
+    ///   reason code for the latter.
     package static func wakes(
         _ body: ByteView,
         isCutShort: Bool,
@@ -444,7 +447,8 @@ package struct PushWarnings: OptionSet, BitwiseCopyable, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
-    // Replaces members of `OptionSet` that are not specialized in other modules and cost 300 instructions per push.
+    // These members replace the members of `OptionSet`, which are not specialized in other modules and cost 300
+    // instructions per push.
     package init() { self.rawValue = 0 }
 
     package var isEmpty: Bool { self.rawValue == 0 }
@@ -481,10 +485,11 @@ package enum Priority: UInt8, CaseIterable, BitwiseCopyable, Sendable {
     case passive = 1
     /// The push waits for the launch interval.
     case considerate = 5
-    /// The push may skip the launch interval within the device's allowance. This is the default without the header.
+    /// The push may skip the launch interval, up to `policy.immediateBurst` times in a row. A push without the header
+    /// has this priority.
     case immediate = 10
 
-    /// The priority of `text`: exactly `10`, `5` or `1`; nil for any other text.
+    /// Creates the priority with the text `10`, `5` or `1`; nil for any other text.
     package init?(_ text: ByteView) {
         switch text.count {
         case 1 where text[0] == UInt8(ascii: "5"): self = .considerate
@@ -502,19 +507,19 @@ extension Priority: Comparable {
     }
 }
 
-/// The time until which an undelivered push is kept.
+/// The time until which an undelivered push is retained.
 package enum PushExpiration: Hashable, BitwiseCopyable, Sendable {
-    /// The header is absent: the push is kept as long as the gateway keeps any push.
+    /// The header is absent: the push is retained for the policy's `defaultTTL`.
     case absent
-    /// The push gets one attempt and is not kept.
+    /// The push gets one attempt and is not retained.
     case zero
     /// Seconds since 1970, 1 to `secondsMax`; may be in the past.
     case seconds(Int64)
 
-    /// The maximum, about 31,700 years. Later times are reduced to it, so that sums of milliseconds fit in `Int64`.
+    /// The maximum, about 31,700 years. Later times are clamped to it. Sums of milliseconds therefore fit in `Int64`.
     package static let secondsMax: Int64 = 1_000_000_000_000
 
-    /// The expiration of `text`, which consists of any number of decimal digits; nil for any other text.
+    /// Parses an expiration: any number of decimal digits; nil for any other text.
     package init?(_ text: ByteView) {
         guard !text.isEmpty else { return nil }
         var seconds: Int64 = 0

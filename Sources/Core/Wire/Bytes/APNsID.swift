@@ -1,18 +1,18 @@
-/// The UUID of a push, with the case of each letter, so that it can be written back unchanged.
+/// The UUID of a push, with the case of each letter. It can therefore be written exactly as received.
 ///
 /// Identifiers that differ only in letter case are equal.
 @frozen
 @usableFromInline
 package struct APNsID: Hashable, BitwiseCopyable, Sendable {
-    /// Bytes 0 to 7, the first in the lowest bits.
+    /// Bytes 0 to 7; byte 0 is in the lowest bits.
     @usableFromInline
     package let first: UInt64
 
-    /// Bytes 8 to 15, the first in the lowest bits.
+    /// Bytes 8 to 15; byte 8 is in the lowest bits.
     @usableFromInline
     package let second: UInt64
 
-    /// Bit i is set if hexadecimal digit i, of 0 to 31, is an upper-case letter.
+    /// A mask of the upper-case letters: bit i for hexadecimal digit i, from 0 to 31.
     @usableFromInline
     package let upperCase: UInt32
 
@@ -28,7 +28,7 @@ package struct APNsID: Hashable, BitwiseCopyable, Sendable {
         self.upperCase = upperCase
     }
 
-    /// Creates a lower-case identifier from 128 random bits. Like the identifiers of APNs, it has no version field.
+    /// Creates a lower-case identifier from 128 random bits. It has no version field, like the identifiers of APNs.
     @inlinable
     package init(random: (UInt64, UInt64)) {
         self.init(first: random.0, second: random.1, upperCase: 0)
@@ -126,7 +126,7 @@ package struct WakeID: Hashable, BitwiseCopyable, Sendable {
         self.init(random: (first, second))
     }
 
-    /// The value of sixteen digits, the first the most significant.
+    /// Returns the value of sixteen digits, of which the first is the most significant; nil if one is not a digit.
     private static func word(of text: ByteView, at index: Int) -> UInt64? {
         guard let high = HexadecimalWord.decode(text.word(at: index)),
             let low = HexadecimalWord.decode(text.word(at: index + 8))
@@ -139,13 +139,13 @@ package struct WakeID: Hashable, BitwiseCopyable, Sendable {
         left.first == right.first && left.second == right.second
     }
 
-    /// Half of the bits suffices, because ids are random and never chosen by clients.
+    /// Hashes half of the bits. They suffice, because ids are random and never chosen by clients.
     @inlinable
     package func hash(into hasher: inout Hasher) {
         hasher.combine(self.first)
     }
 
-    /// Appends the 32 digits.
+    /// Appends the 32 digits of the id.
     package func write(to buffer: inout ByteBuffer) {
         Self.write(self.first, to: &buffer)
         Self.write(self.second, to: &buffer)
@@ -159,17 +159,16 @@ package struct WakeID: Hashable, BitwiseCopyable, Sendable {
     }
 }
 
-/// Conversion of eight hexadecimal digits at a time: a word of eight ASCII characters corresponds to half a word of
-/// four bytes.
+/// Conversion between eight hexadecimal digits, as a word of ASCII characters, and four bytes, as half a word.
 ///
-/// In both words, the first character or byte in memory is in the lowest eight bits.
+/// In both words, the lowest eight bits are the first character or byte in memory.
 @usableFromInline
 package enum HexadecimalWord {
     /// The lowest bit of each of the eight bytes.
     @usableFromInline
     static let ones: UInt64 = 0x0101_0101_0101_0101
 
-    /// Returns the four bytes of eight digits of either case.
+    /// Returns the four bytes that eight digits of either case represent.
     ///
     /// - Returns: nil if one of the eight characters is not a digit.
     @inlinable
@@ -177,7 +176,7 @@ package enum HexadecimalWord {
         let highBits: UInt64 = 0x8080_8080_8080_8080
         let folded = digits | 0x2020_2020_2020_2020
         // Adding 0x80 - c sets the high bit of each byte that is at least c. Only a byte outside of ASCII can carry
-        // into its neighbor, and is rejected below.
+        // into the next byte, and such a byte is rejected below.
         let decimal = (digits &+ 0x5050_5050_5050_5050) & ~(digits &+ 0x4646_4646_4646_4646)
         let letter = (folded &+ 0x1F1F_1F1F_1F1F_1F1F) & ~(folded &+ 0x1919_1919_1919_1919)
         guard (decimal | letter) & ~digits & highBits == highBits else { return nil }
@@ -187,7 +186,7 @@ package enum HexadecimalWord {
         return UInt32(truncatingIfNeeded: bytes | (bytes >> 16))
     }
 
-    /// Returns the eight lower-case digits of four bytes.
+    /// Returns the eight lower-case digits that represent four bytes.
     @inlinable
     package static func encode(_ bytes: UInt32) -> UInt64 {
         var spread = UInt64(bytes)
@@ -205,7 +204,8 @@ package enum HexadecimalWord {
         return UInt32(truncatingIfNeeded: (upper &* 0x0102_0408_1020_4080) >> 56)
     }
 
-    /// Returns eight lower-case digits with the letters selected by `mask` in upper case; bits 8 and up are ignored.
+    /// Converts the letters that `mask` selects among eight lower-case digits to upper case. Ignores bits 8 and up of
+    /// the mask.
     @inlinable
     package static func applyUpperCase(_ digits: UInt64, mask: UInt32) -> UInt64 {
         var result = digits

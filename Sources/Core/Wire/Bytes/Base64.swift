@@ -1,4 +1,4 @@
-/// Base64 (RFC 4648) as used in web tokens. Writes one form and reads all forms that real clients write.
+/// Base64 (RFC 4648) as used in web tokens. Writes one variant and reads every variant that real clients write.
 package enum Base64 {
     /// Encodes `bytes` for URLs: the alphabet of RFC 4648, section 5, without padding.
     package static func urlText(_ bytes: ByteView) -> String {
@@ -24,8 +24,8 @@ package enum Base64 {
         bytes.withByteView { self.urlText($0) }
     }
 
-    /// Decodes `text` in the alphabets of RFC 4648, sections 4 and 5, even mixed, with or without padding; nil for any
-    /// other text.
+    /// Decodes `text`, with or without padding; nil if it is malformed. The alphabets of RFC 4648, sections 4 and 5,
+    /// may be mixed.
     package static func decoded(_ text: ByteView) -> [UInt8]? {
         var count = text.count
         while count > 0, text.count - count < 2, text[count - 1] == UInt8(ascii: "=") { count -= 1 }

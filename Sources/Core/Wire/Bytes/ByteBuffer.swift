@@ -1,6 +1,6 @@
 /// A growable byte buffer with one owner: bytes are appended at the end and consumed at the front.
 ///
-/// An emptied buffer keeps its capacity, so that a reused buffer does not allocate.
+/// An emptied buffer keeps its capacity, so a reused buffer does not allocate.
 @safe
 @usableFromInline
 package struct ByteBuffer: ~Copyable {
@@ -33,13 +33,14 @@ package struct ByteBuffer: ~Copyable {
     @inlinable
     package var isEmpty: Bool { self.end == self.start }
 
-    /// The bytes; valid until the next change of the buffer.
+    /// The appended bytes that are not yet consumed; valid until the next change of the buffer.
     @inlinable
     package var view: ByteView {
         unsafe ByteView(UnsafeRawBufferPointer(start: self.base.map { unsafe $0 + self.start }, count: self.count))
     }
 
-    /// Makes room for `count` more bytes and returns it. Call `commit` with the number of bytes filled.
+    /// Returns free memory of at least `count` bytes at the end of the buffer. The caller fills it and then calls
+    /// `commit`.
     @inlinable
     package mutating func reserve(_ count: Int) -> UnsafeMutableRawBufferPointer {
         if self.capacity - self.end < count { self.grow(count) }
@@ -49,13 +50,13 @@ package struct ByteBuffer: ~Copyable {
         )
     }
 
-    /// Makes room for `count` more bytes.
+    /// Ensures that `count` more bytes fit without another allocation.
     @inlinable
     package mutating func makeRoom(_ count: Int) {
         if self.capacity - self.end < count { self.grow(count) }
     }
 
-    /// Appends `count` bytes, at least one, and returns their memory, which the caller must fill completely.
+    /// Appends `count` bytes, at least one, and returns their memory. The caller must fill all of it.
     @inlinable
     @inline(__always)
     mutating func extend(_ count: Int) -> UnsafeMutableRawPointer {
@@ -64,7 +65,7 @@ package struct ByteBuffer: ~Copyable {
         return unsafe self.base.unsafelyUnwrapped + self.end
     }
 
-    /// Appends `count` bytes that were written into the room from `reserve`.
+    /// Appends the first `count` bytes of the memory that `reserve` returned.
     @inlinable
     package mutating func commit(_ count: Int) {
         precondition(count >= 0 && count <= self.capacity - self.end, "more bytes than were reserved")
@@ -126,7 +127,8 @@ package struct ByteBuffer: ~Copyable {
         text.withByteView { self.append($0) }
     }
 
-    /// Appends the name of a JSON member that needs no escaping, with the punctuation around it.
+    /// Appends the key of a JSON member: a comma if `hasComma` is true, the quoted name, and a colon. The name must
+    /// need no escaping.
     mutating func append(key name: ByteView, afterComma hasComma: Bool) {
         let start = hasComma ? 1 : 0
         let room = unsafe self.extend(start + name.count + 3)
@@ -144,7 +146,7 @@ package struct ByteBuffer: ~Copyable {
         unsafe self.extend(MemoryLayout<Value>.size).storeBytes(of: value, as: Value.self)
     }
 
-    /// Overwrites appended bytes with the memory of `value`, from `offset` on.
+    /// Overwrites the bytes from `offset` with the memory of `value`. The bytes must already be in the buffer.
     @inlinable
     package mutating func overwrite<Value: BitwiseCopyable>(memoryOf value: Value, at offset: Int) {
         precondition(offset >= 0 && offset + MemoryLayout<Value>.size <= self.count, "no such bytes")
@@ -204,7 +206,7 @@ package struct ByteBuffer: ~Copyable {
 }
 
 extension ByteView {
-    /// Copies the bytes to `room`. Copies short ones, such as most header fields, without a call.
+    /// Copies the bytes to `room`. Copies up to 32 bytes, such as most header fields, without a call.
     @inlinable
     @inline(__always)
     func copy(to room: UnsafeMutableRawPointer) {
@@ -218,7 +220,7 @@ extension ByteView {
         }
     }
 
-    /// Copies the first and the last `Word`, which may overlap and together are all bytes.
+    /// Copies the first and the last `Word` of the bytes. They may overlap, and together they cover all bytes.
     @inlinable
     @inline(__always)
     func copyEnds<Word: BitwiseCopyable>(

@@ -1,6 +1,6 @@
 /// A view of bytes that another value owns.
 ///
-/// A view is valid only during the call that passes it; a callee that needs the bytes longer must copy them. Every
+/// A view is valid only during the call that passes it. A callee that needs the bytes longer must copy them. Every
 /// access is checked against `count`.
 @safe
 @usableFromInline
@@ -59,14 +59,14 @@ package struct ByteView: BitwiseCopyable {
         unsafe UnsafeRawBufferPointer(start: self.base, count: self.count)
     }
 
-    /// Loads the value that `ByteBuffer.append(memoryOf:)` wrote at `offset`, at any alignment.
+    /// Loads a value that `ByteBuffer.append(memoryOf:)` wrote at `offset`. The offset need not be aligned.
     @inlinable
     package func load<Value: BitwiseCopyable>(_ type: Value.Type, at offset: Int) -> Value {
         precondition(offset >= 0 && offset <= self.count - MemoryLayout<Value>.size, "offset out of bounds")
         return unsafe self.base.unsafelyUnwrapped.loadUnaligned(fromByteOffset: offset, as: Value.self)
     }
 
-    /// The `count` bytes from `start` on.
+    /// Returns the `count` bytes that start at `start`.
     @inlinable
     @inline(__always)
     package func slice(_ start: Int, count: Int) -> ByteView {
@@ -75,7 +75,7 @@ package struct ByteView: BitwiseCopyable {
         return unsafe ByteView(UnsafeRawBufferPointer(start: self.base.unsafelyUnwrapped + start, count: count))
     }
 
-    /// The bytes from `start` to the end.
+    /// Returns the bytes from `start` to the end.
     @inlinable
     package func dropFirst(_ start: Int) -> ByteView {
         self[start..<self.count]
@@ -85,7 +85,8 @@ package struct ByteView: BitwiseCopyable {
     package func firstIndex(of byte: UInt8) -> Int? {
         var index = 0
         while index + 8 <= self.count {
-            // Only the lowest set bit is exact: it is in the first matching byte.
+            // A bit is set for the first matching byte, and perhaps for later bytes that do not match. The lowest bit
+            // is therefore exact.
             let difference = self.word(at: index) ^ (UInt64(byte) &* 0x0101_0101_0101_0101)
             let same = (difference &- 0x0101_0101_0101_0101) & ~difference & 0x8080_8080_8080_8080
             if same != 0 { return index + same.trailingZeroBitCount >> 3 }
@@ -110,13 +111,13 @@ package struct ByteView: BitwiseCopyable {
         left.count == right.count && left.isStart(of: right)
     }
 
-    /// Returns true if `other` starts with these bytes. `other` must have at least as many bytes, and this view at
-    /// least the bytes of one `Word`.
+    /// Returns true if `other` starts with these bytes. This view must have at least the size of `Word`, and `other`
+    /// must not be shorter than this view.
     @inlinable
     @inline(__always)
     func agrees<Word: FixedWidthInteger & BitwiseCopyable>(with other: ByteView, in word: Word.Type) -> Bool {
         let (left, right) = unsafe (self.base.unsafelyUnwrapped, other.base.unsafelyUnwrapped)
-        // The last word may overlap the one before it.
+        // The last word may overlap the previous word.
         let last = self.count - MemoryLayout<Word>.size
         var index = 0
         while index < last {
@@ -130,7 +131,7 @@ package struct ByteView: BitwiseCopyable {
             == right.loadUnaligned(fromByteOffset: last, as: Word.self)
     }
 
-    /// Compares with a constant. Inlined, this compiles to a few instructions.
+    /// Returns true if the bytes equal a constant. Inlined, this compiles to a few instructions.
     @inlinable
     @inline(__always)
     package static func == (left: ByteView, right: StaticString) -> Bool {
@@ -138,7 +139,7 @@ package struct ByteView: BitwiseCopyable {
         return left.count == right.count && right.isStart(of: left)
     }
 
-    /// Returns true if `other` starts with these bytes. `other` must have at least as many bytes.
+    /// Returns true if `other` starts with these bytes. `other` must not be shorter than this view.
     @inlinable
     @inline(__always)
     func isStart(of other: ByteView) -> Bool {
@@ -158,7 +159,7 @@ package struct ByteView: BitwiseCopyable {
         return true
     }
 
-    /// The bytes as a string; ill-formed UTF-8 is replaced by U+FFFD.
+    /// The bytes as a string. Each ill-formed UTF-8 sequence becomes U+FFFD.
     package var string: String {
         unsafe String(decoding: self.buffer, as: UTF8.self)
     }
@@ -168,7 +169,7 @@ package struct ByteView: BitwiseCopyable {
         unsafe [UInt8](self.buffer)
     }
 
-    /// The value of a decimal number that consists of digits only, without sign or space.
+    /// The value of a decimal number that has only digits, without sign or space.
     ///
     /// - Returns: nil for an empty view, other characters, or a value that does not fit in `UInt64`.
     @inlinable
@@ -226,7 +227,7 @@ extension String {
 }
 
 extension ByteView {
-    /// The eight bytes from `index` on, the first in the lowest eight bits.
+    /// Returns the eight bytes at `index`. The first byte is in the lowest eight bits.
     @inlinable
     package func word(at index: Int) -> UInt64 {
         precondition(index >= 0 && index <= self.count - 8, "word out of bounds")
@@ -235,7 +236,7 @@ extension ByteView {
         )
     }
 
-    /// The four bytes from `index` on, the first in the lowest eight bits.
+    /// Returns the four bytes at `index`. The first byte is in the lowest eight bits.
     @inlinable
     package func halfWord(at index: Int) -> UInt32 {
         precondition(index >= 0 && index <= self.count - 4, "half word out of bounds")
@@ -246,7 +247,7 @@ extension ByteView {
 }
 
 extension ByteBuffer {
-    /// Appends eight bytes, the lowest eight bits first.
+    /// Appends eight bytes. The lowest eight bits are the first byte.
     @inlinable
     package mutating func append(word: UInt64) {
         unsafe self.extend(8).storeBytes(of: word.littleEndian, as: UInt64.self)
@@ -260,7 +261,7 @@ extension ByteBuffer {
         unsafe room.storeBytes(of: second.littleEndian, toByteOffset: 8, as: UInt64.self)
     }
 
-    /// Appends four bytes, the lowest eight bits first.
+    /// Appends four bytes. The lowest eight bits are the first byte.
     @inlinable
     package mutating func append(halfWord: UInt32) {
         unsafe self.extend(4).storeBytes(of: halfWord.littleEndian, as: UInt32.self)
@@ -268,7 +269,7 @@ extension ByteBuffer {
 }
 
 extension SIMD16<UInt8> {
-    /// The first eight and the last eight bytes as words. The first byte of each is in the lowest eight bits.
+    /// The first eight and the last eight bytes as words. The lowest eight bits of each word are its first byte.
     @inlinable
     @inline(__always)
     package var halves: SIMD2<UInt64> {
@@ -277,10 +278,10 @@ extension SIMD16<UInt8> {
 }
 
 extension ByteView {
-    /// Returns the extent of the character at `index`, or of the ill-formed sequence that one U+FFFD replaces (Unicode
-    /// 16, 3.9: Substitution of Maximal Subparts).
+    /// Returns the extent of the character at `index`. For ill-formed UTF-8, returns the extent of the bytes that one
+    /// U+FFFD replaces (Unicode 16, 3.9: Substitution of Maximal Subparts).
     ///
-    /// - Returns: the number of bytes, 1...4; and true if they are a character in UTF-8 (RFC 3629).
+    /// - Returns: the number of bytes, 1...4; and true if they encode a character in UTF-8 (RFC 3629).
     @inlinable
     package func sequence(at index: Int) -> (count: Int, isCharacter: Bool) {
         let first = self[index]

@@ -1,8 +1,8 @@
 /// The token of a device: 16 to 100 bytes, usually 32, written as hexadecimal digits.
 ///
-/// Its 104 bytes are plain memory without references. Each word has eight bytes of the token, the first in the lowest
-/// bits, padded with zeros. The last four bytes of memory hold the count, so that tokens are equal if their words are
-/// equal.
+/// A token is 104 bytes of plain memory without references. Each word has eight bytes of the token, padded with zeros;
+/// the first byte is in the lowest bits. The last four bytes of memory are the number of bytes. Tokens are therefore
+/// equal if all of their words are equal.
 @frozen
 @usableFromInline
 package struct DeviceToken: Hashable, BitwiseCopyable, Sendable {
@@ -13,7 +13,7 @@ package struct DeviceToken: Hashable, BitwiseCopyable, Sendable {
     @inlinable
     package static var counts: ClosedRange<Int> { 16...100 }
 
-    /// Creates an empty token, to which `parse` can write. No device has it.
+    /// Creates an empty token, which `parse` can overwrite. No device has an empty token.
     @inlinable
     package init() {
         self.words = InlineArray(repeating: 0)
@@ -21,7 +21,7 @@ package struct DeviceToken: Hashable, BitwiseCopyable, Sendable {
 
     /// Parses hexadecimal digits of either case.
     ///
-    /// - Returns: nil if `hex` is not an even number of digits, 32 to 200.
+    /// - Returns: nil if `hex` is not 32 to 200 digits, or their number is odd.
     @inlinable
     package init?(hex: ByteView) {
         self.init()
@@ -40,7 +40,7 @@ package struct DeviceToken: Hashable, BitwiseCopyable, Sendable {
         self.words[12] |= UInt64(bytes.count) << 32
     }
 
-    /// Parses the digits of a token into `token`: an even number, 32 to 200, of either case.
+    /// Parses 32 to 200 hexadecimal digits of either case into `token`. Their number must be even.
     ///
     /// - Returns: false if the digits are malformed; `token` is then undefined.
     @inlinable
@@ -76,18 +76,18 @@ package struct DeviceToken: Hashable, BitwiseCopyable, Sendable {
         return difference == 0
     }
 
-    /// Feeds all words to the hasher, which has a random seed in each process. With a fixed hash of the words, clients
-    /// could choose colliding tokens.
+    /// Feeds the used words to the hasher, which has a random seed in each process. If the hash of a token were fixed,
+    /// clients could choose tokens that collide.
     @inlinable
     package func hash(into hasher: inout Hasher) {
         for index in 0..<min((self.count + 7) >> 3, 12) { hasher.combine(self.words[index]) }
         hasher.combine(self.words[12])
     }
 
-    /// Returns a hash of all bytes that is the same in every process; all of its bits are usable.
+    /// Returns a hash of all bytes that is the same in every process. Any bits of the hash can be used.
     ///
-    /// Tables that clients fill must use a `HashKey` instead, because clients can choose tokens that collide with this
-    /// hash under every seed.
+    /// A table that clients fill must use a `HashKey` instead. Clients can choose tokens that collide under every seed
+    /// of this hash.
     @inlinable
     package func hash64(seed: UInt64) -> UInt64 {
         let words = (self.count + 7) >> 3
@@ -117,7 +117,7 @@ package struct DeviceToken: Hashable, BitwiseCopyable, Sendable {
     @inlinable
     package func writeHex(to buffer: inout ByteBuffer) {
         let count = self.count
-        // Uses a span, because a subscript of the array would copy the array.
+        // A span avoids a copy of the array, which a subscript would make.
         let words = self.words.span
         for index in 0..<count >> 3 {
             let word = words[index]
@@ -160,11 +160,12 @@ package struct StoredDeviceToken {
     /// The words after the inline words; nil if the token has at most 32 bytes.
     @usableFromInline
     let rest: UnsafeMutablePointer<UInt64>?
-    /// The number of bytes. As the last property, of one byte, it leaves seven bytes of padding to a containing type.
+    /// The number of bytes. It is the last property and one byte long, so a containing type can use seven bytes of
+    /// padding.
     @usableFromInline
     let count: UInt8
 
-    /// The numbers of inline words and of words after them.
+    /// The number of inline words, and the number of words in `rest`.
     @usableFromInline
     static var inlineCount: Int { 4 }
     @usableFromInline
@@ -186,7 +187,7 @@ package struct StoredDeviceToken {
         unsafe self.rest?.deallocate()
     }
 
-    /// Appends the number of bytes (1 byte), and the bytes.
+    /// Appends one byte with the number of bytes, then the bytes.
     package func store(to buffer: inout ByteBuffer) {
         buffer.append(self.count)
         guard self.count == 32 else { return self.token.withBytes { buffer.append($0) } }
@@ -216,14 +217,14 @@ package struct StoredDeviceToken {
         return difference == 0
     }
 
-    /// The last word of the token if all of its bytes are inline.
+    /// The last word of a token that is stored inline completely.
     @inlinable
     var lastWord: UInt64 { UInt64(self.count) << 32 }
 }
 
-/// The first digits of a device token, 1 to 200.
+/// The first 1 to 200 digits of a device token.
 package struct TokenPrefix: Hashable, Sendable {
-    /// The values of the digits.
+    /// The values of the digits, 0...15.
     private let digits: [UInt8]
 
     /// Parses hexadecimal digits of either case.
@@ -247,7 +248,7 @@ package struct TokenPrefix: Hashable, Sendable {
         }
     }
 
-    /// The last token that sorts before all tokens with this prefix, in byte order; nil if there is none.
+    /// Returns the last token that sorts before all tokens with this prefix, in byte order; nil if there is none.
     package var predecessor: DeviceToken? {
         guard let place = self.digits.lastIndex(where: { $0 > 0 }) else { return nil }
         var digits = Array(self.digits[...place])

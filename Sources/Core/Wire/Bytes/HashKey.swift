@@ -15,20 +15,20 @@ package struct HashKey: Hashable, BitwiseCopyable, Sendable {
         self.second = bits.1
     }
 
-    /// Returns the hash of all bytes of a token; all of its bits are usable.
+    /// Returns the hash of all bytes of a token. Any bits of the hash can be used.
     @inlinable
     package func hash(_ token: borrowing DeviceToken) -> UInt64 {
         let count = token.count
-        // Uses a span, because a subscript of the array would copy the array.
+        // A span avoids a copy of the array, which a subscript would make.
         let words = token.words.span
         var state = SipState(self)
         for index in 0..<count >> 3 { state.add(words[index]) }
-        // The bits after the token's last byte are zeros or the count, so they are masked.
+        // The bits after the token's last byte are zeros or the number of bytes, so they are masked.
         let last = words[count >> 3] & (1 << UInt64((count & 7) * 8) - 1)
         return state.finish(last, count: count)
     }
 
-    /// Returns the hash of bytes; all of its bits are usable.
+    /// Returns the hash of bytes. Any bits of the hash can be used.
     @inlinable
     package func hash(_ bytes: ByteView) -> UInt64 {
         var state = SipState(self)
@@ -46,7 +46,7 @@ package struct HashKey: Hashable, BitwiseCopyable, Sendable {
         return state.finish(last, count: bytes.count)
     }
 
-    /// Returns the hash of 16 bytes: the bytes of `low`, then of `high`, in little-endian order.
+    /// Returns the hash of 16 bytes: the bytes of `low`, then the bytes of `high`, both in little-endian order.
     @inlinable
     package func hash(_ low: UInt64, _ high: UInt64) -> UInt64 {
         var state = SipState(self)
@@ -56,7 +56,7 @@ package struct HashKey: Hashable, BitwiseCopyable, Sendable {
     }
 }
 
-/// The state of SipHash: one round per word of input, three at the end.
+/// The state of SipHash-1-3: one round for each word of input, and three rounds at the end.
 @frozen
 @usableFromInline
 struct SipState {
@@ -111,11 +111,11 @@ struct SipState {
     static func rotated(_ word: UInt64, _ bits: UInt64) -> UInt64 { word &<< bits | word &>> (64 - bits) }
 }
 
-/// A fast mix of two words without a key, for checksums and for values that need not be secret. If clients choose the
-/// bytes, use `HashKey` instead.
+/// A fast mix of two words without a key, for checksums and other values that need not be secret. Use `HashKey` instead
+/// if clients choose the bytes.
 @usableFromInline
 package enum FoldedProduct {
-    /// Returns the exclusive or of both halves of the product.
+    /// Returns the exclusive or of the two halves of the product.
     @inlinable
     package static func of(_ left: UInt64, _ right: UInt64) -> UInt64 {
         let product = left.multipliedFullWidth(by: right)
@@ -125,7 +125,7 @@ package enum FoldedProduct {
 
 /// A generator of reproducible random numbers (SplitMix64 of Steele, Lea and Flood).
 ///
-/// Each number reveals all following numbers.
+/// The numbers are predictable: each one reveals all later ones.
 package struct SplitMix64: RandomNumberGenerator, Sendable {
     /// The increment between two states: 2⁶⁴ divided by the golden ratio, made odd.
     package static let step: UInt64 = 0x9E37_79B9_7F4A_7C15
@@ -141,7 +141,7 @@ package struct SplitMix64: RandomNumberGenerator, Sendable {
         return Self.scattered(self.state)
     }
 
-    /// Mixes the bits of a word; a bijection.
+    /// Mixes the bits of a word. Different words have different results.
     package static func scattered(_ word: UInt64) -> UInt64 {
         var bits = word
         bits = (bits ^ bits >> 30) &* 0xBF58_476D_1CE4_E5B9

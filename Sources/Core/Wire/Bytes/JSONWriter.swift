@@ -1,7 +1,6 @@
-/// Writes JSON text (RFC 8259) into a buffer. The writer adds commas and escapes; the caller is responsible for
-/// nesting.
+/// Writes JSON text (RFC 8259) into a buffer. The writer adds commas and escapes. The caller must balance the brackets.
 ///
-/// Strings are written as UTF-8 for any input bytes, and without any character that ends a line.
+/// Strings are written as UTF-8 for any input bytes, without characters that end a line.
 package struct JSONWriter: ~Copyable {
     /// The text written so far.
     package var buffer = ByteBuffer()
@@ -26,7 +25,7 @@ package struct JSONWriter: ~Copyable {
         self.needsComma = false
     }
 
-    /// Writes a name that is not a literal, with escapes.
+    /// Writes the name of a member, with escapes. Its value must follow.
     @_disfavoredOverload
     package mutating func key(_ name: String) {
         self.string(name)
@@ -64,7 +63,7 @@ package struct JSONWriter: ~Copyable {
         self.needsComma = true
     }
 
-    /// Writes a finite number as the shortest text that reads back the same, and any other number as null.
+    /// Writes a finite number as the shortest text that reads back as the same number, and any other number as null.
     package mutating func number(_ value: Double) {
         self.separate()
         self.buffer.append(value.isFinite ? String(value) : "null")
@@ -81,14 +80,14 @@ package struct JSONWriter: ~Copyable {
         self.needsComma = true
     }
 
-    /// Writes a JSON value that `write` appends.
+    /// Writes the JSON value that `write` appends.
     package mutating func rawValue(_ write: (inout ByteBuffer) -> Void) {
         self.separate()
         write(&self.buffer)
         self.needsComma = true
     }
 
-    /// Writes a string of characters that need no escaping, which `write` appends.
+    /// Writes the string that `write` appends, without its quotation marks. Its characters must need no escaping.
     package mutating func hex(_ write: (inout ByteBuffer) -> Void) {
         self.separate()
         self.buffer.append(UInt8(ascii: "\""))
@@ -97,8 +96,8 @@ package struct JSONWriter: ~Copyable {
         self.needsComma = true
     }
 
-    /// Writes JSON text as one line: a space for every CR and LF, and escapes for U+2028, U+2029 and U+0085, which many
-    /// readers treat as line ends. The text may become three times as long.
+    /// Writes JSON text as one line. Replaces every CR and LF with a space, and escapes U+2028, U+2029 and U+0085,
+    /// which many readers treat as line ends. The text may become three times as long.
     package mutating func line(_ json: ByteView) {
         self.separate()
         self.buffer.appendJSONLine(json)
@@ -121,14 +120,14 @@ package struct JSONWriter: ~Copyable {
     }
 }
 
-/// The context of text, which determines the characters that must be replaced.
+/// The context of a text, which determines the characters that must be escaped or replaced.
 private enum JSONPlace {
     /// Text between the quotation marks of a string.
     case string
     /// JSON text on one line.
     case line
 
-    /// Returns the bytes with the high bit set in each byte that must be examined individually, and in no other byte.
+    /// Returns a vector with the high bit set in each byte that must be examined individually, and in no other byte.
     @inline(__always)
     func special(_ bytes: SIMD16<UInt8>) -> SIMD16<UInt8> {
         switch self {
@@ -164,8 +163,8 @@ extension ByteBuffer {
         self.append(text, in: .string)
     }
 
-    /// Appends JSON text as one line: a space for each CR and LF, and escapes for the three other characters that may
-    /// end a line. Those occur only in strings.
+    /// Appends JSON text as one line. Replaces each CR and LF with a space, and escapes U+2028, U+2029 and U+0085,
+    /// which may also end a line. These three occur only in strings.
     ///
     /// Each ill-formed UTF-8 sequence becomes U+FFFD.
     package mutating func appendJSONLine(_ json: ByteView) {
@@ -174,7 +173,7 @@ extension ByteBuffer {
 
     @inline(__always)
     private mutating func append(_ text: ByteView, in place: JSONPlace) {
-        /// The start of the bytes that were not appended yet.
+        /// The start of the bytes that are not yet appended.
         var start = 0
         var index = 0
         while index < text.count {
@@ -220,7 +219,7 @@ extension ByteBuffer {
 }
 
 extension ByteView {
-    /// The index of the first byte from `start` on that cannot be copied without examination; `count` if there is none.
+    /// Returns the index of the first byte, at or after `start`, that must be examined; `count` if there is none.
     @inline(__always)
     fileprivate func endOfPlain(from start: Int, _ place: JSONPlace) -> Int {
         var index = start
@@ -235,9 +234,10 @@ extension ByteView {
         return index
     }
 
-    /// The index of the first byte from `start` on that does not belong to a character of two or three bytes, or
-    /// belongs to a character that must be examined: U+0085, U+2028 and U+2029 start with C2 or E2, and E0 and ED
-    /// restrict the second byte.
+    /// Returns the index of the first byte, at or after `start`, that ends a run of characters of two or three bytes. A
+    /// character that must be examined ends the run, too.
+    ///
+    /// U+0085, U+2028 and U+2029 start with C2 or E2. After E0 and ED, fewer second bytes are valid.
     @inline(__always)
     fileprivate func endOfLetters(from start: Int) -> Int {
         var index = start
@@ -269,7 +269,7 @@ extension ByteView {
 // MARK: - Objects
 
 extension JSONWriter {
-    /// Returns the text of an object whose members `write` appends.
+    /// Returns the text of an object with the members that `write` appends.
     package static func object(_ write: (inout JSONWriter) -> Void) -> [UInt8] {
         var json = JSONWriter()
         json.beginObject()
@@ -307,7 +307,7 @@ extension JSONWriter {
         self.string(value)
     }
 
-    /// Writes a member whose value `write` appends, a string that needs no escaping.
+    /// Writes a member with the string that `write` appends. Its characters must need no escaping.
     @inline(__always)
     package mutating func hex(_ name: StaticString, _ write: (inout ByteBuffer) -> Void) {
         self.key(name)

@@ -1,6 +1,6 @@
-/// A priority queue of values by due time. Values with the same time stay in the order of insertion.
+/// A priority queue of values by due time. Values with the same time leave the queue in the order of insertion.
 ///
-/// Times are milliseconds on any one clock. The queue is a binary heap.
+/// All times of a queue are milliseconds on the same clock. The queue is a binary heap.
 package struct MomentQueue<Value> {
     package struct Entry {
         package let moment: Int64

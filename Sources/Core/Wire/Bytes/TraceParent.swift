@@ -1,8 +1,8 @@
 /// A position in a trace: the `traceparent` of W3C Trace Context.
 package struct TraceParent: Hashable, BitwiseCopyable, Sendable {
-    /// The trace id, its first byte in the lowest bits.
+    /// The trace id; its first byte is in the lowest bits.
     package let trace: Word128
-    /// The parent id, its first byte in the lowest bits.
+    /// The parent id; its first byte is in the lowest bits.
     package let parent: UInt64
     /// The flags. Bit 0 is set if the trace is recorded.
     package let flags: UInt8
@@ -27,7 +27,7 @@ package struct TraceParent: Hashable, BitwiseCopyable, Sendable {
         self.flags = flags
     }
 
-    /// Parses a header's value; nil for a value that the W3C recommendation requires to ignore.
+    /// Parses a header's value; nil if the W3C recommendation requires that the value be ignored.
     ///
     /// For versions newer than 00, only the fields of version 00 and the first flag are read.
     package init?(_ text: ByteView) {
@@ -63,7 +63,7 @@ package struct TraceParent: Hashable, BitwiseCopyable, Sendable {
         buffer.append(word: HexadecimalWord.encode(UInt32(truncatingIfNeeded: word >> 32)))
     }
 
-    /// The eight bytes of sixteen lower-case digits.
+    /// Returns the eight bytes of sixteen lower-case digits; nil if one of them is not such a digit.
     private static func word(_ text: ByteView, at start: Int) -> UInt64? {
         let (digits0, digits1) = (text.word(at: start), text.word(at: start + 8))
         guard HexadecimalWord.upperCaseMask(digits0) | HexadecimalWord.upperCaseMask(digits1) == 0,
@@ -77,7 +77,7 @@ package struct TraceParent: Hashable, BitwiseCopyable, Sendable {
         return high << 4 | low
     }
 
-    /// The value of a lower-case digit.
+    /// Returns the value of a lower-case digit; nil for any other byte.
     private static func digit(_ byte: UInt8) -> UInt8? {
         switch byte {
         case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")

@@ -1,7 +1,7 @@
-/// Fault rules in order, with the numbers of their matches and firings.
+/// Fault rules in the order in which they are checked, with the numbers of their matches and firings.
 ///
-/// Every rule counts every push that matches its condition, regardless of other rules. Of the rules that are due for a
-/// push, the first rule that is not spent fires.
+/// Every rule counts every push that matches its condition, regardless of other rules. If several rules are due for a
+/// push, the first one that is not spent fires.
 package struct FaultScript: Sendable {
     /// The maximum number of rules in a script.
     package static let rulesMax = 1_000
@@ -12,12 +12,12 @@ package struct FaultScript: Sendable {
     package struct Entry: Sendable {
         package let id: String
         package let rule: FaultRule
-        /// The number of pushes that matched.
+        /// The number of pushes that matched the condition.
         package internal(set) var matched: UInt64 = 0
         package internal(set) var fired: UInt64 = 0
         fileprivate var ordinals: [DeviceToken: UInt64] = [:]
 
-        /// True if the rule does not fire any more.
+        /// True if the rule has fired as often as it may.
         package var isSpent: Bool { self.rule.times.map { self.fired >= $0 } ?? false }
 
         /// Counts a push that matches the rule.
@@ -36,13 +36,13 @@ package struct FaultScript: Sendable {
         }
     }
 
-    /// The rules in the order in which they are checked.
+    /// The rules, in the order in which they are checked.
     package private(set) var entries: [Entry] = []
     private var lastNumber = 0
 
     package init() {}
 
-    /// True if some rule's condition includes the key of a provider token.
+    /// True if the condition of some rule names keys of provider tokens.
     package var looksAtKeys: Bool { self.entries.contains { !$0.rule.condition.keyIDs.isEmpty } }
 
     /// Applies the rules to a push that has passed every check.
@@ -70,6 +70,8 @@ package struct FaultScript: Sendable {
         return id
     }
 
+    /// Removes a rule.
+    ///
     /// - Returns: false if no rule has this id.
     package mutating func remove(_ id: String) -> Bool {
         guard let index = self.entries.firstIndex(where: { $0.id == id }) else { return false }
@@ -82,20 +84,20 @@ package struct FaultScript: Sendable {
         self.entries = self.entries.map { Entry(id: $0.id, rule: $0.rule) }
     }
 
-    /// Returns a new number that no rule has as its id.
+    /// Returns a new number that is not the id of any rule.
     private mutating func newID() -> String {
         repeat { self.lastNumber += 1 } while self.entries.contains { $0.id == String(self.lastNumber) }
         return String(self.lastNumber)
     }
 }
 
-/// One rule of a fault script: a condition, an occasion among the matching pushes, and an effect.
+/// One rule of a fault script: a condition, the occasions on which it fires, and an effect.
 package struct FaultRule: Hashable, Sendable {
     /// The id; nil to let the script choose one.
     package var id: String?
     package var condition = FaultCondition()
     package var occasion = FaultOccasion()
-    /// True if ordinals are counted separately for each device.
+    /// True if matching pushes are counted separately for each device.
     package var isPerDevice = false
     /// The maximum number of firings; nil for no limit.
     package var times: UInt64?
@@ -106,7 +108,7 @@ package struct FaultRule: Hashable, Sendable {
     package init() {}
 }
 
-/// The condition of a rule: for each nonempty set, the push must have one of its values.
+/// The condition of a rule. For each nonempty set, the push must have one of the set's values.
 package struct FaultCondition: Hashable, Sendable {
     package var tokens: Set<DeviceToken> = []
     package var topics: Set<String> = []
@@ -145,14 +147,14 @@ package struct FaultCandidate {
     }
 }
 
-/// The occasions of a rule among the pushes that match it, by their ordinals from 1.
+/// The occasions on which a rule fires. The pushes that match the rule have ordinals, counted from 1.
 package struct FaultOccasion: Hashable, Sendable {
-    /// The first ordinal, and the last ordinal; nil for no last one.
+    /// The first ordinal on which the rule fires.
     package var from: UInt64 = 1
     package var to: UInt64?
-    /// The number of which every ordinal must be a multiple.
+    /// The divisor: the rule fires only if the ordinal is a multiple of it.
     package var every: UInt64 = 1
-    /// The probability for each such ordinal, from 0 to 1.
+    /// The probability, from 0 to 1, that the rule fires for such an ordinal.
     package var probability = 1.0
     /// The seed of the random choice. The same seed chooses the same ordinals.
     package var seed: UInt64 = 0
@@ -161,13 +163,13 @@ package struct FaultOccasion: Hashable, Sendable {
 
     /// - Parameters:
     ///   - ordinal: the ordinal, from 1.
-    ///   - lane: a number for the device, if ordinals are counted separately for each device; otherwise 0.
+    ///   - lane: a number derived from the device if pushes are counted separately for each device; otherwise 0.
     package func includes(_ ordinal: UInt64, lane: UInt64) -> Bool {
         guard ordinal >= self.from, ordinal <= self.to ?? .max, ordinal % self.every == 0 else { return false }
         return self.probability >= 1 || self.chance(ordinal, lane) < self.probability
     }
 
-    /// Returns a number from 0 to less than 1 that depends only on seed, lane and ordinal.
+    /// Returns a number in 0..<1 that depends only on seed, lane and ordinal.
     private func chance(_ ordinal: UInt64, _ lane: UInt64) -> Double {
         let mixed = Self.mixed(Self.mixed(self.seed ^ Self.mixed(lane)) &+ ordinal &* SplitMix64.step)
         return Double(mixed >> 11) / Double(1 << 53 as UInt64)
@@ -181,14 +183,14 @@ package struct FaultOccasion: Hashable, Sendable {
 package struct FaultEffect: Hashable, Sendable {
     /// The delay before everything else, in milliseconds.
     package var delayMilliseconds: Int64 = 0
-    /// The new limit of open streams announced to the client; nil for no change.
+    /// The new limit of open streams, which is announced to the client; nil for no change.
     package var streamLimit: FaultStreamLimit?
-    /// The new stream window announced to the client; nil for no change.
+    /// The new stream window, which is announced to the client; nil for no change.
     package var streamWindow: FaultStreamWindow?
     package var outcome = FaultOutcome.passed
 }
 
-/// A temporary limit of the open streams of a connection.
+/// A temporary limit of a connection's open streams.
 package struct FaultStreamLimit: Hashable, Sendable {
     package enum End: Hashable, Sendable {
         /// The limit ends with the connection.
@@ -207,13 +209,13 @@ package struct FaultStreamLimit: Hashable, Sendable {
     }
 }
 
-/// A temporary window for the streams of a connection. If it is smaller than a push, the client stalls.
+/// A temporary window for a connection's streams. If it is smaller than a push, the client stalls.
 package struct FaultStreamWindow: Hashable, Sendable {
-    /// The maximum size in bytes: less than the maximum payload of every push type.
+    /// The maximum size in bytes. It is less than the maximum payload of every push type.
     package static let bytesMax = 4_095
 
     package let bytes: Int
-    /// The duration in milliseconds; nil until the connection ends.
+    /// The duration in milliseconds; nil to last until the connection ends.
     package let milliseconds: Int64?
 
     package init(bytes: Int, milliseconds: Int64?) {
@@ -224,19 +226,19 @@ package struct FaultStreamWindow: Hashable, Sendable {
 
 /// The outcome of a push for which a rule fired.
 package enum FaultOutcome: Hashable, Sendable {
-    /// The push is processed as without a rule.
+    /// The push is processed normally.
     case passed
     /// The push is refused.
     case refused(FaultAnswer)
     /// The push's stream is reset with this error code.
     case reset(code: UInt32)
-    /// GOAWAY is sent on the push's connection.
+    /// The gateway sends GOAWAY on the push's connection.
     case goneAway(FaultGoAway)
     /// The push is never answered. Its stream ends with the connection.
     case stuck
-    /// The push's provider token counts as expired from now on, and its connection accepts no more pushes.
+    /// From now on, the push's provider token counts as expired, and its connection accepts no more pushes.
     case tokenExpired
-    /// The push is processed by the engine, and its answer is lost.
+    /// The engine processes the push, but its answer is lost.
     case replyLost(LostReply)
     /// The push's connection is closed silently.
     case closed
@@ -245,7 +247,7 @@ package enum FaultOutcome: Hashable, Sendable {
 /// An answer that refuses a push.
 package struct FaultAnswer: Hashable, Sendable {
     package enum Timestamp: Hashable, Sendable {
-        /// The timestamp of APNs: the time of the answer for status 410, and none for any other status.
+        /// The timestamp that APNs would send: the time of the answer for status 410, and none for any other status.
         case usual
         case absent
         /// Milliseconds since 1970.
@@ -269,11 +271,12 @@ package struct FaultAnswer: Hashable, Sendable {
 package struct FaultGoAway: Hashable, Sendable {
     /// The effect on streams in flight.
     package enum InFlight: String, CaseIterable, Sendable {
-        /// The streams in flight are answered first, including this push.
+        /// The gateway first answers the streams in flight, including this push.
         case answer
-        /// This stream and later streams are not processed. GOAWAY tells the client, which may retry them.
+        /// The gateway does not process this stream or later streams. GOAWAY reports this to the client, which may
+        /// retry them.
         case refuse
-        /// No more answers are sent, and the client cannot know the outcomes. This push is not accepted.
+        /// The gateway sends no more answers, so the client cannot know the outcomes. This push is not accepted.
         case drop
     }
 
@@ -286,7 +289,7 @@ package struct FaultGoAway: Hashable, Sendable {
     }
 }
 
-/// The effect that the client sees in place of a lost answer.
+/// The event that the client observes instead of an answer.
 package enum LostReply: String, CaseIterable, Sendable {
     /// The connection is closed silently.
     case close

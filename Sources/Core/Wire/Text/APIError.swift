@@ -5,17 +5,18 @@ package struct APIError: Error, Hashable, Sendable {
     package let reason: String
     /// The description for people: the problem and its remedy.
     package let message: String
-    /// The outcome of a wake for an answer that came too late or again; in the body.
+    /// The outcome of the wake, a member of the body. It is set if an answer about the wake came too late or
+    /// repeatedly.
     package var outcome: String?
-    /// The final deadline of a wake that gets no more time, in milliseconds since 1970; in the body.
+    /// The final deadline of a wake that gets no more time, in milliseconds since 1970; a member of the body.
     package var deadline: Int64?
-    /// The time of a token's removal, in milliseconds since 1970; in the body.
+    /// The time at which a token was removed, in milliseconds since 1970; a member of the body.
     package var timestamp: Int64?
-    /// True if a header of the answer asks for another bearer token.
+    /// True if a header of the answer requests another bearer token.
     package var isChallenge = false
-    /// The methods of the route, for the header `allow`; set if a request used another method.
+    /// The methods of the route, for the header `allow`. It is set if the request used another method.
     package var allow: String?
-    /// The faults of a configuration; in the body.
+    /// The faults of a configuration; a member of the body.
     package var faults: [ConfigurationFault] = []
 
     package init(_ status: Int, _ reason: String, _ message: String) {
@@ -24,7 +25,7 @@ package struct APIError: Error, Hashable, Sendable {
         self.message = message
     }
 
-    /// Appends the body of the answer: an object of `reason`, `message` and the members that are set.
+    /// Writes the body of the answer: an object with `reason`, `message` and the other members that are set.
     package func write(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.member("reason", self.reason)
@@ -50,7 +51,7 @@ package struct APIError: Error, Hashable, Sendable {
 
 /// One fault of a configuration.
 package struct ConfigurationFault: Hashable, Sendable, CustomStringConvertible {
-    /// The full name of the key, such as `policy.launchInterval`; the file name if the file itself is at fault.
+    /// The full name of the key, such as `policy.launchInterval`; the file name if the fault concerns the whole file.
     package var key: String
     /// The problem.
     package var problem: String

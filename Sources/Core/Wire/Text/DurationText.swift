@@ -1,10 +1,10 @@
-/// The text form of durations: a number of seconds, or a number with one of the units `s`, `m`, `h` and `d`; for
-/// example `90`, `0.5`, `10m` or `1h`.
+/// The text form of durations: a number of seconds, or a number with the unit `s`, `m`, `h` or `d`. Examples are `90`,
+/// `0.5`, `10m` and `1h`.
 package enum DurationText {
-    /// The end of a message that requires seconds. It mentions the form with a unit.
+    /// The end of a message about a duration in seconds. It mentions the form with a unit.
     package static let alternative = ", or such as \"10m\""
 
-    /// The maximum duration, 100 years, in milliseconds. Sums of a few durations cannot overflow.
+    /// The maximum duration, 100 years, in milliseconds. The sum of a few durations does not overflow.
     private static let millisecondsMax: Int64 = 3_155_760_000_000
 
     /// Returns the duration in milliseconds; nil if `text` is not a duration, has more than three decimals, or is
@@ -35,7 +35,7 @@ package enum DurationText {
         return parts.joined(separator: " ")
     }
 
-    /// Returns a duration in its two largest units; below a second, in milliseconds.
+    /// Returns a duration in its two largest units; in milliseconds if it is shorter than a second.
     package static func text(milliseconds: Int64) -> String {
         milliseconds < 1000 ? "\(milliseconds) ms" : self.text(seconds: Int(clamping: milliseconds / 1000))
     }
@@ -48,7 +48,7 @@ package enum DurationText {
 }
 
 extension JSONValue {
-    /// The value as a duration in seconds: a number, or a text such as `"10m"`; nil for any other value.
+    /// The value as a duration in seconds, from a number or from a text such as `"10m"`; nil for any other value.
     package var seconds: Double? {
         switch self {
         case .number(let number): number.double

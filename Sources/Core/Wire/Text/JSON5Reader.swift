@@ -2,9 +2,9 @@
 ///
 /// The members of an object are sorted by name. A repeated name is a fault.
 package enum JSON5Reader {
-    /// Parses `text`, which should be UTF-8.
+    /// Parses `text`. Text that is not UTF-8 is a fault.
     ///
-    /// - Throws: the first fault.
+    /// - Throws: the first fault in the text.
     package static func read(_ text: [UInt8]) throws(JSON5Fault) -> JSONValue {
         if let line = self.firstLineOutsideUTF8(text) { throw JSON5Fault(line: line, kind: .notUTF8) }
         do throws(JSONParser.Fault) {
@@ -22,19 +22,19 @@ package enum JSON5Reader {
         }
     }
 
-    /// The number of the first line, from 1, that is not UTF-8; nil if there is none.
+    /// Returns the number of the first line, counted from 1, that is not UTF-8; nil if all lines are.
     private static func firstLineOutsideUTF8(_ text: [UInt8]) -> Int? {
         guard String(validating: text, as: UTF8.self) == nil else { return nil }
         let lines = text.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         return 1 + (lines.firstIndex { String(validating: $0, as: UTF8.self) == nil } ?? 0)
     }
 
-    /// The line and the column of a byte, both from 1. Columns count Unicode scalars.
+    /// Returns the line and the column of a byte, both counted from 1. Columns count Unicode scalars.
     static func place(of index: Int, in bytes: [UInt8]) -> (line: Int, column: Int) {
         let before = bytes[..<min(index, bytes.count)]
         let lineStart = before.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0
         let line = 1 + before.count { $0 == UInt8(ascii: "\n") }
-        // Bytes that start with the bits 10 continue a character.
+        // A byte that starts with the bits 10 continues a character, so it does not count.
         return (line, 1 + before[lineStart...].count { $0 & 0xC0 != 0x80 })
     }
 }
@@ -44,15 +44,15 @@ package struct JSON5Fault: Error, Hashable, Sendable, CustomStringConvertible {
     package enum Kind: Hashable, Sendable {
         case notUTF8
         case syntax(column: Int, what: String)
-        /// A name is repeated in an object. The position is the second occurrence.
+        /// A name is repeated in an object. The fault's position is the second occurrence.
         case duplicate(name: String, column: Int, firstLine: Int, firstColumn: Int)
     }
 
-    /// The line, from 1.
+    /// The line of the fault, counted from 1.
     package let line: Int
     package let kind: Kind
 
-    /// The fault, as a clause without its subject.
+    /// The fault, as a clause without a subject.
     package var problem: String {
         switch self.kind {
         case .notUTF8: "is not JSON5 (line \(self.line) is not UTF-8)"
@@ -75,8 +75,8 @@ package struct JSON5Fault: Error, Hashable, Sendable, CustomStringConvertible {
 // MARK: - JSON5 extensions
 
 extension JSONParser {
-    /// The size in bytes of the white space character at the current position that only JSON5 has; nil if there is
-    /// none.
+    /// Returns the size in bytes of the JSON5 white space character at the current position; nil if there is none.
+    /// White space that is also JSON is not included.
     func furtherSpace() -> Int? {
         let spaces = ["\u{A0}", "\u{FEFF}", "\u{2028}", "\u{2029}", "\u{1680}", "\u{202F}", "\u{205F}", "\u{3000}"]
         if let byte = self.current, byte < 0x80 { return byte == 0x0B || byte == 0x0C ? 1 : nil }
@@ -109,7 +109,7 @@ extension JSONParser {
         }
     }
 
-    /// Reads a value other than an object, an array or a string in double quotes.
+    /// Reads a value that is not an object, an array or a string in double quotes.
     mutating func furtherValue(_ first: UInt8) throws(Fault) -> JSONValue {
         switch first {
         case UInt8(ascii: "'"): .string(try self.string())
@@ -134,7 +134,7 @@ extension JSONParser {
         }
     }
 
-    /// Reads a member's name, with or without quotes.
+    /// Reads the name of a member, with or without quotes.
     mutating func furtherName() throws(Fault) -> String {
         let start = self.index
         if self.current == UInt8(ascii: "\"") || self.current == UInt8(ascii: "'") { return try self.string() }
@@ -144,7 +144,7 @@ extension JSONParser {
         return name
     }
 
-    /// Reads a word of letters, digits, `_` and `$`; nil if there is none.
+    /// Reads a name of letters, digits, `_` and `$`; nil if there is none.
     private mutating func identifier() throws(Fault) -> String? {
         var scalars = String.UnicodeScalarView()
         var start = self.index
@@ -170,8 +170,8 @@ extension JSONParser {
             || byte == UInt8(ascii: "$")
     }
 
-    /// Returns the character of an escape that only JSON5 has; nil if it adds no character here. `byte` has been
-    /// consumed.
+    /// Returns the character of an escape that exists only in JSON5, after its first byte was consumed. Returns nil if
+    /// the escape itself adds no character.
     mutating func furtherEscape(_ byte: UInt8) throws(Fault) -> Unicode.Scalar? {
         switch byte {
         case UInt8(ascii: "v"): return "\u{B}"
@@ -184,7 +184,7 @@ extension JSONParser {
         case UInt8(ascii: "1")...UInt8(ascii: "9"):
             throw self.fault("a digit behind a backslash means nothing", at: self.index - 1)
         case 0x80...:
-            // Any other character represents itself. Its bytes are read again as text.
+            // Any other character represents itself. Its bytes are read again as ordinary text.
             self.index -= 1
             if self.bytes[self.index...].starts(with: [0xE2, 0x80, 0xA8])
                 || self.bytes[self.index...].starts(with: [0xE2, 0x80, 0xA9])
@@ -211,9 +211,9 @@ extension JSONParser {
         return isNegative ? -magnitude : magnitude
     }
 
-    /// Reads a number without its sign.
+    /// Reads a number after its sign.
     ///
-    /// - Parameter start: the start of the number, for messages.
+    /// - Parameter start: the start of the number, for messages, including its sign.
     private mutating func magnitude(_ start: Int) throws(Fault) -> Double {
         let first = self.index
         while let byte = self.current, Self.isWordByte(byte) || byte == UInt8(ascii: ".") || self.isExponentSign(first)
@@ -231,7 +231,7 @@ extension JSONParser {
         return number
     }
 
-    /// Returns true if the current byte is the sign of an exponent, in a decimal number that starts at `first`.
+    /// Returns true if the current byte is the sign of the exponent in the decimal number that starts at `first`.
     private func isExponentSign(_ first: Int) -> Bool {
         guard self.index > first, self.current == UInt8(ascii: "+") || self.current == UInt8(ascii: "-") else {
             return false
@@ -250,14 +250,14 @@ extension JSONParser {
         return value
     }
 
-    /// Parses a decimal number, which may start or end with its point.
+    /// Parses a decimal number, which may start or end with the decimal point.
     private static func decimal(_ text: String) -> Double? {
         let parts = text.split(omittingEmptySubsequences: false) { $0 == "e" || $0 == "E" }
         guard parts.count <= 2, let mantissa = parts.first else { return nil }
         let digits = mantissa.split(separator: ".", omittingEmptySubsequences: false)
         guard digits.count <= 2, digits.contains(where: { !$0.isEmpty }),
             digits.allSatisfy({ $0.utf8.allSatisfy { $0 &- 0x30 < 10 } }),
-            // Rejects leading zeros, which some readers take for octal.
+            // Rejects leading zeros, which some readers interpret as octal.
             digits[0].count <= 1 || !digits[0].hasPrefix("0")
         else { return nil }
         var number = (digits[0].isEmpty ? "0" : digits[0]) + (digits.count == 2 && !digits[1].isEmpty ? "." : "")

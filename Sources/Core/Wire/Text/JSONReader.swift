@@ -1,6 +1,6 @@
-/// Reads a JSON text (RFC 8259). Numbers keep their text, and members their order.
+/// Reads a JSON text (RFC 8259). Preserves the text of numbers and the order of members.
 package enum JSONReader {
-    /// Parses `text`, which may have white space around the value.
+    /// Parses `text`. The value may have white space around it.
     ///
     /// - `refusingRepeatedNames`: true to throw if a name is repeated in an object; otherwise the last member counts.
     package static func read(
@@ -29,11 +29,11 @@ package struct JSONFault: Error, Hashable {
         case repeatedName
     }
 
-    /// The byte at which reading stopped, from 1.
+    /// The number of the byte at which reading stopped, counted from 1.
     package let column: Int
     package let what: String
     package var kind = Kind.unreadable
-    /// The member of the outermost object whose value contains the fault; nil if there is none.
+    /// The member of the outermost object whose value contains the fault; nil if the fault is not in a member's value.
     package var member: String?
 }
 
@@ -41,15 +41,15 @@ package struct JSONFault: Error, Hashable {
 struct JSONParser {
     enum Dialect {
         case strict, strictWithoutRepeatedNames
-        /// The payload of a push, which may have unpaired surrogates.
+        /// The payload of a push. It may have escapes of unpaired surrogates.
         case payload
-        /// JSON5, without repeated names.
+        /// JSON5. Repeated names are a fault.
         case json5
     }
 
     /// The first fault of a text.
     struct Fault: Error {
-        /// The byte of the fault, from 0.
+        /// The index of the byte at which the fault is.
         let place: Int
         let what: String
         /// The repeated name, and the position of its first occurrence.
@@ -61,7 +61,7 @@ struct JSONParser {
     let bytes: [UInt8]
     let dialect: Dialect
     let isStrict: Bool
-    /// The maximum nesting depth, which limits the use of the stack.
+    /// The maximum nesting depth. It limits the use of the stack.
     private let depthMax: Int
     var index = 0
     /// The start positions of the open objects, arrays and strings of a payload.
@@ -75,13 +75,13 @@ struct JSONParser {
         self.depthMax = depthMax ?? (self.isStrict ? 16 : 64)
     }
 
-    /// Parses `bytes`, which may have white space around the value.
+    /// Parses `bytes`. The value may have white space around it.
     static func read(_ bytes: [UInt8], _ dialect: Dialect) throws(Fault) -> JSONValue {
         var text = JSONParser(bytes, dialect)
         return try text.value()
     }
 
-    /// Reads the only value of the text.
+    /// Reads the value of the text, and checks that nothing follows it.
     mutating func value() throws(Fault) -> JSONValue {
         let value = try self.value(depth: 0)
         guard try self.next() == nil else { throw self.fault("there is more after the end of the value") }
@@ -92,7 +92,7 @@ struct JSONParser {
 
     var current: UInt8? { self.index < self.bytes.count ? self.bytes[self.index] : nil }
 
-    /// Returns the next byte that is neither white space nor part of a comment, without consuming it.
+    /// Skips white space and comments, and returns the next byte without consuming it.
     mutating func next() throws(Fault) -> UInt8? {
         while let byte = self.current {
             if byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D {
@@ -122,7 +122,7 @@ struct JSONParser {
         self.index += 1
     }
 
-    /// Consumes the end of an object or an array and returns true if it is next.
+    /// Consumes the end of an object or an array if it comes next. Returns true if it does.
     private mutating func ends(_ byte: UInt8) throws(Fault) -> Bool {
         guard try self.consume(byte) else { return false }
         _ = self.open.popLast()
@@ -190,7 +190,7 @@ extension JSONParser {
     ///
     /// - Returns: true if another element follows.
     private mutating func goesOn(_ start: Int) throws(Fault) -> Bool {
-        // For both kinds of bracket, the code of the closing bracket is the code of the opening bracket plus two.
+        // The code of a closing bracket is the code of its opening bracket plus two.
         let end = self.bytes[start] + 2
         if try self.consume(UInt8(ascii: ",")) { return self.isStrict ? true : try !self.ends(end) }
         try self.checkEnd(start)
@@ -207,9 +207,9 @@ extension JSONParser {
         throw self.fault("the \(opening) that stands here is not closed", at: start)
     }
 
-    /// The names that were read of an object; in JSON5, with their positions.
+    /// The names of the members read so far; in JSON5, with their positions.
     private struct SeenNames {
-        /// Names as bytes, because strings compare by canonical equivalence and names in JSON do not.
+        /// Names are stored as bytes. Strings compare by canonical equivalence, but names in JSON do not.
         var strict = Set<[UInt8]>()
         var json5: [String: Int] = [:]
     }
@@ -235,7 +235,7 @@ extension JSONParser {
         return name
     }
 
-    /// Reads the value of a member and adds the member's name to its faults.
+    /// Reads the value of a member, and adds the member's name to a fault in the value.
     private mutating func value(of name: String, depth: Int) throws(Fault) -> JSONValue {
         do throws(Fault) {
             return try self.value(depth: depth)
@@ -309,7 +309,7 @@ extension JSONParser {
             : self.fault("the text that begins here is not closed with its quote", at: opening)
     }
 
-    /// Returns the character of an escape; nil for an escaped line end, which continues the text in the next line.
+    /// Returns the character of an escape. Returns nil for an escaped line end, which joins two lines.
     private mutating func escaped() throws(Fault) -> Unicode.Scalar? {
         guard let byte = self.current else {
             throw self.fault(self.isStrict ? "a string is not closed" : "the text ends behind a backslash")
@@ -330,7 +330,7 @@ extension JSONParser {
         }
     }
 
-    /// Reads the character of one or two `\u` escapes with four hexadecimal digits each; starts after the first `\u`.
+    /// Reads the character of one or two `\u` escapes, each with four hexadecimal digits. The first `\u` has been read.
     mutating func unicodeEscape() throws(Fault) -> Unicode.Scalar {
         let start = self.isStrict ? nil : self.index - 2
         let unit = try self.hexadecimal(digits: 4)

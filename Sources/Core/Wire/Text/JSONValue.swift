@@ -19,7 +19,7 @@ package enum JSONValue: Hashable, Sendable {
         }
     }
 
-    /// The value for messages: simple values in full, lists and objects by their kind.
+    /// The value for messages: the text of a simple value, or the kind of an array or object.
     package var described: String {
         switch self {
         case .null: "null"
@@ -55,7 +55,7 @@ package enum JSONValue: Hashable, Sendable {
         if case .number(let number) = self { number.double } else { nil }
     }
 
-    /// The value of a number without a fraction or exponent; nil if it does not fit in `Int64`.
+    /// The value of a number without fraction and exponent; nil if it does not fit in `Int64`.
     package var integer: Int64? {
         if case .number(let number) = self { Int64(number.text) } else { nil }
     }
@@ -89,14 +89,14 @@ package struct JSONMember: Hashable, Sendable {
     }
 }
 
-/// The members of a JSON object in their original text, so that a payload reaches its worker byte for byte.
+/// The members of a JSON object in their original text, which delivers a payload to its worker byte for byte.
 ///
-/// Values are not validated, because the gateway sends only valid JSON.
+/// Clients read the gateway's events with it. Values are not validated, because the gateway sends only valid JSON.
 package struct JSONMembers: Sendable {
     private let text: [UInt8]
     private var ranges: [String: Range<Int>] = [:]
 
-    /// Finds the members of the object in `text`; nil if it is not an object, or ends early.
+    /// Finds the members of the object in `text`; nil if `text` is not an object or is truncated.
     package init?(_ text: [UInt8]) {
         self.text = text
         var index = self.skipSpace(0)
@@ -119,7 +119,7 @@ package struct JSONMembers: Sendable {
         }
     }
 
-    /// The original text of the member's value; nil if there is no such member.
+    /// Returns the original text of the member's value; nil if there is no such member.
     package func raw(_ name: String) -> [UInt8]? {
         self.ranges[name].map { Array(self.text[$0]) }
     }
@@ -130,7 +130,7 @@ package struct JSONMembers: Sendable {
         return index
     }
 
-    /// The index after the string that starts at `start`.
+    /// Returns the index after the string that starts at `start`; nil if there is no such string.
     private func stringEnd(_ start: Int) -> Int? {
         guard start < self.text.count, self.text[start] == UInt8(ascii: "\"") else { return nil }
         var index = start + 1
@@ -144,7 +144,7 @@ package struct JSONMembers: Sendable {
         return nil
     }
 
-    /// The index after the value that starts at `start`.
+    /// Returns the index after the value that starts at `start`; nil if the text ends first.
     private func valueEnd(_ start: Int) -> Int? {
         var index = start
         var depth = 0
@@ -157,7 +157,8 @@ package struct JSONMembers: Sendable {
                 continue
             case UInt8(ascii: "{"), UInt8(ascii: "["): depth += 1
             case UInt8(ascii: "}"), UInt8(ascii: "]"):
-                // The bracket ends the container, and with it a number or a word.
+                // The closing bracket of the enclosing container also ends a value without quotes, such as a number or
+                // `true`.
                 if depth == 0 { return index > start ? index : nil }
                 depth -= 1
                 if depth == 0 { return index + 1 }
@@ -171,12 +172,12 @@ package struct JSONMembers: Sendable {
     }
 }
 
-/// A JSON number in its original text, which preserves all decimals.
+/// A JSON number, stored as its original text to preserve all decimals.
 package struct JSONNumber: Hashable, Sendable {
-    /// The number's text by RFC 8259; from JSON5 also `inf` and `nan`.
+    /// The number's text in the form of RFC 8259. A number from JSON5 may also be `inf`, `-inf` or `nan`.
     package let text: String
 
-    /// - Parameter text: a number by RFC 8259.
+    /// - Parameter text: a number in the form of RFC 8259.
     init(text: String) {
         self.text = text
     }
@@ -185,13 +186,13 @@ package struct JSONNumber: Hashable, Sendable {
         self.text = Self.text(of: double)
     }
 
-    /// The text of a number, without a fraction of zero.
+    /// Returns the text of a number, without a fraction of zero.
     package static func text(of double: Double) -> String {
         let text = String(double)
         return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
     }
 
-    /// The nearest double; infinite if the number is too large.
+    /// The nearest double; infinite if the number is too large for a double.
     package var double: Double { Double(self.text) ?? .infinity }
 
     /// A number of seconds, converted to whole milliseconds.
@@ -202,7 +203,7 @@ package struct JSONNumber: Hashable, Sendable {
         case tooLarge
     }
 
-    /// The number as seconds, converted to milliseconds. Computed from the digits, because a double would round.
+    /// The number as seconds, converted to milliseconds. The conversion uses the digits, because a double would round.
     package var milliseconds: Milliseconds {
         var digits: [UInt8] = []
         var shift = 3

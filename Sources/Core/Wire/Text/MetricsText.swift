@@ -6,7 +6,7 @@ package struct Metric: Sendable {
         case counter
         /// The value increases and decreases.
         case gauge
-        /// Cumulative counts of values by ascending upper bounds, with the sum of all values.
+        /// Cumulative counts of values by upper bound, in ascending order, and the sum of all values.
         case histogram
     }
 
@@ -14,7 +14,7 @@ package struct Metric: Sendable {
     package let kind: Kind
     /// The labels of the metric's series; empty if there is one series.
     package let labels: [String]
-    /// A one-line description.
+    /// The description, one line.
     package let help: String
 
     package init(_ name: String, _ kind: Kind, by labels: [String] = [], _ help: String) {
@@ -27,7 +27,7 @@ package struct Metric: Sendable {
 
 /// Writes metrics in the text format of Prometheus, version 0.0.4.
 ///
-/// The values of labels must not need escapes. They are names of the program or topics.
+/// The values of labels must not need escapes. They are topics or names from the program.
 package struct MetricsText: ~Copyable {
     /// The text written so far.
     package private(set) var buffer = ByteBuffer()
@@ -87,7 +87,7 @@ package struct MetricsText: ~Copyable {
 }
 
 extension Metric {
-    /// Returns the labels of one series with `values` in the same order.
+    /// Returns the label names of one series paired with `values`, which must be in the order of `labels`.
     package func labelled(_ values: [String]) -> [(String, String)] {
         precondition(values.count == self.labels.count, "\(self.name) has the labels \(self.labels), not \(values)")
         return Array(zip(self.labels, values))

@@ -1,14 +1,14 @@
-/// A filter for text in the output of the command line and the log. Text from other sources must not reach a terminal
+/// A filter for the text that the command line and the log print. Text from other sources must not reach a terminal
 /// unfiltered.
 ///
-/// A terminal interprets control characters, and it reorders text after a bidirectional control. Without the filter, a
-/// name could clear the screen or look like another name.
+/// A terminal interprets control characters, and it reorders the text after a bidirectional control. Without the
+/// filter, a name could clear the screen or look like another name.
 package enum TerminalText {
-    /// Returns true if a terminal only displays the character.
+    /// Returns true if a terminal displays the character and does nothing else.
     ///
-    /// Control characters (C0, DEL and C1), bidirectional controls and other invisible format characters, line and
-    /// paragraph separators, private and unassigned characters are not shown. The two joiners are shown, because
-    /// Persian text and many emoji need them.
+    /// The function returns false for control characters (C0, DEL and C1), line and paragraph separators, and private
+    /// or unassigned characters. It also returns false for bidirectional controls and other invisible format
+    /// characters. The two joiners are shown, because Persian text and many emoji need them.
     package static func isShown(_ scalar: Unicode.Scalar) -> Bool {
         if scalar.isASCII { return scalar.value >= 0x20 && scalar.value != 0x7F }
         switch scalar.properties.generalCategory {
@@ -18,20 +18,20 @@ package enum TerminalText {
         }
     }
 
-    /// Returns the text as one line: a question mark replaces each character that is not shown, including line feeds
-    /// and tabs.
+    /// Returns the text as one line. A question mark replaces each character that is not shown, such as a line feed or
+    /// tab.
     package static func harmless(_ text: String) -> String {
         self.replacing(in: text) { _ in "?" }
     }
 
-    /// Returns lines of text: a question mark replaces each character that is not shown, except line feeds and tabs.
+    /// Returns the text with its line feeds and tabs. A question mark replaces each other character that is not shown.
     package static func lines(_ text: String) -> String {
         self.replacing(in: text) { $0 == "\n" || $0 == "\t" ? String($0) : "?" }
     }
 
-    /// Returns equivalent JSON with only characters that are shown. All other characters become escapes.
+    /// Returns equivalent JSON in which every character is shown. Other characters become escapes.
     ///
-    /// Line feeds and tabs between tokens remain; a carriage return becomes a space.
+    /// Line feeds and tabs between tokens remain, and a carriage return becomes a space.
     package static func json(_ text: String) -> String {
         self.replacing(in: text) { scalar in
             switch scalar {
@@ -42,7 +42,7 @@ package enum TerminalText {
         }
     }
 
-    /// Returns the escape of a character in a JSON string, such as `\u009b`; two escapes for a character beyond U+FFFF.
+    /// Returns the JSON escape of a character, such as `\u009b`. A character beyond U+FFFF becomes two escapes.
     package static func escaped(_ scalar: Unicode.Scalar) -> String {
         String(scalar).utf16.map { unit in
             let digits = String(unit, radix: 16)
@@ -51,7 +51,7 @@ package enum TerminalText {
     }
 
     private static func replacing(in text: String, _ replacement: (Unicode.Scalar) -> String) -> String {
-        // Fast path: most text is printable ASCII and needs no Unicode tables.
+        // This path is fast: most text is printable ASCII and needs no Unicode tables.
         guard !text.utf8.allSatisfy({ $0 &- 0x20 < 0x5F }) else { return text }
         var replaced = ""
         for scalar in text.unicodeScalars {
@@ -66,9 +66,10 @@ package enum TerminalText {
 }
 
 extension StringProtocol {
-    /// The text with percent-encoding decoded, such as `%41`, as in a query or path of a URL (RFC 3986, section 2.1).
+    /// The text with percent-encoded bytes decoded, such as `%41` in the path or query of a URL (RFC 3986, section
+    /// 2.1).
     ///
-    /// Nil if a `%` is not followed by two hexadecimal digits, or if the result is not UTF-8.
+    /// The value is nil if a `%` is not followed by two hexadecimal digits, or if the result is not UTF-8.
     package var percentDecoded: String? {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(self.utf8.count)
@@ -94,15 +95,15 @@ private func hexDigit(_ byte: UInt8) -> UInt8? {
     }
 }
 
-/// Finds the name that a misspelled word probably means.
+/// Finds the known name that is most similar to a misspelled word.
 package enum NearestMatch {
-    /// The candidate closest to `word`; nil if none is close enough.
+    /// Returns the candidate closest to `word`; nil if none is close enough.
     ///
-    /// The comparison ignores case. A candidate is close if at most one letter in three, and at most three letters,
-    /// have to change. The first of equally close candidates wins.
+    /// The comparison ignores case. A candidate is close if at most three letters have to change, and at most one
+    /// letter in three. The first of several equally close candidates is returned.
     package static func find(_ word: String, in candidates: some Sequence<String>) -> String? {
         let letters = Array(word.lowercased().unicodeScalars)
-        // A much longer word is not a misspelling, and the table would be large.
+        // A much longer word is not a misspelling, and its table of distances would be large.
         guard letters.count <= 128 else { return nil }
         var best: (candidate: String, distance: Int)?
         for candidate in candidates {
@@ -114,8 +115,8 @@ package enum NearestMatch {
         return best?.candidate
     }
 
-    /// The minimum number of insertions, deletions, replacements and swaps of adjacent letters that turn one word into
-    /// the other.
+    /// Returns the minimum number of edits that turn one word into the other. An edit inserts, deletes or replaces a
+    /// letter, or swaps two adjacent letters.
     private static func distance(_ left: [Unicode.Scalar], _ right: [Unicode.Scalar]) -> Int {
         var beforeLast: [Int] = []
         var last = Array(0...right.count)

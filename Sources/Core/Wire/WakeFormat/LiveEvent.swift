@@ -8,19 +8,19 @@ package struct LiveEvent: Hashable, Sendable {
     /// The time, in milliseconds since 1970.
     package let at: Int64
     package let kind: Kind
-    /// The topic; empty for a refused push that named no topic.
+    /// The topic; empty for a refused push that has no topic.
     package let topic: String
     /// The device's token in hexadecimal digits.
     package var device: String?
     package var apnsID: String?
     package var wake: String?
-    /// For a push or a request: its immediate outcome, with the values of `wakegate-disposition`.
+    /// The immediate outcome of a push or request, as in the header `wakegate-disposition`.
     package var disposition: String?
-    /// For a result: the outcome of the wake.
+    /// The outcome of a wake, for a result.
     package var outcome: String?
-    /// For a refused push or request: the reason in the answer. For a discarded launch: the cause.
+    /// The reason in the answer, for a refused push or request. The cause, for a discarded launch.
     package var reason: String?
-    /// Further details for people.
+    /// Details for people.
     package var detail: String?
 
     package init(at: Int64, _ kind: Kind, topic: String) {
@@ -67,10 +67,10 @@ package struct LiveEvent: Hashable, Sendable {
 /// A message on a stream of `GET /v1/events`.
 package enum LiveNews: Hashable, Sendable {
     case event(LiveEvent)
-    /// The minimum number of events that were dropped because a buffer was full.
+    /// The number of events that were dropped because a buffer was full. More may have been dropped.
     case missed(Int)
 
-    /// Parses a server-sent event; nil if its kind is unknown or it is malformed.
+    /// Parses a server-sent event; nil if its kind is unknown or its data is malformed.
     package init?(name: String, data: [UInt8]) {
         if name == "missed" {
             let value = JSONValue(data)
@@ -90,7 +90,7 @@ package enum LiveNews: Hashable, Sendable {
         }
     }
 
-    /// The data of the server-sent event: one line of JSON.
+    /// Writes the data of the server-sent event: one line of JSON.
     package func write(to writer: inout JSONWriter) {
         switch self {
         case .event(let event): event.write(to: &writer)
@@ -101,7 +101,7 @@ package enum LiveNews: Hashable, Sendable {
         }
     }
 
-    /// The server-sent event in its wire format.
+    /// The server-sent event as bytes, in its wire format.
     package var wireForm: [UInt8] {
         var writer = JSONWriter()
         self.write(to: &writer)
@@ -115,16 +115,16 @@ package enum LiveNews: Hashable, Sendable {
     }
 }
 
-/// A message from a gateway to a worker on its stream.
+/// A message that a gateway sends to a worker on its stream.
 package enum StreamEvent: Hashable, Sendable {
     case wake(WakeEvent)
-    /// The deadline of a wake, in milliseconds since 1970, is near. `timeLeft` is in milliseconds.
+    /// The deadline of a wake is near. `deadline` is in milliseconds since 1970, and `timeLeft` in milliseconds.
     case expiring(wake: String, deadline: Int64, timeLeft: Int64?)
-    /// The time of a wake is over. The reason is nil if it is absent or unknown.
+    /// The wake has expired. The reason is nil if it is absent or unknown.
     case expired(wake: String, ExpirationReason?)
-    /// The conditions of a device, as the members of one object.
+    /// The conditions of a device, as the members of an object.
     case conditions(device: String, JSONValue)
-    /// An event of a newer gateway.
+    /// An event of a kind that this program does not know, from a newer gateway.
     case unknown
 
     /// Parses a server-sent event; nil if it is malformed.
@@ -156,11 +156,11 @@ package enum WakeEvent: Hashable, Sendable {
     case push(WakeMessage)
     /// The wake of a background task, or of a session's finished transfers.
     case task(TaskMessage)
-    /// The wake is of a kind that this program does not know. Its other data is ignored.
+    /// A wake of a kind that this program does not know. Its other members are ignored.
     case other(wake: String, WakeKind)
 
-    /// Parses the data of a `wake` event. Without a kind, it is the wake of a push. Nil if a required member is
-    /// missing.
+    /// Parses the data of a `wake` event; nil if a required member is missing. An event without a kind is the wake of a
+    /// push.
     package init?(_ data: [UInt8]) {
         guard let members = JSONMembers(data), let kind = Self.kind(members) else { return nil }
         switch kind {
@@ -176,7 +176,7 @@ package enum WakeEvent: Hashable, Sendable {
         }
     }
 
-    /// Returns the kind, which is `push` if absent; nil if it is malformed.
+    /// Returns the kind in the data; `push` if it is absent, and nil if it is malformed.
     private static func kind(_ members: JSONMembers) -> WakeKind? {
         guard members.raw("kind") != nil else { return .push }
         return members.text("kind").flatMap { WakeKind($0) }

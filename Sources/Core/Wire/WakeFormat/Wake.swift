@@ -1,12 +1,13 @@
-/// A wake as sent to its worker. Its views are valid as long as the bytes from which it was created.
+/// A wake in the form in which its worker receives it. Its views are valid as long as the bytes from which it was
+/// created.
 package struct Wake {
     package let id: WakeID
     package let kind: WakeKind
     package let device: DeviceToken
     package let topic: ByteView
-    /// The priority, times and counts of the push or, for a wake without a push, of the launch.
+    /// The priority, times and counts of the push. For a wake without a push, those of the launch.
     package let terms: Terms
-    /// The push; nil for an empty wake, and for a wake with `work`.
+    /// The push; nil for an empty wake and for a wake with `work`.
     package let push: Push?
     /// The task or session of the wake; nil for a push's wake.
     package let work: Work?
@@ -16,7 +17,7 @@ package struct Wake {
     /// The terms of the launch. Times are in milliseconds since 1970.
     package struct Terms: BitwiseCopyable, Sendable {
         package let priority: UInt8
-        /// The number of the launch of this push, from 1.
+        /// The number of the launch of this push, counted from 1.
         package let attempt: UInt32
         /// The number of older pushes coalesced into this push.
         package let coalesced: UInt32
@@ -79,30 +80,30 @@ package struct Wake {
 
     /// The task or session of a wake.
     package enum Work {
-        /// A background task: its identifier, and the texts of its request. Absent texts are empty.
+        /// A background task: its identifier, and the title and subtitle of its request. An absent text is empty.
         ///
-        /// - `resumption`: nil for a first launch.
+        /// - `resumption`: nil for the first launch.
         case task(
             ByteView,
             title: ByteView = ByteView(),
             subtitle: ByteView = ByteView(),
             resumption: Resumption? = nil
         )
-        /// The number of finished transfers of a background session.
+        /// A background session: its name, and the number of finished transfers.
         case session(ByteView, count: UInt32)
     }
 
     /// The state from which a relaunched continued task resumes.
     package enum Resumption {
-        /// No earlier launch reported progress.
+        /// The task was launched before, but reported no progress.
         case noProgress
-        /// The last reported progress. Absent texts are empty.
+        /// The last reported progress. An absent text is empty.
         case progress(completed: UInt64, total: UInt64, title: ByteView, subtitle: ByteView)
     }
 
     /// - `push`: the push; nil for an empty wake, and for a wake with `work`.
     /// - `work`: the task or session; nil if and only if the kind is `push`.
-    /// - `trace`: the trace of a task's request; a push has its own.
+    /// - `trace`: the trace of a task's request; ignored for a push, which has its own trace.
     package init(
         _ id: WakeID,
         kind: WakeKind,
@@ -123,13 +124,13 @@ package struct Wake {
         self.taskTrace = trace
     }
 
-    /// The traces of the wake.
+    /// The trace of the push or of the task's request.
     package var trace: WakeTrace { self.push?.trace ?? self.taskTrace }
 }
 
 /// The kind of a wake, by its name in events.
 package struct WakeKind: Hashable, Sendable {
-    /// The maximum accepted length of a name.
+    /// The maximum accepted length of a name, in bytes.
     package static let lengthMax = 32
 
     package static let push = WakeKind(known: "push")
@@ -144,7 +145,7 @@ package struct WakeKind: Hashable, Sendable {
         self.name = name
     }
 
-    /// Creates a kind from its name, even an unknown name; nil if no gateway can send the name.
+    /// Creates a kind from its name, which may be unknown. Returns nil if no gateway can send the name.
     package init?(_ name: String) {
         guard 1...Self.lengthMax ~= name.utf8.count, name.utf8.allSatisfy({ Self.isLetter($0) }) else { return nil }
         self.name = name
@@ -158,15 +159,15 @@ package struct WakeKind: Hashable, Sendable {
     }
 }
 
-/// The traces of a wake; most wakes have none.
+/// The trace of a wake, with the traces of coalesced pushes. Most wakes have none.
 package struct WakeTrace {
     /// The trace context from the sender of the push or request; nil if there is none.
     package let parent: TraceParent?
     /// The sender's `tracestate`; empty if there is none.
     package let state: ByteView
-    /// The traces of coalesced older pushes, the newest first.
+    /// The traces of older coalesced pushes, newest first.
     package let links: [TraceParent]
-    /// The number of dropped traces.
+    /// The number of traces that do not fit in `links`.
     package let linksDropped: UInt32
 
     package init(
@@ -295,8 +296,10 @@ extension Wake {
 
 /// The other events on a worker's stream. The writer must be empty.
 extension Wake {
-    /// Writes the event for a deadline that is near. `deadline` is in milliseconds since 1970, and `timeLeft` in
-    /// milliseconds.
+    /// Writes the event for a deadline that is near.
+    ///
+    /// - `deadline`: in milliseconds since 1970.
+    /// - `timeLeft`: in milliseconds.
     package static func writeExpiringEvent(
         _ wake: WakeID,
         deadline: Int64,
@@ -312,7 +315,7 @@ extension Wake {
         writer.buffer.append("\n\n")
     }
 
-    /// Writes the event for a wake whose time is over, with the reason.
+    /// Writes the event for an expired wake, with the reason.
     package static func writeExpiredEvent(_ wake: WakeID, reason: ExpirationReason, to writer: inout JSONWriter) {
         writer.buffer.append("event: expired\ndata: ")
         writer.beginObject()
@@ -324,7 +327,7 @@ extension Wake {
 
     /// Writes the event for the conditions of a device.
     ///
-    /// - `members`: writes the members for all conditions.
+    /// - `members`: writes the members of the conditions.
     package static func writeConditionsEvent(
         _ device: DeviceToken,
         to writer: inout JSONWriter,
@@ -339,20 +342,20 @@ extension Wake {
     }
 }
 
-/// The reason in an `expired` event: why the wake ended before its worker answered.
+/// The reason in an `expired` event: why the wake ended before its worker reported a result.
 package enum ExpirationReason: String, BitwiseCopyable, CaseIterable, Sendable {
     /// The deadline has passed.
     case deadline
-    /// A continued task has made no progress for too long.
+    /// A continued task has made no progress for too long: it has stalled.
     case progress
     /// The device's conditions no longer allow the wake.
     case conditions
-    /// The device's memory is short, or the maximum number of continued tasks was lowered.
+    /// The device is short of memory, or the maximum number of continued tasks was lowered.
     case pressure
     /// The task was cancelled.
     case cancelled
     /// An operator has ended the wake.
     case `operator`
-    /// The gateway has given up the wake and launches it again.
+    /// The gateway considers the wake lost and launches it again.
     case lost
 }

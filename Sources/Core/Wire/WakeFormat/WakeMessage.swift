@@ -8,37 +8,37 @@ package struct WakeMessage: Hashable, Sendable {
     package let priority: Int
     package let attempt: Int
     package let coalesced: Int
-    /// The arrival, first arrival and deadline, in milliseconds since 1970 by the gateway's clock; at most
-    /// `instantMax`.
+    /// The times of arrival, first arrival and deadline, in milliseconds since 1970 by the gateway's clock. The maximum
+    /// is `instantMax`.
     package let receivedAt: Int64
     package let firstReceivedAt: Int64
     package let deadline: Int64
-    /// The milliseconds left when the gateway wrote the event, at most `timeLeftMax`. It does not depend on the
-    /// worker's clock.
+    /// The milliseconds from the event to the deadline, computed by the gateway; at most `timeLeftMax`. They do not
+    /// depend on the worker's clock.
     package let timeLeft: Int64?
     /// The trace of the push; nil if its provider sent none.
     package let traceparent: String?
     package let tracestate: String?
-    /// The traces of coalesced pushes, the newest first.
+    /// The traces of coalesced pushes, newest first.
     package let traceLinks: [String]
     /// The JSON text of the push; empty for a wake without a push.
     package let payload: [UInt8]
 
-    /// The maximum accepted time left, in milliseconds: more than 300 years, more than any policy allows, and small
-    /// enough to be added to any clock.
+    /// The maximum accepted time left, in milliseconds: more than 300 years. No policy allows as much, and adding it to
+    /// a clock does not overflow.
     package static let timeLeftMax: Int64 = 10_000_000_000_000
     /// The maximum accepted time: the end of the year 9999.
     package static let instantMax: Int64 = 253_402_300_799_999
-    /// The maximum accepted number of coalesced pushes, and of launches.
+    /// The maximum accepted number of coalesced pushes or of launches.
     package static let countMax = 1_000_000_000
 
-    /// Parses the data; nil if a required member is missing, or the wake is for a task.
+    /// Parses the data; nil if a required member is missing or the wake is for a task.
     package init?(_ data: [UInt8]) {
         guard case .push(let message)? = WakeEvent(data) else { return nil }
         self = message
     }
 
-    /// Reads the members of the data, ignoring its kind; nil if a required member is missing.
+    /// Reads the members of the data and ignores its kind; nil if a required member is missing.
     init?(_ members: JSONMembers) {
         guard let wake = members.text("wake"), let device = members.text("device"), let topic = members.text("topic"),
             let deadline = members.instant("deadline")
@@ -62,14 +62,14 @@ package struct WakeMessage: Hashable, Sendable {
         self.payload = payload == Array("null".utf8) ? [] : payload
     }
 
-    /// Returns the milliseconds left. For an event without `timeLeft`, computes them from `wallClock` (milliseconds
-    /// since 1970).
+    /// Returns the milliseconds left. Without `timeLeft` in the event, computes them from `wallClock`, in milliseconds
+    /// since 1970.
     package func timeLeft(wallClock: Int64) -> Int64 {
         WakeTime.left(self.timeLeft, deadline: self.deadline, wallClock: wallClock)
     }
 
     /// Returns the milliseconds left according to the answer to a request for more time; nil if the answer does not
-    /// have them.
+    /// contain them.
     package static func timeLeft(_ answer: [UInt8]) -> Int64? {
         let answer = JSONValue(answer)
         return answer?["timeLeft"]?.integer.map { max(0, WakeTime.believed($0)) }
@@ -78,11 +78,11 @@ package struct WakeMessage: Hashable, Sendable {
 
 /// The data of a `wake` event of a background task, or of a session's finished transfers.
 package struct TaskMessage: Hashable, Sendable {
-    /// The task or session of the wake.
+    /// The task or session that the wake is for.
     package enum Work: Hashable, Sendable {
-        /// A background task, by its identifier.
+        /// A background task: its identifier, title and subtitle.
         case task(String, title: String?, subtitle: String?)
-        /// The number of finished transfers of a background session.
+        /// A background session: its name, and the number of finished transfers.
         case session(String, count: Int)
     }
 
@@ -100,20 +100,21 @@ package struct TaskMessage: Hashable, Sendable {
     package let topic: String
     package let work: Work
     package let attempt: Int
-    /// The submission and deadline, in milliseconds since 1970; at most `WakeMessage.instantMax`.
+    /// The times of submission and deadline, in milliseconds since 1970. The maximum is `WakeMessage.instantMax`.
     package let submittedAt: Int64
     package let deadline: Int64
-    /// The milliseconds left when the gateway wrote the event, at most `WakeMessage.timeLeftMax`.
+    /// The milliseconds from the event to the deadline, computed by the gateway; at most `WakeMessage.timeLeftMax`.
     package let timeLeft: Int64?
     /// The trace of the request; nil if its sender sent none.
     package let traceparent: String?
     package let tracestate: String?
-    /// The progress from which a continued task resumes; nil for its first launch, and if no launch reported progress.
+    /// The progress from which a continued task resumes. It is nil for the first launch, or if no launch reported
+    /// progress.
     package let resumedFrom: Resumption?
 
-    /// Reads the members of the data, ignoring its kind; nil if a required member is missing.
+    /// Reads the members of the data; nil if a required member is missing.
     ///
-    /// - `kind`: the kind in the data; only `urlSession` belongs to a session.
+    /// - `kind`: the kind in the data. A wake of kind `urlSession` is for a session, any other wake for a task.
     init?(_ members: JSONMembers, _ kind: WakeKind) {
         guard let wake = members.text("wake"), let device = members.text("device"), let topic = members.text("topic"),
             let deadline = members.instant("deadline"), let work = Work(members, kind)
@@ -132,8 +133,8 @@ package struct TaskMessage: Hashable, Sendable {
         self.resumedFrom = members.value("resumedFrom").flatMap { Resumption($0) }
     }
 
-    /// Returns the milliseconds left. For an event without `timeLeft`, computes them from `wallClock` (milliseconds
-    /// since 1970).
+    /// Returns the milliseconds left. Without `timeLeft` in the event, computes them from `wallClock`, in milliseconds
+    /// since 1970.
     package func timeLeft(wallClock: Int64) -> Int64 {
         WakeTime.left(self.timeLeft, deadline: self.deadline, wallClock: wallClock)
     }
@@ -165,7 +166,7 @@ extension TaskMessage.Resumption {
     }
 }
 
-/// Access to the members of an event's data, with numbers clamped to accepted ranges.
+/// Access to the members of an event's data. Numbers are clamped to the accepted ranges.
 extension JSONMembers {
     func value(_ name: String) -> JSONValue? {
         self.raw(name).flatMap { JSONValue($0) }
@@ -173,7 +174,7 @@ extension JSONMembers {
 
     func text(_ name: String) -> String? { self.value(name)?.text }
 
-    /// The texts of an array; empty for other values.
+    /// Returns the texts in an array; empty for other values.
     func texts(_ name: String) -> [String] {
         self.value(name)?.elements.compactMap(\.text) ?? []
     }
@@ -197,7 +198,7 @@ enum WakeTime {
         max(-WakeMessage.timeLeftMax, min(timeLeft, WakeMessage.timeLeftMax))
     }
 
-    /// - `timeLeft`: the time in the event; nil if it has none.
+    /// - `timeLeft`: the time left in the event; nil if the event has none.
     static func left(_ timeLeft: Int64?, deadline: Int64, wallClock: Int64) -> Int64 {
         if let timeLeft { return timeLeft }
         let (left, isTooMuch) = deadline.subtractingReportingOverflow(wallClock)

@@ -2,22 +2,22 @@ import HTTPClient
 import Platform
 package import Wire
 
-/// Sends requests to the transfer agent and waits for its answers.
+/// Sends requests to the transfers agent and waits for its answers.
 package struct AgentCaller: Sendable {
     package let location: AgentLocation
     let thread: HTTPThread
-    /// The maximum number of tries for a request that does not reach the agent or finds the agent shutting down.
+    /// The maximum number of tries for a request. A request is retried if the agent is not reached or is shutting down.
     private let triesMax: Int
 
-    /// The maximum size of an answer, in bytes. One page of a list has a few hundred thousand bytes.
+    /// The maximum size of an answer, in bytes. A page of a list has a few hundred thousand bytes.
     private static let bodyBytesMax = 64 << 20
     /// The default timeout of an answer, in milliseconds.
     private static let timeoutMilliseconds = 30_000
 
     /// - Parameters:
     ///   - location: the address of the agent.
-    ///   - triesMax: the maximum number of tries of a request. Between tries the caller waits for an agent that is
-    ///     restarting.
+    ///   - triesMax: the maximum number of tries for a request. The caller waits between tries, because the agent may
+    ///     be restarting.
     /// - Throws: `unavailable` if the machine cannot start a thread.
     package init(_ location: AgentLocation, triesMax: Int = 6) throws(BackgroundTransferError) {
         self.location = location
@@ -42,7 +42,8 @@ package struct AgentCaller: Sendable {
             timeoutMilliseconds: Self.timeoutMilliseconds
         )
         request.settings = settings
-        // If a reused connection turns out to be closed, libcurl sends the request again. Not every POST is idempotent.
+        // If a reused connection turns out to be closed, libcurl sends the request again. That is wrong for a POST,
+        // which may not be idempotent.
         request.isFresh = method == "POST"
         return request
     }
@@ -53,7 +54,7 @@ package struct AgentCaller: Sendable {
     ///   - method: the HTTP method.
     ///   - path: the path of the request, including its query.
     ///   - body: the request body, in JSON.
-    ///   - isIdempotent: true if the request is idempotent; by default true for all methods except POST.
+    ///   - isIdempotent: true if the request may be repeated; by default true for all methods except POST.
     ///   - hasNoTimeout: true to wait for the answer without a timeout.
     /// - Returns: the answer as a JSON object, or null if its body is empty.
     package func answer(
@@ -190,22 +191,22 @@ extension AgentCaller {
     }
 }
 
-/// The address of this user's transfer agent.
+/// The address of this user's transfers agent.
 package struct AgentLocation: Hashable, Sendable {
     /// The environment variable that names the agent's socket.
     package static let variable = "WAKEGATE_TRANSFERS"
 
     /// The path of the agent's socket.
     package let path: String
-    /// The other default paths of the socket; empty if the path was given explicitly or a socket exists at a default
-    /// path.
+    /// The other default paths of the socket. Empty if the path was given explicitly, or if a socket exists at a
+    /// default path.
     package let others: [String]
 
     /// - Parameters:
     ///   - address: `unix:/PATH` or a path; nil for the default.
     ///   - variables: the environment.
-    ///   - user: the name of the user; nil if the system has none.
-    ///   - exists: returns true if a file exists at a path.
+    ///   - user: the name of the user; nil if the system does not know it.
+    ///   - exists: a function that returns true if a file exists at a path.
     /// - Throws: `badArgument`.
     package init(
         _ address: String?,
@@ -239,7 +240,7 @@ package struct AgentLocation: Hashable, Sendable {
         self.others = found == nil ? Array(candidates.dropFirst()) : []
     }
 
-    /// The maximum length of a socket path, in bytes. Linux has room for 108 bytes including the terminating null byte.
+    /// The maximum length of a socket path, in bytes. Linux allows 108 bytes including the terminating null byte.
     package static let pathBytesMax = 107
 
     private static func path(_ address: String, _ name: String) throws(BackgroundTransferError) -> String {

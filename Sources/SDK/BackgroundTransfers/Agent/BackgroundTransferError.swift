@@ -1,6 +1,6 @@
 /// An error of a background transfer, with its cause and its remedy.
 ///
-/// Compare `code` to tell errors apart; show `message` to people. The message contains no header of a transfer.
+/// Compare `code` to distinguish errors, and show `message` to people. The message contains no header of a transfer.
 ///
 /// ```swift
 /// do {
@@ -29,9 +29,9 @@ public struct BackgroundTransferError: Error, Hashable, Sendable, CustomStringCo
         public static let notPermitted = Code(kind: .notPermitted)
         /// The agent did not answer in time.
         public static let timedOut = Code(kind: .timedOut)
-        /// The connection ended before the agent answered. The agent may have carried out the request.
+        /// The connection ended before the agent answered. The agent may have processed the request.
         public static let interrupted = Code(kind: .interrupted)
-        /// The answer does not have the format of a transfer agent.
+        /// The answer does not have the format of a transfers agent's answer.
         public static let badAnswer = Code(kind: .badAnswer)
         /// A setting of the session cannot be used; the message names it.
         public static let badSession = Code(kind: .badSession)
@@ -51,7 +51,7 @@ public struct BackgroundTransferError: Error, Hashable, Sendable, CustomStringCo
         public static let noSpace = Code(kind: .noSpace)
         /// The transfer is not a finished download.
         public static let notFinished = Code(kind: .notFinished)
-        /// The file of the transfer was already taken.
+        /// The file of the transfer was already moved with ``BackgroundSession/take(_:to:replacing:)``.
         public static let alreadyTaken = Code(kind: .alreadyTaken)
         /// A file exists at the destination, and the call does not permit replacing it.
         public static let fileExists = Code(kind: .fileExists)
@@ -77,7 +77,7 @@ public struct BackgroundTransferError: Error, Hashable, Sendable, CustomStringCo
     /// The transfer that failed or was cancelled, for the codes `transferFailed` and `transferCancelled`.
     public let transfer: BackgroundTransfer?
 
-    /// True if the error is temporary, such as an agent that is restarting, so that a retry may succeed.
+    /// True if the error is temporary, for example because the agent is restarting. A retry may then succeed.
     let isPassing: Bool
 
     init(_ code: Code, _ message: String, transfer: BackgroundTransfer? = nil, isPassing: Bool = false) {
@@ -94,7 +94,8 @@ public struct BackgroundTransferError: Error, Hashable, Sendable, CustomStringCo
 }
 
 extension BackgroundTransferError.Code {
-    /// - Parameter reason: the reason in the agent's error answer: the name of the code with a capital first letter.
+    /// - Parameter reason: the reason in the agent's error answer, which is the name of the code with a capital first
+    ///   letter.
     init(reason: String, status: Int) {
         let kind = Kind(rawValue: reason.prefix(1).lowercased() + reason.dropFirst())
         self = kind.map { Self(kind: $0) } ?? (status == 403 ? .notPermitted : .refused)

@@ -15,14 +15,15 @@ final class EventConnection: HTTPAgent, @unchecked Sendable {
     private struct State {
         var items: [Item] = []
         var waiting: CheckedContinuation<[Item], Never>?
-        /// True if no more items are accepted: the stream has ended, or the reader has closed it.
+        /// True if the stream has ended or the reader has closed it. No more items are accepted.
         var isClosed = false
     }
 
-    /// The maximum number of items queued for a slow reader. With more items, the stream ends, and the reader lists the
-    /// transfers again.
+    /// The maximum number of items in the queue of a slow reader. If the queue is full, the stream ends, and the reader
+    /// lists the transfers again.
     static let itemsMax = 8192
-    /// The silence, in milliseconds, after which the stream ends. The agent sends something at least every 15 seconds.
+    /// The time without data, in milliseconds, after which the stream ends. The agent sends data at least every 15
+    /// seconds.
     static let silenceMax: Int64 = 45_000
 
     private let caller: AgentCaller
@@ -50,7 +51,7 @@ final class EventConnection: HTTPAgent, @unchecked Sendable {
         self.caller.thread.submit { self.stop(on: $0) }
     }
 
-    /// Waits for items and returns all that were received since the last call. Returns an empty array if the task was
+    /// Waits for items, and returns all items received since the last call. Returns an empty array if the task was
     /// cancelled or the stream was closed.
     ///
     /// Only one task may call this method at a time.

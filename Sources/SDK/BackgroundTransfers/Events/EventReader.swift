@@ -2,16 +2,16 @@ import HTTPClient
 import Platform
 import Wire
 
-/// Reads a session's events for one reader. Opens the event stream, lists the transfers, and repeats both after the
+/// Reads a session's events for one reader. Opens the event stream and lists the transfers; repeats both after the
 /// agent has restarted.
 final class EventReader {
-    /// The longest absence, in milliseconds, of an agent that was reachable before.
+    /// The maximum time, in milliseconds, to wait for an agent that was reachable before.
     static let gracePeriod: Int64 = 60_000
 
     private let calls: SessionCalls
     private var follower: SessionFollower
     private var connection: EventConnection?
-    /// The received events that were not delivered yet, newest first.
+    /// The received events that were not delivered yet, in reverse order.
     private var undelivered: [BackgroundSessionEvent] = []
     private var backoff = Backoff(firstMilliseconds: 100, lastMilliseconds: 5000)
     private var generator = RandomBits()
@@ -21,8 +21,8 @@ final class EventReader {
 
     /// - Parameters:
     ///   - calls: the requests of the session.
-    ///   - tellsAll: true to wait for an absent agent from the beginning, and to include cancelled transfers and taken
-    ///     downloads in the first events.
+    ///   - tellsAll: true to include every ended transfer in the first events, and to wait for an agent that is not
+    ///     running.
     init(_ calls: SessionCalls, tellsAll: Bool = false) {
         self.calls = calls
         self.wasThere = tellsAll
@@ -66,8 +66,8 @@ final class EventReader {
         return failure
     }
 
-    /// Returns an open event stream. The transfers are listed after the first event on the stream, so no change is
-    /// missed.
+    /// Returns an open event stream. The transfers are listed after the first event on the stream. Therefore no change
+    /// is missed.
     private func connected() async throws(BackgroundTransferError) -> EventConnection {
         if let connection = self.connection { return connection }
         try await self.calls.prepare()
@@ -77,7 +77,7 @@ final class EventReader {
         let first = await connection.next()
         if let error = self.take(first) { throw error }
         guard !first.isEmpty else { throw .taskCancelled }
-        // Changes before this point are in the list; later changes arrive on the stream.
+        // Earlier changes are in the list, and later changes arrive on the stream.
         let listed = self.follower.listed(try await self.calls.transfers())
         self.undelivered = listed.reversed() + self.undelivered
         self.backoff.succeeded()
@@ -85,9 +85,9 @@ final class EventReader {
         return connection
     }
 
-    /// Waits before the next try.
+    /// Waits before the next attempt.
     ///
-    /// - Throws: the error, if another try cannot help or the agent was unreachable for too long.
+    /// - Throws: the error, if another attempt cannot help or the agent was unreachable for too long.
     private func failed(_ error: BackgroundTransferError) async throws(BackgroundTransferError) {
         self.connection?.close()
         self.connection = nil
@@ -95,7 +95,8 @@ final class EventReader {
         let now = SystemClock.boot
         let since = self.lostSince ?? now
         self.lostSince = since
-        // An agent that was never reached is an error at once: the requests have already waited for it.
+        // If the agent was never reached, the error is thrown immediately. The requests have already waited for the
+        // agent.
         guard error.isPassing, self.wasThere, now - since < Self.gracePeriod else { throw error }
         await self.calls.wait(milliseconds: self.backoff.failed(using: &self.generator))
     }
@@ -109,7 +110,7 @@ public struct BackgroundSessionEvents: AsyncSequence, Sendable {
     public typealias Failure = BackgroundTransferError
 
     let calls: SessionCalls
-    /// True if the first events include every ended transfer and the reader waits for an agent that is not running.
+    /// True if the first events include every ended transfer, and the reader waits for an agent that is not running.
     var tellsAll = false
 
     /// Creates an independent reader. Each reader receives all events, including the transfers that ended before it
@@ -135,26 +136,27 @@ public struct BackgroundSessionEvents: AsyncSequence, Sendable {
     }
 }
 
-/// Remembers which events a reader has received, so that a new list adds only the missed events.
+/// The record of the events that a reader has received. With it, a new list of transfers adds only the missed events.
 ///
-/// Pure: takes lists and events, returns the events to deliver.
+/// The methods take lists and events, return the events to deliver, and have no other effects.
 package struct SessionFollower {
-    /// The transfers whose end was delivered or is not of interest.
+    /// The transfers whose end was delivered or does not have to be delivered.
     private var reported: Set<BackgroundTransferID> = []
     private var isFirst = true
     private var isIdleReported = false
-    /// True if the first list also yields cancelled transfers and taken downloads.
+    /// True if the first list yields every ended transfer, including cancelled transfers and downloads that `take` has
+    /// moved.
     private let tellsAll: Bool
 
     package init(tellsAll: Bool = false) {
         self.tellsAll = tellsAll
     }
 
-    /// Takes a list of all transfers of the session, requested after the event stream was open.
+    /// Processes a list of all transfers of the session, which was requested after the event stream was open.
     ///
-    /// - Returns: the events that the reader has not received: the progress of unfinished transfers, the ends of the
-    ///   other transfers, and `idle` if all have ended. Without `tellsAll`, the first list yields only the ends of
-    ///   untaken downloads and failed transfers.
+    /// - Returns: the events that the reader has not received. These are the progress of unfinished transfers, the end
+    ///   of each other transfer, and `idle` if all have ended. Without `tellsAll`, the first list yields only the ends
+    ///   of failed transfers, finished uploads, and finished downloads that `take` has not moved.
     package mutating func listed(_ transfers: [BackgroundTransfer]) -> [BackgroundSessionEvent] {
         var events: [BackgroundSessionEvent] = []
         self.reported.formIntersection(transfers.map(\.id))
@@ -179,7 +181,7 @@ package struct SessionFollower {
         return events
     }
 
-    /// Takes an event of the stream.
+    /// Processes an event of the stream.
     ///
     /// - Returns: true if the event should be delivered.
     package mutating func received(_ event: BackgroundSessionEvent) -> Bool {
@@ -203,9 +205,9 @@ package struct SessionFollower {
 ///
 /// Later versions may add cases, so a `switch` needs a `default`.
 public enum BackgroundSessionEvent: Hashable, Sendable {
-    /// A transfer has made progress. Sent at most four times a second for each transfer.
+    /// A transfer has made progress. The agent sends at most four such events a second for each transfer.
     case progress(BackgroundTransferProgress)
-    /// A transfer has finished. The file of a download can be taken.
+    /// A transfer has finished. The file of a download can be moved with ``BackgroundSession/take(_:to:replacing:)``.
     case finished(BackgroundTransfer)
     /// A transfer has failed permanently.
     case failed(BackgroundTransfer)
@@ -214,7 +216,7 @@ public enum BackgroundSessionEvent: Hashable, Sendable {
     /// All transfers of the session have ended.
     case idle
 
-    /// Reads an event of the agent; nil if the name is unknown or the data is malformed.
+    /// Reads an event that the agent sent; nil if the name is unknown or the data is malformed.
     init?(name: String, data: [UInt8]) {
         guard let object = JSONValue(object: data) else { return nil }
         switch name {

@@ -10,9 +10,9 @@ final class TransferWatch: Sendable {
     private struct State {
         var waiters: [BackgroundTransferID: Waiters] = [:]
         var nextKey: UInt64 = 0
-        /// The keys of waiters whose task was cancelled before they waited.
+        /// The keys of waiters whose task was cancelled before they were added to `waiters`.
         var cancelled: Set<UInt64> = []
-        /// The task that reads the events while at least one waiter exists.
+        /// The task that reads the events. It runs while at least one waiter exists.
         var reading: Task<Void, Never>?
     }
 
@@ -49,7 +49,7 @@ final class TransferWatch: Sendable {
             return false
         }
         guard !isCancelled else { return waiter.resume(returning: .failure(.taskCancelled)) }
-        // The transfer may have ended before this waiter was added, so no later event reports it.
+        // The transfer may have ended before this waiter was added. Then no later event reports it.
         Task { await self.look(for: transfer) }
     }
 
@@ -118,11 +118,11 @@ final class TransferWatch: Sendable {
 package final class SessionCalls: Sendable {
     package let identifier: String
     package let caller: AgentCaller
-    /// The settings that are sent to the agent before any other request.
+    /// The settings, which are sent to the agent before any other request.
     private let settings: [UInt8]
     private let isPrepared = Mutex(false)
 
-    /// The page size of a transfer list.
+    /// The number of transfers in a page of the list.
     private static let pageSize = 1000
 
     init(_ identifier: String, _ caller: AgentCaller, settings: [UInt8]) {

@@ -1,7 +1,7 @@
 public import FoundationEssentials
 package import Wire
 
-/// The state of a transfer, as the agent reported it at one point in time.
+/// A transfer, as the agent reported it at one point in time.
 ///
 /// ```swift
 /// for transfer in try await session.transfers(in: .waiting) {
@@ -17,13 +17,14 @@ public struct BackgroundTransfer: Hashable, Sendable, Identifiable {
         case upload
     }
 
-    /// The state of a transfer. Every transfer ends in exactly one of the last three states, even if processes crash.
+    /// The state of a transfer. Every transfer reaches one of the last three states and then keeps it, even if
+    /// processes crash.
     public enum State: String, Hashable, Sendable, CaseIterable {
         /// The transfer has not started or is waiting to be retried; ``BackgroundTransfer/why`` says why.
         case waiting
         /// The transfer is in progress.
         case running
-        /// The transfer is complete, and its file is stored durably.
+        /// The transfer is complete. The file of a download is stored durably.
         case finished
         /// The transfer has failed permanently; ``BackgroundTransfer/failure`` says why.
         case failed
@@ -52,23 +53,23 @@ public struct BackgroundTransfer: Hashable, Sendable, Identifiable {
     public let attemptCount: Int
     /// The status code of the server's last response; nil if there was none.
     public let httpStatus: Int?
-    /// The failure of the transfer or of its last attempt; nil if no attempt has failed.
+    /// The failure of the transfer or of its latest attempt; nil if no attempt has failed.
     public let failure: BackgroundTransferFailure?
-    /// The reason why the transfer waits, as a sentence; nil if it does not wait.
+    /// The reason why the transfer is waiting, as a sentence; nil if it is not waiting.
     public let why: String?
-    /// The reason why the transfer waits, as a word; nil if it does not wait.
+    /// The reason why the transfer is waiting, as a word; nil if it is not waiting.
     public let hold: BackgroundTransferHold?
-    /// The time when the transfer was added.
+    /// The time at which the transfer was added.
     public let createdAt: Date
-    /// The time when the transfer ended; nil before that.
+    /// The time at which the transfer ended; nil before.
     public let endedAt: Date?
     /// The time of the next attempt; nil if none is scheduled.
     public let nextAttemptAt: Date?
-    /// The note that the transfer was added with.
+    /// The note of the request.
     public let note: String?
     /// The SHA-256 of a finished download, in hexadecimal digits; nil if unknown.
     public let sha256: String?
-    /// True if the file of the download was taken: see ``BackgroundSession/take(_:to:replacing:)``.
+    /// True if ``BackgroundSession/take(_:to:replacing:)`` has moved the file of the download.
     public let isTaken: Bool
 
     /// Reads a transfer object of the agent; nil if it is malformed.
@@ -133,37 +134,37 @@ public struct BackgroundTransferProgress: Hashable, Sendable {
     }
 }
 
-/// The reason why a transfer waits, named by the awaited state or event.
+/// The reason why a transfer is waiting. Each reason is named after the state or event that ends it.
 public struct BackgroundTransferHold: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
     /// The word that the agent uses.
     public let rawValue: String
 
-    /// Creates a reason from a word, which may be unknown to this version of the library.
+    /// Creates a reason from a word. The word may be unknown to this version of the library.
     public init(rawValue: String) {
         self.rawValue = rawValue
     }
 
-    /// The next use of the app, which was force-quit on the session's device.
+    /// The next use of the app, after the app was force-quit on the session's device.
     public static let forceQuit = BackgroundTransferHold(rawValue: "forceQuit")
-    /// The gateway's answer to whether the app was force-quit, for up to 10 seconds.
+    /// The gateway's report whether the app was force-quit. The transfer waits at most 10 seconds for it.
     public static let appState = BackgroundTransferHold(rawValue: "appState")
-    /// External power: the transfer is discretionary.
+    /// External power, for a discretionary transfer.
     public static let power = BackgroundTransferHold(rawValue: "power")
-    /// The end of the low power mode: the transfer is discretionary.
+    /// The end of the low power mode, for a discretionary transfer.
     public static let lowPower = BackgroundTransferHold(rawValue: "lowPower")
-    /// A machine that is less hot: the transfer is discretionary.
+    /// A cooler machine, for a discretionary transfer.
     public static let thermal = BackgroundTransferHold(rawValue: "thermal")
     /// A network that is not metered.
     public static let metered = BackgroundTransferHold(rawValue: "metered")
     /// A network without data saving.
     public static let constrained = BackgroundTransferHold(rawValue: "constrained")
-    /// A network.
+    /// Any network.
     public static let network = BackgroundTransferHold(rawValue: "network")
     /// The earliest start time.
     public static let earliestBegin = BackgroundTransferHold(rawValue: "earliestBegin")
     /// The time of the next attempt.
     public static let backoff = BackgroundTransferHold(rawValue: "backoff")
-    /// A free slot: the maximum number of transfers is running.
+    /// A free slot, because the maximum number of transfers is running.
     public static let slots = BackgroundTransferHold(rawValue: "slots")
 
     /// The word.
@@ -187,14 +188,14 @@ public struct BackgroundTransferID: Hashable, Sendable, CustomStringConvertible,
     }
 }
 
-/// The reason why a transfer or its last attempt failed.
+/// The failure of a transfer or of its latest attempt.
 public struct BackgroundTransferFailure: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The kind of a failure. Later versions may add kinds.
+    /// The kind of failure. Later versions may add kinds.
     public struct Reason: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
         /// The word that the agent uses.
         public let rawValue: String
 
-        /// Creates a reason from a word, which may be unknown to this version of the library.
+        /// Creates a reason from a word. The word may be unknown to this version of the library.
         public init(rawValue: String) {
             self.rawValue = rawValue
         }
@@ -225,7 +226,7 @@ public struct BackgroundTransferFailure: Error, Hashable, Sendable, CustomString
         public static let fileChanged = Reason(rawValue: "FileChanged")
         /// The server answered with success before it had read the whole upload.
         public static let serverStoppedReading = Reason(rawValue: "ServerStoppedReading")
-        /// The server sent a content coding that was not requested.
+        /// The server sent a content encoding that was not requested.
         public static let unrequestedCoding = Reason(rawValue: "UnrequestedCoding")
         /// The server sent fewer or more bytes than announced.
         public static let wrongLength = Reason(rawValue: "WrongLength")

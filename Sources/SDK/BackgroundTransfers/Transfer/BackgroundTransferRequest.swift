@@ -10,7 +10,7 @@ import Wire
 /// let id = try await session.add(request)
 /// ```
 ///
-/// The description, also in a debugger, does not contain header values.
+/// The description, which a debugger also shows, does not contain header values.
 public struct BackgroundTransferRequest: Hashable, Sendable {
     /// The direction of the transfer.
     public let kind: BackgroundTransfer.Kind
@@ -18,10 +18,10 @@ public struct BackgroundTransferRequest: Hashable, Sendable {
     public var url: String
     /// The HTTP method; nil for `GET` (download) or `PUT` (upload).
     public var method: String?
-    /// Header fields to send. The agent never displays headers that hold a secret, and sends `authorization` only to
-    /// the original host.
+    /// The header fields to send. The agent never displays secret headers, and sends `authorization` only to the
+    /// original host.
     public var headers: [String: String] = [:]
-    /// The path of the file to upload; a relative path is relative to the working directory. The file must exist until
+    /// The path of the file to upload. A relative path is relative to the working directory. The file must exist until
     /// the transfer ends.
     public let file: String?
     /// The earliest start time.
@@ -30,13 +30,13 @@ public struct BackgroundTransferRequest: Hashable, Sendable {
     public var sha256: String?
     /// The maximum number of bytes of a download; nil for the agent's limit.
     public var bytesMax: Int64?
-    /// The longest time without a byte before an attempt is abandoned: above 0, and at most 366 days; nil for the
-    /// session's value.
+    /// The maximum time without a byte, after which an attempt is abandoned: above 0, and at most 366 days. It is nil
+    /// for the session's value.
     public var requestTimeout: Duration?
-    /// The time after which the whole transfer is abandoned: above 0, and at most 366 days; nil for the session's
+    /// The time after which the whole transfer is abandoned: above 0, and at most 366 days. It is nil for the session's
     /// value.
     public var resourceTimeout: Duration?
-    /// A text of up to 1024 bytes for the program that takes the file, such as the destination path.
+    /// A text of up to 1024 bytes for the program that moves the finished file, such as the destination path.
     public var note: String?
 
     /// Creates a request that downloads a file.
@@ -93,7 +93,7 @@ extension BackgroundTransferRequest: CustomStringConvertible, CustomDebugStringC
     /// The kind, the URL without credentials and query, and the names of the header fields.
     public var description: String {
         let names = self.headers.keys.sorted().joined(separator: ", ")
-        // Text before the last @ of the host may contain a password.
+        // Text before the last @ in the host part may contain a password.
         let parts = self.url.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
         let host = parts.count > 2 ? parts[2].split(separator: "@").last ?? "" : ""
         let shown =
@@ -104,11 +104,11 @@ extension BackgroundTransferRequest: CustomStringConvertible, CustomDebugStringC
     /// The same text as ``description``.
     public var debugDescription: String { self.description }
 
-    /// A mirror without the headers' values.
+    /// A mirror without children, because the headers may contain secrets.
     public var customMirror: Mirror { Mirror(self, children: [], displayStyle: .struct) }
 }
 
-/// Makes paths absolute, because the agent has a different working directory.
+/// Conversion of relative paths to absolute paths. The agent has a different working directory.
 enum AbsolutePath {
     static func of(_ path: String) -> String {
         path.hasPrefix("/") ? path : "\(FileManager.default.currentDirectoryPath)/\(path)"
@@ -116,18 +116,18 @@ enum AbsolutePath {
 }
 
 extension JSONValue {
-    /// A number of seconds.
+    /// The value as a number of seconds; nil for any other value.
     var seconds: Duration? {
         guard case .number(let number) = self, case .exact(let milliseconds) = number.milliseconds else { return nil }
         return .milliseconds(milliseconds)
     }
 
-    /// An instant in milliseconds since 1970.
+    /// The value as an instant in milliseconds since 1970; nil for any other value.
     var instant: Date? { self.integer.map { Date(timeIntervalSince1970: Double($0) / 1000) } }
 }
 
 extension JSONWriter {
-    /// Writes a duration in seconds with millisecond precision, clamped to 0 through 366 days. Writes nothing for nil.
+    /// Writes a duration in seconds with millisecond precision, clamped to 0...366 days. Writes nothing for nil.
     mutating func member(_ name: StaticString, ifPresent value: Duration?) {
         guard let value = value.map({ min(max(.zero, $0), .seconds(366 * 86_400)) }) else { return }
         let milliseconds = value.components.seconds * 1000 + value.components.attoseconds / 1_000_000_000_000_000

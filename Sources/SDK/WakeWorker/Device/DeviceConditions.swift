@@ -1,10 +1,10 @@
 internal import LinuxConditions
 import Wire
 
-/// The conditions of a device that the gateway considers before it launches a wake.
+/// The conditions of a device, which the gateway considers before it launches a wake.
 ///
-/// A report changes only the fields that it sets. The gateway assumes an idle, charged device for fields that were
-/// never reported.
+/// A report changes only the fields that it sets. The gateway treats a device as idle and charged until a field is
+/// reported.
 ///
 /// ```swift
 /// var conditions = DeviceConditions()
@@ -14,9 +14,9 @@ import Wire
 public struct DeviceConditions: Hashable, Sendable {
     /// The state of the app on the device.
     public enum AppState: String, Hashable, Sendable, CaseIterable {
-        /// The app is in the background: wakes are subject to the launch policy.
+        /// The app is in the background. Wakes are subject to the launch policy.
         case background
-        /// The app is in use: wakes launch at once and do not count against the budgets.
+        /// The app is in use. Wakes launch immediately and do not count against the budget.
         case active
         /// The user has force-quit the app. No wakes launch until the app is started again.
         case forceQuit
@@ -38,9 +38,9 @@ public struct DeviceConditions: Hashable, Sendable {
         case nominal
         /// Slightly elevated temperature.
         case fair
-        /// High temperature: only wakes of priority 10 launch.
+        /// High temperature. Only wakes of priority 10 launch.
         case serious
-        /// Critical temperature: no wakes launch.
+        /// Critical temperature. No wakes launch.
         case critical
     }
 
@@ -48,9 +48,9 @@ public struct DeviceConditions: Hashable, Sendable {
     public enum MemoryPressure: String, Hashable, Sendable, CaseIterable {
         /// Enough memory is available.
         case normal
-        /// Programs wait for memory. Launches are not restricted.
+        /// Programs wait for memory, but launches are not restricted.
         case warning
-        /// Memory is short: refresh and processing tasks are held, and continued tasks are ended one after another.
+        /// Memory is short. Refresh and processing tasks are held, and continued tasks are ended one after another.
         case critical
     }
 
@@ -71,7 +71,7 @@ public struct DeviceConditions: Hashable, Sendable {
     /// True if the device has a network connection.
     public var hasNetwork: Bool?
 
-    /// Creates a report without conditions.
+    /// Creates a report that sets no field.
     public init() {}
 }
 
@@ -113,7 +113,7 @@ extension DeviceConditions {
 public struct DeviceConditionsChange: Hashable, Sendable {
     /// The token of the device, in hexadecimal digits.
     public let deviceToken: String
-    /// All conditions of the device.
+    /// All conditions of the device after the change.
     public let conditions: DeviceConditions
 
     init(_ deviceToken: String, _ conditions: DeviceConditions) {
@@ -122,7 +122,7 @@ public struct DeviceConditionsChange: Hashable, Sendable {
     }
 }
 
-/// The conditions of a Linux machine to report: see ``WakeWorker/reportMachineConditions(for:_:)``.
+/// The conditions of a Linux machine that are reported: see ``WakeWorker/reportMachineConditions(for:_:)``.
 ///
 /// ```swift
 /// try await worker.reportMachineConditions(for: token, [.hardware, .appState])
@@ -131,11 +131,11 @@ public struct ReportedConditions: OptionSet, Hashable, Sendable {
     /// Battery, charger, power saving, thermal state, memory pressure and network.
     public static let hardware = ReportedConditions(rawValue: 1)
 
-    /// `appState`: `active` while a person uses the machine's own screen and keyboard (logind's first seat, `seat0`),
-    /// otherwise `background`.
+    /// The member `appState`. It is `active` while a person uses the machine's own screen and keyboard (logind's first
+    /// seat, `seat0`). Otherwise it is `background`.
     ///
-    /// While the state is `active`, wakes launch at once and do not count against the budgets. If the desktop never
-    /// reports to logind that it is idle, as on many kiosks, the state is always `active`.
+    /// While the state is `active`, wakes launch immediately and do not count against the budget. On many kiosks the
+    /// desktop never reports to logind that it is idle. The state is then always `active`.
     public static let appState = ReportedConditions(rawValue: 2)
 
     /// The raw value: one bit for each group of conditions.
@@ -146,7 +146,7 @@ public struct ReportedConditions: OptionSet, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
-    /// The corresponding set for the reader of the machine's conditions.
+    /// The same set in the form that the reader of the machine's conditions requires.
     var read: ConditionSet {
         var conditions: ConditionSet = []
         if self.contains(.hardware) { conditions.insert(.hardware) }

@@ -3,9 +3,9 @@ import LinuxConditions
 
 /// Reports the conditions of this machine to the gateway as the conditions of one device.
 ///
-/// `@unchecked Sendable`: accessed only on its `HTTPThread`; other threads only submit work to it.
+/// `@unchecked Sendable`: accessed only on its `HTTPThread`. Other threads submit work to that thread.
 final class MachineReport: HTTPAgent, @unchecked Sendable {
-    /// The continuation of the report; resumes with nil if it was cancelled.
+    /// The continuation of the report. It resumes with nil if the report was cancelled.
     typealias Ending = CheckedContinuation<WakeWorkerError?, Never>
 
     /// The URL path of the device's conditions.
@@ -19,7 +19,7 @@ final class MachineReport: HTTPAgent, @unchecked Sendable {
     private var reporter = ConditionsReporter()
     private var request: HTTPRequestID?
     private var isConnectionDoubtful = false
-    /// The reason why `appState` is unknown, as last reported; nil if it is known.
+    /// The last reported reason why `appState` is unknown; nil if `appState` is known.
     private var fault: String?
     /// The callers that wait until no request is in flight.
     private var waiting: [CheckedContinuation<Void, Never>] = []
@@ -30,9 +30,9 @@ final class MachineReport: HTTPAgent, @unchecked Sendable {
     ///   - path: the URL path of the device's conditions.
     ///   - conditions: the conditions to report.
     ///   - root: the directory below which `/sys`, `/var` and `/run` are read.
-    ///   - goesOnAfter: called for each refusal; returns true to continue. The next report follows when a condition
+    ///   - goesOnAfter: called for each refusal; returns true to continue. The report is then repeated when a condition
     ///     changes or the worker subscribes again.
-    ///   - appStateFault: called with the reason when `appState` should be reported but is unknown, and with nil when
+    ///   - appStateFault: called with the reason if `appState` should be reported but is unknown. Called with nil when
     ///     it is known again.
     init(
         _ endpoint: GatewayEndpoint,
@@ -57,7 +57,7 @@ final class MachineReport: HTTPAgent, @unchecked Sendable {
         self.connectionChanged(isConnected, on: loop)
     }
 
-    /// Stops reporting `appState`, and resumes the caller when no report is in flight.
+    /// Stops reporting `appState`, and resumes the caller as soon as no report is in flight.
     func leaveAppState(to caller: CheckedContinuation<Void, Never>, on loop: HTTPLoop) {
         self.watch?.endAppState()
         self.reporter.endAppState()
@@ -72,7 +72,7 @@ final class MachineReport: HTTPAgent, @unchecked Sendable {
         self.settle(on: loop)
     }
 
-    /// Ends the report, with nil if it was cancelled.
+    /// Ends the report. `failure` is nil if the report was cancelled.
     func end(_ failure: WakeWorkerError?, on loop: HTTPLoop) {
         guard !self.isOver else { return }
         self.isOver = true
@@ -115,7 +115,7 @@ final class MachineReport: HTTPAgent, @unchecked Sendable {
         self.reporter.reportRefused(now: loop.now)
     }
 
-    /// Reads the machine's conditions and sends a report, when either is due.
+    /// Reads the machine's conditions if a reading is due, and sends a report if one is due.
     private func settle(on loop: HTTPLoop) {
         guard !self.isOver, let watch = self.watch else { return }
         let now = loop.now
@@ -154,14 +154,14 @@ final class MachineReport: HTTPAgent, @unchecked Sendable {
     }
 }
 
-/// The reports of machine conditions of a worker, and the worker's subscription state.
+/// All reports of machine conditions that a worker makes, and the worker's subscription state.
 ///
-/// `@unchecked Sendable`: accessed only on its `HTTPThread`; other threads only submit work to it.
+/// `@unchecked Sendable`: accessed only on its `HTTPThread`. Other threads submit work to that thread.
 final class MachineReports: @unchecked Sendable {
     private var reports: [MachineReport] = []
-    /// True while the worker is subscribed; nil while it does not run. Reports are sent unless the value is false.
+    /// True while the worker is subscribed, and nil while it does not run. If the value is false, no reports are sent.
     private var isSubscribed: Bool?
-    /// The reason why `appState` is unknown, as last sent to the worker's events.
+    /// The reason why `appState` is unknown that was last sent to the worker's events.
     private var toldFault: String?
 
     func begin(_ report: MachineReport, _ ending: MachineReport.Ending, on loop: HTTPLoop) {
@@ -169,10 +169,10 @@ final class MachineReports: @unchecked Sendable {
         report.begin(ending, isConnected: self.isSubscribed ?? true, on: loop)
     }
 
-    /// Returns the reports of the device with its conditions at `path`.
+    /// Returns the reports of the device whose conditions have the URL path `path`.
     func of(path: String) -> [MachineReport] { self.reports.filter { $0.path == path } }
 
-    /// Returns true if a fault should be reported. The same fault of several devices is reported once.
+    /// Returns true if a fault should be reported. A fault that several devices share is reported once.
     func isNews(_ fault: String?) -> Bool {
         defer { self.toldFault = fault }
         return fault != nil && fault != self.toldFault
@@ -182,12 +182,13 @@ final class MachineReports: @unchecked Sendable {
         self.reports.removeAll { $0 === report }
     }
 
-    /// Handles that the worker has subscribed (true), has lost its stream (false), or has stopped (nil).
+    /// Applies a change of the subscription: the worker has subscribed (true), has lost its stream (false), or has
+    /// stopped (nil).
     func subscriptionChanged(_ isSubscribed: Bool?, on loop: HTTPLoop) {
         let wasConnected = self.isSubscribed ?? true
         self.isSubscribed = isSubscribed
         let isConnected = isSubscribed ?? true
-        // Between true and nil, reports continue.
+        // Both true and nil allow reports, so a change between them has no effect.
         guard isConnected != wasConnected else { return }
         for report in self.reports { report.connectionChanged(isConnected, on: loop) }
     }

@@ -8,14 +8,14 @@ import Synchronization
 ///     .trusting(certificateAuthority: "/etc/wakegate/ca.pem")
 /// ```
 ///
-/// The description, also in a debugger, never contains the token.
+/// The description, which a debugger also shows, never contains the token.
 public struct GatewayCredentials: Sendable {
     enum Token: Sendable {
         case text(String)
         case file(String)
     }
 
-    /// The paths of PEM files. Without a separate key file, the certificate's file holds both.
+    /// The paths of PEM files. Without a separate key file, the certificate's file also contains the key.
     struct Certificate: Sendable {
         let file: String
         let key: String?
@@ -38,7 +38,7 @@ public struct GatewayCredentials: Sendable {
     }
 
     /// Creates credentials from a file that contains only a bearer token. The file is read for each request, so the
-    /// token can be replaced while the worker runs. During a replacement, the file may be empty or hold part of a
+    /// token can be replaced while the worker runs. During a replacement, the file may be empty or contain part of a
     /// token; the worker then retries for 30 seconds.
     ///
     /// - Parameter path: the path of the file.
@@ -59,14 +59,14 @@ public struct GatewayCredentials: Sendable {
 
     /// Returns these credentials with a client certificate added.
     ///
-    /// - `key`: the path of the key file; nil if the certificate's file also holds the key.
+    /// - `key`: the path of the key file; nil if the certificate's file also contains the key.
     package func showing(certificate: String, key: String?) -> GatewayCredentials {
         var credentials = self
         credentials.certificate = Certificate(file: certificate, key: key)
         return credentials
     }
 
-    /// Returns these credentials with a certificate authority to trust instead of the system's authorities.
+    /// Returns these credentials with a certificate authority, which is trusted instead of the system's authorities.
     ///
     /// - Parameter certificateAuthority: the path of a PEM file; `wakegate dev` stores its authority in
     ///   `.wakegate/ca.pem`.
@@ -78,7 +78,7 @@ public struct GatewayCredentials: Sendable {
 }
 
 extension GatewayCredentials: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The kind of the credentials.
+    /// A description of the credentials.
     public var description: String {
         let token =
             switch self.token {
@@ -111,7 +111,7 @@ final class GatewayProof: Sendable {
 
     /// Returns the token to send; nil if there is none.
     ///
-    /// - Throws: `badCredentials` if the token's file cannot be read or holds no token.
+    /// - Throws: `badCredentials` if the token's file cannot be read or contains no token.
     func text() throws(WakeWorkerError) -> String? {
         let text: String
         switch self.token {
@@ -142,13 +142,13 @@ final class GatewayProof: Sendable {
         self.gracePeriod.withLock { $0.accepted() }
     }
 
-    /// Records that a file cannot be read or used, and returns true if the failure may be temporary.
+    /// Records that a credential file cannot be read or used. Returns true if the failure may be temporary.
     func mayPass() -> Bool {
         let now = SystemClock.boot
         return self.gracePeriod.withLock { $0.failed(now: now) }
     }
 
-    /// Records that the gateway refused the token, and returns true if its file may soon contain another token.
+    /// Records that the gateway refused the token. Returns true if the token's file may soon contain another token.
     func refusalMayPass() -> Bool {
         guard case .file? = self.token else { return false }
         let now = SystemClock.boot
@@ -159,10 +159,10 @@ final class GatewayProof: Sendable {
         WakeWorkerError(.badCredentials, message, isPassing: self.mayPass())
     }
 
-    /// Returns the first bytes of a regular file; nil if it cannot be read or is another kind of file.
+    /// Returns the first bytes of a regular file; nil if the file cannot be read or is not a regular file.
     ///
-    /// Opens without blocking. Opening a FIFO would otherwise block the thread, and with it all workers of the process,
-    /// until a writer appears.
+    /// The file is opened without blocking. Opening a FIFO would otherwise block the thread until a writer appears, and
+    /// with it all workers of the process.
     private static func contents(_ path: String) -> [UInt8]? {
         (try? OrdinaryFile.contents(path, bytesMax: Self.bytesMax)) ?? nil
     }
@@ -171,15 +171,15 @@ final class GatewayProof: Sendable {
     private static let bytesMax = 65_536
 }
 
-/// Decides whether credentials that worked before may fail now because they are being replaced.
+/// The grace period in which credentials that have worked may fail, because a replacement may be in progress.
 ///
-/// Pure: times are milliseconds on the caller's clock.
+/// All times are milliseconds on the caller's clock.
 package struct CredentialGracePeriod: Hashable, Sendable {
-    /// The maximum time, in milliseconds, for which credentials may fail after they worked. This is long enough for a
-    /// replacement by hand.
+    /// The maximum time, in milliseconds, for which credentials may fail after they have worked. It is long enough for
+    /// a manual replacement.
     package static let limit: Int64 = 30_000
 
-    /// The token that was sent last, and the token that the gateway accepted last.
+    /// The token that was read last, and the token that the gateway accepted last.
     private var shown: String?
     private var taken: String?
     private var hasWorked = false
@@ -200,7 +200,7 @@ package struct CredentialGracePeriod: Hashable, Sendable {
         self.failingSince = nil
     }
 
-    /// Records that a file cannot be read or used.
+    /// Records that a credential file cannot be read or used.
     ///
     /// - Returns: true if the failure may be temporary.
     package mutating func failed(now: Int64) -> Bool {
@@ -210,10 +210,10 @@ package struct CredentialGracePeriod: Hashable, Sendable {
         return now - since < Self.limit
     }
 
-    /// Records that the gateway does not know the token.
+    /// Records that the gateway refused the token as unknown.
     ///
-    /// - Returns: true if the refusal may be temporary: the gateway accepted a different token before, so the refused
-    ///   token may come from a partly written file.
+    /// - Returns: true if the refusal may be temporary. The gateway has then accepted a different token before, so the
+    ///   refused token may come from a partly written file.
     package mutating func refused(now: Int64) -> Bool {
         guard self.taken != nil, self.shown != self.taken else { return false }
         return self.failed(now: now)

@@ -2,7 +2,7 @@ import HTTPClient
 import Platform
 import Wire
 
-/// The address of the gateway, with the settings for requests to it.
+/// The address of the gateway, and the settings of requests to it.
 struct GatewayEndpoint: Sendable {
     /// The URL, without a trailing slash.
     let url: String
@@ -14,8 +14,8 @@ struct GatewayEndpoint: Sendable {
     /// The timeout of an answer, in milliseconds.
     private static let timeoutMilliseconds = 10_000
 
-    /// - Parameter url: `https://HOST:PORT`, `http://HOST:PORT`, or `unix:/PATH` (with TLS if a certificate authority
-    ///   is given).
+    /// - Parameter url: `https://HOST:PORT`, `http://HOST:PORT`, or `unix:/PATH`. A Unix socket uses TLS if a
+    ///   certificate authority is given.
     /// - Throws: `badArgument`.
     init(_ url: String, _ credentials: GatewayCredentials) throws(WakeWorkerError) {
         var settings = HTTPClientSettings()
@@ -118,13 +118,13 @@ extension GatewayEndpoint {
         self.proof.accepted()
     }
 
-    /// Returns true if a request that was answered with this status may succeed later.
+    /// Returns true if the request may succeed later, for a request that was answered with this status.
     func isPassing(_ status: Int) -> Bool {
         if status == 401 { return self.proof.refusalMayPass() }
         return status >= 500 || status == 429
     }
 
-    /// Returns true if a request that failed with this error may reach the gateway later.
+    /// Returns true if the request may succeed later, for a request that failed with this error.
     func isPassing(_ error: HTTPClientError) -> Bool {
         switch error.code {
         case .unreachable, .timedOut, .broken, .tooLarge, .headTooLarge: true
@@ -139,16 +139,17 @@ struct GatewayCaller: Sendable {
     let endpoint: GatewayEndpoint
     let thread: HTTPThread
 
-    /// The maximum number of tries for a request that does not reach the gateway or finds it busy.
+    /// The maximum number of tries for a request. A request is retried if it does not reach the gateway or the gateway
+    /// is busy.
     private static let triesMax = 5
-    /// The longest `retry-after`, in seconds, that this caller waits for. If the gateway requests a longer wait, the
+    /// The maximum `retry-after`, in seconds, for which the caller waits. If the gateway requests a longer wait, the
     /// error is thrown.
     private static let gracePeriod: Int64 = 5
 
-    /// Sends a request and returns the answer. Requests that did not reach the gateway or found it busy are retried a
-    /// few times.
+    /// Sends a request and returns the answer. Retries the request a few times if it did not reach the gateway or the
+    /// gateway was busy.
     ///
-    /// - `isIdempotent`: true if the request is idempotent; by default true for all methods except POST.
+    /// - `isIdempotent`: true if the request may be repeated; by default true for all methods except POST.
     func answer(
         _ method: String,
         _ path: String,
@@ -173,8 +174,8 @@ struct GatewayCaller: Sendable {
                 mayRepeat = self.endpoint.isPassing(response.status) && Self.wait(fault) <= Self.gracePeriod
             case .failure(let error):
                 fault = error
-                // A request that may have arrived is not sent again: a second registration would create a second
-                // device.
+                // A request that is not idempotent is not repeated if it may have arrived. A second registration, for
+                // example, would create a second device.
                 mayRepeat = error.isPassing && (mayArriveTwice || error.cause?.mayHaveArrived != true)
             }
             guard mayRepeat, tries < Self.triesMax, !Task.isCancelled else { throw fault }
@@ -185,8 +186,8 @@ struct GatewayCaller: Sendable {
         }
     }
 
-    /// Returns the `retry-after` of an answer with status 429, in seconds; otherwise 0. The `retry-after` of a 503
-    /// announces the end of a restart, after which the random backoff already spreads the tries.
+    /// Returns the `retry-after` of an answer with status 429, in seconds; otherwise 0. The `retry-after` of a 503 is
+    /// ignored: it announces the end of a restart, and the random backoff already spreads the tries.
     private static func wait(_ fault: WakeWorkerError) -> Int64 {
         guard let refusal = fault.refusal, refusal.status == 429 else { return 0 }
         return refusal.retryAfter ?? 0
@@ -211,7 +212,7 @@ struct GatewayCaller: Sendable {
         }
     }
 
-    /// Returns a device's token for use in a URL path, after validating it.
+    /// Checks a device's token and returns it for use in a URL path.
     static func hexadecimal(_ token: String) throws(WakeWorkerError) -> String {
         let isToken = (32...200).contains(token.utf8.count) && token.utf8.count.isMultiple(of: 2)
         guard isToken, token.utf8.allSatisfy({ $0 &- 0x30 < 10 || ($0 | 0x20) &- 0x61 < 6 }) else {

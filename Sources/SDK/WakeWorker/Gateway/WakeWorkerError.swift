@@ -2,7 +2,7 @@ package import HTTPClient
 
 /// An error of a worker, with its cause and its remedy.
 ///
-/// Compare `code` to tell errors apart; show `message` to people. Neither contains a payload or a token.
+/// Compare `code` to distinguish errors, and show `message` to people. Neither contains a payload or a token.
 ///
 /// ```swift
 /// do {
@@ -29,17 +29,17 @@ public struct WakeWorkerError: Error, Hashable, Sendable, CustomStringConvertibl
         public static let untrusted = Code(kind: .untrusted)
         /// No server answers at the gateway's address, or the connection broke.
         public static let unreachable = Code(kind: .unreachable)
-        /// The gateway did not answer in time, or was silent for too long.
+        /// The gateway did not answer in time, or its stream was silent for too long.
         public static let timedOut = Code(kind: .timedOut)
         /// The gateway answered with an error; the message has the reason and the remedy.
         public static let refused = Code(kind: .refused)
-        /// The answer does not have the format of a WakeGate gateway.
+        /// The answer does not have the format of a WakeGate gateway's answer.
         public static let badAnswer = Code(kind: .badAnswer)
-        /// The wake has already ended: its time cannot be extended, and its result does not count.
+        /// The wake has already ended. Its time cannot be extended, and its result does not count.
         public static let wakeEnded = Code(kind: .wakeEnded)
-        /// The wake has already been granted all the time that the gateway's `policy.maxExtension` permits.
+        /// The wake already has the maximum time that the gateway's `policy.maxExtension` permits.
         public static let extensionLimitReached = Code(kind: .extensionLimitReached)
-        /// `run` was called a second time, or a handler was registered after a call of `run`.
+        /// `run` was called a second time, or a handler was registered after `run` was called.
         public static let alreadyRunning = Code(kind: .alreadyRunning)
         /// The background task or session already has a handler.
         public static let duplicateTask = Code(kind: .duplicateTask)
@@ -57,11 +57,11 @@ public struct WakeWorkerError: Error, Hashable, Sendable, CustomStringConvertibl
     /// A message for people: the cause and the remedy.
     public let message: String
 
-    /// The underlying client error, for programs with their own error messages.
+    /// The underlying client error, for programs that write their own error messages.
     package let cause: HTTPClientError?
 
-    /// True if the error is temporary, so that a retry may succeed: the gateway is unreachable, or a file is being
-    /// written.
+    /// True if the error is temporary, for example because the gateway is unreachable or a file is being written. A
+    /// retry may then succeed.
     let isPassing: Bool
 
     /// The gateway's error answer; nil for other errors.
@@ -84,7 +84,7 @@ public struct WakeWorkerError: Error, Hashable, Sendable, CustomStringConvertibl
         self.refusal = refusal
     }
 
-    /// Creates an error for a wake that no gateway sent.
+    /// Creates an error about a wake that no gateway sent, for tests.
     package static func test(_ code: Code, _ message: String) -> WakeWorkerError { WakeWorkerError(code, message) }
 
     /// The code and the message.

@@ -4,8 +4,8 @@ import Wire
 /// The progress of a background task, with the semantics of Foundation's `Progress`.
 ///
 /// A handler finds the progress of its task in ``BackgroundTaskContext/progress`` and may change it from any thread.
-/// The worker reports changes to the gateway at most four times a second, and reports the last change before the task
-/// ends. A part of the work may have its own progress, which becomes a child of the task's progress.
+/// The worker reports changes to the gateway at most four times a second, and always reports the last change before the
+/// task ends. A part of the work may have its own progress, which becomes a child of the task's progress.
 ///
 /// ```swift
 /// task.progress.totalUnitCount = 100
@@ -23,7 +23,7 @@ public final class BackgroundTaskProgress: Sendable {
         var completed: Int64 = 0
         var isCancelled = false
         var cancellationHandler: (@Sendable () -> Void)?
-        /// The parts that have not finished.
+        /// The children that have not finished.
         var children: [Child] = []
         var hasHadChildren = false
         weak var parent: BackgroundTaskProgress?
@@ -33,7 +33,7 @@ public final class BackgroundTaskProgress: Sendable {
     }
 
     private let state: Mutex<State>
-    /// Signals changes to the worker; nil for a progress that only its parent observes.
+    /// A signal that notifies the worker of changes; nil for a progress that the worker does not observe directly.
     private let signal: ChangeSignal?
 
     init(totalUnitCount: Int64, signal: ChangeSignal?) {
@@ -41,7 +41,8 @@ public final class BackgroundTaskProgress: Sendable {
         self.signal = signal
     }
 
-    /// Creates a progress that is not reported until it becomes the child of another progress.
+    /// Creates a progress that is not reported. After it becomes the child of a task's progress, that progress includes
+    /// it.
     ///
     /// - Parameter totalUnitCount: the total number of units of work.
     public convenience init(totalUnitCount: Int64) {
@@ -52,7 +53,7 @@ public final class BackgroundTaskProgress: Sendable {
     ///
     /// - Parameters:
     ///   - totalUnitCount: the total number of units of work.
-    ///   - parent: the progress of the whole.
+    ///   - parent: the progress of the whole work.
     ///   - pendingUnitCount: the number of the parent's units that this progress represents.
     public convenience init(
         totalUnitCount: Int64,
@@ -63,19 +64,20 @@ public final class BackgroundTaskProgress: Sendable {
         parent.addChild(self, withPendingUnitCount: pendingUnitCount)
     }
 
-    /// The total number of units of work. The total is unknown if it is negative, or 0 while no unit is completed.
+    /// The total number of units of work. It is unknown if it is negative, or if it is 0 and no unit is completed.
     public var totalUnitCount: Int64 {
         get { self.state.withLock { $0.total } }
         set { self.set { $0.total = newValue } }
     }
 
-    /// The number of completed units. The units that a child represents are added when the child has finished.
+    /// The number of completed units. The units that a child represents are added when the child finishes.
     ///
-    /// Adding from several threads at once is safe. Of concurrent assignments, the last one counts.
+    /// Concurrent additions from several threads are safe. Of concurrent assignments, the last one wins.
     public var completedUnitCount: Int64 {
         get { self.state.withLock { $0.completed } }
         set { self.set { $0.completed = newValue } }
-        // Adds the difference, so that concurrent additions between the read and the write are not lost.
+        // Adds the difference to the current value. Concurrent additions between the read and the write are therefore
+        // not lost.
         _modify {
             var counts = Counts(progress: self)
             defer { counts.end() }
@@ -83,8 +85,8 @@ public final class BackgroundTaskProgress: Sendable {
         }
     }
 
-    /// The completed fraction, including the work of children. The value is above 1 if more units are completed than
-    /// the total, and 0 while the progress is indeterminate.
+    /// The completed fraction, including the completed work of children. The value is 0 while the progress is
+    /// indeterminate. It is above 1 if more units are completed than the total.
     public var fractionCompleted: Double {
         let (state, children) = self.parts
         guard !state.isIndeterminate else { return 0 }
@@ -98,11 +100,11 @@ public final class BackgroundTaskProgress: Sendable {
     /// True if all units are completed.
     public var isFinished: Bool { self.state.withLock { $0.isFinished } }
 
-    /// True if the progress was cancelled by ``cancel()``, through its parent, or because the time of its task is over.
+    /// True if the progress was cancelled: by ``cancel()``, through its parent, or because its task has expired.
     public var isCancelled: Bool { self.state.withLock { $0.isCancelled } }
 
-    /// The function to call, once, when this progress is cancelled. Setting the handler of a cancelled progress calls
-    /// it immediately.
+    /// The function that is called once when this progress is cancelled. A handler that is set after the cancellation
+    /// is called immediately.
     public var cancellationHandler: (@Sendable () -> Void)? {
         get { self.state.withLock { $0.cancellationHandler } }
         set {
@@ -114,11 +116,12 @@ public final class BackgroundTaskProgress: Sendable {
         }
     }
 
-    /// Makes another progress a child of this progress. A finished child is removed, and its units count as completed.
+    /// Makes another progress a child of this progress. When the child finishes, it is removed and its units count as
+    /// completed.
     ///
     /// - Parameters:
-    ///   - child: a progress that has no parent and is not an ancestor of this progress. Otherwise the program stops,
-    ///     as in Foundation.
+    ///   - child: a progress that has no parent and is not an ancestor of this progress. Any other child is a
+    ///     precondition failure, as in Foundation.
     ///   - pendingUnitCount: the number of units of this progress that the child represents.
     ///
     /// ```swift
@@ -157,7 +160,7 @@ public final class BackgroundTaskProgress: Sendable {
 }
 
 extension BackgroundTaskProgress: CustomStringConvertible {
-    /// The counts, such as `10 of 100`.
+    /// The completed and total counts, such as `10 of 100`.
     public var description: String {
         let (completed, total) = self.state.withLock { ($0.completed, $0.total) }
         return "\(completed) of \(total)"
@@ -180,7 +183,7 @@ extension BackgroundTaskProgress {
         }
 
         func end() {
-            // Apply only the difference, which keeps concurrent additions.
+            // Applies only the difference, which preserves concurrent additions.
             let (difference, isTooMuch) = self.completed.subtractingReportingOverflow(self.before)
             let completed = self.completed
             self.progress.set { state in
@@ -205,9 +208,9 @@ extension BackgroundTaskProgress {
         parent?.partChanged(self)
     }
 
-    /// Handles a change of a child, which may have finished.
+    /// Processes a change of a child, which may have finished.
     private func partChanged(_ child: BackgroundTaskProgress) {
-        // The call that finishes the child also reaches this line, so no completion is missed.
+        // The call that finishes the child also gets to this line, so no completion is missed.
         let isFinished = child.isFinished
         let parent = self.state.withLock { state in
             if isFinished, let index = state.children.firstIndex(where: { $0.progress === child }) {
@@ -222,7 +225,7 @@ extension BackgroundTaskProgress {
 
     private var parts: (state: State, children: [Child]) { self.state.withLock { ($0, $0.children) } }
 
-    /// Returns the number of this progress's units that the children have completed.
+    /// Returns the completed work of the children, in units of this progress.
     private static func done(by children: [Child]) -> Double {
         children.reduce(0) { $0 + Double($1.portion) * $1.progress.fractionCompleted }
     }
@@ -231,19 +234,19 @@ extension BackgroundTaskProgress {
 // MARK: - Reporting
 
 extension BackgroundTaskProgress {
-    /// The largest count that is reported: every JSON reader represents integers up to this value exactly.
+    /// The maximum count that is reported. Every JSON reader represents integers up to this value exactly.
     package static let unitsMax: Int64 = 1 << 53 - 1
-    /// The number of reported parts per unit, for a progress that has or had children.
+    /// The number of reported parts per unit, if the progress has or had children.
     package static let partsOfUnit: Int64 = 1000
 
-    /// The counts in the form that the gateway accepts: whole numbers that are not negative. A total of 0 means
+    /// The counts in the form that the gateway accepts, as nonnegative integers. A total of 0 means that the total is
     /// unknown.
     package var counts: (completed: Int64, total: Int64) {
         let (state, children) = self.parts
         guard state.hasHadChildren else { return (Self.clamped(state.completed), Self.clamped(state.total)) }
         let completed = (Double(max(0, state.completed)) + Self.done(by: children)) * Double(Self.partsOfUnit)
         let (total, isTooMuch) = max(0, state.total).multipliedReportingOverflow(by: Self.partsOfUnit)
-        // The added 1e-6 keeps rounding errors, which are far below one part, from reducing a whole number.
+        // Rounding errors are far below one part. The added 1e-6 prevents them from reducing an integer by one.
         let parts = min(max(0, completed + 1e-6), Double(Self.unitsMax))
         return (Int64(parts), isTooMuch ? Self.unitsMax : Self.clamped(total))
     }
@@ -274,14 +277,14 @@ package struct TaskProgress: Hashable, Sendable {
     }
 }
 
-/// The progress and the texts of a continued task, as its handler last set them.
+/// The progress and the texts of a continued task. They have the values that its handler last set.
 final class TaskReporting: Sendable {
     private struct Texts {
         var title: String?
         var subtitle: String?
     }
 
-    /// The maximum size of a text, in bytes, that the gateway accepts.
+    /// The maximum size of a text that the gateway accepts, in bytes.
     static let textBytesMax = 256
 
     let progress: BackgroundTaskProgress
@@ -301,7 +304,7 @@ final class TaskReporting: Sendable {
     var title: String? { self.texts.withLock { $0.title } }
     var subtitle: String? { self.texts.withLock { $0.subtitle } }
 
-    /// True if something has changed since the last call of `newest`.
+    /// True if the progress or a text has changed since the last call of `newest`.
     var isChanged: Bool { self.signal.isRaised }
 
     /// Replaces the texts; nil leaves a text unchanged.
@@ -325,7 +328,7 @@ final class TaskReporting: Sendable {
         )
     }
 
-    /// Returns the text, truncated between two characters to the maximum size.
+    /// Returns the text, truncated to the maximum size at the end of a character.
     private static func shown(_ text: String) -> String {
         var left = self.textBytesMax
         return String(

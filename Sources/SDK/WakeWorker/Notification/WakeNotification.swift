@@ -21,7 +21,7 @@ public struct WakeNotification: Identifiable, Sendable {
     public let topic: String
     /// The `apns-id` of the push; nil if an operator requested the wake without an `apns-id`.
     public let apnsID: String?
-    /// The collapse id that the provider sent; nil if there was none.
+    /// The collapse id that the provider sent; nil if it sent none.
     public let collapseID: String?
     /// The push's priority: 1, 5 or 10.
     public let priority: Int
@@ -29,16 +29,16 @@ public struct WakeNotification: Identifiable, Sendable {
     public let attempt: Int
     /// The number of older pushes that were coalesced into this push.
     public let coalescedCount: Int
-    /// The time when the gateway accepted the push, in milliseconds since 1970 by the gateway's clock.
+    /// The time at which the gateway accepted the push, in milliseconds since 1970 by the gateway's clock.
     public let receivedAt: Int64
-    /// The time when the gateway accepted the oldest of the coalesced pushes, in the same unit.
+    /// The time at which the gateway accepted the oldest of the coalesced pushes, in the same unit.
     public let firstReceivedAt: Int64
-    /// The trace context of the push, from the provider's `traceparent` header (W3C Trace Context); nil if there was
+    /// The trace context of the push, from the provider's `traceparent` header (W3C Trace Context); nil if it sent
     /// none. Spans of the handler should be children of this context.
     public let traceparent: String?
-    /// The provider's `tracestate` header; nil if there was none.
+    /// The provider's `tracestate` header; nil if it sent none.
     public let tracestate: String?
-    /// The `traceparent` values of the coalesced pushes, newest first, at most eight: use them as span links.
+    /// The `traceparent` values of at most eight coalesced pushes, newest first. Use them as span links.
     public let traceLinks: [String]
     /// The JSON text of the push, as the provider sent it; empty for a wake without a push.
     public let payload: [UInt8]
@@ -46,7 +46,7 @@ public struct WakeNotification: Identifiable, Sendable {
     package let firstDeadline: Int64
     let lease: WakeLease
 
-    /// Creates a notification to test a handler with. No gateway is involved.
+    /// Creates a notification for the test of a handler. No gateway is involved.
     ///
     /// - Parameters:
     ///   - deviceToken: the token of the device, in hexadecimal digits.
@@ -66,7 +66,7 @@ public struct WakeNotification: Identifiable, Sendable {
         self.init(deviceToken: deviceToken, topic: topic, payload: payload, WakeLease(timeLeft: timeLeft))
     }
 
-    /// Creates a notification with this lease. No gateway is involved.
+    /// Creates a notification with this lease, for tests. No gateway is involved.
     package init(deviceToken: String, topic: String, payload: String, _ lease: WakeLease) {
         self.id = "00000000000000000000000000000000"
         self.deviceToken = deviceToken
@@ -123,28 +123,30 @@ public struct WakeNotification: Identifiable, Sendable {
 
 extension WakeNotification {
     /// The time until which the handler's result counts, by this machine's clock. An extension moves it. The handler's
-    /// task is cancelled `policy.expirationLead` earlier.
+    /// task is cancelled earlier; `policy.expirationLead` is the time between the two.
     public var deadline: ContinuousClock.Instant { self.lease.deadline }
 
     /// The time until the deadline; never negative.
     public var timeLeft: Duration { self.lease.timeLeft }
 
-    /// The reason why the handler's task was cancelled; nil if it was not cancelled or the worker was stopped.
+    /// The reason why the handler's task was cancelled. It is nil if the task was not cancelled or the worker was
+    /// stopped.
     package var expiration: ExpirationReason? { self.lease.expiration }
 
-    /// The remaining cleanup time of a handler that was cancelled because its deadline is near; otherwise nil.
+    /// The remaining time in which a handler may clean up after a cancellation because of a near deadline; otherwise
+    /// nil.
     package var graceLeft: Duration? { self.lease.graceLeft }
 
-    /// Makes `completion` fail when the wake ends.
+    /// Makes `completion` fail when the wake ends, or immediately if the handler has no time left to clean up.
     func fail(_ completion: Completion) { self.lease.fail(completion) }
 
     /// Requests more time, as `beginBackgroundTask` does on iOS.
     ///
-    /// - Parameter duration: the time that the handler needs from now on, rounded up to whole seconds.
-    /// - Returns: the time that is left. It is shorter than the requested time if the gateway's `policy.maxExtension`
-    ///   does not permit more.
+    /// - Parameter duration: the time that the handler needs from now, rounded up to whole seconds.
+    /// - Returns: the remaining time. It is shorter than the requested time if the gateway's `policy.maxExtension` does
+    ///   not permit more.
     /// - Throws: ``WakeWorkerError``: `extensionLimitReached` if the gateway grants no more time, `wakeEnded` if the
-    ///   wake is over, `cancelled`, and the errors of a failed request.
+    ///   wake has ended, `cancelled`, and the errors of a failed request.
     ///
     /// ```swift
     /// let left = try await notification.extend(by: .seconds(60))
@@ -154,10 +156,10 @@ extension WakeNotification {
         try await self.lease.extend(self.id, by: duration)
     }
 
-    /// Keeps the wake alive while `body` runs by requesting more time repeatedly, until the gateway grants no more.
-    /// After that, the handler's task is cancelled before the deadline as usual.
+    /// Extends the wake repeatedly while `body` runs, until the gateway grants no more time. After that, the handler's
+    /// task is cancelled before the deadline as usual.
     ///
-    /// - Parameter body: the work that takes longer.
+    /// - Parameter body: the work that needs more time.
     /// - Returns: the result of `body`.
     /// - Throws: the error of `body`.
     ///
@@ -170,15 +172,15 @@ extension WakeNotification {
 }
 
 extension WakeNotification: CustomStringConvertible {
-    /// The wake's id and topic; neither payload nor token.
+    /// The wake's id and topic. The payload and the token are not included.
     public var description: String { "wake \(self.id) of \(self.topic)" }
 }
 
-/// The result of handling a wake, as `UIBackgroundFetchResult` on iOS.
+/// The result of handling a wake, like `UIBackgroundFetchResult` on iOS.
 public enum BackgroundFetchResult: String, Hashable, Sendable, CaseIterable {
-    /// New data was fetched. This resets the device's penalty for wakes that took too long.
+    /// New data was fetched. This result resets the device's penalty for expired wakes.
     case newData
-    /// There was nothing new.
+    /// No new data was available.
     case noData
     /// An error occurred. A push with remaining attempts launches again later.
     case failed
@@ -227,7 +229,7 @@ final class Completion: Sendable {
     }
 }
 
-/// The state that a completion handler holds. If the handler is released without a call, the wake fails.
+/// The shared state of a completion handler. If the handler is released without a call, the wake fails.
 final class CompletionCall: Sendable {
     private let completion: Completion
 
@@ -244,7 +246,7 @@ final class CompletionCall: Sendable {
     }
 }
 
-/// A flag for changes. The first `raise` after each `lower` calls `wasRaised`.
+/// A flag that is raised by changes. The first `raise` after each `lower` calls `wasRaised`.
 final class ChangeSignal: Sendable {
     private let isUp = Atomic(false)
     private let wasRaised: @Sendable () -> Void
@@ -263,7 +265,7 @@ final class ChangeSignal: Sendable {
         self.wasRaised()
     }
 
-    /// Rearms the signal. Reads after this call see every change that was recorded before.
+    /// Rearms the signal. Reads after this call see every change that was recorded before the call.
     func lower() { self.isUp.store(false, ordering: .sequentiallyConsistent) }
 }
 
@@ -272,16 +274,16 @@ package final class WakeLease: Sendable {
     private struct Term {
         var deadline: ContinuousClock.Instant
         var expiration: ExpirationReason?
-        /// True if the handler was cancelled because the deadline is near, and the wake has not ended yet.
+        /// True if the handler was cancelled because of a near deadline, and the wake has not ended yet.
         var isExpiring = false
-        /// The time after the deadline for which the wake may continue if the gateway sends nothing.
+        /// The time after the deadline in which the wake may continue if the gateway sends nothing.
         var silence = Duration.zero
         /// The completion that fails when the wake ends.
         var failing: Completion?
     }
 
     private let term: Mutex<Term>
-    /// Requests more time from the gateway; nil for a wake that no gateway sent.
+    /// The object that requests more time from the gateway; nil for a wake that no gateway sent.
     private let extender: (any WakeExtender)?
     /// The progress of a continued task; nil for other wakes.
     let reporting: TaskReporting?
@@ -298,7 +300,7 @@ package final class WakeLease: Sendable {
 
     /// Creates a lease for a wake that no gateway sent.
     ///
-    /// - `extender`: grants more time; nil for none.
+    /// - `extender`: the object that grants more time; nil if none is granted.
     package convenience init(timeLeft: Duration, extender: (any WakeExtender)? = nil) {
         self.init(deadline: .now + timeLeft, extender: extender)
     }
@@ -308,7 +310,7 @@ package final class WakeLease: Sendable {
     /// The time until the deadline; never negative.
     var timeLeft: Duration { max(.zero, self.deadline - .now) }
 
-    /// The reason why the wake ended before its handler did; nil if it did not or the reason is unknown.
+    /// The reason why the wake ended before its handler. It is nil if the handler ended first or the reason is unknown.
     var expiration: ExpirationReason? { self.term.withLock { $0.expiration } }
 
     package func extended(to deadline: ContinuousClock.Instant) {
@@ -333,7 +335,7 @@ package final class WakeLease: Sendable {
 
     /// Records that the deadline is near.
     ///
-    /// - `silence`: the time after the deadline for which the wake may continue if the gateway sends nothing.
+    /// - `silence`: the time after the deadline in which the wake may continue if the gateway sends nothing.
     package func expiring(_ reason: ExpirationReason, timeLeft: Duration, silence: Duration) {
         self.term.withLock {
             $0.expiration = reason
@@ -343,16 +345,17 @@ package final class WakeLease: Sendable {
         }
     }
 
-    /// The remaining cleanup time of a handler that was cancelled because its deadline is near; otherwise nil.
+    /// The remaining time in which a handler may clean up after a cancellation because of a near deadline; otherwise
+    /// nil.
     ///
-    /// Normally the gateway's `expired` event ends this time at the deadline. Without that event, cleanup may last
+    /// Normally the gateway sends `expired` at the deadline, which ends this time. Without that event, the time may be
     /// longer. The worker then asks the gateway, because another process may have extended the deadline.
     var graceLeft: Duration? {
         self.term.withLock { $0.isExpiring ? max(.zero, $0.deadline + $0.silence - .now) : nil }
     }
 
-    /// Fails `completion` when the wake ends if the handler was cancelled because its deadline is near; otherwise fails
-    /// it now.
+    /// Fails `completion` when the wake ends, if the handler was cancelled because of a near deadline. Otherwise fails
+    /// it immediately.
     func fail(_ completion: Completion) {
         let isOver = self.term.withLock { term in
             if term.isExpiring { term.failing = completion }
@@ -361,7 +364,9 @@ package final class WakeLease: Sendable {
         if isOver { completion.complete(.failed) }
     }
 
-    /// - Returns: the time that is left.
+    /// Requests more time from the gateway.
+    ///
+    /// - Returns: the remaining time.
     func extend(_ wake: String, by duration: Duration) async throws(WakeWorkerError) -> Duration {
         guard let extender = self.extender else {
             throw WakeWorkerError(.wakeEnded, "no gateway sent this wake, so none gives it more time")
@@ -377,7 +382,7 @@ package final class WakeLease: Sendable {
         try await extender.tell(progress, of: wake)
     }
 
-    /// Keeps the wake alive while `body` runs.
+    /// Extends the wake repeatedly while `body` runs.
     func withExtendedTime<Value: Sendable>(
         _ wake: String,
         _ body: () async throws -> Value
@@ -390,13 +395,14 @@ package final class WakeLease: Sendable {
 
 /// Sends requests about a wake in progress to the gateway.
 package protocol WakeExtender: Sendable {
-    /// - Returns: the time that is left.
+    /// - Returns: the remaining time.
     func extend(_ wake: String, by duration: Duration) async throws(WakeWorkerError) -> Duration
 
     /// Reports the progress of a continued task.
     func tell(_ progress: TaskProgress, of wake: String) async throws(WakeWorkerError)
 
-    /// Keeps a wake alive until `endKeepingAlive` was called as often as this function.
+    /// Extends a wake repeatedly. Every call must be balanced by a call of `endKeepingAlive`, and the last one stops
+    /// the extensions.
     func beginKeepingAlive(_ wake: String)
     func endKeepingAlive(_ wake: String)
 }
@@ -404,8 +410,8 @@ package protocol WakeExtender: Sendable {
 /// An error that returns a wake to the gateway. A handler throws it when its work cannot begin.
 ///
 /// The wake does not count as an attempt of its push or task. If another worker is free, it receives the wake. Throw
-/// this error only before any work was done. After three returned wakes in a row, the gateway sends the worker no more
-/// wakes, and the worker subscribes again after a wait of up to a minute.
+/// this error only if no work was done. After three returned wakes in a row, the gateway sends the worker no more
+/// wakes. The worker then subscribes again after a wait of up to a minute.
 ///
 /// ```swift
 /// try await worker.run { notification in

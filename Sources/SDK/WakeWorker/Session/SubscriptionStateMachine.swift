@@ -1,16 +1,16 @@
 package import HTTPClient
 
-/// The state of a worker's subscription. Decides when to subscribe, when to abandon a stream, and when the subscription
-/// is over.
+/// The state machine of a worker's subscription. It determines when to subscribe, when to abandon a stream, and when
+/// the subscription is over.
 ///
-/// Pure: times are milliseconds on the caller's clock, and the caller supplies randomness.
+/// All times are milliseconds on the caller's clock, and the caller supplies randomness.
 package struct SubscriptionStateMachine: Sendable {
     private enum State: Hashable, Sendable {
-        /// Waits until it is time to subscribe. Can move to: connecting, over.
+        /// The worker waits until it is time to subscribe. Can move to: connecting, over.
         case waiting(until: Int64)
         /// The subscription request was sent. Can move to: subscribed, waiting, over.
         case connecting(since: Int64)
-        /// Wakes can arrive; the last data arrived at `receivedAt`. Can move to: waiting, draining, over.
+        /// The stream is open. The last data arrived at `receivedAt`. Can move to: waiting, draining, over.
         case subscribed(receivedAt: Int64)
         /// The worker asked the gateway to send no new wakes and to end the stream after the last result. Can move to:
         /// over.
@@ -19,14 +19,15 @@ package struct SubscriptionStateMachine: Sendable {
         case over
     }
 
-    /// The default limit of silence, in milliseconds. The gateway sends a comment after 15 s of silence, so two
-    /// comments are missing by then.
+    /// The default maximum silence of a stream, in milliseconds. The gateway sends a comment after 15 s of silence, so
+    /// the worker has then missed two comments.
     package static let silenceMaxByDefault: Int64 = 40_000
-    /// The timeout for the gateway's answer to a subscription, in milliseconds. The gateway answers at once.
+    /// The timeout for the gateway's answer to a subscription, in milliseconds. The gateway normally answers
+    /// immediately.
     package static let answerMax: Int64 = 15_000
 
-    /// The range of the random wait after the end of an open stream, in milliseconds. The range is wide because
-    /// thousands of workers reconnect after a restart of the gateway.
+    /// The range of the random wait after the end of an open stream, in milliseconds. It is wide because thousands of
+    /// workers reconnect after a restart of the gateway.
     package static let firstWaits: ClosedRange<Int64> = 750...2250
 
     private var state: State
@@ -34,7 +35,7 @@ package struct SubscriptionStateMachine: Sendable {
     private let silenceMax: Int64
     private let firstWaits: ClosedRange<Int64>
 
-    /// Creates a machine that subscribes at once. `silenceMax` is the limit of silence of a stream.
+    /// Creates a machine that subscribes immediately. `silenceMax` is the maximum silence of a stream.
     package init(
         now: Int64,
         silenceMax: Int64 = Self.silenceMaxByDefault,
@@ -47,7 +48,7 @@ package struct SubscriptionStateMachine: Sendable {
         self.backoff = backoff
     }
 
-    /// The next time to call `momentReached`; nil for never.
+    /// The time of the next call of `momentReached`; nil for never.
     package var nextMoment: Int64? {
         switch self.state {
         case .waiting(let moment): moment
@@ -73,7 +74,7 @@ extension SubscriptionStateMachine {
     package enum MomentReachedAction: Hashable, Sendable {
         case nothing
         case subscribe
-        /// The gateway was silent for this many milliseconds. The caller must treat the stream as ended.
+        /// The gateway was silent for this number of milliseconds. The caller must treat the stream as ended.
         case giveUp(silence: Int64)
     }
 
@@ -105,9 +106,9 @@ extension SubscriptionStateMachine {
         }
     }
 
-    /// Makes the worker subscribe again at once.
+    /// Makes the worker subscribe again immediately.
     ///
-    /// - Returns: true if a stream is open; the caller must end it.
+    /// - Returns: true if a stream is open, which the caller must end.
     package mutating func renewed(now: Int64) -> Bool {
         guard case .subscribed = self.state else { return false }
         self.state = .waiting(until: now)
@@ -151,7 +152,7 @@ extension SubscriptionStateMachine {
     package enum StopRequestedAction: Hashable, Sendable {
         /// Ask the gateway to send no new wakes and to end the stream after the last result.
         case drain
-        /// No stream is open: cancel the pending try.
+        /// No stream is open. Cancel the pending request.
         case cancel
         /// The subscription is already stopping.
         case nothing
@@ -170,9 +171,9 @@ extension SubscriptionStateMachine {
     }
 }
 
-/// The deadlines of a worker's stop: for its handlers, for its results, and for the end.
+/// The state machine of a worker's stop. It determines the deadlines of the handlers, of their results, and of the end.
 ///
-/// One limit applies from the first stop request, even if the gateway, the network or a handler does not respond. Pure:
+/// One limit applies from the first stop request, even if the gateway, the network or a handler does not respond. All
 /// times are milliseconds on the caller's clock.
 package struct StopStateMachine: Sendable {
     private enum State: Hashable, Sendable {
@@ -182,26 +183,26 @@ package struct StopStateMachine: Sendable {
         case finishing(cancelAt: Int64, endAt: Int64)
         /// The handlers were cancelled. Can move to: over.
         case cancelled(endAt: Int64)
-        /// The worker stops waiting. Terminal.
+        /// The worker waits no longer. Terminal.
         case over
     }
 
-    /// The default limit from the first stop request to the end, in milliseconds: an execution window of 30 s plus time
-    /// for results.
+    /// The default maximum time from the first stop request to the end, in milliseconds: an execution window of 30 s,
+    /// and time to deliver results.
     package static let limitByDefault: Int64 = 40_000
-    /// The maximum time to deliver results after the last handler has ended, in milliseconds. With a limit under 40 s,
-    /// it is a quarter of the limit.
+    /// The maximum time to deliver results after the last handler has ended, in milliseconds. If `limit` is under 40 s,
+    /// the maximum is a quarter of it.
     package static let resultsMax: Int64 = 10_000
     /// The maximum time to deliver results after a second stop request, in milliseconds.
     package static let cancelledResultsMax: Int64 = 2000
-    /// The maximum time from a second stop request to the end, in milliseconds. Commands that ignore SIGTERM are killed
-    /// after 2 s.
+    /// The maximum time from a second stop request to the end, in milliseconds. A command that ignores SIGTERM is
+    /// killed after 2 s.
     package static let cancelledMax: Int64 = 5000
 
     private var state = State.running
     private let limit: Int64
     private var resultsMax: Int64
-    /// The time since which no handler runs, after a stop request.
+    /// The time of the end of the last handler, after a stop request; nil while handlers run.
     private var idleSince: Int64?
 
     package init(limit: Int64 = Self.limitByDefault) {
@@ -209,7 +210,7 @@ package struct StopStateMachine: Sendable {
         self.resultsMax = min(Self.resultsMax, limit / 4)
     }
 
-    /// True if the handlers were cancelled. No handler may be started then.
+    /// True if the handlers were cancelled. Then no handler may be started.
     package var isCancelled: Bool {
         switch self.state {
         case .cancelled, .over: true
@@ -217,7 +218,7 @@ package struct StopStateMachine: Sendable {
         }
     }
 
-    /// The next time to call `momentReached`; nil for never.
+    /// The time of the next call of `momentReached`; nil for never.
     package var nextMoment: Int64? {
         let idleEnd = self.idleSince.map { $0 + self.resultsMax }
         return switch self.state {
@@ -231,14 +232,14 @@ package struct StopStateMachine: Sendable {
 // MARK: - Events
 
 extension StopStateMachine {
-    /// Records the first stop request, or that the gateway refuses the worker.
+    /// Records the first stop request, or a refusal of the worker by the gateway.
     package mutating func stopRequested(now: Int64) {
         guard self.state == .running else { return }
         let endAt = now + self.limit
         self.state = .finishing(cancelAt: endAt - self.resultsMax, endAt: endAt)
     }
 
-    /// Records a second stop request. The caller cancels the handlers.
+    /// Records a second stop request. The caller must cancel the handlers.
     package mutating func cancelRequested(now: Int64) {
         switch self.state {
         case .running: self.state = .cancelled(endAt: now + min(self.limit, Self.cancelledMax))
@@ -271,7 +272,8 @@ extension StopStateMachine {
         } else if self.idleSince == nil {
             self.idleSince = now
         }
-        // In a normal stop, wait until the gateway ends the stream: the gateway then knows that no wake is lost.
+        // In a normal stop, the worker waits until the gateway ends the stream. The gateway then knows that no wake is
+        // lost.
         guard self.isCancelled, handlers == 0, wakes == 0 else { return .nothing }
         self.state = .over
         return .end

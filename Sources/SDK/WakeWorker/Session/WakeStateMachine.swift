@@ -1,9 +1,9 @@
 package import HTTPClient
 package import Wire
 
-/// The state of one wake at a worker, from its arrival until its result is confirmed or too late.
+/// The state machine of one wake at a worker, from its arrival until its result is confirmed or abandoned.
 ///
-/// Pure: times are milliseconds on the caller's clock, and the caller supplies randomness.
+/// All times are milliseconds on the caller's clock, and the caller supplies randomness.
 package struct WakeStateMachine: Sendable {
     /// The reason why a wake ended at the gateway before its result arrived.
     package enum Ending: Hashable, Sendable {
@@ -11,11 +11,11 @@ package struct WakeStateMachine: Sendable {
     }
 
     private enum State: Hashable, Sendable {
-        /// No handler is free. Can move to: running, over.
+        /// The wake waits for a free handler. Can move to: running, over.
         case queued
         /// The handler runs. Can move to: expiring, stopping, sending, over.
         case running
-        /// The deadline is near and the handler was cancelled. The result still counts. Can move to: stopping, sending,
+        /// The deadline is near and the handler was cancelled. Its result still counts. Can move to: stopping, sending,
         /// over.
         case expiring
         /// The wake ended at the gateway and the handler was cancelled. Can move to: sending, over.
@@ -30,10 +30,10 @@ package struct WakeStateMachine: Sendable {
 
     /// The time after the deadline, in milliseconds, in which the gateway should report the expiration. Without this
     /// report, the worker requests more time, because the wake's command may have extended the deadline. If the gateway
-    /// is silent for the same time again, the worker treats the wake as expired.
+    /// stays silent for the same time again, the worker treats the wake as expired.
     package static let expirationGrace: Int64 = 2000
-    /// The time after the deadline during which the worker still tries to deliver a result, in milliseconds. A late
-    /// result does not count, but shows the gateway that the stream is alive.
+    /// The time after the deadline, in milliseconds, in which the worker still tries to deliver a result. A late result
+    /// does not count, but it shows the gateway that the stream is alive.
     package static let lateMax: Int64 = 60_000
     /// The maximum number of tries to deliver a result that no longer counts.
     package static let lateTriesMax = 2
@@ -41,17 +41,18 @@ package struct WakeStateMachine: Sendable {
     private var state = State.queued
     package private(set) var deadline: Int64
     private var hasEnded = false
-    /// The time when the worker asked the gateway whether the wake has more time; nil if it did not ask.
+    /// The time at which the worker asked the gateway if the wake has more time; nil if it did not ask.
     private var askedAt: Int64?
-    /// The maximum error of a deadline at the worker, in milliseconds. Latency makes it later than at the gateway.
+    /// The maximum difference between the deadlines at the worker and at the gateway, in milliseconds. Latency makes
+    /// the worker's deadline later.
     static let tolerance: Int64 = 500
     private var lateTries = 0
     private var backoff: Backoff
     private let grace: Int64
 
     /// - Parameters:
-    ///   - deadline: the time when the gateway ends the wake.
-    ///   - grace: the time after the deadline for which the gateway may be silent, in milliseconds.
+    ///   - deadline: the time at which the gateway ends the wake.
+    ///   - grace: the time after the deadline in which the gateway may be silent, in milliseconds.
     ///   - backoff: the waits between tries to deliver the result.
     package init(
         deadline: Int64,
@@ -70,7 +71,7 @@ package struct WakeStateMachine: Sendable {
     /// True if the wake runs and the gateway still expects its result.
     package var isRunning: Bool { self.state == .running || self.state == .expiring }
 
-    /// The next time to call `momentReached`; nil for never.
+    /// The time of the next call of `momentReached`; nil for never.
     package var nextMoment: Int64? {
         switch self.state {
         case .queued, .running, .expiring: (self.askedAt ?? self.deadline) + self.grace
@@ -94,10 +95,10 @@ extension WakeStateMachine {
         self.deadline = max(self.deadline, deadline)
     }
 
-    /// Records the gateway's warning that this deadline is near.
+    /// Records the gateway's warning that a deadline is near.
     ///
-    /// - Returns: true if the caller must cancel the handler; false if no handler runs or the deadline was extended
-    ///   since.
+    /// - Returns: true if the caller must cancel the handler. False if no handler runs, or if the deadline was extended
+    ///   after the warning.
     package mutating func deadlineNears(_ deadline: Int64) -> Bool {
         guard self.state == .running, deadline + Self.tolerance >= self.deadline else { return false }
         self.extended(to: deadline)
@@ -105,7 +106,7 @@ extension WakeStateMachine {
         return true
     }
 
-    /// Records that the gateway granted no more time or did not answer.
+    /// Records that the gateway granted no more time, or did not answer the request.
     package mutating func gotNoTime() -> EndedAction { self.askedAt == nil ? .nothing : self.ended(.expired) }
 
     package enum EndedAction: Hashable, Sendable {
@@ -115,7 +116,7 @@ extension WakeStateMachine {
         case forget
     }
 
-    /// Records that the gateway ended the wake or that its stream broke.
+    /// Records that the gateway ended the wake, or that the stream broke.
     package mutating func ended(_ ending: Ending) -> EndedAction {
         self.hasEnded = true
         switch self.state {
@@ -138,11 +139,12 @@ extension WakeStateMachine {
     package mutating func handlerEnded(_ result: BackgroundFetchResult?) -> HandlerEndedAction {
         switch (self.state, result) {
         case (.stopping(.lost), nil), (.queued, _), (.sending, _), (.pausing, _), (.over, _):
-            // The gateway gives a lost wake to another worker. Reporting a failure would cost the push an attempt.
+            // The gateway gives a lost wake to another worker. If a failure were reported, it would cost the push an
+            // attempt.
             self.state = .over
             return .forget
         case (.running, let result), (.expiring, let result), (.stopping, let result):
-            // Send a late result, too: it shows the gateway that a slow stream is alive.
+            // A late result is sent, too, because it shows the gateway that a slow stream is alive.
             let result = result ?? .failed
             self.state = .sending(result)
             return .send(result)
@@ -155,7 +157,7 @@ extension WakeStateMachine {
         case accepted
         /// The gateway will never accept the result.
         case refused
-        /// The result may not have arrived. The gateway requests a wait of at least this many milliseconds.
+        /// The result may not have arrived. The gateway requests a wait of at least `retryAfter` milliseconds.
         case failed(retryAfter: Int64)
     }
 
@@ -196,7 +198,7 @@ extension WakeStateMachine {
         case send(BackgroundFetchResult)
         case cancelHandler
         case forget
-        /// Ask the gateway for a little more time.
+        /// Ask the gateway for a short extension.
         case ask
     }
 
@@ -219,9 +221,9 @@ extension WakeStateMachine {
         }
     }
 
-    /// Ends the wake because the worker ends.
+    /// Ends the wake when the worker ends.
     ///
-    /// - Returns: the result that was not confirmed; nil if there is none.
+    /// - Returns: the result that the gateway has not confirmed; nil if there is none.
     package mutating func givenUp() -> BackgroundFetchResult? {
         defer { self.state = .over }
         return switch self.state {
@@ -231,12 +233,12 @@ extension WakeStateMachine {
     }
 }
 
-/// The callers that keep a wake alive, and the time of the next request for more time. Times are milliseconds on the
-/// caller's clock.
+/// The callers that keep a wake alive, and the time of the next request for more time. All times are milliseconds on
+/// the caller's clock.
 package struct KeepAlive: Hashable, Sendable {
-    /// The time that one request asks for, in milliseconds.
+    /// The duration that each request asks for, in milliseconds.
     package static let extensionLength: Int64 = 30_000
-    /// The wait after a request without an answer, in milliseconds.
+    /// The wait after a request that got no answer, in milliseconds.
     package static let retry: Int64 = 1000
 
     private var holders = 0
@@ -247,7 +249,7 @@ package struct KeepAlive: Hashable, Sendable {
     /// Creates a state without callers.
     package init() {}
 
-    /// The next time to call `momentReached`; nil for never.
+    /// The time of the next call of `momentReached`; nil for never.
     package var nextMoment: Int64? { self.holders > 0 && !self.isAsking && !self.isRefused ? self.askAt : nil }
 
     package mutating func begun(deadline: Int64) {
@@ -266,7 +268,7 @@ package struct KeepAlive: Hashable, Sendable {
         return true
     }
 
-    /// Records that the gateway granted more time, to this or another request.
+    /// Records that the gateway granted more time to this request or to another one.
     package mutating func extended(to deadline: Int64) {
         self.isAsking = false
         self.askAt = deadline - Self.extensionLength / 2
@@ -285,17 +287,17 @@ package struct KeepAlive: Hashable, Sendable {
     }
 }
 
-/// Decides when a worker subscribes again after returned wakes. After three in a row, a gateway sends no more wakes on
-/// the stream.
+/// The state machine that determines when a worker subscribes again after returned wakes. After three in a row, a
+/// gateway sends no more wakes on the stream.
 ///
-/// Pure: times are milliseconds on the caller's clock, and the caller supplies randomness.
+/// All times are milliseconds on the caller's clock, and the caller supplies randomness.
 package struct ReleaseStateMachine: Sendable {
     /// The number of returned wakes in a row after which a gateway considers a stream stalled.
     package static let releasesMax = 3
 
     private var releases = 0
     private var backoff: Backoff
-    /// The time to subscribe again; nil for never.
+    /// The time at which the worker subscribes again; nil for never.
     package private(set) var renewAt: Int64?
 
     /// Creates the state of a stream without returned wakes.
@@ -303,29 +305,29 @@ package struct ReleaseStateMachine: Sendable {
         self.backoff = backoff
     }
 
-    /// Records that the gateway took a wake back.
+    /// Records that the gateway accepted the return of a wake.
     package mutating func released(now: Int64, using generator: inout some RandomNumberGenerator) {
         self.releases += 1
         guard self.releases >= Self.releasesMax, self.renewAt == nil else { return }
         self.renewAt = now + Int64(self.backoff.failed(using: &generator))
     }
 
-    /// Records that the gateway has accepted a result, which shows that the stream is not stalled.
+    /// Records that the gateway accepted a result. The stream is then not stalled.
     package mutating func answered() {
         self.streamEnded()
         self.backoff.succeeded()
     }
 
-    /// Records that the stream has ended. The next stream starts without returned wakes.
+    /// Records that the stream ended. The next stream starts without returned wakes.
     package mutating func streamEnded() {
         self.releases = 0
         self.renewAt = nil
     }
 }
 
-/// The kinds of wakes without a handler. Each kind is reported once.
+/// The kinds of wakes that had no handler. Each kind is reported once.
 package struct RefusedKinds: Sendable {
-    /// The maximum number of kinds to remember, because a peer may invent kinds.
+    /// The maximum number of stored kinds. It is limited because a peer may invent kinds.
     package static let countMax = 16
 
     private var said: Set<WakeKind> = []

@@ -14,7 +14,7 @@ struct WorkerHandlers: Sendable {
     let caller: GatewayCaller
     let registry: BackgroundTaskRegistry
 
-    /// The wakes that the subscription offers to handle.
+    /// The wakes that the worker's subscription requests.
     var offer: SubscriptionOffer {
         SubscriptionOffer(
             tasks: self.tasks.names(ofSessions: false),
@@ -24,8 +24,8 @@ struct WorkerHandlers: Sendable {
         )
     }
 
-    /// Returns the work for the wake of a task or session; nil without a handler. The work's result is `newData` for
-    /// success and `failed` for failure.
+    /// Returns the work for the wake of a task or session; nil if no handler is registered. The result of the work is
+    /// `newData` for success and `failed` for failure.
     func work(for message: TaskMessage) -> (@Sendable (WakeLease) -> Work)? {
         let name =
             switch message.work {
@@ -60,41 +60,41 @@ struct WorkerHandlers: Sendable {
 ///
 /// Events contain no devices, payloads or other secrets. Later versions may add cases, so a `switch` needs a `default`.
 public enum WakeWorkerEvent: Sendable {
-    /// The subscription is open; the gateway can send wakes.
+    /// The subscription is open, and the gateway can send wakes.
     case subscribed
     /// The gateway accepted the subscription but warns of a likely mistake, such as an identifier that the topic does
-    /// not permit. The text has a stable name, the problem and the remedy, separated by semicolons.
+    /// not permit. The text consists of a stable name, the problem and the remedy, separated by semicolons.
     case warned(warning: String)
     /// The subscription has ended, and its unfinished wakes are lost. The worker subscribes again after `retryIn`.
     case disconnected(reason: WakeWorkerError, retryIn: Duration)
-    /// A wake arrived for which the worker has no handler. The worker does not answer it. Later wakes of the same kind
-    /// are not reported until the next call of `run`.
+    /// A wake arrived for which the worker has no handler. The worker does not answer it. Until the next call of `run`,
+    /// later wakes of the same kind are not reported.
     case refused(wake: String, kind: String)
-    /// A wake was handed to the handler.
+    /// The handler of a wake was started.
     case started(wake: String)
     /// The deadline of a wake is near. Its handler was cancelled, but its result counts until the deadline.
     case expiring(wake: String)
-    /// The gateway has ended a wake before its result arrived, for this reason. Its handler was cancelled.
+    /// The gateway ended a wake before its result arrived. Its handler was cancelled.
     case expired(wake: String, reason: BackgroundTaskExpiration)
-    /// The stream of the wake broke or the gateway abandoned it, so another worker receives the wake. Its handler was
-    /// cancelled.
+    /// The gateway considers a wake lost, or the stream of the wake broke. Another worker receives the wake. Its
+    /// handler was cancelled.
     case lost(wake: String)
     /// The handler threw an error. The wake counts as failed.
     case handlerFailed(wake: String, error: any Error)
-    /// The handler threw ``WakeRelease``, and the gateway has taken the wake back.
+    /// The handler threw ``WakeRelease``, and the gateway accepted the return of the wake.
     case released(wake: String, reason: String)
     /// The gateway has confirmed the result.
     case delivered(wake: String, result: BackgroundFetchResult)
-    /// The result was refused or could not be delivered in time.
+    /// A result was refused or could not be delivered in time.
     case dropped(wake: String, result: BackgroundFetchResult, reason: WakeWorkerError)
     /// The gateway has confirmed the outcome of a background task or session.
     case taskDelivered(wake: String, success: Bool)
     /// The outcome of a background task or session was refused or could not be delivered in time.
     case taskDropped(wake: String, success: Bool, reason: WakeWorkerError)
-    /// The gateway accepts no progress reports of this continued task, and the worker sends no more.
+    /// The gateway does not accept progress reports of this continued task. The worker sends no more.
     case progressRefused(wake: String, reason: WakeWorkerError)
-    /// A condition that should be reported, such as `appState`, cannot be determined. The event repeats only if the
-    /// reason changes or the condition was known in between.
+    /// A condition that should be reported, such as `appState`, cannot be determined. The event repeats if the reason
+    /// changes, or if the condition becomes unknown again.
     case conditionUnknown(name: String, reason: String)
     /// The worker accepts no more wakes and finishes the running wakes.
     case stopping

@@ -27,7 +27,8 @@ extension WorkerSession {
                 wish?.answer(.failure(Self.noDeadline))
                 break
             }
-            // `instant` is by the gateway's clock. Use only its distance from the wake's original deadline.
+            // `instant` is a time by the gateway's clock. Only its difference from the wake's original deadline is
+            // used.
             let believed = max(0, min(instant, WakeMessage.instantMax))
             if let warning = wake.heldWarning, believed > warning.gatewayDeadline {
                 self.wakes[id]?.heldWarning = nil
@@ -53,7 +54,7 @@ extension WorkerSession {
 // MARK: - Progress reports of handlers
 
 extension WorkerSession {
-    /// Returns the progress of a continued task. This session reports its changes.
+    /// Returns an object for the progress of a continued task. This session reports its changes.
     func reporting(of message: TaskMessage) -> TaskReporting {
         var (title, subtitle): (String?, String?) = (nil, nil)
         if case .task(_, let first, let second) = message.work { (title, subtitle) = (first, second) }
@@ -70,7 +71,7 @@ extension WorkerSession {
         self.settle(on: loop)
     }
 
-    /// Sends the newest progress if a report is due.
+    /// Sends the current progress if a report is due.
     func reportMoment(_ id: String, on loop: HTTPLoop) {
         switch self.wakes[id]?.reports.momentReached(now: loop.now) {
         case .tell: self.report(id, on: loop)
@@ -124,19 +125,19 @@ extension WorkerSession {
         self.wakes[id]?.reports.answered(answer, now: loop.now, using: &self.generator)
     }
 
-    /// Returns true if the handler's outcome must wait for the last progress report, which is sent at once.
+    /// Returns true if the handler's outcome must wait for the last progress report. Sends that report immediately.
     func isHeldForReport(_ id: String, on loop: HTTPLoop) -> Bool {
         guard let wake = self.wakes[id], wake.machine.isRunning, let reporting = wake.lease.reporting else {
             return false
         }
-        // The last change may not have reached this thread yet.
+        // This thread may not have processed the last change yet.
         if reporting.isChanged { self.wakes[id]?.reports.changed() }
         self.wakes[id]?.reports.handlerEnded(now: loop.now)
         self.reportMoment(id, on: loop)
         return self.wakes[id]?.reports.holdsResult == true
     }
 
-    /// Sends the handler's outcome if it does not wait for the last report.
+    /// Sends the handler's outcome unless it must wait for the last report.
     func releaseOutcome(_ id: String, on loop: HTTPLoop) {
         guard let wake = self.wakes[id], let outcome = wake.heldOutcome,
             !wake.machine.isRunning || !wake.reports.holdsResult
@@ -146,9 +147,10 @@ extension WorkerSession {
     }
 }
 
-/// Decides when to report the progress of a continued task: at most four times a second, and always before the result.
+/// The state machine that determines when the progress of a continued task is reported: at most four times a second,
+/// and always before the result.
 ///
-/// Pure: times are milliseconds on the caller's clock, and the caller supplies randomness.
+/// All times are milliseconds on the caller's clock, and the caller supplies randomness.
 package struct ProgressStateMachine: Sendable {
     private enum State: Hashable, Sendable {
         /// No report is in flight. Can move to: telling, over.
@@ -165,12 +167,12 @@ package struct ProgressStateMachine: Sendable {
     package static let lastReportTimeout: Int64 = 5000
 
     private var state = State.quiet
-    /// True if there are changes that the gateway has not received.
+    /// True if the gateway has not received the latest changes.
     private var isBehind = false
     private var tellsAt = Int64.min
     /// The time until which the result waits; nil while the handler runs.
     private var resultWaitsUntil: Int64?
-    /// True if the last answered report did not arrive.
+    /// True if the latest answered report failed.
     private var hasFailed = false
     private var backoff = Backoff(firstMilliseconds: 500, lastMilliseconds: 5000)
 
@@ -181,7 +183,7 @@ package struct ProgressStateMachine: Sendable {
         self.resultWaitsUntil != nil && (self.state == .telling || (self.state == .quiet && self.isBehind))
     }
 
-    /// The next time to call `momentReached`; nil for never.
+    /// The time of the next call of `momentReached`; nil for never.
     package var nextMoment: Int64? {
         switch self.state {
         case .over: nil
@@ -197,20 +199,20 @@ extension ProgressStateMachine {
     /// Records that the progress or the texts have changed.
     package mutating func changed() { self.isBehind = true }
 
-    /// Records that the handler has ended. The last changes become due at once.
+    /// Records that the handler ended. The last changes are then due immediately.
     package mutating func handlerEnded(now: Int64) {
         self.resultWaitsUntil = now + Self.lastReportTimeout
-        // After a failed report, the backoff still applies.
+        // After a failed report, the backoff determines the time of the next report.
         if !self.hasFailed { self.tellsAt = now }
     }
 
-    /// Ends all reports. The result no longer waits for them.
+    /// Ends all reports, so the result no longer waits for them.
     package mutating func abandoned() { self.state = .over }
 
     package enum MomentReachedAction: Hashable, Sendable {
         case nothing
         case tell
-        /// The last report did not arrive in time. Send the result without it.
+        /// The last report did not arrive in time. Send the result without the report.
         case giveUp
     }
 
@@ -232,7 +234,7 @@ extension ProgressStateMachine {
         case accepted
         /// The gateway will accept no reports of this wake.
         case refused
-        /// The report may not have arrived. The gateway requests a wait of at least this many milliseconds.
+        /// The report may not have arrived. The gateway requests a wait of at least `retryAfter` milliseconds.
         case failed(retryAfter: Int64)
     }
 
@@ -250,7 +252,7 @@ extension ProgressStateMachine {
         case .refused: self.state = .over
         case .failed(let retryAfter):
             self.state = .quiet
-            // The next report has the newest values.
+            // The next report will contain the latest values.
             self.isBehind = true
             self.hasFailed = true
             let wait = max(Int64(self.backoff.failed(using: &generator)), retryAfter)

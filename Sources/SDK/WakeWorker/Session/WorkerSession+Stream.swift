@@ -62,7 +62,7 @@ extension WorkerSession {
         self.warnings = warnings
     }
 
-    /// Subscribes again after several returned wakes, because the gateway sends no more on the stalled stream.
+    /// Subscribes again after several returned wakes, because the gateway sends no more wakes on a stalled stream.
     func renewStream(on loop: HTTPLoop) {
         self.releases.streamEnded()
         guard let stream = self.stream, self.subscription.renewed(now: loop.now) else { return }
@@ -86,7 +86,7 @@ extension WorkerSession {
         self.breakOff(fault, on: loop)
     }
 
-    /// - Returns: false if no correct gateway sends this event.
+    /// - Returns: false if the event is one that no correct gateway sends.
     private func take(_ event: ServerSentEvent, on loop: HTTPLoop) -> Bool {
         switch StreamEvent(name: event.name, data: event.data) {
         case .wake(.push(let message)): return self.ignoresWakes || self.wakeReceived(message, on: loop)
@@ -130,7 +130,7 @@ extension WorkerSession {
         }
     }
 
-    /// Handles the end of the stream. Its unanswered wakes are launched elsewhere, so their handlers are cancelled.
+    /// Processes the end of the stream. Its unanswered wakes launch on other workers, so their handlers are cancelled.
     private func streamEnded(_ reason: WakeWorkerError, isPassing: Bool, retryAfter: Int64 = 0, on loop: HTTPLoop) {
         self.stream = nil
         self.isRenewing = false
@@ -151,8 +151,8 @@ extension WorkerSession {
 
     /// Returns the `retry-after` of an answer with status 429, in milliseconds; otherwise 0.
     ///
-    /// The `retry-after` of a 503 announces the end of a restart, after which the random waits already spread the
-    /// workers.
+    /// The `retry-after` of a 503 is ignored. It announces the end of a restart, and the random waits already spread
+    /// the workers.
     static func retryAfter(_ response: HTTPResponse) -> Int64 {
         guard response.status == 429, let seconds = response.header("retry-after").flatMap({ Int64($0) }) else {
             return 0
@@ -162,7 +162,7 @@ extension WorkerSession {
 
     // MARK: Stopping
 
-    /// Asks the gateway for no more wakes. The gateway ends the stream after the last result.
+    /// Asks the gateway to send no more wakes. The gateway ends the stream after the last result.
     func drain(on loop: HTTPLoop) {
         guard let name = self.reader.header("wakegate-stream") else {
             self.ignoresWakes = true
@@ -185,8 +185,8 @@ extension WorkerSession {
         }
     }
 
-    /// Ignores wakes that arrive from now on. They launch elsewhere, but only after the stream ends. To delay fewer
-    /// wakes, the drain request is retried after temporary errors.
+    /// Ignores the wakes that arrive from now on. They launch on other workers, but only after the stream ends. To
+    /// delay fewer wakes, the drain request is retried after temporary errors.
     private func drainFailed(isPassing: Bool, on loop: HTTPLoop) {
         self.ignoresWakes = true
         if isPassing { self.timers.set(.drain, to: loop.now + Self.drainRetry) }

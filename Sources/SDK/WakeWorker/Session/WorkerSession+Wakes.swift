@@ -3,7 +3,7 @@ import Platform
 import Wire
 
 extension WorkerSession {
-    /// Handles the wake of a push.
+    /// Processes the wake of a push.
     ///
     /// - Returns: false if the gateway has sent more wakes than the worker has slots.
     func wakeReceived(_ message: WakeMessage, on loop: HTTPLoop) -> Bool {
@@ -19,7 +19,7 @@ extension WorkerSession {
         }
     }
 
-    /// Handles the wake of a background task or session.
+    /// Processes the wake of a background task or session.
     ///
     /// - Returns: false if the gateway has sent more wakes than the worker has slots.
     func taskReceived(_ message: TaskMessage, on loop: HTTPLoop) -> Bool {
@@ -42,8 +42,8 @@ extension WorkerSession {
         work: (WakeLease) -> WorkerHandlers.Work
     ) -> Bool {
         guard self.wakes[id] == nil else { return true }
-        // The gateway frees a slot when the result arrives, and the worker frees it only when the answer arrives. So
-        // permit more wakes than slots.
+        // The gateway frees a slot when the result arrives, but the worker frees it only when the answer to the result
+        // arrives. The worker therefore permits more wakes than slots.
         guard self.wakes.count < self.wakesMax else { return false }
         let lease = WakeLease(
             deadline: .now + .milliseconds(deadline.here - loop.now),
@@ -57,7 +57,7 @@ extension WorkerSession {
             isTask: isTask,
             work: work(lease)
         )
-        // Drop finished wakes from the queue, which may grow while no handler takes from it.
+        // Finished wakes are removed from the queue, because the queue may grow while no handler is free.
         if self.queue.count >= 2 * self.wakesMax { self.queue.removeAll { self.wakes[$0]?.machine.isQueued != true } }
         self.queue.append(id)
         self.schedule(id)
@@ -65,8 +65,8 @@ extension WorkerSession {
         return true
     }
 
-    /// Reports a wake without a handler. The worker does not answer it: an answer would tell the gateway that the work
-    /// was done.
+    /// Reports a wake without a handler. The worker does not answer it, because the gateway would treat an answer as
+    /// the result of the work.
     func wakeRefused(_ id: String, _ kind: WakeKind) {
         guard self.refusedKinds.isFirst(kind) else { return }
         self.events.yield(.refused(wake: id, kind: kind.name))
@@ -109,7 +109,7 @@ extension WorkerSession {
         self.settle(on: loop)
     }
 
-    /// Processes the outcome of a handler after its last progress report.
+    /// Processes the outcome of a handler, after its last progress report.
     func outcomeKnown(_ id: String, _ outcome: Outcome, on loop: HTTPLoop) {
         if case .failure(let error) = outcome, self.wakes[id]?.machine.isRunning == true {
             self.wakes[id]?.release = error as? WakeRelease
@@ -122,7 +122,7 @@ extension WorkerSession {
         }
     }
 
-    /// Handles the end of a wake at the gateway before its result arrived.
+    /// Processes the end of a wake that ended at the gateway before its result arrived.
     ///
     /// - `reason`: the reason; nil if unknown.
     func wakeEnded(
@@ -140,12 +140,12 @@ extension WorkerSession {
         self.schedule(id)
     }
 
-    /// Handles the warning that the deadline of a wake is near. A handler that has not started yet is cancelled when it
-    /// starts.
+    /// Processes the warning that the deadline of a wake is near. If the handler has not started yet, it is cancelled
+    /// when it starts.
     func wakeExpiring(_ id: String, gatewayDeadline: Int64, timeLeft: Int64, on loop: HTTPLoop) {
         guard let wake = self.wakes[id], wake.task != nil || wake.machine.isQueued else { return }
         let end = loop.now + timeLeft
-        // Before an extension, the worker's estimate of the deadline is late by the latency of the wake event.
+        // Before any extension, the worker's deadline is later than the gateway's by the latency of the wake event.
         let isFirst = wake.machine.deadline == wake.firstDeadline.here
         self.wakes[id]?.heldWarning = ActiveWake.Warning(
             end: end,
@@ -155,16 +155,16 @@ extension WorkerSession {
         self.heedWarning(id, on: loop)
     }
 
-    /// Cancels the running handler of a wake whose deadline is near.
+    /// Cancels the running handler of a wake, because the deadline is near.
     private func heedWarning(_ id: String, on loop: HTTPLoop) {
         guard let task = self.wakes[id]?.task, self.takeWarning(id, on: loop) else { return }
         task.cancel()
     }
 
-    /// Takes the pending warning of a wake and informs its handler that the deadline is near.
+    /// Applies the stored warning of a wake: informs its handler that the deadline is near.
     ///
-    /// While a request for more time is in flight, the warning is held. If the answer moves the deadline, the warning
-    /// is void, and the gateway warns again before the new deadline.
+    /// The warning stays stored while a request for more time is in flight. If the answer moves the deadline, the
+    /// warning is void, and the gateway sends another one before the new deadline.
     ///
     /// - Returns: true if the caller must cancel the handler.
     private func takeWarning(_ id: String, on loop: HTTPLoop) -> Bool {
@@ -188,7 +188,7 @@ extension WorkerSession {
         case .send(let result): self.send(result, id, on: loop)
         case .cancelHandler: self.cancelHandler(id, .expired, .deadline)
         case .forget: self.forget(id)
-        // Another process, such as a command that the handler runs, may have extended the deadline.
+        // Another process may have extended the deadline, such as a command that the handler runs.
         case .ask: self.extend(id, milliseconds: 1000, nil, on: loop)
         case .nothing, nil: break
         }
@@ -257,7 +257,7 @@ extension WorkerSession {
             case .success(let response) where response.isSuccess: self.resultAnswered(wake, .accepted, nil, on: loop)
             case .success(let response):
                 let refusal = GatewayEndpoint.refusal(response)
-                // Gateways of earlier versions do not support returned wakes. Fail the wake instead.
+                // Gateways of earlier versions do not support returned wakes. The wake then fails instead.
                 let takesNoRelease = self.wakes[wake]?.release != nil && refusal.refusal?.reason == "BadPath"
                 if takesNoRelease { self.wakes[wake]?.release = nil }
                 let answer: WakeStateMachine.Answer =
@@ -299,7 +299,7 @@ extension WorkerSession {
 }
 
 extension WorkerSession {
-    /// Reports a result that was refused or could not be delivered.
+    /// Emits the event for a result that was refused or could not be delivered.
     func dropped(_ id: String, _ result: BackgroundFetchResult, _ reason: WakeWorkerError) {
         let isTask = self.wakes[id]?.isTask == true
         self.events.yield(
@@ -318,7 +318,7 @@ extension WorkerSession: WakeExtender {
 
     /// Sends a request about a wake in progress and waits for the answer.
     ///
-    /// - `ask`: sends the request, on the session's thread.
+    /// - `ask`: called on the session's thread; sends the request.
     /// - Returns: the remaining time of the wake according to the answer.
     func timeLeft(
         of wake: String,
@@ -338,7 +338,7 @@ extension WorkerSession: WakeExtender {
                 }
             }
         } onCancel: {
-            // The gateway may still grant the time, but the caller no longer waits.
+            // The gateway may still grant the time, but the caller does not wait for it.
             self.thread.submit { _ in wish.answer(.failure(Self.cancelled)) }
         }
         return try result.get()
@@ -438,7 +438,7 @@ extension WorkerSession: WakeExtender {
         wish?.answer(.failure(error))
     }
 
-    /// Converts to milliseconds, clamped to the range from one second to one day.
+    /// Returns the duration in milliseconds, clamped to the range from one second to one day.
     private static func milliseconds(_ duration: Duration) -> Int64 {
         let (seconds, attoseconds) = duration.components
         guard seconds < 86_400 else { return 86_400_000 }
@@ -447,7 +447,7 @@ extension WorkerSession: WakeExtender {
     }
 }
 
-/// A caller that waits for more time. The first answer counts.
+/// A request for more time by a caller that waits for the answer. Only the first answer counts.
 ///
 /// `@unchecked Sendable`: accessed only on its `HTTPThread`.
 final class ExtensionWish: @unchecked Sendable {

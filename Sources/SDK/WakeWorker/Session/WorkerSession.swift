@@ -3,9 +3,9 @@ import Platform
 
 /// One `run` of a worker: its subscription, its unfinished wakes, and its pending requests to the gateway.
 ///
-/// `@unchecked Sendable`: accessed only on its `HTTPThread`; other threads only submit work to it.
+/// `@unchecked Sendable`: accessed only on its `HTTPThread`. Other threads submit work to that thread.
 final class WorkerSession: HTTPAgent, @unchecked Sendable {
-    /// The continuation of `run`; resumes with nil if the worker was stopped.
+    /// The continuation of `run`. It resumes with nil if the worker was stopped.
     typealias Ending = CheckedContinuation<WakeWorkerError?, Never>
     /// The outcome of a handler.
     typealias Outcome = Result<BackgroundFetchResult, any Error>
@@ -14,29 +14,30 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         var machine: WakeStateMachine
         var keepAlive = KeepAlive()
         let lease: WakeLease
-        /// The original deadline, in milliseconds: by the thread's clock, and by the gateway's.
+        /// The original deadline in milliseconds, by the thread's clock and by the gateway's clock.
         let firstDeadline: (here: Int64, gateway: Int64)
         /// True for the wake of a background task or session.
         let isTask: Bool
         let work: WorkerHandlers.Work
         var task: Task<Void, Never>?
         var reports = ProgressStateMachine()
-        /// The outcome of the handler, while it waits for the last progress report.
+        /// The outcome of the handler, stored while the last progress report is in flight.
         var heldOutcome: Outcome?
         /// The error with which the handler returned the wake.
         var release: WakeRelease?
-        /// True if a result timed out before, so that the connection may be dead.
+        /// True if a result timed out before. The connection may then be dead.
         var isConnectionDoubtful = false
         /// The number of requests in flight that may move the deadline.
         var timeRequests = 0
-        /// The gateway's warning of a near deadline, held until the handler runs and `timeRequests` is 0.
+        /// The gateway's warning that the deadline is near. It is stored until the handler runs and `timeRequests` is
+        /// 0.
         var heldWarning: Warning?
 
-        /// An `expiring` event: the deadline that is near.
+        /// An `expiring` event, with the deadline that is near.
         struct Warning {
             /// The deadline in milliseconds by the thread's clock.
             let end: Int64
-            /// The latest time that the worker may have computed for the same deadline.
+            /// The latest time that the worker may have computed for this deadline.
             let latestEnd: Int64
             /// The deadline in milliseconds by the gateway's clock.
             let gatewayDeadline: Int64
@@ -47,7 +48,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
     enum Purpose {
         case result(wake: String)
         case extend(wake: String, ExtensionWish?)
-        /// The wish is nil for reports that the session sends automatically.
+        /// The wish is nil for a report that the session sends automatically.
         case progress(wake: String, ExtensionWish?)
         case drain
     }
@@ -62,7 +63,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
     let thread: HTTPThread
     let handlers: WorkerHandlers
     let events: AsyncStream<WakeWorkerEvent>.Continuation
-    /// The reports of the machine's state, which need to know whether the worker is subscribed.
+    /// The reports of the machine's conditions. They pause while the subscription is interrupted.
     let reports: MachineReports
     var generator = RandomBits()
     var timers = MomentHeap<Timer>()
@@ -71,21 +72,21 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
     // The subscription
     var subscription = SubscriptionStateMachine(now: 0)
     var stream: HTTPRequestID?
-    /// The returned wakes of the current stream.
+    /// The state of returned wakes on the current stream.
     var releases = ReleaseStateMachine()
-    /// True while the worker subscribes again because its stream was stalled.
+    /// True while the worker subscribes again after a stalled stream.
     var isRenewing = false
     /// The warnings of the last subscription. Only new warnings are reported.
     var warnings: [String] = []
-    /// True if the last stream fell silent, so that its connection may be dead.
+    /// True if the last stream fell silent. Its connection may then be dead.
     var isConnectionDoubtful = false
     var reader = EventStreamReader(eventBytesMax: WorkerSession.eventBytesMax)
-    /// True if the drain request failed. The worker then ignores new wakes, which launch elsewhere.
+    /// True if the drain request failed. The worker then ignores new wakes, which launch on other workers.
     var ignoresWakes = false
 
     // Wakes
     var wakes: [String: ActiveWake] = [:]
-    /// The wakes that wait for a free handler, because cancelled handlers still occupy the slots.
+    /// The wakes that wait for a free slot. Cancelled handlers still occupy slots.
     var queue: [String] = []
     var runningHandlers = 0
     var refusedKinds = RefusedKinds()
@@ -123,7 +124,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         self.settle(on: loop)
     }
 
-    /// Stops the worker: accepts no more wakes, lets handlers finish, and delivers their results.
+    /// Stops the worker. It accepts no more wakes, lets handlers finish, and delivers their results.
     func stopRequested(on loop: HTTPLoop) {
         guard !self.isStopRequested else { return }
         self.isStopRequested = true
@@ -140,7 +141,8 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         self.settle(on: loop)
     }
 
-    /// Stops the worker faster: accepts no more wakes, cancels the running handlers, and ends after the last handler.
+    /// Stops the worker faster. It accepts no more wakes, cancels the running handlers, and ends after the last
+    /// handler.
     func cancelRequested(on loop: HTTPLoop) {
         self.stopRequested(on: loop)
         self.stop.cancelRequested(now: loop.now)
@@ -149,7 +151,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         self.settle(on: loop)
     }
 
-    /// Cancels the running handlers, and drops the queued wakes, which launch elsewhere.
+    /// Cancels the running handlers, and removes the queued wakes, which launch on other workers.
     private func cancelHandlers(on loop: HTTPLoop) {
         for (id, wake) in self.wakes {
             wake.task?.cancel()
@@ -192,7 +194,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         self.settle(on: loop)
     }
 
-    /// Updates the timers, and ends the session if no work is left.
+    /// Updates the timers. Ends the session if no work is left.
     func settle(on loop: HTTPLoop) {
         guard !self.isOver else { return }
         if self.ignoresWakes, self.wakes.isEmpty, self.subscription.isStopping, let stream = self.stream {
@@ -200,7 +202,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
             self.stream = nil
             self.subscription.failed()
         }
-        // After a refusal, the worker ends as after a stop request.
+        // After a refusal, the worker ends in the same way as after a stop request.
         if self.subscription.isOver { self.stop.stopRequested(now: loop.now) }
         let isDone = self.subscription.isOver && self.runningHandlers == 0 && self.wakes.isEmpty
         let action = self.stop.workChanged(handlers: self.runningHandlers, wakes: self.wakes.count, now: loop.now)
@@ -240,7 +242,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         self.ending = nil
     }
 
-    /// Abandons the remaining wakes. Wakes whose results have not arrived launch again elsewhere.
+    /// Abandons the remaining wakes. Those whose results have not arrived launch again on other workers.
     private func giveUpWakes() {
         for id in Array(self.wakes.keys) {
             self.wakes[id]?.task?.cancel()

@@ -3,8 +3,8 @@ import Wire
 /// A task or session for which a handler is registered: see ``WakeWorker/backgroundTask(_:action:)``.
 ///
 /// An identifier is 1 to 255 letters, digits, full stops, hyphens and underscores. An identifier that ends in `.*` is a
-/// pattern: `com.example.export.*` matches every longer identifier that begins with `com.example.export.`. If several
-/// patterns match, the longest is used; an exact identifier takes precedence over all patterns.
+/// pattern. For example, `com.example.export.*` matches every longer identifier that begins with `com.example.export.`.
+/// If several patterns match, the longest is used. An exact identifier takes precedence over all patterns.
 ///
 /// ```swift
 /// try worker.backgroundTask(.appRefresh("com.example.app.refresh")) { context in try await refresh() }
@@ -29,7 +29,7 @@ public struct BackgroundTask: Hashable, Sendable, CustomStringConvertible {
         BackgroundTask(kind: .processing, identifier: identifier)
     }
 
-    /// Creates a task that a person started and waits for, and that may run as long as it makes progress.
+    /// Creates a task that a person started and waits for. It may run as long as it makes progress.
     ///
     /// - Parameter identifier: the identifier of its requests, or a pattern.
     public static func continued(_ identifier: String) -> BackgroundTask {
@@ -87,7 +87,7 @@ public struct BackgroundTaskResources: OptionSet, Hashable, Sendable {
     }
 }
 
-/// The context of a handler: one launch of a background task, or the notice that transfers of a session have finished.
+/// The context of a handler: one launch of a background task, or a wake for the finished transfers of a session.
 ///
 /// ```swift
 /// try worker.backgroundTask(.appRefresh("com.example.app.refresh")) { context in
@@ -98,7 +98,7 @@ public struct BackgroundTaskResources: OptionSet, Hashable, Sendable {
 public struct BackgroundTaskContext: Identifiable, Sendable {
     /// The wake's identifier: 128 random bits, new for every launch.
     public let id: String
-    /// The kind of the request. The handler may be registered for another kind.
+    /// The kind of the request. The handler may be registered with another kind.
     public let kind: BackgroundTaskKind
     /// The identifier of the task; for a `urlSession`, the name of the session.
     public let identifier: String
@@ -108,35 +108,35 @@ public struct BackgroundTaskContext: Identifiable, Sendable {
     public let topic: String
     /// The number of this launch of the request, starting at 1.
     public let attempt: Int
-    /// The time when the gateway accepted the request or the first notice about the transfers, in milliseconds since
-    /// 1970 by the gateway's clock.
+    /// The time at which the gateway accepted the request or the first report of finished transfers, in milliseconds
+    /// since 1970 by the gateway's clock.
     public let submittedAt: Int64
     /// The number of finished transfers of the session; 0 for a task.
     public let finishedTransferCount: Int
     /// The trace context of the request, from the `traceparent` header of its submission (W3C Trace Context); nil if
-    /// there was none.
+    /// the submission had none.
     public let traceparent: String?
-    /// The `tracestate` header of the submission; nil if there was none.
+    /// The `tracestate` header of the submission; nil if the submission had none.
     public let tracestate: String?
-    /// The scheduler for requests of the same device.
+    /// The scheduler for requests of this device.
     public let scheduler: BackgroundTaskScheduler
-    /// The progress that an earlier, lost launch of this continued task last reported. Nil if there is no such
-    /// progress. The handler may resume there.
+    /// The progress that an earlier, lost launch of this continued task last reported; nil if none was reported. The
+    /// handler may resume the work at this point.
     public let resumedFrom: BackgroundTaskResumption?
     private let lease: WakeLease
     private let reporting: TaskReporting
 
-    /// Creates a context to test a handler with. No gateway is involved.
+    /// Creates a context for the test of a handler. No gateway is involved.
     ///
     /// - Parameters:
-    ///   - task: the task that the handler is registered for.
+    ///   - task: the task with which the handler is registered.
     ///   - deviceToken: the token of the device, in hexadecimal digits.
     ///   - topic: the device's topic.
     ///   - finishedTransferCount: the number of finished transfers of a session.
     ///   - timeLeft: the time until the deadline. The deadline cannot be extended, and the handler is not cancelled.
     ///   - resumedFrom: the progress of an earlier launch of a continued task; nil for the first launch. Progress in
     ///     this launch is not reported.
-    ///   - scheduler: a worker's scheduler; without one, submitting a request is an error.
+    ///   - scheduler: a worker's scheduler. Without one, submitting a request throws an error.
     ///
     /// ```swift
     /// try await refresh(BackgroundTaskContext(.appRefresh("com.example.app.refresh"), topic: "com.example.app"))
@@ -162,7 +162,7 @@ public struct BackgroundTaskContext: Identifiable, Sendable {
         )
     }
 
-    /// Creates a context with this lease. No gateway is involved.
+    /// Creates a context with this lease, for tests. No gateway is involved.
     package init(
         _ task: BackgroundTask,
         deviceToken: String,
@@ -221,11 +221,11 @@ public struct BackgroundTaskContext: Identifiable, Sendable {
 // MARK: - Progress
 
 extension BackgroundTaskContext {
-    /// The progress of the task, which its handler sets. It starts at zero in every launch.
+    /// The progress of the task. The handler sets it, and it starts at zero in every launch.
     ///
-    /// The worker reports the progress of a continued task to the gateway at most four times a second, and reports the
-    /// last values before the task ends. Whenever the completed amount reaches a new maximum of this launch, the task
-    /// gets its full time again. The progress of other kinds of tasks is not reported.
+    /// The worker reports the progress of a continued task to the gateway at most four times a second. It always
+    /// reports the last values before the task ends. Whenever the completed amount exceeds its maximum in this launch,
+    /// the task gets its full time again. The progress of other kinds of tasks is not reported.
     ///
     /// ```swift
     /// task.progress.totalUnitCount = 100
@@ -239,7 +239,7 @@ extension BackgroundTaskContext {
     /// The text that a person sees below the title.
     public var subtitle: String? { self.reporting.subtitle }
 
-    /// Changes the texts that a person sees. They are reported together with the progress, at the same rate.
+    /// Changes the texts that a person sees. They are reported with the progress.
     ///
     /// - Parameters:
     ///   - title: the title; nil leaves it unchanged. A text longer than 256 bytes is truncated.
@@ -255,16 +255,16 @@ extension BackgroundTaskContext {
 
 /// The progress of a continued task in an earlier launch: see ``BackgroundTaskContext/resumedFrom``.
 public struct BackgroundTaskResumption: Hashable, Sendable {
-    /// The number of completed units. If the progress had children, the number of thousandths of units.
+    /// The number of completed units. If the progress had children, the number is in thousandths of units.
     public let completedUnitCount: Int64
-    /// The total number of units, on the same scale; 0 if unknown.
+    /// The total number of units, in the same unit; 0 if unknown.
     public let totalUnitCount: Int64
     /// The title that was shown; nil for the title of the request.
     public let title: String?
     /// The subtitle that was shown; nil for the subtitle of the request.
     public let subtitle: String?
 
-    /// Creates the progress of an earlier launch, to test a handler with.
+    /// Creates the progress of an earlier launch, for the test of a handler.
     ///
     /// - Parameters:
     ///   - completedUnitCount: the number of completed units.
@@ -297,19 +297,20 @@ public struct BackgroundTaskResumption: Hashable, Sendable {
 
 extension BackgroundTaskContext {
     /// The time until which the handler's outcome counts, by this machine's clock. An extension moves it. The handler's
-    /// task is cancelled `policy.expirationLead` earlier.
+    /// task is cancelled earlier; `policy.expirationLead` is the time between the two.
     public var deadline: ContinuousClock.Instant { self.lease.deadline }
 
     /// The time until the deadline; never negative.
     public var timeLeft: Duration { self.lease.timeLeft }
 
-    /// True if the handler's task was cancelled because the deadline is near.
+    /// True if the handler's task was cancelled because of a near deadline and may still clean up.
     var isExpiring: Bool { self.lease.graceLeft != nil }
 
-    /// Makes `completion` fail when the wake ends.
+    /// Makes `completion` fail when the wake ends, or immediately if the handler has no time left to clean up.
     func fail(_ completion: Completion) { self.lease.fail(completion) }
 
-    /// The reason why the handler's task was cancelled; nil if it was not cancelled or the worker was stopped.
+    /// The reason why the handler's task was cancelled. It is nil if the task was not cancelled or the worker was
+    /// stopped.
     ///
     /// ```swift
     /// try await withTaskCancellationHandler {
@@ -324,11 +325,11 @@ extension BackgroundTaskContext {
 
     /// Requests more time.
     ///
-    /// - Parameter duration: the time that the handler needs from now on, rounded up to whole seconds.
-    /// - Returns: the time that is left. It is shorter than the requested time if the gateway's `policy.maxExtension`
-    ///   does not permit more.
+    /// - Parameter duration: the time that the handler needs from now, rounded up to whole seconds.
+    /// - Returns: the remaining time. It is shorter than the requested time if the gateway's `policy.maxExtension` does
+    ///   not permit more.
     /// - Throws: ``WakeWorkerError``: `extensionLimitReached` if the gateway grants no more time, `wakeEnded` if the
-    ///   wake is over, `cancelled`, and the errors of a failed request.
+    ///   wake has ended, `cancelled`, and the errors of a failed request.
     ///
     /// ```swift
     /// let left = try await context.extend(by: .seconds(60))
@@ -338,10 +339,10 @@ extension BackgroundTaskContext {
         try await self.lease.extend(self.id, by: duration)
     }
 
-    /// Keeps the wake alive while `body` runs by requesting more time repeatedly, until the gateway grants no more.
-    /// After that, the handler's task is cancelled before the deadline as usual.
+    /// Extends the wake repeatedly while `body` runs, until the gateway grants no more time. After that, the handler's
+    /// task is cancelled before the deadline as usual.
     ///
-    /// - Parameter body: the work that takes longer.
+    /// - Parameter body: the work that needs more time.
     /// - Returns: the result of `body`.
     /// - Throws: the error of `body`.
     ///
@@ -354,7 +355,7 @@ extension BackgroundTaskContext {
 }
 
 extension BackgroundTaskContext: CustomStringConvertible {
-    /// The wake's identifier, and the kind and identifier of the task; not the device's token.
+    /// The wake's identifier, and the kind and identifier of the task. The device's token is not included.
     public var description: String { "wake \(self.id) of \(self.kind.rawValue) \(self.identifier)" }
 }
 
@@ -365,16 +366,17 @@ public enum BackgroundTaskExpiration: String, Hashable, Sendable, CaseIterable {
     case deadline
     /// A continued task made no progress for too long.
     case progress
-    /// The device's conditions no longer permit the task: the device is in use, lost external power, or is too hot.
+    /// The device's conditions no longer permit the task: for example, the device is in use, has lost external power,
+    /// or is too hot.
     case conditions
-    /// Memory is short, or the limit of concurrent continued tasks was lowered. A task with the strategy `queue` is
-    /// launched again later.
+    /// Memory is short, or the limit of concurrent continued tasks was lowered. A task with the strategy `queue`
+    /// launches again later.
     case pressure
     /// The submitter of the request has cancelled it.
     case cancelled
     /// An operator has ended the task.
     case `operator`
-    /// The connection of the wake broke, or the gateway abandoned the wake. The task is launched again.
+    /// The stream of the wake broke, or the gateway considers the wake lost. The task launches again.
     case lost
 
     init(_ reason: ExpirationReason) { self = Self(rawValue: reason.rawValue) ?? .lost }

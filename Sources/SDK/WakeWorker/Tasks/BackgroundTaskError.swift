@@ -1,6 +1,6 @@
 /// An error of submitting or cancelling a request of a background task, with its cause and its remedy.
 ///
-/// Catch a code, or compare `code`, to tell errors apart; show `message` to people.
+/// Catch a code or compare `code` to distinguish errors, and show `message` to people.
 ///
 /// ```swift
 /// do {
@@ -24,23 +24,23 @@ public struct BackgroundTaskError: Error, Hashable, Sendable, CustomStringConver
         public static let notPermitted = Code(kind: .notPermitted)
         /// The device does not permit background refresh.
         public static let unavailable = Code(kind: .unavailable)
-        /// The device is not in use, as a continued task requires.
+        /// The device is not in use, but a continued task requires it.
         public static let notForeground = Code(kind: .notForeground)
-        /// The device has the maximum number of pending requests of this kind.
+        /// The device already has the maximum number of pending requests of this kind.
         public static let tooManyPendingTaskRequests = Code(kind: .tooManyPendingTaskRequests)
-        /// A task with the strategy `fail` cannot be launched now.
+        /// The strategy of the task is `fail`, and the task cannot be launched now.
         public static let immediateRunIneligible = Code(kind: .immediateRunIneligible)
         /// A field of the request is invalid; the message names it.
         public static let badTaskRequest = Code(kind: .badTaskRequest)
-        /// Eight other sessions of the device are already pending.
+        /// The device already has eight other sessions with pending transfers.
         public static let tooManySessions = Code(kind: .tooManySessions)
-        /// The worker has no device or several: use ``WakeWorker/scheduler(for:)``.
+        /// The worker has no device or several devices. Use ``WakeWorker/scheduler(for:)``.
         public static let noDevice = Code(kind: .noDevice)
         /// The gateway does not know the device.
         public static let unknownDevice = Code(kind: .unknownDevice)
         /// The device was removed.
         public static let unregistered = Code(kind: .unregistered)
-        /// A rate or size limit of the gateway is reached: see ``BackgroundTaskError/retryAfter``.
+        /// A rate limit or size limit of the gateway was reached: see ``BackgroundTaskError/retryAfter``.
         public static let tooManyRequests = Code(kind: .tooManyRequests)
         /// The gateway is shutting down.
         public static let shutdown = Code(kind: .shutdown)
@@ -50,7 +50,7 @@ public struct BackgroundTaskError: Error, Hashable, Sendable, CustomStringConver
         /// The name of the code.
         public var description: String { self.kind.rawValue }
 
-        /// Returns true if an error has this code, for `catch BackgroundTaskError.notPermitted`.
+        /// Returns true if an error has this code. It makes `catch BackgroundTaskError.notPermitted` possible.
         ///
         /// - Parameters:
         ///   - code: the code.
@@ -84,7 +84,7 @@ public struct BackgroundTaskError: Error, Hashable, Sendable, CustomStringConver
     /// The code and the message.
     public var description: String { "\(self.code): \(self.message)" }
 
-    /// - Throws: `badTaskRequest`, naming the field, if the text is not an identifier.
+    /// - Throws: `badTaskRequest` if the text is not an identifier. The message names the field.
     static func checkIdentifier(_ text: String, _ field: String) throws(BackgroundTaskError) {
         guard !BackgroundTaskName.isIdentifier(text) else { return }
         throw BackgroundTaskError(
@@ -94,7 +94,7 @@ public struct BackgroundTaskError: Error, Hashable, Sendable, CustomStringConver
     }
 }
 
-/// The codes as members of the error, for `catch` clauses like those with `BGTaskScheduler.Error` on iOS.
+/// The codes as members of the error. `catch` clauses can name them like the codes of `BGTaskScheduler.Error` on iOS.
 extension BackgroundTaskError {
     /// The code ``Code/notPermitted``.
     public static var notPermitted: Code { .notPermitted }
@@ -125,7 +125,7 @@ extension BackgroundTaskError {
 }
 
 extension BackgroundTaskError.Code {
-    /// - Parameter refusal: an answer whose reason is the name of the code with a capital first letter.
+    /// - Parameter refusal: the gateway's answer. Its reason is the name of the code with a capital first letter.
     init(_ refusal: GatewayRefusal) {
         let kind = Kind(rawValue: refusal.reason.prefix(1).lowercased() + refusal.reason.dropFirst())
         self = kind.map { Self(kind: $0) } ?? (refusal.status == 429 ? .tooManyRequests : .failed)
@@ -146,7 +146,7 @@ package struct BackgroundTaskName: Hashable, Sendable {
         self.isSession = isSession
     }
 
-    /// True if a handler can be registered for this name: an identifier, optionally followed by `.*`.
+    /// True if a handler can be registered for this name, which must be an identifier or a pattern.
     package var isUsable: Bool {
         Self.isIdentifier(self.text.hasSuffix(".*") ? String(self.text.dropLast(2)) : self.text)
             && self.text.utf8.count <= Self.lengthMax
@@ -158,16 +158,17 @@ package struct BackgroundTaskName: Hashable, Sendable {
             && text.utf8.allSatisfy { ($0 | 0x20) &- 0x61 < 26 || $0 &- 0x30 < 10 || ".-_".utf8.contains($0) }
     }
 
-    /// The pattern that matches this name and its siblings: `com.example.export.*` for `com.example.export.film`.
+    /// The pattern that matches this name and its siblings, such as `com.example.export.*` for
+    /// `com.example.export.film`.
     var pattern: String {
         guard let stop = self.text.lastIndex(of: "."), stop > self.text.startIndex else { return "\(self.text).*" }
         return "\(self.text[..<stop]).*"
     }
 
-    /// The names under which a handler for this name may be registered, best match first.
+    /// The names with which a handler for this name may be registered, best match first.
     package var candidates: [BackgroundTaskName] {
         var candidates = [self]
-        // Drop the last character, because the asterisk of a pattern stands for at least one character.
+        // The asterisk of a pattern stands for at least one character, so the last character is ignored.
         var prefix = self.text.dropLast()
         while let stop = prefix.lastIndex(of: ".") {
             prefix = prefix[..<stop]

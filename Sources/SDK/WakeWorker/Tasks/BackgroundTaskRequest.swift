@@ -17,16 +17,16 @@ public struct BackgroundTaskRequest: Hashable, Sendable {
     public var requiresNetworkConnectivity = false
     /// True if the device must be charging.
     public var requiresExternalPower = false
-    /// The title of a continued task that a person sees until the handler changes it; at most 256 bytes.
+    /// The initial title of a continued task, which a person sees until the handler changes it; at most 256 bytes.
     public var title: String?
-    /// The text that a person sees below the title; at most 256 bytes.
+    /// The initial text that a person sees below the title; at most 256 bytes.
     public var subtitle: String?
-    /// The handling of a continued task that cannot be launched at once.
+    /// The handling of a continued task that cannot be launched immediately.
     public var strategy = SubmissionStrategy.queue
     /// The resources that a continued task requires of the worker's machine.
     public var requiredResources: BackgroundTaskResources = []
 
-    /// The handling of a continued task that cannot be launched at once.
+    /// The handling of a continued task that cannot be launched immediately.
     public enum SubmissionStrategy: String, Hashable, Sendable, CaseIterable {
         /// The task waits until it can be launched.
         case queue
@@ -38,7 +38,7 @@ public struct BackgroundTaskRequest: Hashable, Sendable {
     /// this kind.
     ///
     /// - Parameters:
-    ///   - identifier: the identifier that the handler is registered for.
+    ///   - identifier: the identifier with which the handler is registered.
     ///   - earliestBegin: the earliest launch time; nil for the time of submission.
     public static func appRefresh(_ identifier: String, earliestBegin: Date? = nil) -> BackgroundTaskRequest {
         BackgroundTaskRequest(kind: .appRefresh, identifier: identifier, earliestBegin: earliestBegin)
@@ -48,7 +48,7 @@ public struct BackgroundTaskRequest: Hashable, Sendable {
     /// pending requests of this kind.
     ///
     /// - Parameters:
-    ///   - identifier: the identifier that the handler is registered for.
+    ///   - identifier: the identifier with which the handler is registered.
     ///   - requiresNetworkConnectivity: true if the device must have a network connection at launch and while the task
     ///     runs.
     ///   - requiresExternalPower: true if the device must be charging at launch and while the task runs.
@@ -69,14 +69,14 @@ public struct BackgroundTaskRequest: Hashable, Sendable {
     }
 
     /// Creates a request for a task that a person started and waits for, while the device is in use. The task launches
-    /// at once or when earlier continued tasks have ended. It may run as long as it makes progress. A device may have
-    /// at most ten pending requests of this kind.
+    /// immediately, or when earlier continued tasks have ended. It may run as long as it makes progress. A device may
+    /// have at most ten pending requests of this kind.
     ///
     /// - Parameters:
-    ///   - identifier: the identifier that the handler is registered for.
+    ///   - identifier: the identifier with which the handler is registered.
     ///   - title: the title that a person sees; at most 256 bytes.
     ///   - subtitle: the text that a person sees below the title; at most 256 bytes.
-    ///   - strategy: the handling of a task that cannot be launched at once.
+    ///   - strategy: the handling of a task that cannot be launched immediately.
     ///   - requiredResources: the resources that the worker's machine must have: see
     ///     ``WakeWorker/supportedResources()``.
     ///
@@ -102,7 +102,7 @@ public struct BackgroundTaskRequest: Hashable, Sendable {
 
     /// Returns the JSON body of a submission.
     ///
-    /// - Throws: `badTaskRequest`, naming the invalid field.
+    /// - Throws: `badTaskRequest` if a field is invalid. The message names the field.
     package func json() throws(BackgroundTaskError) -> [UInt8] {
         try BackgroundTaskError.checkIdentifier(self.identifier, "identifier")
         var members = ["\"identifier\":\"\(self.identifier)\"", "\"kind\":\"\(self.kind.rawValue)\""]
@@ -133,7 +133,7 @@ public struct BackgroundTaskRequest: Hashable, Sendable {
 public struct BackgroundTaskSubmission: Hashable, Sendable {
     /// The gateway's decision about a request. Later versions may add cases, so a `switch` needs a `default`.
     public enum Disposition: String, Hashable, Sendable, CaseIterable {
-        /// The request was launched at once.
+        /// The request was launched immediately.
         case launched
         /// The request is pending.
         case scheduled
@@ -147,10 +147,10 @@ public struct BackgroundTaskSubmission: Hashable, Sendable {
     public let disposition: Disposition
     /// The earliest launch time; nil while a condition holds the request, and after a launch.
     public let eligibleAt: Date?
-    /// The condition that holds the request, such as `active` or `worker`; nil if there is none.
+    /// The condition that holds the request, such as `active` or `worker`; nil if none holds it.
     public let held: String?
 
-    /// Creates a submission without a gateway.
+    /// Creates a submission for tests. No gateway is involved.
     package init(identifier: String, disposition: Disposition) {
         self.identifier = identifier
         self.disposition = disposition
@@ -178,7 +178,7 @@ public struct PendingTaskRequest: Hashable, Sendable {
     public let kind: BackgroundTaskKind
     /// The time of submission, by the gateway's clock.
     public let submittedAt: Date
-    /// The earliest launch time in the submission; nil if there was none.
+    /// The earliest launch time in the request; nil if the request had none.
     public let earliestBegin: Date?
     /// True if the device must have a network connection.
     public let requiresNetworkConnectivity: Bool
@@ -188,12 +188,12 @@ public struct PendingTaskRequest: Hashable, Sendable {
     public let attemptCount: Int
     /// The earliest launch time; nil while a condition holds the request.
     public let eligibleAt: Date?
-    /// The condition that holds the request, such as `active` or `worker`; nil if there is none.
+    /// The condition that holds the request, such as `active` or `worker`; nil if none holds it.
     public let held: String?
     /// The reason why the request is pending, as a sentence.
     public let why: String
 
-    /// Creates a pending request without a gateway.
+    /// Creates a pending request for tests. No gateway is involved.
     package init(_ request: BackgroundTaskRequest, submittedAt: Date) {
         self.identifier = request.identifier
         self.kind = request.kind
@@ -207,7 +207,7 @@ public struct PendingTaskRequest: Hashable, Sendable {
         self.why = ""
     }
 
-    /// Reads one request of the gateway's answer; nil if it is malformed or of an unknown kind.
+    /// Reads a request in the gateway's answer; nil if it is malformed or of an unknown kind.
     package init?(_ object: JSONValue) {
         guard let identifier = object["identifier"]?.text,
             let kind = object["kind"]?.text.flatMap({ BackgroundTaskKind(rawValue: $0) })
@@ -238,17 +238,17 @@ extension Duration {
 }
 
 extension Date {
-    /// Returns the date after a duration.
+    /// Returns the date that is `duration` after `date`.
     ///
     /// - Parameters:
-    ///   - date: the start.
-    ///   - duration: the time to add; may be negative.
+    ///   - date: the start date.
+    ///   - duration: the duration to add; may be negative.
     public static func + (date: Date, duration: Duration) -> Date {
         let (seconds, attoseconds) = duration.components
         return date.addingTimeInterval(Double(seconds) + Double(attoseconds) / 1e18)
     }
 
-    /// The time in milliseconds since 1970, rounded to the nearest; nil before 1970 or after the year 9999.
+    /// The time in milliseconds since 1970, rounded to the nearest millisecond; nil before 1970 or after the year 9999.
     var millisecondsSince1970: Int64? {
         let milliseconds = (self.timeIntervalSince1970 * 1000).rounded()
         guard (0...Double(WakeMessage.instantMax)).contains(milliseconds) else { return nil }

@@ -5,8 +5,8 @@ import Wire
 
 /// Submits and cancels requests of background tasks for one device.
 ///
-/// A request is launched once and then forgotten. To run again, a handler submits a new request, preferably at its
-/// beginning. A submission replaces a pending request with the same identifier.
+/// The gateway launches a request once and then removes it. To run again, a handler submits a new request, preferably
+/// when it starts. A submission replaces a pending request with the same identifier.
 ///
 /// ```swift
 /// try await worker.scheduler.submit(.processing("com.example.app.db-cleanup", requiresExternalPower: true))
@@ -15,7 +15,7 @@ public struct BackgroundTaskScheduler: Sendable {
     /// The device of a scheduler.
     enum Device: Sendable {
         case token(String, GatewayCaller)
-        /// Several devices or none; the associated value is their number.
+        /// Several devices or none. The associated value is the number of devices.
         case several(Int)
         /// No device, as in a test.
         case none
@@ -31,7 +31,7 @@ public struct BackgroundTaskScheduler: Sendable {
         self.registry = registry
     }
 
-    /// Creates a scheduler whose requests are recorded.
+    /// Creates a scheduler for tests, which passes its requests to a recorder.
     package init(_ recorder: any TaskRequestRecorder) {
         self.init(.test(recorder), registry: BackgroundTaskRegistry())
     }
@@ -60,9 +60,9 @@ public struct BackgroundTaskScheduler: Sendable {
         return submission
     }
 
-    /// Submits a request from synchronous code, as `submitTaskRequest(_:completionHandler:)` does on iOS.
+    /// Submits a request from synchronous code, like `submitTaskRequest(_:completionHandler:)` on iOS.
     ///
-    /// The submission is not cancelled with the task that calls this function.
+    /// Cancelling the task that calls this function does not cancel the submission.
     ///
     /// - Parameters:
     ///   - request: the request.
@@ -89,7 +89,7 @@ public struct BackgroundTaskScheduler: Sendable {
         }
     }
 
-    /// Returns the pending requests, in no particular order.
+    /// Returns the pending requests, in an unspecified order.
     ///
     /// - Returns: the requests.
     /// - Throws: ``BackgroundTaskError``.
@@ -131,14 +131,15 @@ public struct BackgroundTaskScheduler: Sendable {
         _ = try await self.ask("DELETE", "/tasks", nil)
     }
 
-    /// Reports that transfers of a background session have finished, which launches the session's `urlSession` handler.
+    /// Reports that transfers of a background session have finished. The gateway then launches the session's
+    /// `urlSession` handler.
     ///
     /// - Parameters:
     ///   - session: the name of the session, with the syntax of an identifier.
     ///   - count: the number of finished transfers, 1 to 100,000.
-    ///   - id: an idempotency key, up to 64 characters: reports with the same key count once. The default is a random
-    ///     key, with which a report that is sent twice counts once.
-    /// - Throws: ``BackgroundTaskError``: `tooManySessions` if eight other sessions are pending.
+    ///   - id: an idempotency key of up to 64 characters. Reports with the same key count once. The default is a random
+    ///     key, so a retry of the same report does not count again.
+    /// - Throws: ``BackgroundTaskError``: `tooManySessions` if eight other sessions have pending transfers.
     ///
     /// ```swift
     /// try await scheduler.transfersFinished(session: "photos", count: 3)
@@ -166,8 +167,8 @@ public struct BackgroundTaskScheduler: Sendable {
     /// - Parameters:
     ///   - identifier: the identifier or pattern, as in ``BackgroundTask``.
     ///   - executor: the executor that calls `launchHandler`; by default Swift's global executor.
-    ///   - launchHandler: receives each launch, and calls its ``ScheduledTask/setTaskCompleted(success:)`` on any
-    ///     thread.
+    ///   - launchHandler: the function that receives each launch. It must call
+    ///     ``ScheduledTask/setTaskCompleted(success:)``, on any thread.
     /// - Throws: ``WakeWorkerError``, as ``WakeWorker/backgroundTask(_:action:)`` does.
     ///
     /// ```swift
@@ -222,12 +223,12 @@ public struct BackgroundTaskScheduler: Sendable {
     }
 }
 
-/// Records the requests of a scheduler in a test, instead of a gateway.
+/// The recorder of a scheduler's requests in a test. It replaces the gateway.
 package protocol TaskRequestRecorder: Sendable {
     func submit(_ request: BackgroundTaskRequest) throws(BackgroundTaskError) -> BackgroundTaskSubmission
     func pendingRequests() -> [PendingTaskRequest]
 
-    /// Cancels the request with this identifier; nil for all requests.
+    /// Cancels the request with this identifier; all requests if it is nil.
     func cancel(_ identifier: String?)
     func transfersFinished(session: String, count: Int, id: String?)
 }
@@ -235,7 +236,7 @@ package protocol TaskRequestRecorder: Sendable {
 /// One launch of a background task, for a handler that uses callbacks: the counterpart of `BGTask` on iOS.
 ///
 /// See ``BackgroundTaskScheduler/register(forTaskWithIdentifier:using:launchHandler:)``. If the task object is released
-/// before ``setTaskCompleted(success:)`` is called, the task has failed.
+/// before ``setTaskCompleted(success:)`` is called, the task fails.
 public final class ScheduledTask: Sendable {
     /// The context of the launch.
     public let context: BackgroundTaskContext
@@ -245,7 +246,7 @@ public final class ScheduledTask: Sendable {
     /// The identifier of the task.
     public var identifier: String { self.context.identifier }
 
-    /// The progress of the task, which its handler sets: see ``BackgroundTaskContext/progress``.
+    /// The progress of the task. The handler sets it: see ``BackgroundTaskContext/progress``.
     public var progress: BackgroundTaskProgress { self.context.progress }
 
     /// Changes the texts that a person sees: see ``BackgroundTaskContext/update(title:subtitle:)``.
@@ -257,10 +258,12 @@ public final class ScheduledTask: Sendable {
         self.context.update(title: title, subtitle: subtitle)
     }
 
-    /// The function to call `policy.expirationLead` before the deadline if the task is not completed. The function
-    /// should clean up and call ``setTaskCompleted(success:)``, which counts until the deadline. The function is also
-    /// called if the gateway has ended the task or the connection broke; completing the task then has no effect. A
-    /// function that is set after the expiration is called at once.
+    /// The function that is called before the deadline if the task is not completed; `policy.expirationLead` is the
+    /// time between the two. It should clean up and call ``setTaskCompleted(success:)``, which counts until the
+    /// deadline.
+    ///
+    /// The function is also called if the gateway ended the task or the connection broke. Completing the task then has
+    /// no effect. A function that is set after the expiration is called immediately.
     public var expirationHandler: (@Sendable () -> Void)? {
         get { self.expiration.handler }
         set { self.expiration.set(newValue) }
@@ -272,7 +275,7 @@ public final class ScheduledTask: Sendable {
         self.expiration = expiration
     }
 
-    /// Completes the task. Only the first call counts.
+    /// Completes the task. Only the first call has an effect.
     ///
     /// - Parameter success: true if the task has succeeded.
     public func setTaskCompleted(success: Bool) {
@@ -307,14 +310,14 @@ public final class ScheduledTask: Sendable {
         guard result == .newData else { throw Failed() }
     }
 
-    /// The error of a task whose handler reported failure, reported nothing, or exceeded its time.
+    /// The error of a task whose handler reported failure, reported no outcome, or exceeded the deadline.
     struct Failed: Error, CustomStringConvertible {
         var description: String { "the task was completed without success, or not at all" }
     }
 }
 
-/// Holds the expiration handler of a task. The task object may be released before the box. The handler may retain the
-/// task object, so the box drops a handler that can no longer be called.
+/// The owner of a task's expiration handler. The task object may be released before the box. Because the handler may
+/// retain the task object, the box releases a handler that can no longer be called.
 private final class ExpirationBox: Sendable {
     private enum State {
         case running((@Sendable () -> Void)?)

@@ -12,15 +12,15 @@ package struct BackgroundTaskTable<Handler: Sendable>: Sendable {
 
     package var isEmpty: Bool { self.handlers.isEmpty }
 
-    /// Returns the registered names of tasks or of sessions, sorted.
+    /// Returns the registered names of tasks, or of sessions, in sorted order.
     package func names(ofSessions: Bool) -> [String] {
         self.handlers.keys.filter { $0.isSession == ofSessions }.map(\.text).sorted()
     }
 
     /// Registers a handler.
     ///
-    /// - Throws: `badArgument` for an invalid name or too many names; `duplicateTask` if the name already has a
-    ///   handler.
+    /// - Throws: `badArgument` if the name is invalid or there are too many names; `duplicateTask` if the name already
+    ///   has a handler.
     package mutating func register(_ name: BackgroundTaskName, _ handler: Handler) throws(WakeWorkerError) {
         let what = name.isSession ? "session" : "task"
         guard name.isUsable else {
@@ -45,22 +45,22 @@ package struct BackgroundTaskTable<Handler: Sendable>: Sendable {
         self.handlers[name] = handler
     }
 
-    /// Returns the handler whose name matches best; nil if none matches.
+    /// Returns the handler whose name is the best match; nil if none matches.
     package func handler(for name: BackgroundTaskName) -> Handler? {
         for candidate in name.candidates { if let handler = self.handlers[candidate] { return handler } }
         return nil
     }
 }
 
-/// The handlers that are registered before the worker runs.
+/// The registered handlers. All handlers must be registered before the worker runs.
 final class BackgroundTaskRegistry: Sendable {
     enum Handler: Sendable {
         case context(@Sendable (BackgroundTaskContext) async throws -> Void)
-        /// A handler that receives launches of every kind, with the unmodified message.
+        /// A handler that receives launches of every kind, each with the unmodified message.
         case launch(@Sendable (TaskLaunch) async throws -> Void)
     }
 
-    /// The registered handlers and wishes.
+    /// The registered handlers, and the subscription to condition changes.
     struct Registrations: Sendable {
         var tasks = BackgroundTaskTable<Handler>()
         /// True if the program requested changes of conditions.
@@ -77,7 +77,7 @@ final class BackgroundTaskRegistry: Sendable {
 
     /// - Throws: `alreadyRunning` if the worker was started, and the errors of the table.
     func register(_ name: BackgroundTaskName, _ handler: Handler) throws(WakeWorkerError) {
-        // The closure of `withLock` cannot infer a typed error, so return a result.
+        // The closure of `withLock` cannot infer a typed error, so it returns a result.
         let outcome: Result<Void, WakeWorkerError> = self.state.withLock { state in
             guard !state.isSealed else {
                 let what = name.isSession ? "session" : "task"
@@ -107,7 +107,7 @@ final class BackgroundTaskRegistry: Sendable {
     }
 }
 
-/// One launch of a background task, or the notice that transfers of a session have finished, for programs that forward
+/// One launch of a background task, or a wake for the finished transfers of a session. It is for programs that forward
 /// the unmodified message.
 package struct TaskLaunch: Sendable {
     package let message: TaskMessage
@@ -118,20 +118,21 @@ package struct TaskLaunch: Sendable {
         self.lease = lease
     }
 
-    /// The time until which the task may run, by this machine's clock. Progress and extensions move it.
+    /// The time until which the task may run, by this machine's clock. Further progress and extensions move it.
     package var deadline: ContinuousClock.Instant { self.lease.deadline }
 
-    /// The reason why the wake ended before its handler did; nil if it did not or the reason is unknown.
+    /// The reason why the wake ended before its handler. It is nil if the handler ended first or the reason is unknown.
     package var expiration: ExpirationReason? { self.lease.expiration }
 
-    /// The remaining cleanup time of a handler that was cancelled because its deadline is near; otherwise nil.
+    /// The remaining time in which a handler may clean up after a cancellation because of a near deadline; otherwise
+    /// nil.
     package var graceLeft: Duration? { self.lease.graceLeft }
 
     /// Reports the progress of a continued task to the gateway. Further progress moves the deadline.
     ///
     /// A lost report is not sent again.
     ///
-    /// - Throws: `WakeWorkerError`: `wakeEnded` if the wake is over, `refused` if the gateway refuses the report,
+    /// - Throws: `WakeWorkerError`: `wakeEnded` if the wake has ended, `refused` if the gateway refuses the report,
     ///   `cancelled`, and the errors of a failed request.
     package func tell(_ progress: TaskProgress) async throws(WakeWorkerError) {
         try await self.lease.tell(self.message.wake, progress)

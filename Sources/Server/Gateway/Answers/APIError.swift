@@ -13,7 +13,8 @@ extension APIError {
         "This is the edge, for providers and workers; the route is on the admin listener (admin: 127.0.0.1:9197 by "
             + "default)."
     )
-    /// The error for a GET of an admin route on the edge: refuses the method, like APNs, and names the right listener.
+    /// The error for a GET of an admin route on the edge. It refuses the method, like APNs, and names the right
+    /// listener.
     package static let methodOfAdmin = APIError(405, "MethodNotAllowed", Self.routeOfAdmin.message)
     package static let routeOfEdge = APIError(
         404,
@@ -271,7 +272,7 @@ extension APIError {
         APIError(409, "FaultRuleExists", "There is a fault rule \(id) already; remove it first, or use another id.")
     }
 
-    /// - `limit`: the limit that was reached, by its name in the configuration.
+    /// - `limit`: the name of the reached limit in the configuration.
     package static func tooOften(limit: String) -> APIError {
         let message =
             "This token, certificate or address has asked as often this minute as limits.\(limit) allows; "
@@ -287,7 +288,7 @@ extension APIError {
         APIError(500, "BackupFailed", cause.message)
     }
 
-    /// - `limit`: the maximum number of lists read at a time.
+    /// - `limit`: the maximum number of lists that are read concurrently.
     package static func tooManyLists(limit: Int) -> APIError {
         APIError(
             503,
@@ -297,7 +298,7 @@ extension APIError {
         )
     }
 
-    /// - `limit`: the maximum number of unanswered replays of topics.
+    /// - `limit`: the maximum number of concurrent replays of topics.
     package static func tooManyReplays(limit: Int) -> APIError {
         APIError(
             429,
@@ -306,7 +307,7 @@ extension APIError {
         )
     }
 
-    /// The error while nothing can be stored, with the cause.
+    /// Returns the error while the gateway temporarily cannot store anything, with the cause.
     package static func storeUnavailable(_ cause: StoreError) -> APIError {
         APIError(
             503,
@@ -315,7 +316,7 @@ extension APIError {
         )
     }
 
-    /// The error when nothing can be stored any more, with the cause.
+    /// Returns the error when the gateway can no longer store anything, with the cause.
     package static func storeFailed(_ cause: StoreError?) -> APIError {
         let message = "The gateway takes nothing more until it is restarted, because it cannot store anything."
         return APIError(503, "ServiceUnavailable", cause.map { "\(message) \($0.message)" } ?? message)

@@ -1,13 +1,13 @@
 package import HTTPTransport
 package import Wire
 
-/// The sender of a command, with its role and topics. Only `Authorization` makes the caller of a request, so code that
-/// needs a caller cannot skip the check.
+/// The sender of a command, with its role and topics. Only `Authorization` creates the caller of a request. Code that
+/// requires a caller therefore cannot skip the check.
 package struct Caller: Hashable, Sendable {
     /// The credential that the caller showed; nil if none was required.
     package let credential: Credential?
     package let role: BearerRole
-    /// The topics that the caller may reach.
+    /// The topics that the caller may access.
     package let topics: TopicScope
 
     fileprivate init(_ credential: Credential?, _ role: BearerRole, _ topics: TopicScope) {
@@ -16,10 +16,10 @@ package struct Caller: Hashable, Sendable {
         self.topics = topics
     }
 
-    /// The gateway itself, for commands of its own: its webhooks take wakes and answer them.
+    /// The gateway itself, as the sender of its own commands. Its webhooks receive wakes and answer them.
     package static let gateway = Caller(nil, .operator, .all)
 
-    /// An unidentified caller, for operations that reach no topic.
+    /// An unidentified caller, for operations that access no topic.
     fileprivate static let anybody = Caller(nil, .worker, .only([]))
 
     package func reaches(_ topic: String) -> Bool { self.topics.contains(topic) }
@@ -28,7 +28,7 @@ package struct Caller: Hashable, Sendable {
 /// A caller who is authorized for the requested operation.
 package struct AdmittedCaller {
     package let caller: Caller
-    /// The proof that the caller's streams depend on; nil if none was required.
+    /// The proof on which the caller's streams depend; nil if none was required.
     package let proof: ShownProof?
 }
 
@@ -39,7 +39,7 @@ package struct Authorization {
     package enum Door: Hashable, Sendable {
         /// The worker API, for workers and for operators with their own credentials.
         case workers
-        /// The admin API, for operators. No proof is required if the listener is local to this machine.
+        /// The admin API, for operators. No proof is required if only this machine can reach the listener.
         case operators(isLocal: Bool)
     }
 
@@ -52,20 +52,20 @@ package struct Authorization {
         self.certificates = certificates
     }
 
-    /// Returns the holder of a connection's client certificate; nil if the connection has shown none.
+    /// Returns the holder of a connection's client certificate; nil if the connection has no certificate.
     package func holder(of connection: ConnectionID) -> CertificateHolder? {
         self.certificates?.holder(of: connection)
     }
 
-    /// Admits the sender of a request.
+    /// Authenticates the sender of a request and checks that the operation is permitted.
     ///
-    /// Checks the topic in the path, whether or not it exists. The engine checks topics that only it knows, such as a
-    /// device's.
+    /// The topic in the path is checked even if it does not exist. The engine checks the topics that only it knows,
+    /// such as the topic of a device.
     ///
     /// - `field`: the request's authorization field; read only if a token is required.
     /// - `rule`: the operation's access rule.
-    /// - `topic`: the topic in the request's path, used if the rule is about that topic.
-    /// - `count`: counts the connection under the token it shows.
+    /// - `topic`: the topic in the request's path. It is used if the rule concerns that topic.
+    /// - `count`: counts the connection under the shown token.
     /// - Throws: `APIError` if no valid proof is shown, or if the proof does not authorize this operation.
     package mutating func admit(
         _ field: () -> AuthorizationField,
@@ -76,9 +76,9 @@ package struct Authorization {
         count: (BearerToken) throws(APIError) -> Void
     ) throws(APIError) -> AdmittedCaller {
         switch rule.role {
-        // The dashboard's page has no data of this gateway. Its requests show the token that its user enters.
+        // The dashboard's page contains no data of this gateway. Its requests contain the token that the user enters.
         case .anybody: return AdmittedCaller(caller: .anybody, proof: nil)
-        // The provider API authenticates providers, in its own order of checks.
+        // The provider API authenticates providers, with its own order of checks.
         case .provider: throw .badPath
         case .worker, .operator: ()
         }
@@ -95,7 +95,7 @@ package struct Authorization {
         return AdmittedCaller(caller: caller, proof: proof)
     }
 
-    /// Returns the proof of the request. A client certificate takes precedence over a token.
+    /// Returns the proof of the request's sender. A client certificate takes precedence over a token.
     private mutating func proof(
         _ field: () -> AuthorizationField,
         on connection: ConnectionID,
@@ -121,7 +121,8 @@ package struct Authorization {
 
     // MARK: Streams
 
-    /// Returns true if a worker's stream that was opened with `proof` may continue; nil for no proof.
+    /// Returns true if a worker's stream that was opened with `proof` may continue. `proof` is nil for a stream without
+    /// proof.
     package mutating func admitsWorker(_ proof: ShownProof?) -> Bool {
         switch proof {
         case nil: self.tokens.admits(nil)
@@ -151,16 +152,16 @@ extension ShownProof? {
     }
 }
 
-/// A verified proof of identity.
+/// A verified proof of the caller's identity.
 package enum ShownProof {
     case token(ShownToken)
     case certificate(CertificateHolder)
 }
 
-/// The party whose limit a worker's stream counts against.
+/// The party under which a worker's stream is counted for a limit.
 package enum StreamHolder: Hashable, Sendable {
     case credential(Credential)
-    /// The network of a client that showed no credential; nil for a Unix socket, which has no addresses.
+    /// The network of a client without a credential; nil for a Unix socket, which has no addresses.
     case network(ClientNetwork?)
 
     package init(_ caller: Caller, from network: @autoclosure () -> ClientNetwork?) {
@@ -208,22 +209,22 @@ package enum AuthorizationField {
 package struct AccessRule: Hashable, Sendable {
     /// The required role.
     package enum Role: Hashable, Sendable {
-        /// No role: callers are not authenticated.
+        /// No role. Callers are not authenticated.
         case anybody
         /// A provider, authenticated by the rules of the provider API.
         case provider
-        /// A worker; an operator may call it, too.
+        /// A worker or an operator.
         case worker
         case `operator`
     }
 
     /// The scope that the caller must have.
     package enum Scope: Hashable, Sendable {
-        /// No scope: the operation reaches no topic.
+        /// No scope. The operation accesses no topic.
         case nothing
         /// The topic in the request's path.
         case topicInPath
-        /// The topic of the requested record. Only the engine knows this topic, and hides records of other topics.
+        /// The topic of the requested record. Only the engine knows this topic, and it hides records of other topics.
         case topicOfSubject
         /// Every topic.
         case everyTopic

@@ -4,8 +4,8 @@ import Wire
 
 /// Checks the bearer tokens of workers and operators. Each loop has its own instance.
 ///
-/// Before each answer, two system calls show if the key file or the revocation file has changed. So a revocation is in
-/// effect from the next request, without notifying the gateway.
+/// Before each answer, two system calls show whether the key file or the revocation file has changed. A revocation is
+/// therefore in effect from the next request, without notifying the gateway.
 package struct TokenCheck: Sendable {
     /// The maximum number of verified tokens in the cache.
     private static let verifiedMax = 1024
@@ -16,8 +16,8 @@ package struct TokenCheck: Sendable {
         var minute: Int64 = -1
     }
 
-    /// True if workers must show a token even without a key in the state folder, because other machines reach the edge
-    /// or client certificates are requested.
+    /// True if workers must show a token even without a key in the state folder. That is required if other machines
+    /// reach the edge, or if client certificates are requested.
     private let alwaysAsksWorkers: Bool
     private let asksAnybody: Bool
     private let asksForCertificates: Bool
@@ -31,7 +31,7 @@ package struct TokenCheck: Sendable {
     private var key: TokenKey?
     private var revokedStamp: CredentialFile.Stamp?
     private var revoked: Set<String> = []
-    /// True once a key has existed. Removing the key then invalidates every token, and workers still need one.
+    /// True if a key has ever existed. After the key is removed, every token is invalid, and workers still need one.
     private var hasHadKey = false
     private var isFirstKeyNew = false
     /// The verified tokens by their text.
@@ -41,12 +41,12 @@ package struct TokenCheck: Sendable {
 
     /// - Parameters:
     ///   - folder: the state folder.
-    ///   - asksAnybody: true if tokens are required at all.
+    ///   - asksAnybody: true if tokens are required of any caller.
     ///   - asksForCertificates: true if clients may show a certificate instead.
     ///   - isReachable: true if other machines reach the listeners of workers.
-    ///   - mayWorkersGoUnasked: true if workers may connect without proof even if the state records that they needed
+    ///   - mayWorkersGoUnasked: true if workers may connect without proof although the state records that they needed
     ///     one.
-    ///   - onTrouble: receives the reason, once, when tokens cannot be checked.
+    ///   - onTrouble: receives the reason, once, if tokens cannot be checked.
     package init(
         folder: String,
         asksAnybody: Bool,
@@ -66,7 +66,7 @@ package struct TokenCheck: Sendable {
         self.onTrouble = onTrouble
     }
 
-    /// Reads those of the two files that have changed.
+    /// Reads the key file and the revocation file if they have changed.
     package mutating func refresh() throws(CredentialError) {
         guard self.asksAnybody else { return }
         let keyStamp = try CredentialFile.stamp(self.keyFile)
@@ -80,7 +80,7 @@ package struct TokenCheck: Sendable {
             }
         }
         let revokedStamp = try CredentialFile.stamp(self.revokedFile)
-        // If the list is missing, or empty while being rewritten, the previous revocations stay in effect.
+        // The list may be missing, or be empty during a rewrite. The previous revocations then stay in effect.
         if revokedStamp != self.revokedStamp, revokedStamp != nil {
             let revoked = try RevokedTokens.read(self.revokedFile)
             if !revoked.isEmpty { self.revoked = revoked }
@@ -88,25 +88,25 @@ package struct TokenCheck: Sendable {
         }
     }
 
-    /// Reads those of the two files that have changed; ignores errors.
+    /// Reads the key file and the revocation file if they have changed. Reports an error instead of throwing it.
     package mutating func refreshIfPossible() {
         _ = try? self.refreshed()
     }
 
-    /// The requirement for workers to authenticate, as the state must record it.
+    /// The requirement for workers to authenticate, in the form that the state must record.
     package var workersAsked: WorkersAsked {
         guard self.asksAnybody else { return .unrecorded }
         if self.hasHadKey || self.asksForCertificates { return .asked }
         return self.asksWorkers || self.mayWorkersGoUnasked ? .unrecorded : .notAsked(folder: self.folder)
     }
 
-    /// Returns true if a key has appeared since the last call and none existed before.
+    /// Returns true if the first key has appeared since the last call.
     package mutating func takeFirstKey() -> Bool {
         defer { self.isFirstKeyNew = false }
         return self.isFirstKeyNew
     }
 
-    /// Returns the token that a worker showed; nil if workers need none.
+    /// Returns the token that a worker showed; nil if workers need no token.
     mutating func worker(_ field: () -> AuthorizationField) throws(APIError) -> ShownToken? {
         guard self.asksAnybody else { return nil }
         try self.refreshed()
@@ -121,14 +121,16 @@ package struct TokenCheck: Sendable {
         return shown
     }
 
-    /// Returns true if a worker's stream that was opened with `shown` may continue; nil for no token.
+    /// Returns true if a worker's stream that was opened with `shown` may continue. `shown` is nil for a stream without
+    /// token.
     mutating func admits(_ shown: ShownToken?) -> Bool {
         guard self.asksAnybody, self.asksWorkers else { return true }
         guard let shown else { return false }
         return (try? self.token(shown.text)) != nil
     }
 
-    /// Returns true if an operator's stream that was opened with `shown` may continue; nil for no proof.
+    /// Returns true if an operator's stream that was opened with `shown` may continue. `shown` is nil for a stream
+    /// without proof.
     package mutating func admitsOperator(_ shown: ShownProof?) -> Bool {
         guard case .token(let shown)? = shown else { return true }
         self.refreshIfPossible()
@@ -137,7 +139,7 @@ package struct TokenCheck: Sendable {
 
     private var asksWorkers: Bool { self.alwaysAsksWorkers || self.hasHadKey }
 
-    /// Calls `refresh`. Reports an error once, and throws the answer for it.
+    /// Calls `refresh`. If it fails, reports the error once and throws the error of the answer.
     private mutating func refreshed() throws(APIError) {
         do throws(CredentialError) {
             try self.refresh()
@@ -159,7 +161,7 @@ package struct TokenCheck: Sendable {
         }
     }
 
-    /// Returns the token with this text if it is valid now.
+    /// Returns the token with this text if it is currently valid.
     private mutating func token(_ text: [UInt8]) throws(APIError) -> BearerToken {
         var known: VerifiedBearer
         if let found = self.verified[text] {

@@ -5,8 +5,8 @@ package import Wire
 
 /// The client certificates of one loop's connections.
 ///
-/// Each certificate is verified when it is shown, when it has expired, and when changed authorities or revocations were
-/// read. A request costs one array access.
+/// A certificate is verified when it is shown, when it has expired, and when authorities or revocations have changed.
+/// For a request, only one array element is read.
 package struct ClientCertificates {
     private let trusts: ClientTrusts
     private let environment: APNSEnvironment?
@@ -16,14 +16,14 @@ package struct ClientCertificates {
     /// The earliest expiry of the certificates, in milliseconds since 1970.
     private var nextExpiry = Int64.max
 
-    /// - `environment`: the gateway's own; nil if it accepts certificates of both.
+    /// - `environment`: the environment of the gateway; nil to accept certificates of both.
     package init(_ trusts: ClientTrusts, environment: APNSEnvironment?) {
         self.trusts = trusts
         self.environment = environment
         self.generation = trusts.generation
     }
 
-    /// Returns the holder of a connection's certificate; nil if the connection has shown none.
+    /// Returns the holder of a connection's certificate; nil if the connection has no certificate.
     package func holder(of connection: ConnectionID) -> CertificateHolder? {
         let index = Int(connection.index)
         guard index < self.holders.count, let holder = self.holders[index], holder.connection == connection else {
@@ -34,7 +34,7 @@ package struct ClientCertificates {
 
     /// Verifies a connection's certificate and stores its holder.
     ///
-    /// - Throws: the fault of the certificate, which must end the connection.
+    /// - Throws: the fault of the certificate, after which the caller must end the connection.
     package mutating func certificateShown(
         _ certificate: ClientCertificate,
         on connection: ConnectionID
@@ -54,7 +54,7 @@ package struct ClientCertificates {
     /// Removes the holders whose certificates are no longer valid.
     ///
     /// - Parameter now: milliseconds since 1970.
-    /// - Returns: the removed holders and their faults. Their connections must be ended.
+    /// - Returns: the removed holders and their faults. The caller must end their connections.
     package mutating func takeFaulty(now: Int64) -> [(CertificateHolder, CertificateFault)] {
         let isNew = self.trusts.generation != self.generation
         guard isNew || now >= self.nextExpiry else { return [] }
@@ -68,7 +68,8 @@ package struct ClientCertificates {
                 self.holders[index] = nil
                 faulty.append((holder, fault))
             } else {
-                // A certificate that expired between two reads of the clock is checked again.
+                // `fault` reads the clock again and may not find the certificate expired yet. The next call then checks
+                // it again.
                 self.nextExpiry = min(self.nextExpiry, holder.expiresAt)
             }
         }
@@ -78,7 +79,7 @@ package struct ClientCertificates {
 
 /// The holder of the client certificate that a connection has shown.
 package final class CertificateHolder {
-    /// The extensions that name the environments of a certificate. Their contents are ignored.
+    /// The extensions that name the environments of a certificate. The values of these extensions are ignored.
     private static let environments: [(APNSEnvironment, identifier: String)] = [
         (.development, "1.2.840.113635.100.6.3.1"), (.production, "1.2.840.113635.100.6.3.2"),
     ]
@@ -89,7 +90,7 @@ package final class CertificateHolder {
     package let connection: ConnectionID
     package let role: CertificateRole
     package let topics: CertificateTopics
-    /// `topics` as the scope of a caller of the worker API.
+    /// `topics` in the form of a worker API scope.
     let scope: TopicScope
     /// The time at which the certificate expires, in milliseconds since 1970.
     let expiresAt: Int64
@@ -97,15 +98,16 @@ package final class CertificateHolder {
     package let subject: String
     private let certificate: ClientCertificate
 
-    /// - Parameter environment: the gateway's own; nil if it accepts certificates of both.
-    /// - Throws: the certificate's fault.
+    /// - Parameter environment: the environment of the gateway; nil to accept certificates of both.
+    /// - Throws: the fault of the certificate.
     init(
         _ certificate: ClientCertificate,
         on connection: ConnectionID,
         trust: ClientTrust,
         environment: APNSEnvironment?
     ) throws(CertificateFault) {
-        // Trust is checked first: the holder of a self-signed certificate must not learn which contents would be valid.
+        // The trust is checked first. The holder of a self-signed certificate must not learn which contents would be
+        // valid.
         if let fault = Self.fault(of: certificate, trust: trust) { throw fault }
         self.connection = connection
         self.certificate = certificate
@@ -124,21 +126,21 @@ package final class CertificateHolder {
         throw Self.fault(of: certificate, .badCertificateEnvironment, cause)
     }
 
-    /// Returns the reason why the certificate is not trusted now; nil if it is trusted.
+    /// Returns the reason why the certificate is currently not trusted; nil if it is trusted.
     func fault(trust: ClientTrust) -> CertificateFault? {
         Self.fault(of: self.certificate, trust: trust)
     }
 
-    /// The fault for another connection of a holder that has the maximum number of connections.
+    /// The fault of a further connection whose holder already has the maximum number of connections.
     package var tooManyConnections: CertificateFault {
         let cause = "its holder has as many connections as limits.connectionsPerCredentialMax allows"
         return Self.fault(of: self.certificate, .tooManyRequests, cause)
     }
 
-    /// Authenticates a push; its topic is checked later.
+    /// Authenticates the sender of a push. The topic of the push is checked later.
     package func authenticate(_ push: PushRequest) throws(APNSReason) {
         guard self.role == .provider else { throw .forbidden }
-        // APNs accepts no token on a connection with a certificate, and accepts these push types only with a token.
+        // APNs accepts no token on a connection with a certificate, but it accepts these push types only with a token.
         guard !push.needsProviderToken else { throw .missingProviderToken }
     }
 
@@ -185,34 +187,34 @@ package struct CertificateFault: Error, Hashable, Sendable {
     package let cause: String
 }
 
-/// The role of a client certificate's holder; a holder has exactly one.
+/// The role of a client certificate's holder. Each holder has exactly one role.
 package enum CertificateRole: Hashable, Sendable {
-    /// Send pushes.
+    /// The holder may send pushes.
     case provider
-    /// Subscribe, answer wakes, register and remove devices, report conditions.
+    /// The holder may subscribe, answer wakes, register and remove devices, and report conditions.
     case worker
 
-    /// The organizational unit in the subject of a worker's certificate. Every other certificate is a provider's.
+    /// The organizational unit in the subject of a worker's certificate. Every other certificate belongs to a provider.
     static let workerUnit = "worker"
 }
 
-/// The files of `tls.clientCA` and `tls.clientCRL`.
+/// The files named by `tls.clientCA` and `tls.clientCRL`.
 package struct ClientTrustFiles: Sendable {
-    /// The stamps of both files, which change with the files.
+    /// The stamps of both files. A stamp changes whenever its file changes.
     struct Stamps: Hashable {
         let authorities: CredentialFile.Stamp?
         let revocations: CredentialFile.Stamp?
     }
 
-    /// The maximum size of the authorities' file in bytes; enough for several hundred authorities.
+    /// The maximum size of the file of authorities in bytes. It suffices for several hundred authorities.
     static let authoritiesBytesMax = 1 << 20
-    /// The maximum size of the revocations' file in bytes; enough for about 250,000 certificates.
+    /// The maximum size of the file of revocations in bytes. It suffices for about 250,000 certificates.
     static let revocationsBytesMax = 16 << 20
 
     private let authorities: String
     private let revocations: String?
 
-    /// - `revocations`: the path of the revocation lists; nil if nothing is revoked.
+    /// - `revocations`: the path of the revocation lists; nil if there are none.
     package init(authorities: String, revocations: String?) {
         self.authorities = authorities
         self.revocations = revocations
@@ -231,7 +233,7 @@ package struct ClientTrustFiles: Sendable {
         )
     }
 
-    /// - Throws: `CredentialError` naming the file that cannot be read or has invalid contents.
+    /// - Throws: `CredentialError` that names the file if it cannot be read or has invalid contents.
     package func read() throws(CredentialError) -> ClientTrust {
         let authorities = try CredentialFile.bytes(self.authorities, bytesMax: Self.authoritiesBytesMax)
         let revocations = try self.revocations.map { path throws(CredentialError) in
@@ -251,16 +253,17 @@ package struct ClientTrustFiles: Sendable {
     }
 }
 
-/// The current trust in client certificates.
+/// The current trust in client certificates, which can be replaced.
 package typealias ClientTrusts = Versioned<ClientTrust>
 
-/// Reads the authorities of client certificates and their revocation lists, and reads them again whenever a file
-/// changes.
+/// Reads the authorities of client certificates and their revocation lists. Reads them again whenever a file changes.
 ///
-/// The watch polls once a second, so it notices replaced files, also behind symbolic links. A changed file is read when
-/// two polls in a row find the same stamp, because half of a list would be valid, too. While a file cannot be read, the
-/// previous contents stay in effect. The class is `@unchecked Sendable`: after `init`, only `queue` uses `change`,
-/// `reported` and `trusts`; the owner may use `trusts` until it calls `feed`.
+/// The watch polls once a second. It therefore notices replaced files, even behind symbolic links. A changed file is
+/// read when two polls in a row find the same stamp, because half of a list would also be valid. While a file cannot be
+/// read, the previous contents stay in effect.
+///
+/// `@unchecked Sendable`: after `init`, only `queue` uses `change`, `reported` and `trusts`. The owner may use `trusts`
+/// until it calls `feed`.
 package final class ClientTrustWatch: @unchecked Sendable {
     private static let lookSeconds = 1
 
@@ -271,20 +274,20 @@ package final class ClientTrustWatch: @unchecked Sendable {
     private let queue = DispatchQueue(label: "client certificates")
     private let timer: any DispatchSourceTimer
     private var change: SettledChange<ClientTrustFiles.Stamps>
-    /// The last reported message, so that a message is not repeated.
+    /// The last reported message. The same message is not reported again.
     private var reported: String?
 
-    /// Reads the files and watches them from then on.
+    /// Reads the files and starts to watch them.
     ///
-    /// - `onTrouble`: receives the reason when a changed file is not accepted or a list is past its next update.
-    /// - Throws: `CredentialError` if a file cannot be used now.
+    /// - `onTrouble`: receives the reason if a changed file is not accepted or a list is past its next update.
+    /// - Throws: `CredentialError` if a file cannot be used.
     package init(
         _ files: ClientTrustFiles,
         onTrouble: @escaping @Sendable (String) -> Void
     ) throws(CredentialError) {
         self.files = files
         self.onTrouble = onTrouble
-        // Stamps come first, so that a file that changes during the read is read again.
+        // The stamps are read first. A file that changes during the read is then read again.
         self.change = SettledChange(try files.stamps())
         let trust = try files.read()
         self.trusts = ClientTrusts(trust)
@@ -297,7 +300,7 @@ package final class ClientTrustWatch: @unchecked Sendable {
 
     deinit { self.timer.cancel() }
 
-    /// Passes all further changes to another trust store.
+    /// Passes the current trust and all further changes to another trust store.
     package func feed(_ trusts: ClientTrusts) {
         self.queue.sync {
             trusts.replace(with: self.trusts.current().value)

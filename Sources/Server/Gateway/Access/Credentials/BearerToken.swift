@@ -5,8 +5,8 @@ import Platform
 import Synchronization
 import Wire
 
-/// A bearer token of `wakegate token`. Its text is `wg1.CLAIMS.CODE`: a JSON object and the message authentication code
-/// of everything before the second dot, both in base64url.
+/// A bearer token of `wakegate token`. Its text is `wg1.CLAIMS.CODE`, where CLAIMS is a JSON object and CODE is the
+/// message authentication code of the text before the second dot. Both are in base64url.
 package struct BearerToken: Hashable, Sendable {
     /// The maximum number of topics in one token.
     package static let topicsMax = 64
@@ -14,14 +14,14 @@ package struct BearerToken: Hashable, Sendable {
     package static let lifetimeMax: Int64 = 3650 * 86_400
     private static let prefix = "wg1"
 
-    /// The name by which the token is revoked: 32 hexadecimal digits.
+    /// The identifier by which the token is revoked: 32 hexadecimal digits.
     package let id: String
     package let role: BearerRole
     package let scope: TopicScope
     /// The time at which the token expires, in seconds since 1970.
     package let expiresAt: Int64
 
-    /// Creates a token. An empty `topics` means every topic.
+    /// Creates a token. If `topics` is empty, the token is for every topic.
     package init(id: String, role: BearerRole, topics: [String], expiresAt: Int64) {
         self.id = id
         self.role = role
@@ -52,7 +52,7 @@ package struct BearerToken: Hashable, Sendable {
 // MARK: - Text
 
 extension BearerToken {
-    /// Returns the text that the token's holder shows.
+    /// Returns the text of the token, which its holder shows.
     package func text(signedWith key: TokenKey) throws(TransportError) -> String {
         var writer = JSONWriter()
         writer.beginObject()
@@ -71,7 +71,7 @@ extension BearerToken {
         return "\(message).\(Base64.urlText(try MessageCode.make(Array(message.utf8), key: key.bytes)))"
     }
 
-    /// Parses a token; returns nil if it was not signed with `key`. Does not check the expiry.
+    /// Parses a token without checking its expiry; nil if it was not signed with `key`.
     package init?(text: String, signedWith key: TokenKey) {
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3, parts[0] == Self.prefix, let code = Self.decoded(parts[2]) else { return nil }
@@ -103,26 +103,27 @@ extension BearerToken {
 
 /// The role of a bearer token's holder.
 package enum BearerRole: String, CaseIterable, Hashable, Sendable {
-    /// Subscribe, answer wakes, register and remove devices, report conditions; within the token's topics.
+    /// The holder may subscribe, answer wakes, register and remove devices, and report conditions, within the token's
+    /// topics.
     case worker
-    /// Everything a worker may do, and the admin API.
+    /// The holder may use the worker API and the admin API.
     case `operator`
 }
 
-/// A valid bearer token together with the text that its holder showed.
+/// A valid bearer token, and the text that its holder showed.
 package struct ShownToken: Sendable {
     let text: [UInt8]
     package let token: BearerToken
 }
 
-/// The key that a state folder's bearer tokens are signed with: `token.key`, one line of 64 hexadecimal digits.
+/// The key that signs the bearer tokens of a state folder. Its file `token.key` has one line of 64 hexadecimal digits.
 package struct TokenKey: Hashable, Sendable {
     static let name = "token.key"
 
-    /// 32 bytes.
+    /// The key, 32 bytes.
     let bytes: [UInt8]
 
-    /// - Returns: nil unless there are 32 bytes.
+    /// - Returns: nil if `bytes` does not have 32 bytes.
     package init?(bytes: [UInt8]) {
         guard bytes.count == 32 else { return nil }
         self.bytes = bytes
@@ -133,19 +134,19 @@ package struct TokenKey: Hashable, Sendable {
         self.bytes = bytes
     }
 
-    /// Returns the key of a state folder; creates it with mode 0600 if there is none.
+    /// Returns the key of a state folder. Creates it with mode 0600 if it does not exist.
     ///
     /// - Parameter folder: an existing folder.
     package static func make(in folder: String) throws(CredentialError) -> TokenKey {
         TokenKey(secret: try self.file(in: folder).make())
     }
 
-    /// Returns true if the folder has a key file, valid or not.
+    /// Returns true if the folder has a key file, even an invalid one.
     package static func exists(in folder: String) -> Bool {
         FileSystem.exists("\(folder)/\(self.name)")
     }
 
-    /// Reads the key of a state folder; throws if there is none.
+    /// Reads the key of a state folder.
     static func read(in folder: String) throws(CredentialError) -> TokenKey {
         TokenKey(secret: try self.file(in: folder).read())
     }
@@ -155,16 +156,16 @@ package struct TokenKey: Hashable, Sendable {
     }
 }
 
-/// The ids of a state folder's revoked tokens: `token.revoked`, one line each.
+/// The ids of a state folder's revoked tokens. The file `token.revoked` has one id per line.
 package enum RevokedTokens {
     static let name = "token.revoked"
-    /// Enough for about 500,000 revocations.
+    /// The maximum size of the file in bytes. It suffices for about 500,000 revocations.
     static let fileBytesMax = 16 << 20
 
     /// Revokes a token. Revoking it again has no further effect.
     ///
     /// - Parameters:
-    ///   - id: a valid id, see `BearerToken.isID`.
+    ///   - id: a valid id according to `BearerToken.isID`.
     ///   - folder: an existing folder.
     package static func add(_ id: String, in folder: String) throws(CredentialError) {
         let path = "\(folder)/\(self.name)"
@@ -172,7 +173,7 @@ package enum RevokedTokens {
         if !isNew, try self.read(path).contains(id) { return }
         // Symbolic links are refused, because the folder may belong to a user with fewer rights than this process.
         let flags = O_APPEND | O_NOFOLLOW
-        // The leading newline ends a line that a full disk cut short, so that it does not merge with this one.
+        // A full disk may have truncated the last line. The leading newline ends that line.
         try CredentialFile.write(isNew ? id : "\n\(id)", to: path, flags, for: path)
         if isNew { try CredentialFile.sync(folder: folder) }
     }
@@ -188,28 +189,28 @@ package enum RevokedTokens {
     }
 }
 
-/// The requirement for workers to authenticate, as the state records it.
+/// The requirement for workers to authenticate, in the form that the state records.
 ///
-/// Without this record, a copy of a state that lacks `token.key` would admit every worker although the original
-/// required tokens.
+/// Without this record, a copy of a state without `token.key` would admit every worker, although the original required
+/// tokens.
 package enum WorkersAsked: Hashable, Sendable {
-    /// Workers must authenticate, and credentials exist. The state records this.
+    /// Workers must authenticate, and credentials exist. The state records this requirement.
     case asked
-    /// Workers need no credential because this folder has no `token.key`. The start fails if the state records that
-    /// they did.
+    /// Workers need no credential, because the folder has no `token.key`. The start fails if the state records that
+    /// they needed one.
     case notAsked(folder: String)
-    /// Nothing is recorded or compared: `wakegate dev` requires no credentials, and an edge that other machines reach
-    /// admits no worker until a token is issued.
+    /// The requirement is neither recorded nor compared. `wakegate dev` requires no credentials. An edge that other
+    /// machines reach admits no worker until a token is issued.
     case unrecorded
 }
 
-/// The state folder's record of a bearer token, which is not sufficient to authenticate.
+/// The state folder's record of a bearer token. It cannot be used to authenticate.
 package struct IssuedToken: Hashable, Sendable {
     package let id: String
     package let role: BearerRole
     /// The topics of the token; empty for every topic.
     package let topics: [String]
-    /// Seconds since 1970.
+    /// The time of issue, in seconds since 1970.
     package let issuedAt: Int64
     package let expiresAt: Int64
 
@@ -231,13 +232,13 @@ package struct IssuedToken: Hashable, Sendable {
     }
 }
 
-/// The tokens issued from a state folder: `token.issued`, one JSON object per line.
+/// The tokens that were issued from a state folder. The file `token.issued` has one JSON object per line.
 package enum IssuedTokens {
     static let name = "token.issued"
-    /// Enough for about 50,000 tokens.
+    /// The maximum size of the file in bytes. It suffices for about 50,000 tokens.
     static let fileBytesMax = 16 << 20
 
-    /// Records a token without the parts needed to authenticate with it.
+    /// Records a token, without the parts that are needed to authenticate with it.
     ///
     /// - `issuedAt`: seconds since 1970.
     /// - `folder`: an existing folder.
@@ -255,12 +256,12 @@ package enum IssuedTokens {
         let path = "\(folder)/\(self.name)"
         let isNew = try CredentialFile.stamp(path) == nil
         let line = writer.buffer.view.string
-        // The leading newline ends a line that a full disk cut short, so that it does not merge with this one.
+        // A full disk may have truncated the last line. The leading newline ends that line.
         try CredentialFile.write(isNew ? line : "\n\(line)", to: path, O_APPEND | O_NOFOLLOW, for: path)
         if isNew { try CredentialFile.sync(folder: folder) }
     }
 
-    /// Returns the tokens in order of issue; empty if the folder records none.
+    /// Returns the tokens in order of issue; empty if none is recorded.
     package static func read(in folder: String) throws(CredentialError) -> [IssuedToken] {
         let path = "\(folder)/\(self.name)"
         guard try CredentialFile.stamp(path) != nil else { return [] }
@@ -268,16 +269,16 @@ package enum IssuedTokens {
     }
 }
 
-/// The last use of each bearer token, to the minute. A gateway writes it to `token.used` in the state folder, in the
-/// background.
+/// The last use of each bearer token, to the minute. A gateway writes them to the file `token.used` in the state
+/// folder, in the background.
 ///
-/// Loops report each token once a minute. The uses of the last second are lost if the process ends.
+/// Loops report the use of a token at most once a minute. The uses of the last second are lost if the process ends.
 package final class TokenUses: Sendable {
     static let name = "token.used"
-    /// The maximum number of tokens recorded; the least recently used ones are dropped.
+    /// The maximum number of recorded tokens. The least recently used tokens are dropped.
     package static let tokensMax = 65_536
     static let fileBytesMax = 8 << 20
-    /// The interval over which uses are gathered before the file is written.
+    /// The time in milliseconds for which uses are collected before the file is written.
     private static let delayMilliseconds = 1000
 
     private struct State {
@@ -306,7 +307,7 @@ package final class TokenUses: Sendable {
         self.queue.asyncAfter(deadline: .now() + .milliseconds(Self.delayMilliseconds)) { [self] in self.write() }
     }
 
-    /// Replaces the file. A write that fails loses the uses but fails no request.
+    /// Replaces the file. If the write fails, the uses are lost, but no request fails.
     private func write() {
         let noted = self.state.withLock { state in
             state.isDue = false

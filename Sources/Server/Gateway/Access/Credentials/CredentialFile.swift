@@ -4,7 +4,7 @@ package import Wire
 
 /// Reads and writes the small credential files of the state folder.
 enum CredentialFile {
-    /// The metadata that changes whenever a file changes, so that a change is noticed without reading the file.
+    /// The metadata of a file that changes whenever the file changes. It shows a change without reading the file.
     struct Stamp: Hashable {
         let identity: FileStatus.Identity
         let size: Int
@@ -14,9 +14,9 @@ enum CredentialFile {
 
     /// Returns the file's current stamp.
     ///
-    /// - Returns: nil if there is no such file.
+    /// - Returns: nil if the file does not exist.
     /// - Parameter isPrivate: true if only the owner may read or write the file.
-    /// - Throws: if the status cannot be read, or others may use a private file.
+    /// - Throws: if the status cannot be read, or if a private file is accessible to other users.
     static func stamp(_ path: String, isPrivate: Bool = true) throws(CredentialError) -> Stamp? {
         let status: FileStatus
         do throws(SystemError) { status = try FileSystem.status(path) } catch {
@@ -40,7 +40,7 @@ enum CredentialFile {
         )
     }
 
-    /// Returns the file's lines without their newlines. An unterminated last line counts as a line.
+    /// Returns the file's lines without their newlines. A last line without a newline counts as a line.
     ///
     /// - Throws: if the file cannot be read or is larger than `bytesMax`.
     static func lines(_ path: String, bytesMax: Int) throws(CredentialError) -> [String] {
@@ -63,10 +63,10 @@ enum CredentialFile {
         return bytes
     }
 
-    /// Copies a private file to a path that does not exist, with mode 0600, and syncs the copy to disk.
+    /// Copies a private file to a new path with mode 0600, and syncs the copy to disk.
     ///
-    /// - Returns: false if there is no such file.
-    /// - Throws: if it cannot be read or written, or others may use it.
+    /// - Returns: false if the file does not exist.
+    /// - Throws: if the file cannot be read or written, or is accessible to other users.
     static func copy(_ path: String, to copy: String, bytesMax: Int) throws(CredentialError) -> Bool {
         guard try self.stamp(path) != nil else { return false }
         let bytes = try self.bytes(path, bytesMax: bytesMax)
@@ -80,10 +80,10 @@ enum CredentialFile {
 
     /// Opens a file, writes a line and syncs the file to disk.
     ///
-    /// A file that root writes gets the owner of its folder, so that the gateway can read it.
+    /// If root writes the file, it gets the owner of its folder. The gateway can then read it.
     ///
     /// - Parameters:
-    ///   - opened: the path to open; a draft may have another name than `path`.
+    ///   - opened: the path to open. For a draft, it differs from `path`.
     ///   - flags: flags of `open(2)`.
     static func write(_ line: String, to opened: String, _ flags: Int32, for path: String) throws(CredentialError) {
         do throws(SystemError) {
@@ -106,46 +106,46 @@ enum CredentialFile {
         do throws(SystemError) { try opened.sync() } catch { throw self.error(folder, "cannot be written", error) }
     }
 
-    /// Returns an error with the cause reported by the system.
+    /// Returns an error with a cause that the system reported.
     static func error(_ path: String, _ what: String, _ cause: SystemError) -> CredentialError {
         CredentialError(message: "\(path) \(what) (\(cause.reason)); \(cause.remedy).")
     }
 }
 
-/// A secret of 32 bytes in a file of the state folder with mode 0600: one line of 64 hexadecimal digits.
+/// A secret of 32 bytes in a file of the state folder with mode 0600. The file has one line of 64 hexadecimal digits.
 struct SecretFile {
     static let bytesMax = 4096
 
     private let path: String
     private let folder: String
-    /// The consequence of removing the file, as a clause for error messages.
+    /// The consequence of removing the file, as a clause in error messages.
     private let removal: String
 
     /// - Parameters:
     ///   - folder: an existing folder.
-    ///   - removal: the consequence of removing the file, as a clause for error messages.
+    ///   - removal: the consequence of removing the file, as a clause in error messages.
     init(_ name: String, in folder: String, removal: String) {
         self.path = "\(folder)/\(name)"
         self.folder = folder
         self.removal = removal
     }
 
-    /// Returns the secret; creates it if there is none.
+    /// Returns the secret. Creates it if it does not exist.
     ///
-    /// - Throws: if others may use the file, if it holds no secret, or if it cannot be created.
+    /// - Throws: if the file is accessible to other users, contains no secret, or cannot be created.
     func make() throws(CredentialError) -> [UInt8] {
         if try CredentialFile.stamp(self.path) == nil { try self.write(Self.draw()) }
         return try self.read()
     }
 
-    /// Returns the secret; nil if there is none.
+    /// Returns the secret; nil if it does not exist.
     ///
-    /// - Throws: if others may use the file, or if it holds no secret.
+    /// - Throws: if the file is accessible to other users or contains no secret.
     func find() throws(CredentialError) -> [UInt8]? {
         try CredentialFile.stamp(self.path) == nil ? nil : try self.read()
     }
 
-    /// Creates the file with a secret from `draw`.
+    /// Creates the file with a secret that `draw` returned.
     ///
     /// - Throws: if the file cannot be created, or if another process has created it in the meantime.
     func save(_ secret: [UInt8]) throws(CredentialError) {
@@ -172,7 +172,8 @@ struct SecretFile {
         return stride(from: 0, to: 64, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
     }
 
-    /// Writes a draft and links it under the file's name, so that the file is always complete. Keeps an existing file.
+    /// Writes a draft and then links it under the file's name. The file is therefore always complete. Does not replace
+    /// an existing file.
     private func write(_ secret: [UInt8]) throws(CredentialError) {
         let draft = "\(self.path).\(getpid())"
         try? FileSystem.remove(draft)
@@ -186,7 +187,7 @@ struct SecretFile {
     }
 }
 
-/// The secret files of a state folder. A copy of the folder without them would admit callers or reveal data.
+/// The secret files of a state folder. A copied folder without these files would admit callers or reveal data.
 package enum SecretFiles {
     /// The names of the files and the maximum size of each in bytes.
     private static let files = [
@@ -198,9 +199,9 @@ package enum SecretFiles {
 
     package static var names: [String] { self.files.map(\.name) }
 
-    /// Copies the existing files, each with mode 0600.
+    /// Copies the files that exist, each with mode 0600.
     ///
-    /// - Throws: if one of them cannot be read or written, or others may use it.
+    /// - Throws: if a file cannot be read or written, or is accessible to other users.
     package static func copy(from folder: String, to copy: String) throws(CredentialError) {
         for file in self.files {
             _ = try CredentialFile.copy("\(folder)/\(file.name)", to: "\(copy)/\(file.name)", bytesMax: file.bytesMax)
@@ -208,15 +209,16 @@ package enum SecretFiles {
     }
 }
 
-/// The key with which a state folder's history numbers devices and pushes: `history.key`, 32 bytes, of which 16 are
-/// used.
+/// The key for the numbers of devices and pushes in a state folder's history. The file `history.key` has 32 bytes, of
+/// which 16 are used.
 ///
-/// With this key, an attacker could register a device whose number collides with that of another device in the history.
+/// An attacker who knows this key could register a device whose number in the history collides with that of another
+/// device.
 package enum HistoryKey {
     static let name = "history.key"
 
-    /// Returns the key of a state folder. If there is none, a new key is drawn, and `save` creates the file with mode
-    /// 0600. An existing history was then written under another key and starts anew.
+    /// Returns the key of a state folder. If the file does not exist, returns a new key, and `save` creates the file
+    /// with mode 0600. An existing history has then been written with another key and starts anew.
     ///
     /// - Parameter folder: an existing folder.
     /// - Throws: if the existing file cannot be used.
@@ -233,7 +235,7 @@ package enum HistoryKey {
         secret.withByteView { HashKey(($0.word(at: 0), $0.word(at: 8))) }
     }
 
-    /// Returns a key for a history that is not kept.
+    /// Returns a key for a history that is not stored.
     package static func passing() -> HashKey {
         var random = RandomBits()
         return HashKey(random.pair())
@@ -242,11 +244,11 @@ package enum HistoryKey {
 
 /// The secret shared by a webhook and its receiver.
 package enum WebhookSecret {
-    /// 128 bits; signatures with a shorter key are not secure.
+    /// The minimum size in bytes. Signatures with a key of fewer than 128 bits are not secure.
     static let bytesMin = 16
     static let bytesMax = 1024
 
-    /// Reads a secret: the contents of the file without the newline at the end.
+    /// Reads a secret: the contents of the file without the final newline.
     ///
     /// - Throws: `CredentialError` that names the file and the remedy.
     package static func read(_ path: String) throws(CredentialError) -> [UInt8] {

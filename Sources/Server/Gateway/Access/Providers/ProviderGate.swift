@@ -4,10 +4,11 @@ package import Wire
 
 /// Authenticates the providers of one loop by their tokens.
 ///
-/// A valid token is verified once; later requests cost a comparison with the connection's last token or one lookup. An
-/// invalid token is verified once per connection. Consecutive requests of a connection share the connection's lookup.
+/// A valid token is verified once. For a later request, the gate compares the token with the connection's last token,
+/// or performs one dictionary lookup. An invalid token is verified once per connection. Consecutive requests of a
+/// connection share the connection's lookup.
 package struct ProviderGate {
-    /// The maximum number of verified tokens in the cache. When it is exceeded, the cache is cleared.
+    /// The maximum number of verified tokens in the cache. If it is exceeded, the cache is cleared.
     private static let tokensMax = 4096
 
     /// The number of tokens verified so far.
@@ -23,14 +24,15 @@ package struct ProviderGate {
     /// The verified tokens by the hash of their bytes, under a random key.
     private var tokens: [UInt64: VerifiedToken] = [:]
     private var connections: [ConnectionID: ProviderConnection] = [:]
-    /// The connection of the last lookup.
+    /// The connection of the latest lookup.
     private var latest: (id: ConnectionID, shown: ProviderConnection)?
 
-    /// Creates a gate that has seen no provider yet.
+    /// Creates a gate that has not seen any token.
     ///
-    /// - `environment`: the gateway's own, which a key with an environment must match; nil accepts all.
-    /// - `credentials`: counts the connections of each key.
-    /// - `onRefusal`: receives the reason why a token is invalid, once per connection and token.
+    /// - `environment`: the environment of the gateway, which a key with an environment must match; nil to accept all
+    ///   keys.
+    /// - `credentials`: the counts of connections by key.
+    /// - `onRefusal`: receives the reason if a token is invalid, once for each connection and token.
     package init(
         _ keys: ProviderKeys,
         environment: APNSEnvironment? = nil,
@@ -50,7 +52,7 @@ package struct ProviderGate {
     ///
     /// - `authorization`: the value of the header field; nil if it is absent.
     /// - `now`: milliseconds since 1970.
-    /// - Returns: the token, which determines the topics that the request may push to.
+    /// - Returns: the token, which determines the topics of the pushes that the request may send.
     /// - Throws: the reason why the request is refused.
     package mutating func token(
         _ authorization: ByteView?,
@@ -90,12 +92,13 @@ package struct ProviderGate {
         return token
     }
 
-    /// Returns true if a connection has shown another token after an expired one. Its client needs another connection.
+    /// Returns true if a connection has shown another token after an expired one. The client then needs another
+    /// connection.
     package func hasChangedInVain(_ connection: ConnectionID) -> Bool {
         self.connections[connection]?.hasChangedInVain ?? false
     }
 
-    /// Returns the state of the connection; nil if it has shown nothing.
+    /// Returns the state of the connection; nil if the connection has shown no token.
     @inline(__always)
     private mutating func known(_ connection: ConnectionID) -> ProviderConnection? {
         if let latest, latest.id.index == connection.index, latest.id.generation == connection.generation {
@@ -112,9 +115,9 @@ package struct ProviderGate {
         if let credential = closed?.credential { self.credentials.end(credential) }
     }
 
-    /// Counts a connection under the key of its last token.
+    /// Counts a connection under the key of its latest token.
     ///
-    /// - Throws: `tooManyRequests` if the key has as many connections as allowed.
+    /// - Throws: `tooManyRequests` if the key has the maximum number of connections.
     private func count(_ key: ProviderKeyFile, on connection: ProviderConnection) throws(APNSReason) {
         let credential = Credential.providerKey(team: key.team, keyID: key.keyID)
         guard connection.credential != credential else { return }
@@ -146,18 +149,18 @@ package struct ProviderGate {
     }
 }
 
-/// A provider's token whose signature has been verified.
+/// A provider's token whose signature was verified.
 package final class VerifiedToken {
-    /// The key that signed the token, with its state at the verification.
+    /// The key that signed the token, in its version at the verification.
     package let key: ProviderKeyFile
-    /// The generation of the keys in which the token was verified.
+    /// The generation of the keys with which the token was verified.
     let generation: UInt64
     private let bytes: ByteBuffer
     private let token: ProviderToken
 
     /// Verifies the token `text`.
     ///
-    /// - Throws: if the token cannot be parsed, or if its key is unknown, belongs to another team, or did not sign it.
+    /// - Throws: if the token cannot be parsed; if its key is unknown, belongs to another team, or did not sign it.
     init(
         _ text: ByteView,
         keys: [String: ProviderKeyFile],
@@ -186,8 +189,8 @@ package final class VerifiedToken {
         self.bytes.view == other.bytes.view
     }
 
-    /// Returns true if the token's key may push to `topic`. A method of the token, because returning the key would copy
-    /// its many members.
+    /// Returns true if the token's key may push to `topic`. This method avoids a copy of the key, which has many
+    /// members.
     package func admits(topic: ByteView) -> Bool {
         self.key.admits(topic: topic)
     }
@@ -201,34 +204,34 @@ package final class VerifiedToken {
 /// The invalid tokens that one connection has shown.
 ///
 /// An invalid token is verified once per connection and generation of the keys, because a verification costs as much as
-/// twenty pushes. A connection with many invalid tokens is limited to one verification per second.
+/// twenty pushes. If a connection shows many invalid tokens, it is limited to one verification per second.
 struct RefusedTokens {
-    /// The maximum number of tokens remembered; a client has one or two.
+    /// The maximum number of stored hashes. A client has one or two invalid tokens.
     private static let hashesMax = 4
     /// The number of failed verifications after which the rate limit applies.
     private static let burst = 32
     /// The minimum interval between verifications under the rate limit, in milliseconds.
     private static let spacing: Int64 = 1000
 
-    /// The tokens' hashes under a random key; the oldest is dropped first.
+    /// The hashes of the tokens, under a random key. The oldest hash is dropped first.
     private var hashes: [UInt64] = []
     private var count = 0
     private var lastAt: Int64 = 0
-    /// The generation of the keys that refused the tokens.
+    /// The generation of the keys with which the tokens were refused.
     private var generation: UInt64 = 0
 
-    /// Admits a token to verification.
+    /// Admits a token to the verification.
     ///
     /// - Parameter now: milliseconds since 1970.
     /// - Throws: `invalidProviderToken` if the token's verification has failed before; `tooManyProviderTokenUpdates` if
-    ///   the rate limit forbids to verify the token, which may be valid.
+    ///   the rate limit prevents the verification. The token may then be valid.
     mutating func admit(_ hash: UInt64, generation: UInt64, now: Int64) throws(APNSReason) {
         if generation != self.generation {
             self = RefusedTokens()
             self.generation = generation
         }
         guard !self.hashes.contains(hash) else { throw .invalidProviderToken }
-        // A clock that was set back must not extend the wait.
+        // If the clock was set back, the wait must not become longer.
         guard self.count < Self.burst || abs(now - self.lastAt) >= Self.spacing else {
             throw .tooManyProviderTokenUpdates
         }
@@ -243,40 +246,40 @@ struct RefusedTokens {
     }
 }
 
-/// The provider's tokens that a connection has shown.
+/// The tokens that a provider's connection has shown.
 final class ProviderConnection {
     /// The minimum interval between two changes of the token, in milliseconds.
     static let changeInterval: Int64 = 1_200_000
 
-    /// The hash of the expired token that the connection has shown; nil if none. As at APNs, it accepts no push
-    /// afterwards.
+    /// The hash of the expired token that the connection has shown; nil if it has shown none. As at APNs, the
+    /// connection accepts no push after an expired token.
     var expiredToken: UInt64?
-    /// True if the connection has shown another token after the expired one. As it accepts none, its client would retry
-    /// forever.
+    /// True if the connection has shown another token after the expired one. It accepts no token, so the client would
+    /// retry forever.
     var hasChangedInVain = false
     /// The invalid tokens that the connection has shown.
     var refused = RefusedTokens()
     /// The credential under which the connection is counted.
     var credential: Credential?
-    /// The token that was accepted last.
+    /// The latest accepted token.
     private(set) var token: VerifiedToken?
-    /// The token before `token`. Requests sent before the change may still show it.
+    /// The token before `token`. Requests that were sent before the change may still show it.
     private var previous: VerifiedToken?
-    /// When the token last changed, in milliseconds since 1970; nil while the first one is in use.
+    /// The time of the latest change of the token, in milliseconds since 1970; nil before the first change.
     private var changedAt: Int64?
 
-    /// Accepts a token unless the rules of a connection forbid it.
+    /// Accepts a token if the rules for a connection permit it.
     ///
-    /// The first change of the token may come at any time. Further changes must be 20 minutes apart.
+    /// The first change of the token is permitted at any time. Later changes must be at least 20 minutes apart.
     /// - Parameter now: milliseconds since 1970.
-    /// - Throws: `invalidProviderToken` for a second team, `unrelatedKeyIdInToken` for a key of other topics,
-    ///   `tooManyProviderTokenUpdates`.
+    /// - Throws: `invalidProviderToken` if the token is of another team, `unrelatedKeyIdInToken` if its key is for
+    ///   other topics, and `tooManyProviderTokenUpdates`.
     func tokenShown(_ token: VerifiedToken, now: Int64) throws(APNSReason) {
         if let last = self.token, !last.isSame(as: token) {
             if self.previous?.isSame(as: token) != true {
                 guard last.key.team == token.key.team else { throw .invalidProviderToken }
                 guard last.key.isRelated(to: token.key) else { throw .unrelatedKeyIdInToken }
-                // A clock that was set back must not extend the interval.
+                // If the clock was set back, the interval must not become longer.
                 if let changedAt, abs(now - changedAt) < Self.changeInterval { throw .tooManyProviderTokenUpdates }
                 self.changedAt = now
             }
@@ -286,19 +289,19 @@ final class ProviderConnection {
     }
 }
 
-/// The reason why a provider's token is refused. It is logged for operators and not sent to the provider.
+/// The reason why a provider's token is refused. It is logged for operators, but not sent to the provider.
 package enum ProviderTokenFault: Error, Hashable, Sendable {
     /// The text is not a JSON web token with a key, a team and a time of issue.
     case unreadable
     case unknownKey(keyID: String, team: String)
     /// The key is known, but belongs to another team.
     case otherTeam(keyID: String, team: String)
-    /// The key id and the team match, but another key made the signature.
+    /// The key id and the team match, but the signature is from another key.
     case otherKey(keyID: String, team: String)
     /// The connection already belongs to another team.
     case secondTeam(keyID: String, team: String)
 
-    /// The fields of the log entry. Malformed names are left out, because the sender could put any text there.
+    /// The fields of the log entry. Malformed names are omitted, because the sender could insert any text.
     package var fields: [String: String] {
         var fields = ["cause": self.cause, "remedy": self.remedy]
         switch self {

@@ -4,15 +4,15 @@ package import Wire
 
 /// A provider's key, as stored in the folder `providerKeys`.
 ///
-/// The file `KEYID.pem` holds a line `Team: TEAM`, a line `Topic: TOPIC` for each topic that the key may push to, a
-/// line `Environment: ENVIRONMENT` if the key is valid in only one environment, an empty line, and the public key in
-/// PEM. Without a line `Topic` the key may push to all topics.
+/// The file `KEYID.pem` begins with a line `Team: TEAM`, and a line `Topic: TOPIC` for each topic that the key may push
+/// to. A line `Environment: ENVIRONMENT` follows if the key is valid in only one environment. The file ends with an
+/// empty line and the public key in PEM. Without a line `Topic`, the key may push to all topics.
 package struct ProviderKeyFile: Sendable {
     /// The maximum size of a file in bytes.
     package static let bytesMax = 65_536
     /// The suffix of the file's name, after the key id.
     package static let nameEnd = ".pem"
-    /// The suffixes by which APNs derives topics for particular push types from an app's topic.
+    /// The suffixes that APNs appends to an app's topic for some push types.
     private static let topicEnds: [StaticString] = [
         ".voip", ".complication", ".location-query", ".pushkit.fileprovider", ".voip-ptt", ".push-type.liveactivity",
         ".push-type.widgets", ".push-type.controls",
@@ -20,9 +20,9 @@ package struct ProviderKeyFile: Sendable {
 
     package let keyID: String
     package let team: String
-    /// The topics that the key may push to; empty for all.
+    /// The topics that the key may push to; empty for all topics.
     package let topics: [String]
-    /// The environment that the key is valid in; nil for both.
+    /// The environment in which the key is valid; nil for both.
     package let environment: APNSEnvironment?
     package let key: ProviderPublicKey
     /// `topics` in UTF-8.
@@ -56,7 +56,7 @@ package struct ProviderKeyFile: Sendable {
 
     /// Parses a file of the folder.
     ///
-    /// - Throws: `ProviderKeyError` that names `path` if the contents have another form.
+    /// - Throws: `ProviderKeyError` that names `path` if the contents are malformed.
     init(keyID: String, contents: [UInt8], path: String) throws(ProviderKeyError) {
         var teams: [String] = []
         var topics: [String] = []
@@ -73,7 +73,7 @@ package struct ProviderKeyFile: Sendable {
             case "Topic": topics.append(String(parts[1]))
             case "Environment": environments.append(String(parts[1]))
             default:
-                // The message is logged and does not quote the line, which could be a misplaced secret.
+                // The message is logged. It does not quote the line, which could be a misplaced secret.
                 throw ProviderKeyError(
                     message: "\(path): line \(number) is none of Team: TEAM, Topic: TOPIC, Environment: ENVIRONMENT."
                 )
@@ -96,9 +96,9 @@ package struct ProviderKeyFile: Sendable {
         }
     }
 
-    /// Returns the environment of that name.
+    /// Returns the environment with this name.
     ///
-    /// - Throws: `ProviderKeyError` if there is none.
+    /// - Throws: `ProviderKeyError` if no environment has this name.
     private static func environment(_ name: String) throws(ProviderKeyError) -> APNSEnvironment {
         guard let environment = APNSEnvironment(rawValue: name) else {
             throw ProviderKeyError(message: "\"\(name)\" is not an environment; write development or production.")
@@ -108,7 +108,7 @@ package struct ProviderKeyFile: Sendable {
 
     /// Parses a key in PEM.
     ///
-    /// - Throws: `ProviderKeyError` that names `path` if the text holds no key.
+    /// - Throws: `ProviderKeyError` that names `path` if the text contains no key.
     static func key(in pem: [UInt8], path: String) throws(ProviderKeyError) -> ProviderPublicKey {
         do throws(TransportError) {
             return try ProviderPublicKey(pem: pem, file: path)
@@ -124,8 +124,8 @@ package struct ProviderKeyFile: Sendable {
         return Array((lines.joined(separator: "\n") + "\n\n").utf8) + self.key.pem
     }
 
-    /// Returns true if the key may push to `topic`: one of its topics, or one derived from such a topic for a push
-    /// type.
+    /// Returns true if the key may push to `topic`. The topic must be one of the key's topics, optionally with the
+    /// suffix of a push type.
     package func admits(topic: ByteView) -> Bool {
         guard !self.topicBytes.isEmpty else { return true }
         for own in self.topicBytes where topic.count >= own.count {
@@ -137,7 +137,7 @@ package struct ProviderKeyFile: Sendable {
         return false
     }
 
-    /// Returns true if one connection may use both keys: they belong to one team and may push to the same topics.
+    /// Returns true if one connection may use both keys. They must belong to one team and have the same topics.
     func isRelated(to other: ProviderKeyFile) -> Bool {
         self.team == other.team && Set(self.topics) == Set(other.topics)
     }
@@ -159,27 +159,28 @@ package struct ProviderKeyError: Error, Hashable, Sendable, CustomStringConverti
     package var description: String { self.message }
 }
 
-/// The keys of the folder `providerKeys`. A key remains valid for a short time while its file is being rewritten.
+/// The keys of the folder `providerKeys`. A key stays valid for a short time while its file is being rewritten.
 ///
-/// Times are milliseconds on the caller's clock.
+/// All times are milliseconds on the caller's clock.
 package struct KeptKeys: Sendable {
-    /// The time in milliseconds for which a key remains valid while its file holds no valid key.
+    /// The time in milliseconds for which a key stays valid while its file contains no valid key.
     package static let gracePeriod: Int64 = 2000
 
     private var keys: [String: ProviderKeyFile] = [:]
-    /// The times at which files were first found without a valid key, by key id.
+    /// The times since which files have had no valid key, by key id.
     private var unusableSince: [String: Int64] = [:]
 
     /// Creates an empty set of keys.
     package init() {}
 
-    /// True if a key is valid without a valid file. The folder must then be read again even if nothing changes in it.
+    /// True if a key without a valid file is still valid. The folder must then be read again even if it does not
+    /// change.
     package var isWaiting: Bool { !self.unusableSince.isEmpty }
 
     /// Updates the keys from a reading of the folder.
     ///
-    /// - Returns: the valid keys in order of their ids, and the faults to report. A fault is not reported while the key
-    ///   of its file is still valid.
+    /// - Returns: the valid keys in order of their ids, and the faults to report. The fault of a file is not reported
+    ///   while the file's key is still valid.
     package mutating func read(
         _ contents: ProviderKeyFolder.Contents,
         now: Int64
@@ -205,7 +206,7 @@ package struct KeptKeys: Sendable {
     }
 }
 
-/// The current keys for the verification of tokens, by their ids.
+/// The current keys for the verification of tokens, by key id.
 package typealias ProviderKeys = Versioned<[String: ProviderKeyFile]>
 
 extension ProviderKeys {

@@ -9,14 +9,14 @@ package struct ProviderKeyFolder: Sendable {
     package struct Contents: Sendable {
         /// The valid keys, in order of their ids.
         package var keys: [ProviderKeyFile] = []
-        /// The faults of the files that hold no valid key.
+        /// The faults of the files that contain no valid key.
         package var faults: [ProviderKeyError] = []
-        /// The ids of the files without a valid key, each with its fault in `faults`; nil for an empty file, which is
-        /// still being written.
+        /// The ids of the files without a valid key, each with its fault in `faults`. The fault is nil for an empty
+        /// file, which is still being written.
         package var unusable: [(keyID: String, fault: ProviderKeyError?)] = []
     }
 
-    /// The maximum number of files that are read.
+    /// The maximum number of valid keys. Further files are faults.
     static let filesMax = 4096
 
     package let path: String
@@ -25,7 +25,7 @@ package struct ProviderKeyFolder: Sendable {
         self.path = path
     }
 
-    /// Reads every file.
+    /// Reads every file of the folder.
     ///
     /// - Throws: `ProviderKeyError` if the folder cannot be read.
     package func read() throws(ProviderKeyError) -> Contents {
@@ -59,10 +59,10 @@ package struct ProviderKeyFolder: Sendable {
         return contents
     }
 
-    /// Adds a key from `keyFile`, a .p8 file or any PEM, and stores only the public key.
+    /// Adds a key from `keyFile`, a .p8 file or any PEM file. Stores only the public key.
     ///
-    /// The folder is created if it is missing. The file appears atomically under its name.
-    /// - Throws: `ProviderKeyError` if the file holds no key, a name is invalid, or the id exists.
+    /// The folder is created if it does not exist. The new file appears atomically.
+    /// - Throws: `ProviderKeyError` if the file contains no key, a name is invalid, or the id exists.
     package func add(
         keyFile: String,
         team: String,
@@ -95,7 +95,7 @@ package struct ProviderKeyFolder: Sendable {
         }
     }
 
-    /// Removes a key. A gateway that watches the folder then refuses the key's tokens.
+    /// Removes a key. A gateway that watches the folder then refuses tokens of the key.
     package func remove(keyID: String) throws(ProviderKeyError) {
         guard ProviderKeyFile.isName(keyID), (try? FileSystem.remove(self.file(of: keyID))) != nil else {
             throw ProviderKeyError(message: "\(self.path) has no key \"\(keyID)\"; see `wakegate key list`.")
@@ -115,7 +115,7 @@ package struct ProviderKeyFolder: Sendable {
         }
     }
 
-    /// Returns the bytes of a file. Only regular files are opened, since opening a pipe could block.
+    /// Returns the bytes of a file. Opens only regular files, because opening a pipe could block.
     private static func bytes(of file: String) throws(ProviderKeyError) -> [UInt8] {
         let status: FileStatus
         do throws(SystemError) { status = try FileSystem.status(file) } catch { throw Self.error(file, "read", error) }
@@ -135,20 +135,22 @@ package struct ProviderKeyFolder: Sendable {
     }
 }
 
-/// Reads the folder `providerKeys`, and reads it again whenever its contents change.
+/// Reads the folder `providerKeys`. Reads it again whenever its contents change.
 ///
-/// While the folder cannot be read, no key is valid. While a file is being rewritten and holds no valid key, its last
-/// key remains valid for two seconds. The class is `@unchecked Sendable`: after `init`, only `queue` uses `watch`,
-/// `reported`, `kept` and `keys`; the owner may use `keys` until it calls `feed`.
+/// While the folder cannot be read, no key is valid. While a file is being rewritten and contains no valid key, its
+/// last key stays valid for two seconds.
+///
+/// `@unchecked Sendable`: after `init`, only `queue` uses `watch`, `reported`, `kept` and `keys`. The owner may use
+/// `keys` until it calls `feed`.
 package final class ProviderKeyWatch: @unchecked Sendable {
-    /// The interval, in seconds, at which the watch checks if another folder has replaced the watched one.
+    /// The interval, in seconds, at which the watch checks if another folder has replaced the watched folder.
     private static let lookSeconds = 1
     private static let events = UInt32(
         IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB | IN_DELETE_SELF
             | IN_MOVE_SELF
     )
 
-    /// The store that receives the keys from the folder.
+    /// The store that receives the keys of the folder.
     package private(set) var keys = ProviderKeys([:])
     private let folder: ProviderKeyFolder
     private let onFault: @Sendable (ProviderKeyError) -> Void
@@ -156,16 +158,17 @@ package final class ProviderKeyWatch: @unchecked Sendable {
     private let descriptor: Int32
     private let changes: any DispatchSourceRead
     private let timer: any DispatchSourceTimer
-    /// The watch descriptor of the folder; -1 if there is none. The system does not reuse such descriptors.
+    /// The watch descriptor of the folder; -1 if the folder is not watched. The system does not reuse watch
+    /// descriptors.
     private var watch: Int32 = -1
-    /// The last reported faults of the folder, so that a fault is not repeated.
+    /// The last reported faults of the folder. The same fault is not reported again.
     private var reported: [ProviderKeyError] = []
     private var kept = KeptKeys()
 
-    /// Reads the folder, and watches it from then on.
+    /// Reads the folder and starts to watch it.
     ///
-    /// - `onFault`: receives the fault of every file that holds no key, and of a folder that can no longer be read.
-    /// - Throws: `ProviderKeyError` if the folder cannot be read or watched now.
+    /// - `onFault`: receives the fault of every file that contains no key, and of a folder that can no longer be read.
+    /// - Throws: `ProviderKeyError` if the folder cannot be read or watched.
     package init(_ folder: String, onFault: @escaping @Sendable (ProviderKeyError) -> Void) throws(ProviderKeyError) {
         self.folder = ProviderKeyFolder(folder)
         self.onFault = onFault
@@ -181,7 +184,7 @@ package final class ProviderKeyWatch: @unchecked Sendable {
         self.changes.setCancelHandler { close(descriptor) }
         self.changes.setEventHandler { [weak self] in self?.folderChanged() }
         self.timer.setEventHandler { [weak self] in self?.look() }
-        // The watch comes first, so that a change during the reading causes another reading.
+        // The watch is added first. A change during the reading then causes another reading.
         self.watch = self.addWatch()
         self.changes.resume()
         self.timer.resume()
@@ -195,7 +198,7 @@ package final class ProviderKeyWatch: @unchecked Sendable {
 
     deinit { self.stop() }
 
-    /// Passes the keys, and all further changes, to another store.
+    /// Passes the current keys and all further changes to another store.
     package func feed(_ keys: ProviderKeys) {
         self.queue.sync {
             keys.replace(with: self.keys.current().value)
@@ -209,7 +212,8 @@ package final class ProviderKeyWatch: @unchecked Sendable {
         self.timer.cancel()
     }
 
-    /// Returns the watch descriptor; the same one if the folder is already watched.
+    /// Adds a watch of the folder and returns its descriptor. If the folder is already watched, the descriptor is the
+    /// same.
     private func addWatch() -> Int32 {
         FileSystem.watch(self.folder.path, Self.events | UInt32(IN_ONLYDIR), on: self.descriptor)
     }

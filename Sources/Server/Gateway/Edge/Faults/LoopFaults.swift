@@ -2,13 +2,13 @@ import Engine
 package import HTTPTransport
 import Wire
 
-/// The effects of fault rules that are still active on one loop.
+/// The active effects of fault rules on one loop.
 package final class LoopFaults {
     package enum Task {
         case push(FaultedPush)
-        /// The end of the connection's stream limit, unless the limit was changed since.
+        /// The end of the connection's stream limit. It has no effect if the limit has changed since.
         case limitEnds(ConnectionID, change: UInt64)
-        /// The end of the connection's stream window, unless the window was changed since.
+        /// The end of the connection's stream window. It has no effect if the window has changed since.
         case windowEnds(ConnectionID, change: UInt64)
     }
 
@@ -18,26 +18,26 @@ package final class LoopFaults {
         let endsWithSuccess: Bool
     }
 
-    /// The maximum number of delayed tasks. With pushes of the largest size, they use 50 MB.
+    /// The maximum number of delayed tasks. With pushes of the maximum size, they use 50 MB.
     package static let delayedMax = 10_000
 
     let service: FaultService
-    /// The delayed tasks. Due times are milliseconds of the loop's clock.
+    /// The delayed tasks. Their due times are milliseconds of the loop's clock.
     var delayed = MomentQueue<Task>()
     private var generation: UInt64
     private var limits: [ConnectionID: Limit] = [:]
-    /// The connections whose stream window is not the default, with the number of the change.
+    /// The connections whose stream window is not the default, each with the number of the change.
     private var windows: [ConnectionID: UInt64] = [:]
     private var lastChange: UInt64 = 0
-    /// The connections with an expired provider token, and the `authorization` value that expired; empty for a push
-    /// without it.
+    /// The connections with an expired provider token, each with the `authorization` value that expired. The value is
+    /// empty for a push without the field.
     private var unusable: [ConnectionID: [UInt8]] = [:]
     /// The connections of `unusable` that have since shown another value.
     private var changedInVain: Set<ConnectionID> = []
-    /// The connections that accept no further streams, because a GOAWAY was sent or they are about to close, each with
-    /// the last accepted stream.
+    /// The connections that accept no further streams, each with the last accepted stream. They were sent a GOAWAY or
+    /// are about to close.
     private var abandoned: [ConnectionID: Int32] = [:]
-    /// The pushes in the engine whose answers will be dropped.
+    /// The pushes in the engine whose answers will be replaced or dropped.
     private var losing: [StreamID: LostReply] = [:]
     private var stuck: Set<StreamID> = []
 
@@ -55,7 +55,7 @@ package final class LoopFaults {
         return true
     }
 
-    /// True if fault rules, or remaining effects of fault rules, may concern pushes.
+    /// True if fault rules, or their remaining effects, may affect pushes.
     var isActive: Bool { self.service.hasRules || !self.limits.isEmpty || !self.abandoned.isEmpty }
 
     /// Checks that no rule has made the provider's token expire.
@@ -73,13 +73,13 @@ package final class LoopFaults {
         throw .expiredProviderToken
     }
 
-    /// Returns true if an unusable connection has since shown another token.
+    /// Returns true if a rule made the connection's token expire and the connection has since shown another token.
     func hasChangedInVain(_ connection: ConnectionID) -> Bool { self.changedInVain.contains(connection) }
 
-    /// Ends the effects of the rules on connections if the rules were cleared since the last call.
+    /// Ends the effects of rules on connections if the rules were cleared after the last call.
     ///
     /// - Returns: the connections whose stream limits, and those whose stream windows, must be reset to the default;
-    ///   nil if nothing was cleared.
+    ///   nil if no rules were cleared.
     func takeCleared() -> (limits: [ConnectionID], windows: [ConnectionID])? {
         guard self.service.generation != self.generation else { return nil }
         self.generation = self.service.generation
@@ -100,9 +100,9 @@ package final class LoopFaults {
         self.abandoned[stream.connection].map { stream.number > $0 } ?? false
     }
 
-    /// Accepts nothing more on a connection, including delayed pushes.
+    /// Stops accepting streams after `last` on a connection. Also removes the delayed pushes of these streams.
     ///
-    /// - Parameter last: the last stream whose push is still accepted; 0 for none.
+    /// - Parameter last: the last stream whose push is accepted; 0 for none.
     func abandon(_ connection: ConnectionID, after last: Int32) {
         self.abandoned[connection] = last
         self.delayed.removeAll { task in
@@ -113,7 +113,7 @@ package final class LoopFaults {
 
     func leaveStuck(_ stream: StreamID) { self.stuck.insert(stream) }
 
-    /// - Returns: the streams that a rule left without an answer.
+    /// Removes and returns the streams that a rule left without an answer.
     func takeStuck() -> Set<StreamID> {
         defer { self.stuck.removeAll() }
         return self.stuck
@@ -147,7 +147,7 @@ package final class LoopFaults {
     /// Returns true if the connection's stream limit ends with its next accepted push.
     func awaitsSuccess(_ connection: ConnectionID) -> Bool { self.limits[connection]?.endsWithSuccess == true }
 
-    /// - Parameter change: the change that has expired; nil for a limit that ends with a success.
+    /// - Parameter change: the change that has expired; nil for a limit that ends with an accepted push.
     /// - Returns: true if the limit must be reset to the default.
     func limitEnded(_ connection: ConnectionID, change: UInt64?) -> Bool {
         guard let limit = self.limits[connection], change.map({ $0 == limit.change }) ?? limit.endsWithSuccess else {
@@ -176,7 +176,7 @@ package final class LoopFaults {
         return true
     }
 
-    /// - Returns: the connections whose stream window must be reset to the default.
+    /// Removes and returns the connections whose stream window must be reset to the default.
     func takeWindows() -> [ConnectionID] {
         defer { self.windows.removeAll() }
         return Array(self.windows.keys)
@@ -188,7 +188,7 @@ package final class FaultedPush {
     let effect: FaultEffect
     let stream: StreamID
     let apnsID: APNsID
-    /// The push as it would be passed to the engine.
+    /// A copy of the push, to be passed to the engine.
     let kept: KeptPush
     /// The value of `authorization`; nil if it is absent.
     let authorization: [UInt8]?

@@ -7,7 +7,7 @@ import Wire
 final class CallerAdmission {
     private let parts: LoopParts
     private var authorization: Authorization
-    /// True if clients are asked for certificates.
+    /// True if the gateway requests certificates from clients.
     private let asksForCertificates: Bool
 
     init(_ parts: LoopParts) {
@@ -22,9 +22,9 @@ final class CallerAdmission {
         )
     }
 
-    /// Admits the sender of a request.
+    /// Authenticates the sender of a request and checks that the operation is permitted.
     ///
-    /// - `parameter`: the value of the path's parameter.
+    /// - `parameter`: the value of the parameter in the path.
     /// - Throws: `APIError` if no valid proof is shown, or if the proof does not authorize this operation.
     func admit(
         _ request: Request,
@@ -60,20 +60,22 @@ final class CallerAdmission {
 
     // MARK: Streams
 
-    /// Reads the changes of tokens and revocations; ignores errors.
+    /// Reads the key file and the revocation file if they have changed. Errors are reported but not thrown.
     func refreshTokens() { self.authorization.tokens.refreshIfPossible() }
 
-    /// Returns true if a worker's stream that was opened with `proof` may continue; nil for no proof.
+    /// Returns true if a worker's stream that was opened with `proof` may continue. `proof` is nil for a stream without
+    /// proof.
     func admitsWorker(_ proof: ShownProof?) -> Bool { self.authorization.admitsWorker(proof) }
 
-    /// Returns true if an operator's stream that was opened with `proof` may continue; nil for no proof.
+    /// Returns true if an operator's stream that was opened with `proof` may continue. `proof` is nil for a stream
+    /// without proof.
     func admitsOperator(_ proof: ShownProof?) -> Bool { self.authorization.tokens.admitsOperator(proof) }
 
     // MARK: Client certificates
 
-    /// Returns the holder of a connection's client certificate; nil if it has shown none.
+    /// Returns the holder of a connection's client certificate; nil if the connection has no certificate.
     func holder(of connection: ConnectionID) -> CertificateHolder? {
-        // Calling `authorization` copies it, which costs more than the lookup itself.
+        // A call of a method copies `authorization`, which costs more than the lookup.
         self.asksForCertificates ? self.authorization.holder(of: connection) : nil
     }
 
@@ -91,7 +93,7 @@ final class CallerAdmission {
         self.end(connection, holder.tooManyConnections)
     }
 
-    /// Ends the connections whose certificates were revoked or have expired. The caller ends their streams.
+    /// Ends the connections whose certificates were revoked or have expired. The caller must end their streams.
     func endConnectionsWithBadCertificates() {
         for (holder, fault) in self.authorization.certificates?.takeFaulty(now: SystemClock.wall) ?? [] {
             self.parts.counts.uncount(certificateOf: holder.subject)

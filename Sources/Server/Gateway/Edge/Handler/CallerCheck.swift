@@ -1,18 +1,19 @@
 import HTTPTransport
 import Wire
 
-/// Refuses requests of foreign web pages on the cleartext listeners, which a browser on this machine can reach.
+/// Refuses requests from foreign web pages on the cleartext listeners, because a browser on this machine can reach
+/// them.
 ///
-/// Each loop has its own instance. It remembers the last admitted host, since nearly all requests name the same host.
+/// Each loop has its own instance. It stores the last admitted host, because nearly all requests name the same host.
 struct CallerCheck: ~Copyable {
     /// The hosts in the configured addresses of the cleartext listeners.
     private let configuredHosts: Set<String>
-    /// True if machines of configured networks are admitted; they may use any host name of a local network.
+    /// True if machines of configured networks are admitted. They may use any host name of a local network.
     private let takesNetworkNames: Bool
     private var admitted = ByteBuffer()
 
     /// - Parameters:
-    ///   - addresses: the addresses of the cleartext listeners. A Unix socket has no name that a request could give.
+    ///   - addresses: the addresses of the cleartext listeners. A Unix socket has no host name, so it is ignored.
     ///   - takesNetworkNames: true if machines of configured networks are admitted.
     init(addresses: [String], takesNetworkNames: Bool = false) {
         self.takesNetworkNames = takesNetworkNames
@@ -24,7 +25,7 @@ struct CallerCheck: ~Copyable {
         )
     }
 
-    /// Returns true if the request names this gateway as its host, and does not come from a foreign page.
+    /// Returns true if the request names this gateway as its host and does not come from a foreign page.
     ///
     /// - Parameter role: the role of the listener that received the request.
     mutating func admits(_ request: Request, on role: ListenerRole) -> Bool {
@@ -51,7 +52,7 @@ struct CallerCheck: ~Copyable {
         return role == .admin && Self.isPage(request.path) && request.method == "GET" && isNavigation && isForDocument
     }
 
-    /// Returns true if an admin path is the dashboard's page, which foreign pages may link to.
+    /// Returns true if an admin path is the dashboard's page. Foreign pages may link to this page.
     private static func isPage(_ path: ByteView) -> Bool {
         path == "/" || path.starts(with: "/?")
     }
@@ -67,15 +68,15 @@ struct CallerCheck: ~Copyable {
         return true
     }
 
-    /// Returns true if a host cannot be a public Internet name: an address, a single label, or a name below a domain
-    /// reserved for local networks. A foreign page has a public name.
+    /// Returns true if a host cannot be a public Internet name. Such a host is an address, a single label, or a name
+    /// below a domain that is reserved for local networks. A foreign page has a public name.
     private static func isOfNetwork(_ host: Authority) -> Bool {
         let labels = host.name.split(separator: ".")
         guard !host.isIPv6, labels.count > 1, let last = labels.last else { return true }
         return last.utf8.allSatisfy { $0 &- 0x30 <= 9 } || ["internal", "local", "localhost", "test"].contains(last)
     }
 
-    /// Returns true if both name the same host, regardless of the port.
+    /// Returns true if both authorities name the same host. The port is ignored.
     private static func isSame(_ one: ByteView, _ other: ByteView) -> Bool {
         guard let one = Authority(one), let other = Authority(other) else { return false }
         return one.isIPv6 == other.isIPv6 && one.name == other.name

@@ -1,8 +1,8 @@
 package import HTTPTransport
 package import Wire
 
-/// The credentials under which one loop's connections, workers' streams and rate-limited requests are counted. The
-/// counts themselves are shared by all loops.
+/// The connections, workers' streams and rate-limited requests of one loop, each counted under its credential. All
+/// loops share the counts.
 package final class CredentialCounts {
     private let connections: ConnectionCounts<Credential>
     private let workerStreams: ConnectionCounts<StreamHolder>
@@ -10,12 +10,12 @@ package final class CredentialCounts {
     private let tally: LimitTally<GatewayCountedLimit>
     /// The ids of the bearer tokens under which connections are counted.
     private var bearers: [ConnectionID: String] = [:]
-    /// The holders under which workers' streams are counted, from the request on.
+    /// The holders under which workers' streams are counted. A stream is counted from its request on.
     private var holders: [StreamID: StreamHolder] = [:]
-    /// The connections that exceed their credentials' limit and end within a second.
+    /// The connections that exceed the limit of their credential. They end within a second.
     private var excess: Set<ConnectionID> = []
 
-    /// - `tally`: counts how often each limit was reached.
+    /// - `tally`: the counter of reached limits.
     package init(
         connections: ConnectionCounts<Credential>,
         workerStreams: ConnectionCounts<StreamHolder>,
@@ -30,9 +30,9 @@ package final class CredentialCounts {
 
     // MARK: Connections
 
-    /// Counts a connection under its last bearer token.
+    /// Counts a connection under its latest bearer token.
     ///
-    /// - Throws: `tooManyConnections` if the token has as many connections as allowed.
+    /// - Throws: `tooManyConnections` if the token has the maximum number of connections.
     package func count(_ token: BearerToken, on connection: ConnectionID) throws(APIError) {
         let before = self.bearers[connection]
         guard before != token.id else { return }
@@ -46,7 +46,7 @@ package final class CredentialCounts {
 
     /// Counts a connection under the subject of its certificate.
     ///
-    /// - Returns: false if the subject has as many connections as allowed.
+    /// - Returns: false if the subject has the maximum number of connections.
     package func count(certificateOf subject: String) -> Bool {
         guard !self.connections.begin(.certificate(subject)) else { return true }
         self.tally.met(.connectionsPerCredentialMax)
@@ -58,16 +58,16 @@ package final class CredentialCounts {
         self.connections.end(.certificate(subject))
     }
 
-    /// Marks a connection that exceeds its credential's limit. It ends within a second.
+    /// Records a connection that exceeds the limit of its credential. The connection ends within a second.
     ///
-    /// GOAWAY is not sent with the answer, because it would precede the body, and some clients read nothing after
+    /// GOAWAY is not sent with the answer. It would precede the body, and some clients do not read anything after
     /// GOAWAY.
     package func exceeded(_ connection: ConnectionID) {
         guard self.excess.insert(connection).inserted else { return }
         self.tally.met(.connectionsPerCredentialMax)
     }
 
-    /// Returns the marked connections, which must end now, and clears the marks.
+    /// Returns the recorded connections, which the caller must end, and clears the record.
     package func takeExcess() -> Set<ConnectionID> {
         defer { self.excess.removeAll() }
         return self.excess
@@ -81,10 +81,10 @@ package final class CredentialCounts {
 
     // MARK: Requests
 
-    /// Counts a request whose rate per credential and minute is limited.
+    /// Counts a request whose rate is limited for each credential and minute.
     ///
     /// - `now`: milliseconds of the monotonic clock.
-    /// - Throws: the error that names the limit, if the request exceeds it.
+    /// - Throws: an error that names the limit if the request exceeds it.
     package func count(_ rate: CredentialRate, of holder: StreamHolder, now: Int64) throws(APIError) {
         guard !self.rates.count(rate, of: holder, now: now) else { return }
         self.tally.met(rate.limit)
@@ -95,7 +95,7 @@ package final class CredentialCounts {
 
     /// Counts a worker's stream under the worker's credential or network.
     ///
-    /// - Throws: `tooManyStreams` if the holder has as many streams as allowed.
+    /// - Throws: `tooManyStreams` if the holder has the maximum number of streams.
     package func count(_ stream: StreamID, of holder: StreamHolder) throws(APIError) {
         guard self.workerStreams.begin(holder) else {
             self.tally.met(.streamsPerCredentialMax)
@@ -104,7 +104,7 @@ package final class CredentialCounts {
         self.holders[stream] = holder
     }
 
-    /// Stops counting a stream, if it is counted.
+    /// Stops counting a stream; has no effect if the stream is not counted.
     package func uncount(_ stream: StreamID) {
         guard let holder = self.holders.removeValue(forKey: stream) else { return }
         self.workerStreams.end(holder)

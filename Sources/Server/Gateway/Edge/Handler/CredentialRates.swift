@@ -1,18 +1,20 @@
 import Synchronization
 
-/// The number of rate-limited requests of each credential in the current minute, on all loops together.
+/// The number of rate-limited requests of each credential in the current minute, over all loops.
 package final class CredentialRates: Sendable {
-    /// The maximum number of credentials counted at once. At this number, all counts start anew, which bounds the
+    /// The maximum number of credentials with a count. If it is reached, all counts restart from zero, which limits the
     /// memory.
     private static let holdersMax = 100_000
     private static let minute: Int64 = 60_000
 
     private struct Count {
         var most: Int
-        /// The minute of the counts, by the monotonic clock.
+        /// The minute for which the counts are valid, by the monotonic clock.
         var minute: Int64 = 0
         var byHolder: [StreamHolder: Int] = [:]
 
+        /// Counts a request.
+        ///
         /// - Returns: false if the request exceeds the limit.
         mutating func count(_ holder: StreamHolder, in minute: Int64) -> Bool {
             guard self.most > 0 else { return true }
@@ -35,7 +37,7 @@ package final class CredentialRates: Sendable {
         self.progress = Mutex(Count(most: limits.progressPerCredentialMax))
     }
 
-    /// Changes the limits; the counts remain.
+    /// Changes the limits without resetting the counts.
     package func setLimits(_ limits: GatewayLimits) {
         self.submissions.withLock { $0.most = limits.submissionsPerCredentialMax }
         self.progress.withLock { $0.most = limits.progressPerCredentialMax }

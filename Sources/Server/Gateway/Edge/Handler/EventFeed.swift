@@ -2,22 +2,21 @@ import Engine
 import HTTPTransport
 import Wire
 
-/// The operators' event streams of one loop.
+/// The event streams of operators on one loop.
 final class EventFeed {
-    /// The silence in milliseconds after which a stream gets a comment.
+    /// The time without data, in milliseconds, after which a comment is sent on a stream.
     private static let silenceMax: Int64 = 15_000
 
     /// An operator's event stream.
     private struct EventStream {
-        /// The proof that the operator showed; nil if none was required.
+        /// The proof that the operator showed; nil if no proof was required.
         let proof: ShownProof?
         let filter: EventFilter
-        /// True while the stream's queue is full. Events are dropped until it has drained.
+        /// True while the stream's queue is full. Events are dropped until the queue has drained.
         var isBehind = false
-        /// The number of dropped events that the reader has not been notified of.
+        /// The number of dropped events that were not yet reported to the reader.
         var missed = 0
-        /// The time of the last write, in milliseconds of the monotonic clock; nil if there was a write since the last
-        /// check.
+        /// The time of the last write, in milliseconds of the monotonic clock; nil if a write followed the last check.
         var writtenAt: Int64?
     }
 
@@ -40,17 +39,17 @@ final class EventFeed {
     /// Sets the maximum number of bytes queued on one stream.
     func setQueuedBytesMax(_ count: Int) { self.queuedBytesMax = count }
 
-    /// Opens a stream that receives the events from now on.
+    /// Opens a stream that receives all events from now on.
     ///
-    /// - Parameter proof: the proof that the operator showed; nil if none was required.
-    /// - Throws: `tooManyEventStreams` if there are as many as allowed.
+    /// - Parameter proof: the proof that the operator showed; nil if no proof was required.
+    /// - Throws: `tooManyEventStreams` if the maximum number of event streams is open.
     func open(_ stream: StreamID, _ filter: EventFilter, _ proof: ShownProof?) throws(APIError) {
         guard !self.parts.shared.isDraining else { throw .shutdown }
         guard self.service.readers.came() else {
             self.parts.shared.tally.met(.eventStreamsMax)
             throw .tooManyEventStreams
         }
-        // Earlier events go only to the streams that are already open.
+        // Earlier events are sent first, so only the streams that are already open receive them.
         self.woken()
         guard self.parts.answers.beginEvents(stream) else { return self.service.readers.went() }
         if self.follower == nil { self.follower = self.service.follow { [loop = self.parts.loop] in loop.wake() } }
@@ -83,7 +82,7 @@ final class EventFeed {
         }
     }
 
-    /// Counts events that the event service dropped because this loop was too slow, and notifies the readers.
+    /// Counts events that the event service dropped because this loop was too slow. Notifies the readers.
     private func noteMissed(_ count: Int) {
         self.parts.shared.tally.met(.eventsHeldMax)
         for stream in self.streams.keys {
@@ -111,7 +110,7 @@ final class EventFeed {
         self.tellMissed(stream)
     }
 
-    /// Ends the streams whose proof is no longer valid, and writes a comment to silent ones.
+    /// Ends the streams whose proof is no longer valid, and writes a comment to silent streams.
     func secondPassed(_ now: Int64) {
         for (stream, state) in self.streams {
             guard self.admission.admitsOperator(state.proof) else {
@@ -128,7 +127,7 @@ final class EventFeed {
         }
     }
 
-    /// Removes a stream if it is an event stream.
+    /// Removes a stream; has no effect if it is not an event stream.
     func streamClosed(_ stream: StreamID) {
         guard self.streams.removeValue(forKey: stream) != nil else { return }
         self.service.readers.went()

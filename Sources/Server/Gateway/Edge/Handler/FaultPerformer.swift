@@ -3,11 +3,12 @@ import HTTPTransport
 import Platform
 import Wire
 
-/// Performs the effects of fault rules on one loop: on pushes that have passed all checks, and on their answers.
+/// Performs the effects of fault rules on one loop. They apply to pushes that have passed all checks, and to their
+/// answers.
 final class FaultPerformer {
     private let parts: LoopParts
     private let faults: LoopFaults
-    /// True during a shutdown, when pushes are refused without delay.
+    /// True during a shutdown. Rules then no longer apply, so no push is delayed.
     private var isDraining = false
 
     init(_ service: FaultService, _ parts: LoopParts) {
@@ -15,7 +16,7 @@ final class FaultPerformer {
         self.faults = LoopFaults(service)
     }
 
-    /// True if fault rules, or remaining effects of fault rules, may concern pushes.
+    /// True if fault rules, or their remaining effects, may affect pushes.
     var isActive: Bool { self.faults.isActive }
 
     func streamClosed(_ stream: StreamID) { self.faults.streamClosed(stream) }
@@ -32,19 +33,18 @@ final class FaultPerformer {
         try self.faults.admit(authorization, on: connection)
     }
 
-    /// Returns true if a connection whose token a rule has made expire has since shown another one.
+    /// Returns true if a rule made the connection's token expire and the connection has since shown another token.
     func hasChangedInVain(_ connection: ConnectionID) -> Bool { self.faults.hasChangedInVain(connection) }
 
-    /// Ends the effects of cleared rules on connections. A connection whose stream limit is 0 sends nothing that could
-    /// do so.
+    /// Ends the effects of cleared rules on connections. The handler also calls this every second, because a connection
+    /// with a stream limit of 0 sends no push.
     func restoreCleared() {
         guard let cleared = self.faults.takeCleared() else { return }
         for connection in cleared.limits { self.parts.limits.restore(connection) }
         for connection in cleared.windows { self.parts.loop.setStreamWindow(connection, to: nil) }
     }
 
-    /// Applies the rules to a push that has passed every check. Without an applicable rule, the push goes to the
-    /// engine.
+    /// Applies the rules to a push that has passed every check. If no rule fires, passes the push to the engine.
     func submit(_ push: Push, _ stream: StreamID, keyID: String?, _ authorization: ByteView?) {
         guard !self.faults.isAbandoned(stream) else { return }
         let candidate = FaultCandidate(
@@ -83,7 +83,7 @@ final class FaultPerformer {
         self.setAlarm()
     }
 
-    /// Finishes the pushes that rules have delayed or left unanswered, so that they do not delay a shutdown.
+    /// Finishes the pushes that rules have delayed or left unanswered. They would otherwise delay the shutdown.
     func startDraining() {
         self.isDraining = true
         self.performDue(now: .max)
@@ -91,7 +91,7 @@ final class FaultPerformer {
         for connection in self.faults.takeWindows() { self.parts.loop.setStreamWindow(connection, to: nil) }
     }
 
-    /// Sends the answer to a push that is subject to a fault rule, unless the rule suppresses it.
+    /// Sends the answer to a push for which a rule fired, unless the rule suppresses the answer.
     func answer(_ stream: StreamID, _ reply: PushReply) {
         switch self.faults.takeLost(stream) {
         case .close?: self.close(stream.connection)
@@ -115,7 +115,7 @@ final class FaultPerformer {
         switch push.effect.outcome {
         case .passed: self.pass(push)
         case .refused(let answer):
-            // Counts only sent answers with a reason of APNs.
+            // Only answers that were sent and have a reason of APNs are counted.
             let isAnswered = self.parts.answers.refuse(push.stream, answer, push.apnsID)
             if isAnswered, let reason = APNSReason(rawValue: answer.reason) { self.count(reason, push) }
         case .reset(let code):
@@ -134,7 +134,7 @@ final class FaultPerformer {
         }
     }
 
-    /// Passes a push to the engine as if no rule had applied.
+    /// Passes a push to the engine as if no rule had fired.
     private func pass(_ push: FaultedPush) {
         self.hand(push, isAnswerFaulted: self.faults.awaitsSuccess(push.stream.connection))
     }
@@ -196,7 +196,7 @@ final class FaultPerformer {
 
     // MARK: Small things
 
-    /// Returns the key id in an unverified token. Clients also send tokens to gateways that do not verify them.
+    /// Returns the key id in an unverified token. Clients send tokens even to gateways that do not verify them.
     private func unverifiedKeyID(_ authorization: ByteView?) -> String? {
         guard authorization != nil, self.faults.service.looksAtKeys else { return nil }
         guard let text = try? ProviderToken.text(inAuthorization: authorization) else { return nil }

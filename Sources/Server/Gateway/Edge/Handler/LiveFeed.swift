@@ -1,17 +1,17 @@
 import HTTPTransport
 import Wire
 
-/// The operators' live streams of one loop. Once a second all get the same event.
+/// The live streams of operators on one loop. All streams get the same event once a second.
 final class LiveFeed {
-    /// The maximum number of bytes queued on a stream, about ten events. A reader that falls behind is disconnected,
+    /// The maximum number of bytes in a stream's queue, about ten events. A reader that is slower is disconnected,
     /// because old samples are of little use.
     private static let queuedBytesMax = 262_144
 
     /// An operator's live stream.
     private struct LiveStream {
-        /// The proof that the operator showed; nil if none was required.
+        /// The proof that the operator showed; nil if no proof was required.
         let proof: ShownProof?
-        /// The time of the last event sent, in milliseconds since 1970.
+        /// The time of the last event that was sent, in milliseconds since 1970.
         var lastAt: Int64 = 0
     }
 
@@ -26,10 +26,10 @@ final class LiveFeed {
 
     private var service: LiveService { self.parts.shared.services.live }
 
-    /// Opens a stream; its first event follows within a second.
+    /// Opens a stream. Its first event follows within a second.
     ///
-    /// - Parameter proof: the proof that the operator showed; nil if none was required.
-    /// - Throws: `tooManyLiveStreams` if there are as many as allowed.
+    /// - Parameter proof: the proof that the operator showed; nil if no proof was required.
+    /// - Throws: `tooManyLiveStreams` if the maximum number of live streams is open.
     func open(_ stream: StreamID, _ proof: ShownProof?) throws(APIError) {
         guard !self.parts.shared.isDraining else { throw .shutdown }
         guard self.service.readers.came() else {
@@ -60,7 +60,7 @@ final class LiveFeed {
         }
     }
 
-    /// Removes a stream if it is a live stream.
+    /// Removes a stream; has no effect if it is not a live stream.
     func streamClosed(_ stream: StreamID) {
         guard self.streams.removeValue(forKey: stream) != nil else { return }
         self.service.readers.went()

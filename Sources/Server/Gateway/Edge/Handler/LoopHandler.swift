@@ -3,7 +3,7 @@ import Platform
 import ServiceManager
 import Wire
 
-/// The objects that the parts of one loop's handler share.
+/// The objects that are shared by the parts of one loop's handler.
 struct LoopParts {
     let loop: EventLoop
     let shared: SharedParts
@@ -15,7 +15,7 @@ struct LoopParts {
     init(_ loop: EventLoop, _ shared: SharedParts) {
         let configuration = shared.configuration
         let most = shared.settings.requestsAtEngineMax
-        // A database commits many batches concurrently, so a lower limit would only slow it down.
+        // A database commits many batches concurrently. A lower limit would only slow it down.
         let window = configuration.database != nil ? PushWindow(most: most, least: .max) : PushWindow(most: most)
         self.loop = loop
         self.shared = shared
@@ -32,11 +32,11 @@ struct LoopParts {
     }
 }
 
-/// Dispatches the requests of one loop, and the engine's effects for it, to the responsible parts.
+/// Passes the requests of one loop, and the engine's effects on the loop, to the responsible parts.
 package final class LoopHandler: RequestHandler {
     private let parts: LoopParts
     private let admission: CallerAdmission
-    /// Nil without fault rules; only `wakegate dev` has them.
+    /// The performer of fault rules; nil except in `wakegate dev`.
     private let faults: FaultPerformer?
     private let pushes: PushIntake
     private let workers: WorkerFeed
@@ -97,8 +97,8 @@ package final class LoopHandler: RequestHandler {
         }
     }
 
-    /// Returns the network of a caller outside the permitted networks; nil if the caller is permitted or networks are
-    /// not restricted.
+    /// Returns the network of a caller that is not in the permitted networks. Returns nil if the caller is permitted,
+    /// or if networks are not restricted.
     private func unknownPeer(_ request: Request) -> ClientNetwork? {
         guard !self.callerNetworks.isEmpty, let client = self.parts.loop.network(of: request.stream.connection),
             !client.isThisMachine, !self.callerNetworks.contains(where: { $0.contains(client) })
@@ -115,20 +115,20 @@ package final class LoopHandler: RequestHandler {
         self.parts.answers.answer(request.stream, APIError(403, "Forbidden", message))
     }
 
-    /// Refuses a request of a foreign web page.
+    /// Refuses a request from a foreign web page.
     private func refuseCaller(_ request: Request) {
         guard !Self.isPush(request.path) else { return self.pushes.refuse(request, .forbidden) }
         self.parts.answers.answer(request.stream, .foreignPage)
     }
 
-    /// Refuses a request that was cut short for lack of memory, because this client or all clients together have begun
-    /// too many.
+    /// Refuses a request that exceeded a memory limit. This client, or all clients together, have sent parts of too
+    /// many requests.
     private func refuseForShortage(_ request: Request, _ role: ListenerRole) {
         let isOwnFault = request.shortage == .connection
         guard Operation.isOfProviders(path: request.path, on: role) else {
             return self.parts.answers.answer(request.stream, isOwnFault ? .tooManyRequests : .overloaded)
         }
-        // Most requests now in progress will have arrived within a second.
+        // Most of the requests in progress will arrive completely within a second.
         self.pushes.refuse(request, isOwnFault ? .tooManyRequests : .serviceUnavailable, retryAfterSeconds: 1)
     }
 
@@ -169,7 +169,7 @@ package final class LoopHandler: RequestHandler {
 
     package func turnEnded() {
         self.parts.outbox.handOver { self.parts.loop.takingWakes($0) }
-        // Hands over the commands that resulted from the engine's immediate answers.
+        // The answers that the engine gave immediately may have produced commands. These are handed over, too.
         self.parts.outbox.handOver()
         self.pauseOrResume()
         let change = self.parts.loop.connectionCount - self.countedConnections
@@ -178,7 +178,7 @@ package final class LoopHandler: RequestHandler {
         self.parts.shared.connectionsChanged(by: change)
     }
 
-    /// Pauses the loop's reading while the engine has the maximum number of this loop's pushes, and resumes it.
+    /// Pauses the loop's reading while the engine has the maximum number of this loop's pushes. Resumes it afterwards.
     private func pauseOrResume() {
         let count = self.parts.outbox.window.count(now: self.parts.loop.now)
         let isFull = self.parts.outbox.pushesAtEngine >= count
@@ -199,7 +199,7 @@ package final class LoopHandler: RequestHandler {
         self.events.woken()
     }
 
-    /// Applies another configuration.
+    /// Applies the settings of a new configuration.
     private func set(_ settings: LoopSettings) {
         self.parts.loop.setLimits(settings.transport)
         self.parts.outbox.window.most = settings.requestsAtEngineMax
@@ -249,7 +249,7 @@ package final class LoopHandler: RequestHandler {
 
     package func alarmRang(_ monotonicMilliseconds: Int64) { self.faults?.performDue(now: monotonicMilliseconds) }
 
-    /// Ends a worker's stream after the bytes already written to it.
+    /// Ends a worker's stream. The bytes that were already written to it are still sent.
     private func end(_ stream: StreamID) {
         self.streamClosed(stream)
         self.parts.loop.finish(stream)
@@ -257,7 +257,7 @@ package final class LoopHandler: RequestHandler {
 
     // MARK: Shutdown
 
-    /// Begins the shutdown of this loop, after the engine's last launch has reached it.
+    /// Begins the shutdown of this loop. By then, the engine's last launch has reached the loop.
     private func startDraining() {
         self.goodbyes.begin()
         self.workers.startDraining()
@@ -267,7 +267,7 @@ package final class LoopHandler: RequestHandler {
         for connection in idle { self.sayGoodbye(connection) }
     }
 
-    /// Sends a GOAWAY to every remaining connection when the time for the shutdown has run out.
+    /// Sends a GOAWAY to every remaining connection, because the time for the shutdown has ended.
     package func loopEnds() {
         self.parts.loop.forEachConnection { self.parts.loop.goAway($0, debugData: Self.shutdown, inFlight: .dropped) }
     }
@@ -284,8 +284,8 @@ package final class LoopHandler: RequestHandler {
         for connection in silent { self.sayGoodbye(connection) }
     }
 
-    /// Ends a connection's streams, and the connection once its open requests are answered. GOAWAY comes last, since
-    /// some clients then read nothing more.
+    /// Ends a connection's streams, and ends the connection when its open requests are answered. GOAWAY comes last,
+    /// because some clients do not read anything after it.
     private func sayGoodbye(_ connection: ConnectionID) {
         self.goodbyes.said(to: connection)
         self.live.end(connection)

@@ -3,7 +3,8 @@ import HTTPTransport
 import Platform
 import Wire
 
-/// Routes the requests of one loop that are not pushes: finds the operation of each, admits its caller and performs it.
+/// Routes the requests of one loop that are not pushes. Finds the operation of a request, admits the caller, and
+/// performs the operation.
 final class OperationRouter {
     private let parts: LoopParts
     private let admission: CallerAdmission
@@ -11,7 +12,7 @@ final class OperationRouter {
     private let live: LiveFeed
     private let events: EventFeed
     private var traces = PushTraceReader()
-    /// The match of the request whose body was admitted last.
+    /// The cached match of the request whose head was received last.
     private var lastMatch: (stream: StreamID, match: OperationMatch)?
 
     init(
@@ -62,7 +63,7 @@ final class OperationRouter {
                     secondParameter: path[place.second],
                     query: query,
                     body: request.body,
-                    // Only submissions lead to launches, which carry the trace.
+                    // Only submissions lead to launches, which need the trace.
                     trace: operation.rate == .submissions ? self.traces.read(request) : ByteView(),
                     services: self.parts.shared.services
                 )
@@ -73,7 +74,8 @@ final class OperationRouter {
         }
     }
 
-    /// Returns the error for a path that this listener does not have; names the other listener if it has the path.
+    /// Returns the error for a path that this listener does not have. If the other listener has the path, the error
+    /// names it.
     private static func badPath(_ method: ByteView, _ path: ByteView, _ role: ListenerRole) -> APIError {
         let isAdmin = role == .admin
         switch OperationTable.gateway.match(method: method, path: path, on: isAdmin ? .edge : .admin) {
@@ -82,8 +84,8 @@ final class OperationRouter {
         }
     }
 
-    /// Returns the error for a method that this listener does not have on the path; names the other listener if it has
-    /// it.
+    /// Returns the error for a method that this listener does not have on the path. If the other listener has the
+    /// method, the error names it.
     private static func badMethod(
         _ method: ByteView,
         _ path: ByteView,
@@ -109,14 +111,14 @@ final class OperationRouter {
         }
     }
 
-    /// Counts a request of an operation whose rate per credential is limited.
+    /// Counts a request of an operation whose rate is limited for each credential.
     private func count(_ request: Request, _ operation: Operation, _ caller: Caller) throws(APIError) {
         guard let rate = operation.rate else { return }
         let holder = StreamHolder(caller, from: self.parts.loop.network(of: request.stream.connection))
         try self.parts.counts.count(rate, of: holder, now: SystemClock.monotonic)
     }
 
-    /// Returns the operation of a request, from the cache if the body arrived directly after the head.
+    /// Returns the match of a request. The cached match is used if no other request began before the body was complete.
     private func takeMatch(_ request: Request, _ path: ByteView, _ role: ListenerRole) -> OperationMatch {
         if let last = self.lastMatch, last.stream == request.stream {
             self.lastMatch = nil
@@ -134,7 +136,7 @@ final class OperationRouter {
         }
     }
 
-    /// Returns the path of a request and the query after it.
+    /// Returns the path of a request without its query, and the query.
     private static func target(of request: Request) -> (path: ByteView, query: ByteView) {
         guard let mark = request.path.firstIndex(of: UInt8(ascii: "?")) else { return (request.path, ByteView()) }
         return (request.path[0..<mark], request.path.dropFirst(mark + 1))

@@ -5,24 +5,24 @@ import Policy
 import ServiceManager
 import Wire
 
-/// Receives the pushes of one loop: performs the checks that need no knowledge of devices, passes the pushes to the
-/// engine, and writes the answers.
+/// Receives the pushes of one loop: performs the checks that do not depend on devices, passes the pushes to the engine,
+/// and writes the answers.
 final class PushIntake {
     private let parts: LoopParts
     private let admission: CallerAdmission
     private let log: GatewayLog
-    /// Nil without fault rules; only `wakegate dev` has them.
+    /// The performer of fault rules; nil except in `wakegate dev`.
     private let faults: FaultPerformer?
-    /// Nil if providers need no proof.
+    /// The authentication of providers; nil if no proof is required.
     private var providers: ProviderGate?
     private var rules: PushRules
     private var unique: UniqueBits
     private var traces = PushTraceReader()
-    /// The number of pushes since the loop last learned a push's topic. The maximum is prime, so that all connections
-    /// are sampled even if they take turns.
+    /// The number of pushes since a topic was last reported to the loop. Its maximum is prime. All connections are
+    /// therefore sampled, even if they take turns.
     private var pushesUntold = 0
     private static let pushesUntoldMax = 37
-    /// A random key for the hashes of topics, so that no client can choose topics that collide.
+    /// A random key for the hashes of topics. It prevents clients from choosing topics that collide.
     private let topicKey: HashKey
 
     init(_ parts: LoopParts, _ admission: CallerAdmission, _ faults: FaultPerformer?) {
@@ -48,10 +48,10 @@ final class PushIntake {
 
     /// Returns the maximum size of a push's body in bytes.
     func bodyBytesMax(of request: Request) -> Int {
-        // Usually the size is announced and small enough for a push of any type.
+        // Usually the client announces the size, and it is small enough for a push of any type.
         let bytesMaxOfAny = PushPayload.bytesMax(type: nil)
         if let missing = request.bodyBytesMissing, missing <= bytesMaxOfAny { return bytesMaxOfAny }
-        // Only voip pushes may be larger, so only the push type matters here.
+        // Only voip pushes may be larger, so only the push type is read here.
         for index in 0..<request.headerCount {
             let field = request.header(at: index)
             if field.name == "apns-push-type" { return PushPayload.bytesMax(type: PushType(field.value)) }
@@ -61,7 +61,7 @@ final class PushIntake {
 
     // MARK: Requests
 
-    /// Checks a push and passes it to the engine. Also refuses requests without a route, after the checks of the
+    /// Checks a push and passes it to the engine. Also refuses a request without a route, after the checks of the
     /// provider API.
     func push(_ request: Request) {
         var received = PushRequest(
@@ -84,7 +84,7 @@ final class PushIntake {
         }
     }
 
-    /// - Parameter holder: the holder of the connection's client certificate; nil if it has none.
+    /// - Parameter holder: the holder of the connection's client certificate; nil if the connection has no certificate.
     private func push(_ request: Request, _ received: PushRequest, by holder: CertificateHolder?) {
         var push = Push()
         var provider: VerifiedToken?
@@ -92,7 +92,7 @@ final class PushIntake {
             try received.check(into: &push, rules: self.rules) { received throws(APNSReason) in
                 let connection = request.stream.connection
                 if let faults = self.faults { try faults.admit(received.authorization, on: connection) }
-                // As at APNs, a certificate authenticates the provider even if the request shows a token.
+                // As at APNs, a certificate authenticates the provider even if the request contains a token.
                 if let holder { return try holder.authenticate(received) }
                 provider = try self.providers?.token(received.authorization, on: connection, now: SystemClock.wall)
                 self.parts.limits.admitted(connection)
@@ -127,7 +127,7 @@ final class PushIntake {
         }
     }
 
-    /// Ends a connection on which no further push can be accepted, after the pending answers.
+    /// Ends a connection after its pending answers if it can accept no further push.
     private func endIfUseless(_ connection: ConnectionID, _ reason: APNSReason) {
         // No other check refuses a push for these reasons.
         if reason == .tooManyRequests { self.parts.counts.exceeded(connection) }
@@ -150,9 +150,11 @@ final class PushIntake {
         }
     }
 
-    /// Tells the loop the topic of a connection, so that each topic gets its share of the loop regardless of its number
-    /// of connections. Reports the topic of each connection's first push, and of every `pushesUntoldMax`th push of the
-    /// loop, because a connection mostly carries one topic.
+    /// Reports the topic of a connection to the loop. With it, each topic gets its share of the loop, regardless of the
+    /// topic's number of connections.
+    ///
+    /// Reports the topic of each connection's first push, and of every `pushesUntoldMax`th push of the loop. This
+    /// sample suffices, because most connections carry one topic.
     private func tellFlow(of stream: StreamID, _ topic: ByteView) {
         self.pushesUntold += 1
         guard stream.number == 1 || self.pushesUntold >= Self.pushesUntoldMax else { return }
@@ -167,12 +169,12 @@ final class PushIntake {
         self.parts.answers.refuse(request.stream, reason, apnsID, retryAfterSeconds: retryAfterSeconds)
     }
 
-    /// Records a push that another part refuses because its sender is not permitted.
+    /// Records a push that another part refuses because the sender is not permitted.
     func noteForbidden(_ request: Request) {
         self.parts.outbox.reject(.forbidden, self.newAPNsID()) { Self.device(request.path) }
     }
 
-    /// Returns the device in the path of a refused push; nil if there is none.
+    /// Returns the device in the path of a refused push; nil if the path has no valid token.
     private static func device(_ path: ByteView) -> DeviceToken? {
         let folder: StaticString = "/3/device/"
         guard path.starts(with: folder) else { return nil }
@@ -221,11 +223,11 @@ extension AnswerWriter {
         _ = self.loop.respond(stream, self.response, body: nil)
     }
 
-    /// Answers a refused push: one DATA frame with the reason.
+    /// Answers a refused push with one DATA frame that contains the reason.
     ///
     /// - Parameters:
     ///   - timestamp: the time at which the token was removed, in milliseconds since 1970.
-    ///   - retryAfterSeconds: the delay before the provider should send the push again; 0 if unknown.
+    ///   - retryAfterSeconds: the time after which the provider should send the push again; 0 if unknown.
     /// - Returns: false if the stream has closed.
     @discardableResult
     func refuse(

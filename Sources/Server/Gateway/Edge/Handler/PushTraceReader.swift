@@ -4,14 +4,15 @@ package import Wire
 
 /// Reads the traces of pushes, and of submissions of background tasks, from their headers.
 package struct PushTraceReader: ~Copyable {
-    /// The last trace that was read.
+    /// The bytes of the trace that was read last.
     private var bytes = ByteBuffer()
 
-    /// Returns the trace of a request with a `traceparent`, in the form that `PushTrace` stores; empty if the header is
-    /// absent or malformed. Valid until the next call.
+    /// Returns the trace of a request in the form that `PushTrace` stores; empty if `traceparent` is absent or
+    /// malformed. The view is valid until the next call.
     ///
-    /// As the W3C recommendation requires, a `traceparent` that is malformed or occurs twice is ignored, together with
-    /// the `tracestate`. A `tracestate` that is too long, occurs twice or contains invalid characters is ignored alone.
+    /// As the W3C recommendation requires, a `traceparent` that is malformed or repeated is ignored, together with the
+    /// `tracestate`. If only the `tracestate` is too long, repeated or contains invalid characters, only the
+    /// `tracestate` is ignored.
     package mutating func read(_ request: Request) -> ByteView {
         self.bytes.removeAll()
         var parent: TraceParent?

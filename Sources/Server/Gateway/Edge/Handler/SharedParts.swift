@@ -4,8 +4,7 @@ package import ServiceManager
 import Synchronization
 import Wire
 
-/// The parts of the gateway that the handlers of all loops share, the shutdown flag, and the number of open
-/// connections.
+/// The objects that the handlers of all loops share, the shutdown flag, and the number of open connections.
 package final class SharedParts: Sendable {
     /// The roles of the listeners, by listener number.
     let roles: [ListenerRole]
@@ -13,37 +12,37 @@ package final class SharedParts: Sendable {
     let areLocal: [Bool]
     /// The initial token check of each loop.
     let tokens: TokenCheck
-    /// The initial settings of each loop; a reload replaces them.
+    /// The initial settings of each loop. A reload replaces them in the loop.
     let settings: LoopSettings
-    /// The configuration at the start. Settings that a reload may change are read only from `settings`.
+    /// The configuration at the start. If a reload may change a setting, the setting is read only from `settings`.
     let configuration: GatewayConfiguration
     package let engine: Mailbox<CommandBatch>
     /// The mailboxes for the engine's effects on the loops and the webhooks.
     package let mailboxes: PerOutput<LoopMailbox>
     /// The services that operations use in addition to the engine.
     package let services: GatewayServices
-    /// The heartbeats of the loops, by number, and of the engine thread.
+    /// The heartbeats of the loops, by loop number. `enginePulse` is the heartbeat of the engine thread.
     package let loopPulses: [Pulse]
     package let enginePulse = Pulse()
-    /// Counts how often the limits in `GatewayCountedLimit` were reached.
+    /// The counter of reached limits.
     package let tally = LimitTally<GatewayCountedLimit>()
-    /// The connections of each credential, on all loops together.
+    /// The number of connections of each credential, over all loops.
     package let credentials: ConnectionCounts<Credential>
-    /// The workers' streams of each credential, on all loops together.
+    /// The number of workers' streams of each credential, over all loops.
     package let workerStreams: ConnectionCounts<StreamHolder>
-    /// The rate-limited requests of each credential, on all loops together.
+    /// The number of rate-limited requests of each credential, over all loops.
     package let rates: CredentialRates
-    /// The keys with which providers' tokens are verified; nil if providers need no token.
+    /// The keys that verify providers' tokens; nil if providers need no token.
     package let providerKeys: ProviderKeys?
-    /// The trust in client certificates; nil if none are requested.
+    /// The trust in client certificates; nil if no certificates are requested.
     package let clientTrusts: ClientTrusts?
     package let log: GatewayLog
     private let draining = Atomic(false)
-    /// The number of open connections on all loops, as of their last turns.
+    /// The number of open connections on all loops, updated at the end of each loop's turn.
     private let connections = Atomic(0)
     private let onIdle: @Sendable () -> Void
 
-    /// - `onIdle`: called during a shutdown when the last connection has ended, possibly more than once.
+    /// - `onIdle`: called during a shutdown when the last connection has ended. It may be called more than once.
     package init(
         configuration: GatewayConfiguration,
         roles: [ListenerRole],
@@ -65,7 +64,7 @@ package final class SharedParts: Sendable {
         self.credentials = ConnectionCounts(connectionsMax: configuration.limits.connectionsPerCredentialMax)
         self.workerStreams = ConnectionCounts(connectionsMax: configuration.limits.streamsPerCredentialMax)
         self.rates = CredentialRates(configuration.limits)
-        // If certificates are requested, a client without one needs a token, even without keys that verify tokens.
+        // If certificates are requested, a client without a certificate needs a token, even if no key can verify one.
         self.providerKeys = providerKeys ?? clientTrusts.map { _ in ProviderKeys([:]) }
         self.clientTrusts = clientTrusts
         self.log = log
@@ -80,20 +79,21 @@ package final class SharedParts: Sendable {
         )
     }
 
-    /// True once the gateway is shutting down.
+    /// True if the gateway is shutting down.
     package var isDraining: Bool { self.draining.load(ordering: .acquiring) }
 
-    /// The number of open connections, as of the loops' last turns.
+    /// The number of open connections, updated at the end of each loop's turn.
     var connectionCount: Int { self.connections.load(ordering: .relaxed) }
 
-    /// Adds a change of a loop's connection count. Each loop also calls this when the shutdown begins.
+    /// Adds the change of a loop's connection count. During the shutdown, each loop calls this in every turn, even for
+    /// a change of 0.
     package func connectionsChanged(by change: Int) {
         let count = self.connections.add(change, ordering: .acquiringAndReleasing).newValue
         if count == 0, self.isDraining { self.onIdle() }
     }
 
-    /// Starts the shutdown: nothing new is launched. After its last wakes the engine notifies the loops, which then end
-    /// their connections.
+    /// Starts the shutdown. The engine launches nothing new. After its last wakes, the engine notifies the loops, which
+    /// then end their connections.
     package func drain() {
         self.draining.store(true, ordering: .releasing)
         var batch = CommandBatch()

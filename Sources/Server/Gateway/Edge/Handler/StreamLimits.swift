@@ -1,13 +1,13 @@
 import HTTPTransport
 
-/// The limit on concurrent streams of each connection of one loop.
+/// The limit on concurrent streams for each connection of one loop.
 final class StreamLimits {
     private let loop: EventLoop
-    /// True if connections begin with a limit of one stream, as at APNs.
+    /// True if each connection begins with a limit of one stream, as at APNs.
     private let beginsWithOne: Bool
     /// The default limit.
     private var usual: Int
-    /// The connections that began with one stream and now have the default limit.
+    /// The connections that began with a limit of one stream and now have the default limit.
     private var lifted: Set<ConnectionID> = []
 
     init(_ loop: EventLoop, beginsWithOne: Bool, usual: Int) {
@@ -16,16 +16,16 @@ final class StreamLimits {
         self.usual = usual
     }
 
-    /// Changes the default limit. Connections keep a limit that they were sent.
+    /// Changes the default limit. Connections that were sent a limit keep it.
     func setUsual(_ limit: Int) { self.usual = limit }
 
-    /// Raises the limit of a connection that began with one stream, because its client was admitted.
+    /// Raises the limit of a connection that began with one stream. Its client has been authenticated.
     func admitted(_ connection: ConnectionID) {
         guard self.beginsWithOne, self.lifted.insert(connection).inserted else { return }
         self.restore(connection)
     }
 
-    /// Sets the default limit.
+    /// Sets a connection's limit to the default limit.
     func restore(_ connection: ConnectionID) {
         self.loop.setStreamLimit(connection, to: self.usual)
     }

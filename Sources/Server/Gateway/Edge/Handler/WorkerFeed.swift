@@ -5,16 +5,16 @@ import Policy
 import ServiceManager
 import Wire
 
-/// Delivers wakes to the workers' streams of one loop, and keeps streams and connections alive.
+/// Delivers wakes to the workers' streams of one loop, and keeps idle streams and connections alive.
 final class WorkerFeed {
     private let parts: LoopParts
     private var streams = WorkerStreams()
-    /// The number of bytes queued on a stream above which it gets no new wakes. It equals the loop's own limit, because
-    /// `streamDrained` is called only after that limit was exceeded.
+    /// The maximum number of queued bytes with which a stream still gets new wakes. It equals the loop's own limit,
+    /// because the loop calls `streamDrained` only after its limit was exceeded.
     private var queuedBytesMax: Int
-    /// The event being written; empty otherwise.
+    /// The writer of the current event; empty at other times.
     private var writer = JSONWriter()
-    /// True if connections without a wake must end.
+    /// True during a shutdown. Connections without a wake must then end.
     private var isDraining = false
 
     init(_ parts: LoopParts) {
@@ -24,7 +24,7 @@ final class WorkerFeed {
 
     func setQueuedBytesMax(_ bytesMax: Int) { self.queuedBytesMax = bytesMax }
 
-    /// Returns true if a connection carries workers' streams, or has carried them.
+    /// Returns true if a connection has carried workers' streams, even if they have ended.
     func carriesStreams(_ connection: ConnectionID) -> Bool { self.streams.load(of: connection) != nil }
 
     func holdsWakes(_ connection: ConnectionID) -> Bool { (self.streams.load(of: connection)?.wakes ?? 0) > 0 }
@@ -33,8 +33,8 @@ final class WorkerFeed {
 
     // MARK: Coming and going
 
-    /// Records a requested stream, which already counts as open. `subscribed` or `refused` follows, unless it closes
-    /// first.
+    /// Records a requested stream, which counts as open from now on. `subscribed` or `refused` must follow, unless the
+    /// stream closes first.
     func ask(_ stream: StreamID, _ proof: ShownProof?) { self.streams.ask(stream, proof) }
 
     /// Removes a stream that the engine refused; has no effect on other streams.
@@ -44,9 +44,9 @@ final class WorkerFeed {
         self.parts.counts.uncount(stream)
     }
 
-    /// Begins the answer of a stream that the engine has subscribed, with a warning if there is one.
+    /// Begins the answer to a subscription that the engine accepted, and includes the warning if there is one.
     ///
-    /// - Returns: true if its connection must be sent a GOAWAY.
+    /// - Returns: true if the caller must send a GOAWAY on the stream's connection.
     func subscribed(_ address: StreamAddress, _ warning: SubscriptionWarning?) -> Bool {
         let stream = StreamID(address)
         let proof = self.streams.takeAsked(stream)
@@ -57,14 +57,14 @@ final class WorkerFeed {
             return false
         }
         self.streams.begin(stream, proof, now: SystemClock.monotonic)
-        // Sending bytes immediately shows the worker, and any proxy in between, that the stream works.
+        // The immediate bytes show the worker, and any proxy on the way, that the stream works.
         self.write(stream, ByteView(": wakes follow\n\n"))
         return self.setPing(stream.connection)
     }
 
-    /// Removes a closed stream; has no effect on streams that are not workers'.
+    /// Removes a closed stream; has no effect on a stream that is not a worker's.
     ///
-    /// - Returns: true if its connection must be sent a GOAWAY.
+    /// - Returns: true if the caller must send a GOAWAY on the stream's connection.
     func streamClosed(_ stream: StreamID) -> Bool {
         self.streams.takeAsked(stream)
         self.parts.counts.uncount(stream)
@@ -86,7 +86,7 @@ final class WorkerFeed {
         _ = self.streams.removeAll(of: connection)
     }
 
-    /// Starts to send a GOAWAY on connections without a wake.
+    /// Starts the shutdown. From now on, connections without a wake are sent a GOAWAY.
     func startDraining() { self.isDraining = true }
 
     // MARK: Wakes
@@ -120,7 +120,9 @@ final class WorkerFeed {
         self.writeEvent(to: stream)
     }
 
-    /// - Returns: true if the stream's connection must be sent a GOAWAY.
+    /// Removes a wake from a stream.
+    ///
+    /// - Returns: true if the caller must send a GOAWAY on the stream's connection.
     func released(from address: StreamAddress) -> Bool {
         let stream = StreamID(address)
         guard self.streams.release(from: stream) == true else { return false }
@@ -129,7 +131,7 @@ final class WorkerFeed {
 
     // MARK: Bytes
 
-    /// Resumes a stream whose queue has drained to half.
+    /// Resumes a stream whose queue has drained to half of the limit.
     func drained(_ stream: StreamID) {
         guard self.streams.drained(stream) else { return }
         self.parts.outbox.append(.streamPaused(self.parts.loop.address(stream), false))
@@ -140,7 +142,7 @@ final class WorkerFeed {
         for stream in self.streams.silent(now: now) { self.write(stream, ByteView(": keep-alive\n\n")) }
     }
 
-    /// Returns the streams whose tokens or certificates were revoked or have expired since they were opened.
+    /// Returns the streams whose token or certificate was revoked or has expired after they were opened.
     func streamsWithoutProof(by admission: CallerAdmission) -> [StreamID] {
         guard !self.streams.isEmpty else { return [] }
         admission.refreshTokens()
@@ -152,8 +154,8 @@ final class WorkerFeed {
         self.writer.removeAll()
     }
 
-    /// Writes to a stream. If too many bytes are queued, the stream gets no new wakes until half of the limit is
-    /// reached.
+    /// Writes to a stream. If too many bytes are queued, the stream gets no new wakes until the queue has drained to
+    /// half of the limit.
     private func write(_ stream: StreamID, _ bytes: ByteView) {
         guard let queued = self.parts.loop.write(stream, bytes) else { return }
         let (bytesMax, now) = (self.queuedBytesMax, SystemClock.monotonic)
@@ -163,7 +165,7 @@ final class WorkerFeed {
 
     /// Adjusts the interval of the connection's PINGs to its wakes and streams.
     ///
-    /// - Returns: true if the connection carries no wake during a shutdown, so that a GOAWAY must be sent instead.
+    /// - Returns: true during a shutdown if the connection has no wake. The caller must then send a GOAWAY.
     private func setPing(_ connection: ConnectionID) -> Bool {
         guard let load = self.streams.load(of: connection) else { return false }
         guard load.wakes > 0 || !self.isDraining else { return true }
@@ -175,8 +177,8 @@ final class WorkerFeed {
 extension SubscriptionWarning {
     /// Writes the warning to the log.
     ///
-    /// - Returns: false if the worker is not warned, as in later subscriptions of everything permitted, which are
-    ///   reported once.
+    /// - Returns: false if the worker need not be warned. A subscription to everything that is permitted is reported
+    ///   only once.
     func write(to log: GatewayLog) -> Bool {
         let fields = ["topic": self.topic, "identifiers": self.names, "worker": self.worker, "remedy": self.remedy]
         switch self.problem {
@@ -188,20 +190,20 @@ extension SubscriptionWarning {
     }
 }
 
-/// The workers' streams of one loop: the requested ones, the open ones, and the wakes of each stream and connection.
+/// The requested and open workers' streams of one loop, and the number of wakes on each stream and connection.
 package struct WorkerStreams {
-    /// The silence on a stream, in milliseconds, after which a comment is sent.
+    /// The time without data on a stream, in milliseconds, after which a comment is sent.
     package static let keepAliveInterval: Int64 = 15_000
 
-    /// The maximum number of free places kept when the last stream has ended.
+    /// The maximum number of free elements of `open` that remain after the last stream has ended.
     package static let placesKeptMax = 64
 
-    /// The workers' streams and wakes of a connection.
+    /// The workers' streams and wakes of one connection.
     package final class Load {
         fileprivate let connection: ConnectionID
-        /// The connection's streams in ascending order of number, each with its index in `open`; nil for an ended
-        /// stream. Ended streams are removed once they are the majority: removing each at once would move up to
-        /// thousands of later ones.
+        /// The connection's streams in ascending order of number, each with its index in `open`; the index is nil for
+        /// an ended stream. Ended streams are removed when they are the majority. Removing each one immediately would
+        /// move up to thousands of later elements.
         private var opened: [(number: Int32, place: Int?)] = []
         private var openCount = 0
         /// The number of wakes in flight on the connection's streams.
@@ -211,7 +213,7 @@ package struct WorkerStreams {
             self.connection = connection
         }
 
-        /// The number of streams kept, including ended ones.
+        /// The number of stored streams, including ended streams.
         package var keptCount: Int { self.opened.count }
 
         /// The open streams in ascending order of number.
@@ -221,13 +223,13 @@ package struct WorkerStreams {
             }
         }
 
-        /// The interval of PINGs in seconds, shorter while a wake is in flight; nil for none.
+        /// The interval of PINGs in seconds; nil for no PINGs. It is shorter while a wake is in flight.
         package var pingSeconds: Int? {
             if self.wakes > 0 { return 5 }
             return self.openCount == 0 ? nil : 30
         }
 
-        /// Returns the index of an open stream in `open`.
+        /// Returns the index of an open stream in `open`; nil if the stream is not open.
         fileprivate func place(of number: Int32) -> Int? {
             let index = self.firstIndex(from: number)
             return index < self.opened.count && self.opened[index].number == number ? self.opened[index].place : nil
@@ -243,7 +245,7 @@ package struct WorkerStreams {
             return low
         }
 
-        /// Adds a stream that is not open.
+        /// Adds a stream that was not open.
         fileprivate func begin(_ number: Int32, at place: Int) {
             let index = self.firstIndex(from: number)
             if index < self.opened.count, self.opened[index].number == number {
@@ -254,7 +256,7 @@ package struct WorkerStreams {
             self.openCount += 1
         }
 
-        /// Marks an open stream as ended.
+        /// Records that an open stream has ended.
         fileprivate func end(_ number: Int32) {
             self.opened[self.firstIndex(from: number)].place = nil
             self.openCount -= 1
@@ -264,7 +266,7 @@ package struct WorkerStreams {
 
     private struct OpenStream {
         let id: StreamID
-        /// The proof that the worker showed; nil if none was required.
+        /// The proof that the worker showed; nil if no proof was required.
         let proof: ShownProof?
         /// The time of the last write, in milliseconds of the monotonic clock.
         var lastWrite: Int64
@@ -273,31 +275,33 @@ package struct WorkerStreams {
         var isPaused = false
     }
 
-    /// The proofs of the streams that wait for the engine's answer; nil if none was required.
+    /// The proofs of the streams for which the engine has not answered; nil for a stream without proof.
     private var asked: [StreamID: ShownProof?] = [:]
-    /// The open streams, in contiguous memory because each is examined every second; nil for a free place.
+    /// The open streams; nil for a free element. They are in contiguous memory, because each is examined every second.
     private var open: [OpenStream?] = []
     private var freePlaces: [Int] = []
-    /// The loads of the connections, by the connections' index.
+    /// The loads of the connections, by connection index.
     private var loads: [Load?] = []
 
     package init() {}
 
     package var isEmpty: Bool { self.freePlaces.count == self.open.count }
 
-    /// The number of places, free ones included.
+    /// The number of elements of `open`, including free elements.
     package var placeCount: Int { self.open.count }
 
     package func isOpen(_ stream: StreamID) -> Bool { self.find(stream) != nil }
 
-    /// Returns the load that an open stream belongs to and the stream's index in `open`.
+    /// Returns the load of an open stream's connection, and the stream's index in `open`; nil if the stream is not
+    /// open.
     @inline(__always)
     private func find(_ stream: StreamID) -> (load: Load, place: Int)? {
         guard let load = self.load(of: stream.connection), let place = load.place(of: stream.number) else { return nil }
         return (load, place)
     }
 
-    /// Returns the load of a connection; nil if it has carried no worker's stream since the last `removeAll`.
+    /// Returns the load of a connection. Returns nil if the connection has carried no worker's stream since the last
+    /// `removeAll`.
     package func load(of connection: ConnectionID) -> Load? {
         let place = Int(connection.index)
         guard place < self.loads.count, let load = self.loads[place], load.connection == connection else { return nil }
@@ -306,27 +310,27 @@ package struct WorkerStreams {
 
     // MARK: Coming and going
 
-    /// Records a requested stream. The caller must call `takeAsked` later in every case.
+    /// Records a requested stream. The caller must call `takeAsked` for it later.
     ///
-    /// - `proof`: the proof that the worker showed; nil if none was required.
+    /// - `proof`: the proof that the worker showed; nil if no proof was required.
     package mutating func ask(_ stream: StreamID, _ proof: ShownProof?) {
         self.asked.updateValue(proof, forKey: stream)
     }
 
-    /// Returns true if a stream has been requested and the request is still pending.
+    /// Returns true if the stream was requested and the engine has not answered.
     package func isAsked(_ stream: StreamID) -> Bool { !self.asked.isEmpty && self.asked[stream] != nil }
 
     /// Removes a requested stream, because the engine has answered or the stream has closed.
     ///
-    /// - Returns: the proof that the worker showed.
+    /// - Returns: the proof that the worker showed; nil if no proof was required.
     @discardableResult
     package mutating func takeAsked(_ stream: StreamID) -> ShownProof? {
         self.asked.isEmpty ? nil : self.asked.removeValue(forKey: stream) ?? nil
     }
 
-    /// Adds an open stream; has no effect if it is already open.
+    /// Adds an open stream; has no effect if the stream is already open.
     ///
-    /// - `proof`: the proof that the worker showed; nil if none was required.
+    /// - `proof`: the proof that the worker showed; nil if no proof was required.
     package mutating func begin(_ stream: StreamID, _ proof: ShownProof?, now: Int64) {
         let load = self.load(of: stream.connection) ?? self.beginLoad(of: stream.connection)
         guard load.place(of: stream.number) == nil else { return }
@@ -345,7 +349,7 @@ package struct WorkerStreams {
         if place >= self.loads.count {
             self.loads += Array(repeating: nil, count: place + 1 - self.loads.count)
         }
-        // The former connection at this index has closed; its streams are removed.
+        // The earlier connection with this index has closed, so its streams are removed.
         if let former = self.loads[place] { _ = self.removeAll(of: former.connection) }
         self.loads[place] = load
         return load
@@ -353,7 +357,7 @@ package struct WorkerStreams {
 
     /// Removes a closed stream and its wakes.
     ///
-    /// - Returns: true if it was open.
+    /// - Returns: true if the stream was open.
     package mutating func remove(_ stream: StreamID) -> Bool {
         guard let (load, place) = self.find(stream) else { return false }
         load.end(stream.number)
@@ -364,7 +368,7 @@ package struct WorkerStreams {
 
     /// Removes a connection and all its open streams.
     ///
-    /// - Returns: those streams.
+    /// - Returns: the removed streams.
     package mutating func removeAll(of connection: ConnectionID) -> [StreamID] {
         guard let load = self.load(of: connection) else { return [] }
         let streams = load.streams
@@ -378,7 +382,7 @@ package struct WorkerStreams {
     private mutating func free(_ place: Int) {
         self.open[place] = nil
         self.freePlaces.append(place)
-        // Otherwise up to thousands of free places would be examined every second.
+        // Otherwise up to thousands of free elements would be examined every second.
         if self.isEmpty, self.placeCount > Self.placesKeptMax { (self.open, self.freePlaces) = ([], []) }
     }
 
@@ -386,12 +390,12 @@ package struct WorkerStreams {
 
     /// Adds a wake to a stream.
     ///
-    /// - Returns: true if it is the connection's first wake; nil if the stream is not open.
+    /// - Returns: true if the wake is the connection's only wake; nil if the stream is not open.
     package mutating func give(to stream: StreamID) -> Bool? { self.change(stream, by: 1).map { $0 == 1 } }
 
     /// Removes a wake from a stream.
     ///
-    /// - Returns: true if it was the connection's last wake; nil if the stream is not open.
+    /// - Returns: true if the connection has no other wake; nil if the stream is not open.
     package mutating func release(from stream: StreamID) -> Bool? { self.change(stream, by: -1).map { $0 == 0 } }
 
     /// - Returns: the connection's number of wakes after the change.
@@ -406,9 +410,9 @@ package struct WorkerStreams {
 
     /// Records a write to a stream.
     ///
-    /// - `queued`: the number of bytes now queued on the stream.
-    /// - `bytesMax`: the maximum.
-    /// - Returns: true if the stream must get no new wakes from now on.
+    /// - `queued`: the number of bytes that are now queued on the stream.
+    /// - `bytesMax`: the maximum number of queued bytes with which a stream gets new wakes.
+    /// - Returns: true if the stream must get no new wakes.
     package mutating func wrote(to stream: StreamID, queued: Int, bytesMax: Int, now: Int64) -> Bool {
         guard let place = self.find(stream)?.place else { return false }
         self.open[place]?.lastWrite = now
@@ -417,7 +421,7 @@ package struct WorkerStreams {
         return true
     }
 
-    /// Records that a stream's queue has drained to half.
+    /// Records that a stream's queue has drained to half of the limit.
     ///
     /// - Returns: true if the stream may get new wakes again.
     package mutating func drained(_ stream: StreamID) -> Bool {
@@ -433,7 +437,7 @@ package struct WorkerStreams {
         self.streams { now - $0.lastWrite >= Self.keepAliveInterval }
     }
 
-    /// Returns the streams whose proof `isGood` rejects.
+    /// Returns the streams whose proof is rejected by `isGood`.
     package func withoutProof(_ isGood: (ShownProof?) -> Bool) -> [StreamID] {
         self.streams { !isGood($0.proof) }
     }

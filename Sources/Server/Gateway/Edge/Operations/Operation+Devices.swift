@@ -3,7 +3,7 @@ package import Policy
 package import Wire
 
 extension Operation {
-    /// The operations of workers and operators on devices.
+    /// The operations on devices, for workers and operators.
     package static let devices = [registerDevice, removeDevice, conditions, reportConditions, listDevices]
 
     package static let registerDevice = Operation(
@@ -67,7 +67,7 @@ extension Operation {
         .devices(try DeviceQuestion(query: call.query))
     }
 
-    /// Returns the token in a registration; nil if the body has none.
+    /// Returns the token in the body of a registration; nil if the body contains none.
     private static func registrationToken(_ body: ByteView) throws(APIError) -> DeviceToken? {
         guard !body.isEmpty else { return nil }
         let object = try RequestBody.object(body, reason: "BadDeviceToken")
@@ -87,10 +87,10 @@ extension Operation {
 // MARK: - At the engine
 
 extension EngineWork {
-    /// Registers a device, which may be new.
+    /// Registers a device, new or known.
     package static func register(_ token: DeviceToken, topic: [UInt8]) -> EngineWork {
         EngineWork(registering: token, of: topic) { scope throws(APIError) in
-            // A removed token may move to another topic, but not from a topic outside the caller's scope.
+            // A removed token may move to another topic, but only from a topic in the caller's scope.
             if scope.engine.find(token) != nil, Named(token).find(in: scope.engine, for: scope.caller) == nil {
                 throw .otherTopic
             }
@@ -145,9 +145,9 @@ extension EngineWork {
 }
 
 extension Workspace {
-    /// Appends the members of a list of devices: the found devices that match the question.
+    /// Appends the members of a list of devices: the devices that the search found and that match the question.
     ///
-    /// - Parameter lastRead: the last device read, if not all devices were read.
+    /// - Parameter lastRead: the last device that was read; nil if all devices were read.
     fileprivate func write(
         _ question: DeviceQuestion,
         _ search: DeviceSearch,
@@ -182,9 +182,8 @@ extension Workspace {
 extension DeviceQuestion {
     private static let names = ["topic", "state", "hold", "prefix", "sort", "limit", "after"]
 
-    /// Parses the query of a list of devices:
-    /// `topic=<topic>&state=<state>&hold=<code>&prefix=<digits>&sort=<order>&limit=<count>&after=<next>`, each at most
-    /// once.
+    /// Parses the query of a list of devices. Each parameter may occur at most once:
+    /// `topic=<topic>&state=<state>&hold=<code>&prefix=<digits>&sort=<order>&limit=<count>&after=<next>`.
     ///
     /// - Throws: `APIError` with the parameter's name, the fault and the valid values.
     init(query: ByteView) throws(APIError) {

@@ -4,7 +4,7 @@ import Storage
 package import Wire
 
 extension Operation {
-    /// The operations that show operators the state and history of devices and pushes.
+    /// The operations that show the state and the history of devices and pushes to operators.
     package static let inspections = [
         explainDevice, diagnoseDevice, devicePushes, deviceEvents, deviceTrace, listPushes, pushHistory, whatIf,
         topicWhatIf,
@@ -117,7 +117,7 @@ extension Operation {
 // MARK: - At the engine
 
 extension EngineWork {
-    /// Answers with a device's state and its latest history.
+    /// Answers with the state of a device and its latest history.
     package static func explain(_ device: Named<DeviceToken>) -> EngineWork {
         EngineWork(reading: device) { scope, device in
             let snapshot = scope.workspace.snapshot(device.index)
@@ -149,7 +149,7 @@ extension EngineWork {
         }
     }
 
-    /// Answers how a device's recorded pushes and tasks would have fared under another policy.
+    /// Answers with the simulated outcome of a device's recorded pushes and tasks under another policy.
     package static func whatIf(_ device: Named<DeviceToken>, _ whatIf: WhatIf) -> EngineWork {
         Self.replay(device) { token, replay, recent, offset throws(APIError) in
             let isWhole = recent.count < PolicyReplay.eventsMax
@@ -160,7 +160,7 @@ extension EngineWork {
         }
     }
 
-    /// Answers with the recorded pushes and tasks of a device, as a trace for the simulator.
+    /// Answers with the recorded pushes and tasks of a device, in the form of a trace for the simulator.
     package static func deviceTrace(_ device: Named<DeviceToken>) -> EngineWork {
         Self.replay(device) { token, replay, recent, offset in
             PolicyReplay.trace(replay.recorded(token.hex, recent, offset))
@@ -186,7 +186,7 @@ extension EngineWork {
         }
     }
 
-    /// Answers how the recorded pushes and tasks of a topic's devices would have fared under another policy.
+    /// Answers with the simulated outcome of a topic's recorded pushes and tasks under another policy.
     package static func topicWhatIf(topic name: [UInt8], _ whatIf: WhatIf) -> EngineWork {
         EngineWork(.counts(.one(name))) { scope throws(APIError) in
             let topic = try scope.topic(name)
@@ -200,7 +200,7 @@ extension EngineWork {
         }
     }
 
-    /// Finds the devices of a topic that are replayed.
+    /// Finds the devices of a topic whose records are replayed.
     private static func replayedDevices(
         _ ticket: TopicReplay.Ticket,
         topic name: [UInt8],
@@ -252,7 +252,7 @@ extension EngineWork {
         }
     }
 
-    /// Lists a page of pushes. The engine looks up their devices, because the history cannot.
+    /// Lists a page of pushes. The engine finds their devices, because the history cannot.
     private static func listedPushes(_ listing: PushListing) -> EngineWork {
         EngineWork { scope in
             .json { writer in
@@ -261,7 +261,8 @@ extension EngineWork {
         }
     }
 
-    /// Answers with the history of a push; nil for any device.
+    /// Answers with the history of a push to `device`; if it is nil, to the device that last received a push with this
+    /// id.
     package static func push(_ apnsID: APNsID, device: DeviceToken?) -> EngineWork {
         EngineWork { _ in
             .history(
@@ -285,7 +286,7 @@ extension EngineWork {
         }
     }
 
-    /// Answers with a push. The engine looks up the device, because the history cannot.
+    /// Answers with a push. The engine finds the device, because the history cannot.
     private static func shownPush(_ history: PushHistory, device number: UInt64) -> EngineWork {
         EngineWork { scope in
             let pending = scope.engine.find(number: number).flatMap { Self.pending(history, $0, scope) }
@@ -302,7 +303,7 @@ extension EngineWork {
         }
     }
 
-    /// Returns the device if the push is its pending push.
+    /// Returns the device if the push is its pending push; nil otherwise.
     private static func pending(
         _ history: PushHistory,
         _ device: DeviceIndex,
@@ -312,7 +313,7 @@ extension EngineWork {
         return scope.workspace.snapshot(device)
     }
 
-    /// Returns the device that the history knows by `number`, or nil if it has been removed.
+    /// Returns the device whose number in the history is `number`; nil if the device was removed.
     private static func device(number: UInt64, _ scope: AuthorizedScope) -> LoggedDevice? {
         guard let device = scope.engine.find(number: number) else { return nil }
         let identity = scope.engine.identity(device)
@@ -360,7 +361,8 @@ extension HistoryQuestion.Subject {
         }
     }
 
-    /// Writes the events of a device, with the subscriptions of streams that name the device or accept its whole topic.
+    /// Writes the events of a device, including the subscriptions of streams that name the device or accept its whole
+    /// topic.
     package static func events(_ device: DeviceToken, topic: String, _ selection: EventSelection) -> Self {
         let streams: [DeviceToken?] = [nil, .subscription].contains(selection.kind) ? [nil, device] : []
         return Self { reading, writer in
@@ -385,7 +387,7 @@ extension HistoryQuestion.Subject {
 
 extension WhatIf {
     /// - Parameter query: `<parameter>=<value>&...`, each parameter at most once.
-    /// - Throws: `APIError` that names the parameter, what is wrong and what it takes.
+    /// - Throws: `APIError` that names the parameter, the fault and the valid values.
     package init(query: ByteView) throws(APIError) {
         self.init()
         try QueryParameter.forEach(of: query) { parameter throws(APIError) in
@@ -397,9 +399,8 @@ extension WhatIf {
 extension PushQuestion {
     private static let names = ["topic", "outcome", "since", "until", "limit", "after"]
 
-    /// Parses the query of a list of pushes:
-    /// `topic=<topic>&outcome=<words>&since=<ms>&until=<ms>&limit=<count>&after=<next>`, each at most once except for
-    /// the outcome.
+    /// Parses the query of a list of pushes. Each parameter except `outcome` may occur at most once:
+    /// `topic=<topic>&outcome=<words>&since=<ms>&until=<ms>&limit=<count>&after=<next>`.
     ///
     /// - Throws: `APIError` with the parameter's name, the fault and the valid values.
     init(query: ByteView) throws(APIError) {
@@ -425,9 +426,9 @@ extension PushQuestion {
     }
 }
 
-/// The query of a list of a device's events: `kind=task&since=<ms>&until=<ms>&limit=100&before=<place>`.
+/// The query of a request for the events of a device: `kind=task&since=<ms>&until=<ms>&limit=100&before=<place>`.
 package struct EventQuery {
-    /// The selected events; the newest by default.
+    /// The selected events; by default the newest events.
     package private(set) var selection = EventSelection()
 
     private static let parameters = ["kind", "since", "until", "limit", "before"]
