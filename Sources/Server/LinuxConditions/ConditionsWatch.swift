@@ -38,12 +38,12 @@ package final class ConditionsWatch {
         self.seat = conditions.contains(.appState) ? SeatWatch(socket: self.folder.busSocket) : nil
     }
 
-    /// Descriptors that become readable when there are events. They may change with each call of `conditions`.
+    /// The descriptors that become readable when there are events. They may change with each call of `conditions`.
     package var descriptors: [Int32] {
         [self.network?.descriptor, self.devices?.descriptor, self.seat?.descriptor].compactMap(\.self)
     }
 
-    /// The descriptors among `descriptors` to watch for being writable, too.
+    /// The subset of `descriptors` that must be watched for writing, too.
     package var writableDescriptors: [Int32] {
         guard let seat = self.seat, seat.wantsToWrite else { return [] }
         return [seat.descriptor].compactMap(\.self)
@@ -62,7 +62,7 @@ package final class ConditionsWatch {
         return readAt + (self.hasNews ? Self.pauseMilliseconds : Self.pollMilliseconds)
     }
 
-    /// Returns the reason why a requested `appState` is unknown; nil if it is known or may soon be known.
+    /// Returns the reason why a requested `appState` is unknown; nil if it is known or may become known soon.
     package func appStateFault(now: Int64) -> String? { self.seat?.fault(now: now) }
 
     /// Stops watching the use of the machine.
