@@ -175,8 +175,8 @@ private struct JournalComparison {
         if let noted, noted != mark.checksum { return self.loss(isAnother) }
         guard row > mark.row, let newest else { return self.missingInLog(looksIntoLog) }
         guard newest.stamp.journal == mark.journal else { return self.loss(isAnother) }
-        // After a power failure, the journal may be ahead of its mark by several commits. Without a log, a
-        // program has copied the commits into the file.
+        // After a power failure, the journal may be ahead of its mark by several commits. The
+        // log may be missing because a program copied it into the file.
         return self.missingInLog(looksIntoLog)
     }
 
