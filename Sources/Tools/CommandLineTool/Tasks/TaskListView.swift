@@ -149,7 +149,7 @@ package struct TaskListView: Sendable {
         return [line, ProgressBar.line(task, self.model.pace(of: task), width: self.size.width, now: self.now)]
     }
 
-    /// Returns the lines of a task: one line, and a second one for the remark if the first is too short for it.
+    /// Returns the lines of a task: one line, and further lines for the remark if it does not fit in the first.
     private func rows(of task: TaskStatus) -> [StyledLine] {
         var line = StyledLine()
         line.append("\(task.key.name)  \(task.kind)  ")
