@@ -55,7 +55,7 @@ package final class ConditionsWatch {
     /// The time of the next reading.
     private var readsAt: Int64 {
         guard let readAt = self.readAt else {
-            // The first reading waits briefly for logind's answer, so that the first report includes it.
+            // The first reading waits briefly for logind's answer, because the first report should include it.
             guard let seat = self.seat, !seat.isSettled else { return 0 }
             return self.beganAt.map { $0 + Self.pauseMilliseconds } ?? 0
         }
@@ -135,7 +135,7 @@ package struct ConditionsReporter: Hashable, Sendable {
         self.timing = timing
     }
 
-    /// Takes a reading of the machine.
+    /// Processes a reading of the machine.
     package mutating func conditionsRead(_ conditions: MachineConditions, now: Int64) {
         if conditions != self.current { self.isRefused = false }
         self.current = conditions

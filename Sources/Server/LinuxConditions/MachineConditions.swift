@@ -264,7 +264,7 @@ package struct PowerSupplyReading: Hashable, Sendable {
 package struct PowerState: Hashable, Sendable {
     /// The charge of all batteries together in whole percent; nil if none reports it.
     package var batteryPercent: Int?
-    /// True if power comes from outside, so that the charge does not decrease.
+    /// True if external power prevents a decrease of the charge.
     package var charging: Bool
 
     /// Creates the state from the supplies. A machine without a battery runs on mains power: it counts as full and

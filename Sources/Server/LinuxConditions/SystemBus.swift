@@ -310,8 +310,8 @@ package enum AppState: String, Sendable {
 ///
 /// Belongs to one thread and never waits.
 package final class SeatWatch {
-    /// The time, in milliseconds, for which the last known hint is still used after the hint has become unknown, for
-    /// example during a restart of the bus.
+    /// The time, in milliseconds, for which the last known hint remains in use after the hint has become unknown. It
+    /// bridges a restart of the bus.
     private static let grace: Int64 = 15_000
 
     private let hint: PropertyWatch
@@ -396,8 +396,8 @@ package final class MeteredWatch {
     private let property: PropertyWatch
     /// True if the network is metered; nil while unknown.
     package private(set) var isMetered: Bool?
-    /// True if a person set the connection to metered, like Low Data Mode on iOS; false if NetworkManager only assumes
-    /// that it is metered, as for a phone's hotspot; nil while unknown.
+    /// True if a person set the connection to metered, like Low Data Mode on iOS. False if NetworkManager only assumes
+    /// that it is metered, as for a phone's hotspot. Nil while unknown.
     package private(set) var isConstrained: Bool?
 
     /// - Parameter root: `/`, or a folder that replaces it, with `run`.

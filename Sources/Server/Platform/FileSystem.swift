@@ -56,7 +56,7 @@ package enum FileSystem {
         guard unsafe mkdir(path, mode) == 0 else { throw .last }
     }
 
-    /// Removes a name of a file. The file itself ends with its last name.
+    /// Removes a file name. The file itself is removed with its last name.
     package static func remove(_ path: String) throws(SystemError) {
         guard unsafe unlink(path) == 0 else { throw .last }
     }

@@ -9,8 +9,8 @@ package struct Listener: Sendable {
     /// The maximum number of open streams of an HTTP/2 connection until the handler sets another; nil for
     /// `streamsPerConnectionMax`. A client with a certificate always has `streamsPerConnectionMax`.
     package let streamsAtFirst: Int?
-    /// The number of connections the listener may accept beyond `connectionsMax`, so that an administrator can connect
-    /// while the server is full.
+    /// The number of connections that the listener may accept beyond `connectionsMax`. With it, an administrator can
+    /// connect while the server is full.
     package let connectionsReserved: Int
     /// A listening socket that is already open; nil to open one. The server owns it and closes it, even if
     /// `HTTPServer.init` fails.

@@ -4,8 +4,8 @@ import Platform
 import Synchronization
 import Wire
 
-/// A log with one line for each event that an operator would act on. It takes lines from any thread and writes them on
-/// its own thread.
+/// A log with one line for each event that requires an operator's attention. Any thread may pass lines to it; its own
+/// thread writes them.
 ///
 /// Callers never wait for output. If the queue already has `linesMax` lines, or a line cannot be written, lines are
 /// dropped and counted. `@unchecked Sendable`: `monitor` guards every field except the level.

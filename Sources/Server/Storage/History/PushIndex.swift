@@ -28,8 +28,8 @@ package struct PushEntry: Hashable {
     var chunk: Int { Int(self.word & 0xFFFF_FFFF) }
 }
 
-/// Encodes chunks of sorted entries. A chunk has the seal and two varints for each entry: the difference of its hash
-/// from the previous entry's (from 0 for the first), and its chunk number.
+/// Encodes chunks of sorted entries. A chunk begins with the seal. Two varints for each entry follow: the difference of
+/// its hash from the previous entry's, or from 0 for the first, and its chunk number.
 package struct PushChunkWriter: ~Copyable {
     private static let entryBytesMax = 5 + 5
 

@@ -43,7 +43,7 @@ final class RunMerge {
 
     /// Moves the next part of the events in one transaction. The merge is unusable after an error.
     ///
-    /// - Returns: the complete run after the last part; nil before. The inputs are then dead.
+    /// - Returns: the complete run after the last part; nil before. The chunks of the inputs must then be deleted.
     func step(_ sorter: inout HalfWordSorter) throws(SQLiteError) -> HistoryRun? {
         let finished = try self.table.transaction { () throws(SQLiteError) -> HistoryRun? in
             guard try self.movePiece() else {

@@ -33,8 +33,8 @@ package final class Journal: RecordStore {
     private var checkpointer: JournalCheckpointer?
     private var records = LiveRecords()
     private var pace: CompactionPace
-    /// The id of the oldest row in the file, and the total bytes of the rows that have no live records and are not yet
-    /// deleted.
+    /// The id of the oldest row in the file. `droppedBytes` is the total size of the rows that have no live records and
+    /// await deletion.
     private var firstInFile: Int64 = 1
     private var droppedBytes = 0
     /// The content of the row that is being filled.

@@ -175,15 +175,15 @@ private struct JournalComparison {
         if let noted, noted != mark.checksum { return self.loss(isAnother) }
         guard row > mark.row, let newest else { return self.missingInLog(looksIntoLog) }
         guard newest.stamp.journal == mark.journal else { return self.loss(isAnother) }
-        // After a power failure, the journal may be ahead of its mark by several commits. The
-        // log may be missing because a program copied it into the file.
+        // After a power failure, the journal may be ahead of its mark by several commits. The log may be missing
+        // because a program copied it into the file.
         return self.missingInLog(looksIntoLog)
     }
 
     private func loss(_ fault: String) -> StoreLoss { StoreLoss(self.place, fault) }
 
-    /// Returns true if the newest row is only in the log, and its journal is neither that of the mark nor that of the
-    /// rows in the file.
+    /// Returns true if the newest row is only in the log and belongs to a third journal: neither that of the mark nor
+    /// that of the rows in the file.
     ///
     /// - Throws: an error if the rows in the file belong to the journal of the mark. Only the log is then foreign.
     private func isLogOfAnother(_ mark: JournalMark) throws(StoreError) -> Bool {

@@ -26,7 +26,7 @@ package struct PushAnswer: Sendable {
         self.response.headers.filter { $0.name == "wakegate-warning" }.map { TerminalText.harmless($0.value) }
     }
 
-    /// The identifier that the gateway assigned to the push or confirmed.
+    /// The push's identifier, from the answer.
     package var apnsID: String? { self.response.header("apns-id") }
 
     /// The disposition of an accepted push, or the reason of a refused push.

@@ -90,7 +90,7 @@ package enum TaskMoment {
     }
 
     /// Returns the number of days between 1970-01-01 and a day of the Gregorian calendar. It counts years from March,
-    /// so that a leap day is the last day of its year.
+    /// because a leap day is then the last day of its year.
     private static func days(before year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
         let years = month > 2 ? year : year - 1
         let daysOfYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1

@@ -199,7 +199,7 @@ package struct AgentClock {
         return self.offset.milliseconds - before.milliseconds
     }
 
-    /// Returns the milliseconds from now until `moment`. `now` may be later than the begin of the turn.
+    /// Returns the milliseconds from now until `moment`. `now` may be later than the beginning of the turn.
     package func milliseconds(until moment: Int64) -> Int64 {
         moment - self.clock.now(boot: self.world.boot).milliseconds
     }
