@@ -175,7 +175,7 @@ final class RunStore {
         if let output = merge.output { self.dead.append(output) }
     }
 
-    /// Returns free pages to the file system if the file is far larger than its content.
+    /// Returns free pages to the file system if the file exceeds its limit or most of it is free.
     private func shrink() throws(SQLiteError) -> Bool {
         guard self.mayShrink, !self.isInMemory else { return false }
         let pages = try self.table.pages()
