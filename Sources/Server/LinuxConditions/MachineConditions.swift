@@ -345,10 +345,10 @@ package struct ThermalZoneReading: Hashable, Sendable {
 
     /// Returns the zone's state.
     ///
-    /// - Critical: at or above the trip point `hot`, or slightly below `critical`, at which the kernel switches the
+    /// - Critical: at or above the trip point `hot`, or at most 5 °C below `critical`, at which the kernel switches the
     ///   machine off.
     /// - Serious: at or above `passive`, at which the machine slows down.
-    /// - Fair: slightly below `passive`.
+    /// - Fair: at most 5 °C below `passive`; in a zone without `passive`, at most 15 °C below `critical`.
     ///
     /// Trip points of fans (`active`) are ignored, because fans run for comfort.
     func state(atMore extra: Int = 0) -> ThermalState {
