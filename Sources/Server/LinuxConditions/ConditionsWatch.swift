@@ -38,12 +38,12 @@ package final class ConditionsWatch {
         self.seat = conditions.contains(.appState) ? SeatWatch(socket: self.folder.busSocket) : nil
     }
 
-    /// Descriptors that become readable when there are events. They may change with each call of `conditions`.
+    /// The descriptors that become readable when there are events. They may change with each call of `conditions`.
     package var descriptors: [Int32] {
         [self.network?.descriptor, self.devices?.descriptor, self.seat?.descriptor].compactMap(\.self)
     }
 
-    /// The descriptors among `descriptors` to watch for being writable, too.
+    /// The subset of `descriptors` that must be watched for writing, too.
     package var writableDescriptors: [Int32] {
         guard let seat = self.seat, seat.wantsToWrite else { return [] }
         return [seat.descriptor].compactMap(\.self)
@@ -55,14 +55,14 @@ package final class ConditionsWatch {
     /// The time of the next reading.
     private var readsAt: Int64 {
         guard let readAt = self.readAt else {
-            // The first reading waits briefly for logind's answer, so that the first report includes it.
+            // The first reading waits briefly for logind's answer, because the first report should include it.
             guard let seat = self.seat, !seat.isSettled else { return 0 }
             return self.beganAt.map { $0 + Self.pauseMilliseconds } ?? 0
         }
         return readAt + (self.hasNews ? Self.pauseMilliseconds : Self.pollMilliseconds)
     }
 
-    /// Returns the reason why a requested `appState` is unknown; nil if it is known or may soon be known.
+    /// Returns the reason why a requested `appState` is unknown; nil if it is known or may become known soon.
     package func appStateFault(now: Int64) -> String? { self.seat?.fault(now: now) }
 
     /// Stops watching the use of the machine.
@@ -135,7 +135,7 @@ package struct ConditionsReporter: Hashable, Sendable {
         self.timing = timing
     }
 
-    /// Takes a reading of the machine.
+    /// Processes a reading of the machine.
     package mutating func conditionsRead(_ conditions: MachineConditions, now: Int64) {
         if conditions != self.current { self.isRefused = false }
         self.current = conditions

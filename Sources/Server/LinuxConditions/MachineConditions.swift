@@ -1,7 +1,7 @@
 import Glibc
 import Platform
 
-/// The state of a machine as device conditions; nil for conditions that cannot be read.
+/// The state of a machine as device conditions. A condition that cannot be read is nil.
 package struct MachineConditions: Hashable, Sendable {
     /// The charge in whole percent.
     package var batteryPercent: Int?
@@ -17,7 +17,7 @@ package struct MachineConditions: Hashable, Sendable {
 
     /// Creates the conditions from a reading of the machine.
     ///
-    /// - Parameter before: the conditions at the last reading, for the hysteresis of heat and memory pressure.
+    /// - Parameter before: the conditions of the previous reading, for the hysteresis of heat and memory pressure.
     package init(_ reading: MachineReading, before: MachineConditions = MachineConditions()) {
         if let supplies = reading.powerSupplies {
             let power = PowerState(supplies)
@@ -113,7 +113,7 @@ package struct SystemFolder: Hashable, Sendable {
     /// The maximum number of bytes read of one file, and of entries read of one folder.
     private static let fileBytesMax = 4096
     private static let entriesMax = 256
-    /// The largest accepted number: a gigawatt-hour in micro-watt-hours, more than any battery holds.
+    /// The largest absolute value that is accepted: a gigawatt-hour in micro-watt-hours, more than any battery stores.
     private static let integerMax = 1_000_000_000_000_000
 
     private let root: String
@@ -123,7 +123,7 @@ package struct SystemFolder: Hashable, Sendable {
         self.root = root.hasSuffix("/") ? String(root.dropLast()) : root
     }
 
-    /// The socket of the message bus below a root other than `/`; nil for the system's bus.
+    /// The path of the message bus's socket below a root other than `/`; nil for the system's bus.
     package var busSocket: String? { self.root.isEmpty ? nil : "\(self.root)/run/dbus/system_bus_socket" }
 
     /// Reads everything except the network. Files that do not exist or cannot be read now are ignored.
@@ -147,7 +147,7 @@ package struct SystemFolder: Hashable, Sendable {
         var supply = PowerSupplyReading(type: type)
         supply.scope = self.text("\(folder)/scope")
         supply.isPresent = self.integer("\(folder)/present") != 0
-        // 1 is a fixed voltage, 2 a programmable one.
+        // The kernel reports 1 for a fixed voltage and 2 for a programmable one.
         supply.isOnline = self.integer("\(folder)/online").map { $0 > 0 }
         supply.status = self.text("\(folder)/status")
         supply.capacity = self.integer("\(folder)/capacity").map { Double($0) }
@@ -189,7 +189,7 @@ package struct SystemFolder: Hashable, Sendable {
         return lines.first { $0.hasPrefix("Profile=") }.map { String($0.dropFirst("Profile=".count)) }
     }
 
-    /// Returns a driver's number, limited to `integerMax`, because drivers may report anything.
+    /// Returns a driver's number, clamped to ±`integerMax`, because drivers may report anything.
     private func integer(_ path: String) -> Int? {
         self.text(path).flatMap { Int($0) }.map { max(-Self.integerMax, min($0, Self.integerMax)) }
     }
@@ -210,9 +210,9 @@ package struct SystemFolder: Hashable, Sendable {
     }
 }
 
-/// The kernel's data about one power supply, from a folder of `/sys/class/power_supply`; nil for missing values.
+/// The kernel's data about one power supply, from a folder of `/sys/class/power_supply`. A missing value is nil.
 package struct PowerSupplyReading: Hashable, Sendable {
-    /// The present and the full content of a battery, in micro-watt-hours or micro-ampere-hours.
+    /// The current and the full content of a battery, in micro-watt-hours or micro-ampere-hours.
     package struct Amount: Hashable, Sendable {
         package var now: Double
         package var full: Double
@@ -225,7 +225,7 @@ package struct PowerSupplyReading: Hashable, Sendable {
 
     /// The type: `Battery`, `Mains`, `USB`, `UPS`, `Wireless`.
     package var type: String
-    /// The scope, `System` or `Device`; a mouse's battery has the latter.
+    /// The scope: `System`, or `Device` for a peripheral's battery, such as a mouse's.
     package var scope: String?
     /// True if a battery is in its bay, or if unknown.
     package var isPresent = true
@@ -246,7 +246,7 @@ package struct PowerSupplyReading: Hashable, Sendable {
         (self.type == "Battery" || self.type == "UPS") && self.scope != "Device" && self.isPresent
     }
 
-    /// True if the supply is external.
+    /// True if the supply is an external one that powers this machine.
     var isExternal: Bool {
         ["Mains", "USB", "Wireless"].contains(self.type) && self.scope != "Device"
     }
@@ -264,7 +264,7 @@ package struct PowerSupplyReading: Hashable, Sendable {
 package struct PowerState: Hashable, Sendable {
     /// The charge of all batteries together in whole percent; nil if none reports it.
     package var batteryPercent: Int?
-    /// True if power comes from outside, so that the charge does not decrease.
+    /// True if external power prevents a decrease of the charge.
     package var charging: Bool
 
     /// Creates the state from the supplies. A machine without a battery runs on mains power: it counts as full and
@@ -281,7 +281,7 @@ package struct PowerState: Hashable, Sendable {
         if batteries.contains(where: { $0.status == "Charging" }) {
             self.charging = true
         } else if batteries.contains(where: { $0.status == "Discharging" }) {
-            // A charger that is too weak counts as none.
+            // A charger that is too weak counts as no charger.
             self.charging = false
         } else if external.isEmpty {
             self.charging = batteries.allSatisfy { $0.status == "Full" }
@@ -343,9 +343,14 @@ package struct ThermalZoneReading: Hashable, Sendable {
         self.trips = trips
     }
 
-    /// Returns the zone's state: critical from `hot` on, or slightly below `critical`, where the kernel switches the
-    /// machine off; serious from `passive` on, where the machine slows down; and fair slightly below. Fans (`active`)
-    /// run for comfort and are ignored.
+    /// Returns the zone's state.
+    ///
+    /// - Critical: at or above the trip point `hot`, or at most 5 °C below `critical`, at which the kernel switches the
+    ///   machine off.
+    /// - Serious: at or above `passive`, at which the machine slows down.
+    /// - Fair: at most 5 °C below `passive`; in a zone without `passive`, at most 15 °C below `critical`.
+    ///
+    /// Trip points of fans (`active`) are ignored, because fans run for comfort.
     func state(atMore extra: Int = 0) -> ThermalState {
         let temperature = self.temperature + extra
         func lowest(_ type: String) -> Int? {
@@ -381,7 +386,8 @@ package struct CoolingReading: Hashable, Sendable {
         self.stateMax = stateMax
     }
 
-    /// The resulting state: fair if the device slows a processor down, and serious if by half or more.
+    /// The resulting state: fair if the device slows a processor down, and serious if its level is at least half of
+    /// `stateMax`.
     var thermalState: ThermalState {
         let slowing = ["Processor", "cpufreq", "thermal-cpufreq", "thermal-idle", "intel_powerclamp", "devfreq"]
         guard self.state > 0, self.stateMax > 0, slowing.contains(where: self.type.hasPrefix) else { return .nominal }
@@ -390,11 +396,11 @@ package struct CoolingReading: Hashable, Sendable {
 }
 
 extension ThermalState {
-    /// The hysteresis, in thousandths of a degree: a zone leaves a state only this far below its limit.
+    /// The hysteresis in thousandths of a degree. A zone leaves a state only when it is this far below the state's
+    /// limit.
     static let hysteresis = 2000
 
-    /// Creates the worst state of all zones and devices; `before` is the previous state, which a zone near a limit
-    /// keeps.
+    /// Creates the worst state of all zones and devices. A zone near a limit keeps `before`, the previous state.
     package init(zones: [ThermalZoneReading], cooling: [CoolingReading], before: ThermalState) {
         let zoneStates = zones.map { zone in max(zone.state(), min(before, zone.state(atMore: Self.hysteresis))) }
         self = (zoneStates + cooling.map(\.thermalState)).max() ?? .nominal
@@ -429,14 +435,15 @@ package struct MemoryStalls: Hashable, Sendable {
 package enum MemoryPressure: String, Sendable, CaseIterable {
     case normal, warning, critical
 
-    /// The percentage of time from which a state begins.
+    /// The stall percentage at which a state begins.
     static let bound = 10.0
-    /// The percentage of time below which a state ends.
+    /// The stall percentage below which a state ends.
     static let end = 5.0
 
-    /// Creates the state: critical if all programs waited for a tenth of the time, and a warning if at least one did.
+    /// Creates the state: critical if all programs waited for 10% of the time, and a warning if at least one program
+    /// did.
     ///
-    /// - Parameter before: the previous state, which a machine near a limit keeps.
+    /// - Parameter before: the previous state. A machine near a limit keeps it.
     package init(_ stalls: MemoryStalls, before: MemoryPressure) {
         if stalls.full >= (before == .critical ? Self.end : Self.bound) {
             self = .critical

@@ -5,7 +5,7 @@ import Glibc
 package struct NetworkReading: Hashable, Sendable {
     /// The links that are up, have a carrier and are not loopback, by index.
     package var usableLinks: Set<Int>
-    /// The links of the default routes of both families, by index.
+    /// The links of the default routes of IPv4 and IPv6, by index.
     package var defaultRouteLinks: Set<Int>
 
     package init(usableLinks: Set<Int> = [], defaultRouteLinks: Set<Int> = []) {
@@ -37,7 +37,7 @@ package enum RouteMessages {
     private static let attributeOutput = 4
     private static let attributeMultipath = 9
 
-    /// Adds the content of a datagram to `reading`.
+    /// Parses a datagram and adds its links and routes to `reading`.
     package static func take(_ datagram: ArraySlice<UInt8>, into reading: inout NetworkReading) -> Progress {
         var rest = datagram
         while !rest.isEmpty {
@@ -50,7 +50,7 @@ package enum RouteMessages {
             case self.messageError: return .failed
             case self.newLink: self.takeLink(body, into: &reading)
             case self.newRoute: self.takeRoute(body, into: &reading)
-            // Other messages may share the socket.
+            // The socket may also receive other messages.
             default: ()
             }
             rest = rest.dropFirst(self.aligned(length))
@@ -103,8 +103,8 @@ package enum RouteMessages {
 
     private static func aligned(_ length: Int) -> Int { (length + 3) & ~3 }
 
-    /// Returns the number of `bytes` bytes at `offset`, in little-endian order as on the supported machines; nil beyond
-    /// the end.
+    /// Returns the little-endian number of `count` bytes at `offset`; nil if it reaches beyond the end. All supported
+    /// machines are little-endian.
     private static func integer(_ bytes: ArraySlice<UInt8>, _ offset: Int, bytes count: Int) -> Int? {
         guard bytes.count >= offset + count else { return nil }
         let start = bytes.startIndex + offset
@@ -112,7 +112,7 @@ package enum RouteMessages {
     }
 }
 
-/// A source of a machine's links and routes, and of notifications about changes.
+/// A source of a machine's links and routes, and of notifications when they change.
 package protocol NetworkSource: AnyObject {
     /// A descriptor that becomes readable on changes; nil if there is none.
     var descriptor: Int32? { get }
@@ -152,7 +152,7 @@ package final class NetlinkSocket {
     /// Returns the next datagram, truncated to the buffer; nil if there is none.
     package func receive(into buffer: inout [UInt8]) -> ArraySlice<UInt8>? {
         let count = unsafe recv(self.descriptor, &buffer, buffer.count, 0)
-        // ENOBUFS: events were lost, which is also a reason to read.
+        // ENOBUFS means that events were lost, so the state must also be read again.
         if count < 0 { return errno == ENOBUFS ? buffer[..<0] : nil }
         return buffer[..<count]
     }
@@ -189,7 +189,7 @@ package final class KernelNetwork: NetworkSource {
         return reading
     }
 
-    /// Reads to the end of a dump; false if it cannot be read.
+    /// Reads a dump to its end. Returns false if that fails.
     private func takeAnswer(from socket: NetlinkSocket, into reading: inout NetworkReading) -> Bool {
         for _ in 0..<Self.datagramsMax {
             guard let datagram = socket.receive(into: &self.buffer) else { return false }

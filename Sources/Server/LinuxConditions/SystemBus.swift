@@ -30,7 +30,7 @@ package final class SystemBus {
 
     private let bus: OpaquePointer
 
-    /// Starts to connect. Later calls report a failure.
+    /// Starts to connect. Later calls throw if the connection fails.
     ///
     /// - Parameter socket: the path of the bus's socket; nil for the system's bus.
     package init(socket: String?) throws(SystemError) {
@@ -49,7 +49,7 @@ package final class SystemBus {
         return descriptor >= 0 ? descriptor : nil
     }
 
-    /// True if output waits for the descriptor to be writable.
+    /// True if there is output to send when the descriptor is writable.
     package var wantsToWrite: Bool {
         let events = unsafe sd_bus_get_events(self.bus)
         return events > 0 && events & Int32(POLLOUT) != 0
@@ -61,7 +61,7 @@ package final class SystemBus {
         _ = try self.call(name, "/org/freedesktop/DBus", name, "AddMatch", rule, nil)
     }
 
-    /// Requests a property of an object; the answer has the returned cookie.
+    /// Requests a property of an object. The answer will have the returned cookie.
     package func get(
         _ property: String,
         of interface: String,
@@ -71,7 +71,7 @@ package final class SystemBus {
         try self.call(service, path, "org.freedesktop.DBus.Properties", "Get", interface, property)
     }
 
-    /// Continues the connection, and returns the next message; nil if there is nothing to do.
+    /// Continues the connection, and returns the next message; nil if there is none now.
     package func receive() throws(SystemError) -> Message? {
         var message: OpaquePointer?
         let result = unsafe sd_bus_process(self.bus, &message)
@@ -137,7 +137,7 @@ package final class SystemBus {
     }
 }
 
-/// Watches a property of a service on the system bus, by queries at intervals and soon after a signal.
+/// Watches a property of a service on the system bus. Sends queries at intervals, and soon after a signal.
 ///
 /// At most one query is unanswered at a time. The contents of signals are ignored.
 ///
@@ -179,7 +179,7 @@ final class PropertyWatch {
     /// An event of the property.
     enum News {
         case answer(SystemBus.Answer)
-        /// An answer is late.
+        /// The answer is late.
         case silence
         /// The connection failed or was lost.
         case lost(SystemError)
@@ -192,13 +192,13 @@ final class PropertyWatch {
     private let socket: String?
     private var bus: SystemBus?
     private var connectsAt: Int64 = .min
-    /// The number of consecutive connections without an answer.
+    /// The number of consecutive connections that failed without an answer.
     private var failures = 0
     /// The cookie of the unanswered query.
     private var question: UInt64?
     private var askedAt: Int64?
     private var hasNews = false
-    /// True if the missing answer was reported.
+    /// True if the lack of an answer was reported.
     private var isSilent = false
     /// True if more messages may be waiting.
     private var isBehind = false
@@ -215,7 +215,7 @@ final class PropertyWatch {
     /// True if the descriptor must be watched for being writable, too.
     var wantsToWrite: Bool { self.bus?.wantsToWrite ?? false }
 
-    /// The time of the next call of `take` if the descriptor is not ready.
+    /// The time of the next call of `take` if the descriptor does not become ready earlier.
     var nextAt: Int64 {
         guard self.bus != nil else { return self.connectsAt }
         guard !self.isBehind, let askedAt = self.askedAt else { return .min }
@@ -229,7 +229,7 @@ final class PropertyWatch {
         return askedAt + (self.hasNews ? Timing.pause : self.subject.interval)
     }
 
-    /// Connects, processes messages, and queries, as far as due.
+    /// Connects, processes messages and sends a query, as far as each is due.
     func take(now: Int64, _ tell: (News) -> Void) {
         do throws(SystemError) {
             if self.bus == nil, now >= self.connectsAt { try self.connect() }
@@ -305,13 +305,13 @@ package enum AppState: String, Sendable {
 /// The seat's hint ignores sessions without a user at the machine, such as an SSH shell or a cron job. Every machine
 /// has this seat, which is idle without a session.
 ///
-/// logind signals changes of a graphical session's hint. It computes the hint of a text console on request, so the
-/// watch queries it at intervals.
+/// logind signals changes of a graphical session's hint. It computes the hint of a text console only on request, so the
+/// watch also queries at intervals.
 ///
 /// Belongs to one thread and never waits.
 package final class SeatWatch {
-    /// The time, in milliseconds, for which the last hint is still used when the hint becomes unknown, for example
-    /// while the bus restarts.
+    /// The time, in milliseconds, for which the last known hint remains in use after the hint has become unknown. It
+    /// bridges a restart of the bus.
     private static let grace: Int64 = 15_000
 
     private let hint: PropertyWatch
@@ -340,20 +340,20 @@ package final class SeatWatch {
     /// True if logind's last answer was a hint.
     package var isKnown: Bool { self.isIdle != nil }
 
-    /// True if there was an answer, or a reason why there is none.
+    /// True if logind has answered, or if a reason for the missing answer is known.
     package var isSettled: Bool { self.isKnown || self.reason != nil }
 
     /// Returns the value of `appState`; nil if it was never known.
     ///
-    /// After the hint becomes unknown, the last value is used for a while, and then `background`. Otherwise a machine
-    /// without logind could count as in use indefinitely.
+    /// After the hint becomes unknown, the last value is used for 15 seconds, and then `background`. Otherwise a
+    /// machine without logind could count as in use indefinitely.
     package func appState(now: Int64) -> AppState? {
         guard let last = self.last else { return nil }
         if let lostAt = self.lostAt, now >= lostAt + Self.grace { return .background }
         return last ? .background : .active
     }
 
-    /// Returns the reason why the state is unknown; nil if it is known or may soon be known.
+    /// Returns the reason why the state is unknown; nil if it is known or may become known soon.
     package func fault(now: Int64) -> String? {
         if self.last != nil, let lostAt = self.lostAt, now < lostAt + Self.grace { return nil }
         return self.reason
@@ -396,7 +396,7 @@ package final class MeteredWatch {
     private let property: PropertyWatch
     /// True if the network is metered; nil while unknown.
     package private(set) var isMetered: Bool?
-    /// True if a person set the connection to metered, like Low Data Mode on iOS; false if NetworkManager only assumes
+    /// True if a person set the connection to metered, like Low Data Mode on iOS. False if NetworkManager only assumes
     /// that it is metered, as for a phone's hotspot. Nil while unknown.
     package private(set) var isConstrained: Bool?
 
@@ -422,7 +422,7 @@ package final class MeteredWatch {
     package var wantsToWrite: Bool { self.property.wantsToWrite }
     package var nextAt: Int64 { self.property.nextAt }
 
-    /// Connects, processes messages, and queries, as far as due.
+    /// Connects, processes messages and sends a query, as far as each is due.
     package func take(now: Int64) {
         self.property.take(now: now) { news in
             switch news {

@@ -56,7 +56,7 @@ package enum FileSystem {
         guard unsafe mkdir(path, mode) == 0 else { throw .last }
     }
 
-    /// Removes a file name.
+    /// Removes a file name. The file itself is removed with its last name.
     package static func remove(_ path: String) throws(SystemError) {
         guard unsafe unlink(path) == 0 else { throw .last }
     }
@@ -66,18 +66,18 @@ package enum FileSystem {
         guard unsafe rmdir(path) == 0 else { throw .last }
     }
 
-    /// Renames a file; replaces a file with the new name.
+    /// Renames a file, and replaces a file that has the new name.
     ///
-    /// Use `replaceFile(_:by:)` if a user chooses the new name.
+    /// If a user chooses the new name, use `replaceFile(_:by:)`.
     package static func rename(_ path: String, to other: String) throws(SystemError) {
         guard unsafe Glibc.rename(path, other) == 0 else { throw .last }
     }
 
-    /// Renames the file `draft` to `path`, which must be free or an ordinary file.
+    /// Renames the file `draft` to `path`, which must not exist or must be an ordinary file.
     ///
     /// A symbolic link to an ordinary file is replaced; its target is kept.
-    /// - Throws: `SystemError.notOrdinaryFile` if `path` is a device, a pipe, a socket, or a link that leads to one or
-    ///   to nothing.
+    /// - Throws: `SystemError.notOrdinaryFile` if `path` is a device, a pipe or a socket, or a symbolic link to one of
+    ///   these or to a missing file.
     package static func replaceFile(_ path: String, by draft: String) throws(SystemError) {
         try self.checkReplaceable(path)
         try self.rename(draft, to: path)
@@ -93,7 +93,8 @@ package enum FileSystem {
         }
     }
 
-    /// Gives a file an additional name, which must not exist. Without hard links in the file system, renames the file.
+    /// Gives a file an additional name, which must not exist. If the file system has no hard links, renames the file
+    /// instead.
     ///
     /// - Throws: `EEXIST` if the name exists.
     package static func link(_ path: String, orRenameTo other: String) throws(SystemError) {
@@ -105,9 +106,9 @@ package enum FileSystem {
         }
     }
 
-    /// The errors of a file system without hard links, and of a file with too many links.
+    /// The errors if the file system has no hard links or the file has too many.
     private static let linkFaults = [EPERM, EOPNOTSUPP, ENOSYS, EMLINK]
-    /// The errors of a file system or kernel that cannot rename without replacing.
+    /// The errors if the file system or the kernel cannot rename without replacing.
     private static let renameFaults = [EINVAL, EOPNOTSUPP, ENOSYS]
 
     private static func rename(_ path: String, toUnused other: String) throws(SystemError) {
@@ -137,7 +138,7 @@ package enum FileSystem {
         unsafe inotify_add_watch(inotify, path, events)
     }
 
-    /// Makes the names in a folder durable.
+    /// Syncs a folder. New names and renamings then survive a loss of power.
     package static func syncFolder(_ path: String) throws(SystemError) {
         try OpenFile(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC).sync()
     }
@@ -151,7 +152,7 @@ package enum FileSystem {
 
     /// Returns the names in a folder that do not begin with a dot, in no order.
     ///
-    /// - `countMax`: the most names to read.
+    /// - `countMax`: the maximum number of names to read.
     /// - Returns: nil if the folder does not exist or may not be read.
     package static func names(in path: String, countMax: Int) -> [String]? {
         guard let folder = unsafe opendir(path) else { return nil }
@@ -179,7 +180,7 @@ package struct FileStatus: Hashable, Sendable {
         case other
     }
 
-    /// The identity of a file, which all its names share. Files that exist at the same time have different identities.
+    /// The identity of a file, the same for all its names. Files that exist at the same time have different identities.
     package struct Identity: Hashable, Sendable {
         package let device: UInt64
         package let inode: UInt64
@@ -259,7 +260,7 @@ package struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The remedy for a file that cannot be used for this reason, as a clause.
+    /// The remedy for this error of a file, as a clause.
     package var remedy: String {
         switch self.number {
         case ENOENT, ENOTDIR: "name a file that is there"
@@ -274,7 +275,7 @@ package struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
 
 /// An open file, which is closed when this value ends.
 package struct OpenFile: ~Copyable {
-    /// The descriptor, for calls that this type does not have.
+    /// The descriptor, for system calls without a method here.
     package let descriptor: Int32
 
     /// - `flags`: the system's flags, such as `O_RDONLY | O_CLOEXEC`.
@@ -295,7 +296,7 @@ package struct OpenFile: ~Copyable {
 
     /// Closes the file.
     ///
-    /// - Throws: errors of earlier writes, which some file systems report only now.
+    /// - Throws: errors of earlier writes, which some file systems report only at the close.
     package consuming func close() throws(SystemError) {
         guard Glibc.close(self.release()) == 0 else { throw .last }
     }
@@ -308,7 +309,7 @@ package struct OpenFile: ~Copyable {
 
     /// Returns the bytes from the current position to the end of the file.
     ///
-    /// - `bytesMax`: the most bytes to read.
+    /// - `bytesMax`: the maximum number of bytes to read.
     package func contents(bytesMax: Int) throws(SystemError) -> [UInt8] {
         var bytes: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: min(bytesMax, 65_536))
@@ -336,7 +337,7 @@ package struct OpenFile: ~Copyable {
         try Descriptor.truncate(self.descriptor, to: bytes)
     }
 
-    /// Reserves space for the first `bytes` bytes, so that writing them cannot fail for lack of space.
+    /// Reserves space for the first `bytes` bytes. Writing them then cannot fail for lack of space.
     package func allocate(_ bytes: Int) throws(SystemError) {
         let error = posix_fallocate(self.descriptor, 0, off_t(bytes))
         guard error == 0 else { throw SystemError(error) }
@@ -375,7 +376,7 @@ package enum Descriptor {
         _ = Glibc.close(descriptor)
     }
 
-    /// Reads at most as many bytes as `buffer` has, into its beginning.
+    /// Reads up to `buffer.count` bytes into the beginning of `buffer`.
     ///
     /// - Returns: the number of bytes; 0 at the end.
     package static func read(_ descriptor: Int32, into buffer: inout [UInt8]) throws(SystemError) -> Int {
@@ -435,7 +436,7 @@ package enum Descriptor {
             } catch {
                 switch error.number {
                 case EINTR: continue
-                // Another process with the same terminal or pipe has made it non-blocking.
+                // Another process that shares the terminal or pipe has made it non-blocking.
                 case EAGAIN: self.wait(for: descriptor, .writable, milliseconds: -1)
                 case _: throw error
                 }
@@ -453,7 +454,7 @@ package enum Descriptor {
     package struct Wait: Hashable, Sendable {
         package let descriptor: Int32
         package let readiness: Readiness
-        /// True if the descriptor is ready or will never be.
+        /// True if the descriptor is ready, or if it failed and cannot become ready.
         package fileprivate(set) var isOver = false
 
         package init(_ descriptor: Int32, _ readiness: Readiness) {
@@ -469,7 +470,7 @@ package enum Descriptor {
     /// Waits until one of the descriptors is ready, a signal arrives, or the time is up.
     ///
     /// - `milliseconds`: the longest wait; -1 for no limit.
-    /// - Returns: true if one is ready or will never be.
+    /// - Returns: true if a descriptor is ready, or if it failed and cannot become ready.
     @discardableResult
     package static func wait(for waits: inout [Wait], milliseconds: Int32) -> Bool {
         var entries = waits.map(\.entry)
@@ -481,7 +482,7 @@ package enum Descriptor {
     /// Waits until the descriptor is ready, a signal arrives, or the time is up.
     ///
     /// - `milliseconds`: the longest wait; -1 for no limit.
-    /// - Returns: true if it is ready or will never be.
+    /// - Returns: true if the descriptor is ready, or if it failed and cannot become ready.
     @discardableResult
     package static func wait(for descriptor: Int32, _ readiness: Readiness, milliseconds: Int32) -> Bool {
         var entry = Wait(descriptor, readiness).entry

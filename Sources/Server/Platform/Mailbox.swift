@@ -2,7 +2,7 @@
 package protocol MailboxBatch: AnyObject {
     var isEmpty: Bool { get }
 
-    /// True if the batch ends the thread's batching window; false if it waits for the window's end.
+    /// True if the batch wakes the thread during a batching window; false if it can wait until the window ends.
     var isUrgent: Bool { get }
 
     init()
@@ -19,13 +19,13 @@ extension MailboxBatch {
 
 /// A queue through which threads pass work to one other thread, which sleeps while the queue is empty.
 ///
-/// Waking a thread often costs more than the work. So the thread may lend its processing function, and while it sleeps,
-/// a caller with little work runs the function instead. The thread may also have a batching window, in which work that
-/// is not urgent is collected and then wakes the thread once.
+/// Waking a thread often costs more than the work. Therefore the thread may lend its processing function: while it
+/// sleeps, a caller with little work runs the function instead. The thread may also have a batching window. The window
+/// collects work that is not urgent and then wakes the thread once.
 ///
 /// `@unchecked Sendable`: `monitor` guards every field, and only one thread at a time calls `work`.
 package final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
-    /// The processing of a batch, which is empty afterwards. Returns the milliseconds until the next call is due.
+    /// A function that processes a batch and empties it. It returns the milliseconds until its next call is due.
     package typealias Work = (Batch) -> Int64
 
     private let monitor = Monitor()
@@ -35,9 +35,9 @@ package final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
     private var isSleeping = false
     /// True if the thread sleeps in a batching window, in which only urgent work wakes it.
     private var isInBatchWindow = false
-    /// True if another thread does the work of the sleeping thread.
+    /// True if another thread runs the processing function of the sleeping thread.
     private var isTurnTaken = false
-    /// True if the thread is awake and waits for another thread that does its work.
+    /// True if the thread is awake and waits for another thread to finish the processing function.
     private var isTurnAwaited = false
     /// The time when the thread's sleep ends without an event, in nanoseconds of the monotonic clock.
     private var sleepsUntil: Int64 = 0
@@ -48,7 +48,7 @@ package final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
 
     // MARK: Submitting
 
-    /// Queues the content of `batch` and empties it. A closed mailbox drops the content, so that slow callers cannot
+    /// Queues the content of `batch` and empties it. A closed mailbox drops the content. Slow callers therefore cannot
     /// delay the end.
     package func submit(_ batch: inout Batch) {
         self.monitor.lock()
@@ -65,8 +65,8 @@ package final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
         if wakes { self.monitor.signal() }
     }
 
-    /// Processes `batch` on the calling thread if the mailbox's thread lends its work, sleeps, and has no other work;
-    /// otherwise queues it. `batch` is empty afterwards.
+    /// Processes `batch` on the calling thread if the mailbox's thread lends its processing function, sleeps, and has
+    /// no other work. Otherwise queues the batch. `batch` is empty afterwards.
     ///
     /// - Returns: true if the calling thread processed the batch.
     @discardableResult
@@ -87,7 +87,7 @@ package final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
         self.monitor.signal()
     }
 
-    /// Closes the mailbox: the thread ends once it has taken the queued work.
+    /// Closes the mailbox. The thread ends when it has received all queued work.
     package func close() {
         self.monitor.lock()
         self.isClosed = true
@@ -95,8 +95,8 @@ package final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
         self.monitor.signal()
     }
 
-    /// Returns the thread's work, for the caller to do until `endTurn`; nil if the thread does not lend it or must wake
-    /// anyway.
+    /// Returns the thread's processing function, which the caller may run until it calls `endTurn`. Returns nil if the
+    /// thread does not lend it or must wake in any case.
     private func takeTurn() -> Work? {
         self.monitor.withLock {
             guard let work = self.work, self.isSleeping, !self.isTurnTaken, self.incoming.isEmpty,
@@ -121,21 +121,20 @@ package final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
 
     // MARK: The thread
 
-    /// Lets other threads do the thread's work while it sleeps; nil ends that. Called by the thread.
+    /// Lets other threads run a processing function while this thread sleeps; nil ends that. Called by the mailbox's
+    /// thread.
     ///
     /// - Parameter work: processes a batch, which is empty afterwards, on the thread that calls `perform`.
     package func lend(_ work: Work?) {
         self.monitor.withLock { self.work = work }
     }
 
-    /// Waits until there is work or `signal` is called, at most `milliseconds`, and moves the work into `batch`, which
-    /// must be empty.
+    /// Waits up to `milliseconds` for work or a call of `signal`, and moves the work into `batch`, which must be empty.
     ///
     /// - Parameters:
     ///   - batch: receives the work.
     ///   - milliseconds: the longest wait.
-    ///   - window: the part of the wait, in milliseconds, in which work that is not urgent is collected before it is
-    ///     taken.
+    ///   - window: the first part of the wait, in milliseconds. During it, only urgent work ends the wait.
     /// - Returns: false once the mailbox is closed and empty.
     package func take(into batch: inout Batch, waitingAtMost milliseconds: Int64, batchWindow window: Int64 = 0) -> Bool
     {
@@ -159,8 +158,8 @@ package final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
 
     private var isIdle: Bool { self.incoming.isEmpty && !self.isSignaled && !self.isClosed }
 
-    /// Sleeps until a time, which `endTurn` may change, or until `isOver`. Also waits while another thread does the
-    /// work.
+    /// Sleeps until `moment` or until `isOver` returns true. `endTurn` may change the time. Also waits while another
+    /// thread runs the processing function.
     private func pause(until moment: Int64, unless isOver: () -> Bool) {
         guard !isOver() else { return }
         self.sleepsUntil = moment
@@ -180,10 +179,10 @@ package final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
     }
 }
 
-/// Detects changes of a state that is examined at intervals. A change counts when two examinations in a row find it, so
-/// that a file is not read while it is being written.
+/// Detects changes of a state that is examined at intervals. A change counts only if two consecutive examinations find
+/// the same state. Otherwise a file could be read while it is being written.
 package struct SettledChange<State: Equatable & Sendable>: Sendable {
-    /// The state that was taken, or nil if that failed, and the state at the last examination.
+    /// The state that the caller last used, or nil if that failed; and the state at the last examination.
     private var taken: State?
     private var seen: State
 
@@ -192,7 +191,8 @@ package struct SettledChange<State: Equatable & Sendable>: Sendable {
         self.seen = state
     }
 
-    /// - Returns: true if `state` should be taken: it equals the state at the last examination, and was not taken yet.
+    /// - Returns: true if the caller should use `state`: it equals the state at the last examination and has not been
+    ///   used yet.
     package mutating func looked(_ state: State) -> Bool {
         defer { self.seen = state }
         guard state == self.seen, state != self.taken else { return false }
@@ -200,7 +200,8 @@ package struct SettledChange<State: Equatable & Sendable>: Sendable {
         return true
     }
 
-    /// Records that taking the state failed. The next examination that finds it unchanged takes it again.
+    /// Records that the caller could not use the state. The next examination that finds the same state returns true
+    /// again.
     package mutating func failed() {
         self.taken = nil
     }

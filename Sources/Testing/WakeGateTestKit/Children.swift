@@ -4,10 +4,9 @@ import Synchronization
 
 /// Starts the child processes of tests one at a time.
 ///
-/// Foundation makes a child close the descriptors that are open when it prepares the start. The child inherits
-/// descriptors that another thread opens between the preparation and the start. A long-running child could thus hold
-/// the end of a pipe, or the socket with which Foundation detects the end of another child, and the reader would wait
-/// forever.
+/// Foundation makes a child close the descriptors that are open when it prepares the start. If another thread opens a
+/// descriptor between the preparation and the start, the child inherits it. A long-running child could thus keep a pipe
+/// open, or the socket with which Foundation detects the end of another child. The reader would then wait forever.
 package enum Children {
     private static let starting = Mutex(())
 
@@ -16,9 +15,9 @@ package enum Children {
         try self.starting.withLock { _ in try make() }
     }
 
-    /// Runs a program, which is a path or a name in PATH, to its end and without input.
+    /// Runs a program to its end, without input. The program is a path or a name in PATH.
     ///
-    /// - `environment`: its environment; nil for that of the test.
+    /// - `environment`: the program's environment; nil for the environment of the test.
     package static func run(
         _ program: String,
         _ arguments: [String],
@@ -37,7 +36,7 @@ package enum Children {
         let ended = Latch()
         process.terminationHandler = { _ in ended.open() }
         try process.start()
-        // Errors are short: they fit into the pipe while the output is read.
+        // Error output is short. It fits into its pipe while the standard output is read.
         let texts = pipes.map { String(decoding: $0.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self) }
         ended.wait()
         // Foundation never releases a process or its pipes.

@@ -23,7 +23,7 @@ package enum CommandLineTool {
             case .version: Console.out("wakegate \(wakeGateVersion) (commit \(commit ?? "unknown"))\n")
             case .run(let parsed):
                 let status = try await parsed.command.run(parsed)
-                // A failure of standard output does not change the exit status of long-running commands.
+                // For a long-running command, a failure of standard output does not change the exit status.
                 guard status == 0, !Self.lasting.contains(parsed.command.name) else { return status }
             }
             if let error = Console.outputError {

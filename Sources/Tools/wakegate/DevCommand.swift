@@ -59,7 +59,7 @@ extension CommandDefinition {
 
 /// `wakegate dev`.
 package enum DevCommand {
-    /// The configuration that requires no setup.
+    /// The configuration of a gateway that needs no setup.
     package static var base: GatewayConfiguration {
         var configuration = GatewayConfiguration()
         configuration.edge = ListenSetting("127.0.0.1:2197")
@@ -72,10 +72,9 @@ package enum DevCommand {
         return configuration
     }
 
-    /// Returns the configuration that requires no setup, which also admits machines of the networks on the command
-    /// line.
+    /// Returns the configuration that needs no setup. It also admits machines of the networks on the command line.
     ///
-    /// - Throws: `badUsage` if a network is malformed.
+    /// - Throws: `badUsage` if a network is invalid.
     package static func base(_ parsed: ParsedCommand) throws(CommandFailure) -> GatewayConfiguration {
         var configuration = self.base
         for text in parsed.all("--network") {
@@ -85,7 +84,7 @@ package enum DevCommand {
             configuration.callerNetworks.append(network)
         }
         guard !configuration.callerNetworks.isEmpty else { return configuration }
-        // Listen on IPv6 only if a network requires it, because many container networks disable IPv6.
+        // The gateway listens on IPv6 only if a network requires it, because many container networks disable IPv6.
         let host = configuration.callerNetworks.contains { $0.text.contains(":") } ? "[::]" : "0.0.0.0"
         configuration.edge = ListenSetting("\(host):2197")
         configuration.admin = ListenSetting("\(host):9197")
@@ -142,12 +141,12 @@ package enum DevCommand {
 
     /// Prints an event on standard error.
     ///
-    /// - Returns: false if standard error is blocked.
+    /// - Returns: false if standard error remains blocked.
     private static func show(_ news: LiveNews) -> Bool {
         Console.error(EventText.line(news), waitingAtMost: 100)
     }
 
-    /// - Parameter certificates: the directory of generated certificates; nil if the user names other files.
+    /// - Parameter certificates: the folder with generated certificates; nil if the configuration names other files.
     private static func addFiles(to configuration: inout GatewayConfiguration, certificates: String?) {
         guard let certificates else { return }
         configuration.certificateFile = "\(certificates)/server.pem"

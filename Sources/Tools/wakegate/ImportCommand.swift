@@ -54,7 +54,7 @@ enum ImportCommand {
         guard FileSystem.exists(CommandFile.absolute(from)) else {
             throw CommandFailure(.failed, "the folder \(from) does not exist; name the state folder with --from STATE")
         }
-        // Hold the lock until this process ends, so that no gateway starts on the directory during the import.
+        // The lock is held until this process ends. No gateway can then start on the folder during the import.
         let folder = try StateFolder(from)
         do throws(StateImport.Failure) {
             let report = try StateImport.run(from: folder.path, configuration) { part, moved, all in

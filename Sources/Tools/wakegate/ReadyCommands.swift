@@ -5,16 +5,16 @@ import Glibc
 import Platform
 import Wire
 
-/// Example commands for a gateway, ready to paste into a shell.
+/// Example commands for a gateway, which a person can paste into a shell.
 package struct ReadyCommands: Sendable {
     private let file: GatewayFile
     private let program: String
-    /// True if client commands in the same directory find the gateway automatically.
+    /// True if client commands in the same folder find the gateway without options.
     private let isDiscoverable: Bool
-    /// The directory with generated client certificates that the gateway requires; nil if there is none.
+    /// The folder with the generated client certificates that the gateway requires; nil if it requires none.
     private let clientCertificates: String?
 
-    /// The launch interval of a device, in seconds, for a hint; nil for no hint.
+    /// The launch interval of a device, in seconds, for a hint; nil to omit the hint.
     private let launchIntervalSeconds: Int?
     /// True if events are printed below the commands.
     private let showsEvents: Bool
@@ -38,11 +38,11 @@ package struct ReadyCommands: Sendable {
     private static let topic = "com.example.app"
     private static let task = "\(topic).refresh"
     private static let token = String(repeating: "0badcafe", count: 8)
-    /// The maximum launch interval, in seconds, that needs no hint.
+    /// The maximum launch interval, in seconds, for which no hint is necessary.
     private static let shortInterval = 10
     private static let payload = "{\"aps\":{\"content-available\":1}}"
 
-    /// The text with the commands. It omits commands for listeners that are off.
+    /// The text with the commands. Commands for listeners that are off are omitted.
     package var text: String {
         var lines = ["WakeGate accepts pushes. Paste into another terminal, in this folder:", ""]
         if self.file.edge != nil || self.file.plain != nil {
@@ -70,13 +70,13 @@ package struct ReadyCommands: Sendable {
         return lines.joined(separator: "\n") + "\n"
     }
 
-    /// The address of the dashboard for a browser; empty if a browser cannot reach it.
+    /// A remark with the dashboard's address for a browser; empty if a browser cannot reach it.
     private var dashboard: String {
         guard let admin = self.file.admin, !admin.hasPrefix("unix:") else { return "" }
         return "; in a browser: \(Self.url("http", admin))/"
     }
 
-    /// Hints about the launch interval and about the events below.
+    /// Hints about the launch interval and about the events that are printed below.
     private var hints: [String] {
         var lines: [String] = []
         if let seconds = self.launchIntervalSeconds, seconds > Self.shortInterval {
@@ -98,7 +98,7 @@ package struct ReadyCommands: Sendable {
         self.clientCertificate(role).map { " --cert \(ShellText.quoted($0))" } ?? ""
     }
 
-    /// Returns the file of a client certificate and its key; nil if the gateway requires none or its edge is off.
+    /// Returns the file with a client certificate and its key; nil if the gateway requires none or its edge is off.
     private func clientCertificate(_ role: String) -> String? {
         self.file.edge == nil ? nil : self.clientCertificates.map { "\($0)/\(role).pem" }
     }
@@ -136,7 +136,7 @@ extension GatewayFile {
         self.plain = addresses.plain.addresses.first.map(Self.reachable)
     }
 
-    /// Returns the address by which this machine reaches a listener: loopback if it listens on every address.
+    /// Returns the address at which this machine can reach a listener: loopback if the listener accepts all addresses.
     private static func reachable(_ address: String) -> String {
         guard let (host, port) = ListenSetting.hostAndPort(address), host == "0.0.0.0" || host == "::" else {
             return address
@@ -145,9 +145,10 @@ extension GatewayFile {
     }
 }
 
-/// The line on standard output which reports that the server accepts connections.
+/// The line on standard output that reports that the server accepts connections.
 package enum ReadyLine {
-    /// Returns a JSON object and a line feed. A listener that is off is null, and a list of addresses is an array.
+    /// Returns a JSON object and a line feed. For a listener that is off, the value is null. Several addresses are an
+    /// array.
     package static func text(_ addresses: BoundAddresses) -> String {
         let members = [("edge", addresses.edge), ("admin", addresses.admin), ("plain", addresses.plain)]
         let parts = members.map { "\"\($0.0)\": \(self.json($0.1))" }
@@ -160,20 +161,21 @@ package enum ReadyLine {
     }
 }
 
-/// The state directory of a gateway, which only its owner may access.
+/// The state folder of a gateway. Only its owner may access it.
 package struct StateFolder: Sendable {
-    /// The absolute path of the directory.
+    /// The absolute path of the folder.
     package let path: String
-    /// The descriptor of the lock file. The lock is held until the process ends, so a second gateway cannot use the
-    /// directory.
+    /// The descriptor of the lock file. The process holds the lock until it ends. No second gateway can use the folder
+    /// during this time.
     private let lock: Int32
 
-    /// Creates the directory with mode 0700, or uses an existing directory.
+    /// Creates the folder with mode 0700, or uses an existing folder, and locks it.
     ///
     /// - Parameters:
-    ///   - path: the directory.
-    ///   - user: the kind of server that uses the directory, for messages.
-    /// - Throws: if the directory cannot be created, is accessible to other users, or is used by another gateway.
+    ///   - path: the folder.
+    ///   - user: the kind of server that uses the folder, for messages.
+    /// - Throws: `CommandFailure` if the folder cannot be created, is accessible to other users, or is used by another
+    ///   gateway.
     package init(_ path: String, for user: String = "gateway") throws(CommandFailure) {
         self.path = try Self.prepare(path)
         let lockFile = "\(self.path)/lock"
@@ -202,11 +204,11 @@ package struct StateFolder: Sendable {
         self.lock = file.release()
     }
 
-    /// Creates the directory with mode 0700, or uses an existing directory, even if a gateway uses it.
+    /// Creates the folder with mode 0700, or uses an existing folder. Does not lock it, so a gateway may be using it.
     ///
-    /// - `admitsRoot`: true to let root use the directory of another user, such as a service.
+    /// - `admitsRoot`: true if root may use the folder of another user, such as a service.
     /// - Returns: the absolute path.
-    /// - Throws: if the directory cannot be created or is accessible to other users.
+    /// - Throws: `CommandFailure` if the folder cannot be created or is accessible to other users.
     package static func prepare(_ path: String, admitsRoot: Bool = false) throws(CommandFailure) -> String {
         let path = CommandFile.absolute(path)
         _ = umask(0o077)
@@ -215,7 +217,7 @@ package struct StateFolder: Sendable {
         return path
     }
 
-    /// - Parameter isParentMade: true if the missing parent was already created.
+    /// - Parameter isParentMade: true if a missing parent folder was already created.
     private static func make(_ path: String, isParentMade: Bool = false) throws(CommandFailure) {
         let cause: SystemError
         do throws(SystemError) {
@@ -223,7 +225,7 @@ package struct StateFolder: Sendable {
             return self.syncParent(of: path)
         } catch { cause = error }
         if let link = self.danglingLink(in: path) { throw self.dangling(path, link) }
-        // The process that created the directory may have ended before the entry was durable.
+        // The process that created the folder may have ended before the folder's name was durable.
         guard cause.number != EEXIST else { return self.syncParent(of: path) }
         guard cause.number == ENOENT, !isParentMade, let slash = path.lastIndex(of: "/"), slash != path.startIndex
         else {
@@ -233,11 +235,11 @@ package struct StateFolder: Sendable {
             )
         }
         try self.make(String(path[..<slash]))
-        // Try only once more: in some directories, such as /proc, every name is missing and none can be created.
+        // There is only one more attempt. In some folders, such as /proc, every name is missing and cannot be created.
         try self.make(path, isParentMade: true)
     }
 
-    /// Returns the first part of the path that is a dangling symbolic link; nil if there is none.
+    /// Returns the first part of the path that is a symbolic link without a target; nil if there is none.
     private static func danglingLink(in path: String) -> String? {
         var end = path.startIndex
         while end != path.endIndex {
@@ -257,14 +259,14 @@ package struct StateFolder: Sendable {
         )
     }
 
-    /// Makes the entry of a new directory durable, because losing it would lose the directory's files. Ignores a parent
-    /// that this user may not read.
+    /// Syncs the parent of a new folder. If the folder's name were lost, its files would be lost, too. Ignores errors,
+    /// such as a parent that this user may not read.
     private static func syncParent(of path: String) {
         try? FileSystem.syncFolder(URL(fileURLWithPath: path).deletingLastPathComponent().path)
     }
 
-    /// Returns true if a gateway uses the directory, according to the kernel's list of locks. Trying the lock could
-    /// disturb a gateway that is starting, so it is tried only without this list.
+    /// Returns true if a gateway uses the folder, according to the kernel's list of locks. Only without this list, it
+    /// tries to lock the file, because that could disturb a gateway that is starting.
     package static func isInUse(_ path: String) -> Bool {
         let lock = "\(CommandFile.absolute(path))/lock"
         guard let status = try? FileSystem.status(lock) else { return false }
@@ -278,14 +280,14 @@ package struct StateFolder: Sendable {
         }
     }
 
-    /// Tries the lock, and holds a free lock for a moment. For processes that cannot see the list of locks, as in the
-    /// gateway's systemd unit during a reload.
+    /// Tries to lock the file, and releases the lock immediately. Used by processes that cannot read the list of locks,
+    /// as in the gateway's systemd unit during a reload.
     private static func isTaken(_ lock: String) -> Bool {
         guard let file = try? OpenFile(lock, O_RDONLY | O_NONBLOCK | O_CLOEXEC) else { return false }
         return flock(file.descriptor, LOCK_SH | LOCK_NB) != 0
     }
 
-    /// Returns the reason why a gateway could not use the directory; nil if there is none. Creates nothing.
+    /// Returns the reason why a gateway could not use the folder; nil if it could. Creates nothing.
     package static func fault(_ path: String) -> (problem: String, remedy: String)? {
         let path = CommandFile.absolute(path)
         if let link = self.danglingLink(in: path) { return self.parts(self.dangling(path, link)) }

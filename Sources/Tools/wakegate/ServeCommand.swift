@@ -60,7 +60,7 @@ package enum ServeCommand {
         configuration.acceptsLoss = parsed.isSet("--accept-loss")
         let sockets = parsed.isSet("--check") ? [] : try self.takeSockets()
         if parsed.isSet("--check") {
-            // Name files in faults by their absolute paths.
+            // Faults name files by their absolute paths.
             configuration.mapPaths(CommandFile.absolute)
             let database = GatewayDatabase.check(configuration)
             for warning in database.warnings { Console.error("wakegate: warning: \(warning.description)") }
@@ -84,23 +84,23 @@ package enum ServeCommand {
         return try await self.run(configuration, source) { Console.out(json: ReadyLine.text($0)) }
     }
 
-    /// Checks the limits before any file is opened, because some code traps if it cannot open files.
+    /// Checks the limits before any file is opened, because some code traps if it cannot open a file.
     static func checkLimits() throws(CommandFailure) {
         do throws(TransportError) { try ProcessLimits.checkDescriptors() } catch {
             throw CommandFailure(.failed, error.message)
         }
     }
 
-    /// Returns true if the state directory must be created. In-memory state requires no directory, but an explicitly
-    /// named directory is created.
+    /// Returns true if the state folder must be created. State in memory does not need a folder, but a folder that is
+    /// named explicitly is created.
     private static func needsStateFolder(_ configuration: GatewayConfiguration) -> Bool {
         configuration.store != .memory || configuration.stateFolder != GatewayConfiguration().stateFolder
     }
 
     /// Reads the configuration file and the settings.
     ///
-    /// - Parameter sockets: the inherited sockets that replace listeners' addresses.
-    /// - Throws: `ConfigurationError` with all faults, including invalid combinations.
+    /// - Parameter sockets: the inherited sockets, which replace the addresses of listeners.
+    /// - Throws: `ConfigurationError` with all faults, including settings that contradict each other.
     static func read(
         file: String?,
         settings: [String],
@@ -119,8 +119,8 @@ package enum ServeCommand {
         return configuration
     }
 
-    /// Returns the faults of the state directory and its files that a start would find. Creates nothing, because a
-    /// gateway may be using the directory.
+    /// Returns the faults of the state folder and its files that a start would report. Creates nothing, because a
+    /// gateway may be using the folder.
     private static func startFaults(_ configuration: GatewayConfiguration) -> [ConfigurationFault] {
         guard self.needsStateFolder(configuration) else { return [] }
         if let fault = StateFolder.fault(configuration.stateFolder) {
@@ -133,7 +133,7 @@ package enum ServeCommand {
             return [ConfigurationFault(key: "state", problem: fault, remedy: "see to the key first")]
         }
         guard !configuration.acceptsLoss, let fault = store.journalFault else { return [] }
-        // The remedy is the last sentence.
+        // The fault ends with the remedy, as the last sentence.
         let parts = fault.split(separator: ". ", maxSplits: 1).map { $0.hasSuffix(".") ? $0.dropLast() : $0[...] }
         let remedy =
             parts.count == 2 ? parts[1].prefix(1).lowercased() + parts[1].dropFirst() : "see to the journal first"
@@ -141,7 +141,7 @@ package enum ServeCommand {
     }
 
     /// Returns a fault for each address on which another process listens. Returns none if a gateway uses the state
-    /// directory, because this gateway may also use the addresses.
+    /// folder, because that gateway may be the process that listens.
     private static func portFaults(_ configuration: GatewayConfiguration) -> [ConfigurationFault] {
         if self.needsStateFolder(configuration), StateFolder.isInUse(configuration.stateFolder) { return [] }
         let listeners = [
@@ -161,7 +161,7 @@ package enum ServeCommand {
         }
     }
 
-    /// Returns the sockets that the service manager has opened for listeners.
+    /// Returns the listening sockets that the service manager has passed to this process.
     private static func takeSockets() throws(CommandFailure) -> [InheritedSocket] {
         do throws(ServiceManagerError) { return try Systemd.takeSockets() } catch {
             throw CommandFailure(.badConfiguration, "\(error)")
@@ -180,7 +180,8 @@ package enum ServeCommand {
 
     /// Reads the configuration file and the command line.
     ///
-    /// - Parameter isWhole: true if the configuration is complete, so that invalid combinations are reported.
+    /// - Parameter isWhole: true if the configuration is complete. Settings that contradict each other are then
+    ///   reported.
     static func configuration(
         _ parsed: ParsedCommand,
         file: String?,
@@ -214,8 +215,8 @@ package enum ServeCommand {
     /// Runs a gateway until a signal stops it.
     ///
     /// - Parameters:
-    ///   - onNews: receives the gateway's events on a dedicated thread, and returns false if an event could not be
-    ///     written; nil to collect no events.
+    ///   - onNews: a function that receives the gateway's events on a separate thread, and returns false if an event
+    ///     could not be written; nil if no events are needed.
     ///   - onReady: called once when the gateway accepts connections.
     /// - Returns: the exit status.
     static func run(
@@ -233,7 +234,7 @@ package enum ServeCommand {
 }
 
 extension OptionDefinition {
-    /// The options of both servers.
+    /// The options that `serve` and `dev` have in common.
     static let server = [
         OptionDefinition("--edge", "ADDRESS", "where providers and workers connect; off for none", isRepeatable: true),
         OptionDefinition("--admin", "ADDRESS", "where operators connect; off for none", isRepeatable: true),

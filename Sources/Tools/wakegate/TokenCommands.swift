@@ -172,9 +172,9 @@ enum TokenCommands {
         return topics
     }
 
-    /// Returns the state directory named by `--state` or by the configuration, as an absolute path.
+    /// Returns the absolute path of the state folder that `--state` or the configuration names.
     ///
-    /// - Throws: if the directory does not exist, unless it `mayBeNew`.
+    /// - Throws: `CommandFailure` if the folder does not exist and `mayBeNew` is false.
     static func folder(_ parsed: ParsedCommand, mayBeNew: Bool = false) throws(CommandFailure) -> String {
         let named: String
         if let folder = parsed.text("--state") {
@@ -204,7 +204,7 @@ package enum TokenLifetime {
 
     /// Returns the lifetime in seconds.
     ///
-    /// - Throws: `badUsage` if `text` is not a duration, shorter than a second, or longer than ten years.
+    /// - Throws: `badUsage` if `text` is not a duration, is less than a second, or exceeds ten years.
     package static func seconds(_ text: String) throws(CommandFailure) -> Int64 {
         if let milliseconds = DurationText.milliseconds(text), 1...BearerToken.lifetimeMax ~= milliseconds / 1000 {
             return milliseconds / 1000
@@ -220,7 +220,7 @@ enum TokenListCommand {
     /// A token with its state and use.
     struct Row: Hashable, Sendable {
         let id: String
-        /// The issued token; nil if an older version issued it.
+        /// The record of the token's issue; nil if an older version issued the token without a record.
         let issued: IssuedToken?
         let isRevoked: Bool
         /// The last use in seconds since 1970; nil if the token was never used.
@@ -249,8 +249,8 @@ enum TokenListCommand {
         return 0
     }
 
-    /// Returns the issued tokens in the order of issue, followed by tokens with a recorded use but no record of their
-    /// issue.
+    /// Returns the issued tokens in the order of their issue. Tokens that have a recorded use but no record of their
+    /// issue are last.
     static func rows(in folder: String) throws(CredentialError) -> [Row] {
         let issued = try IssuedTokens.read(in: folder)
         let uses = try TokenUses.read(in: folder)
@@ -263,7 +263,7 @@ enum TokenListCommand {
 
     private static func instant(_ seconds: Int64?) -> String? { seconds.map { TimeText.instant(Double($0) * 1000) } }
 
-    /// Returns a line for each token, below a line with the column names.
+    /// Returns a table with a line for each token.
     static func table(_ rows: [Row], _ now: Int64) -> String {
         guard !rows.isEmpty else { return "no token was issued\n" }
         let lines = rows.map { row in

@@ -70,7 +70,7 @@ extension CommandDefinition {
 package enum TransfersCommand {
     private static let options = ["state", "listen", "gateway", "ca", "token", "metered", "constrained", "trust"]
 
-    /// Returns the default settings: this user's state directory, and the socket that clients try first.
+    /// Returns the default settings: this user's state folder, and the socket to which clients connect by default.
     private static func defaults(_ variables: [String: String]) -> AgentSettings {
         var settings = AgentSettings()
         let folder = { (name: String) in variables[name].flatMap { $0.hasPrefix("/") ? $0 : nil } }
@@ -112,7 +112,7 @@ package enum TransfersCommand {
             return 0
         }
         if settings.listen == defaults.listen, socket == nil, let path = settings.socketPath {
-            // The directory of the default socket is created here; XDG_RUNTIME_DIR must exist.
+            // The folder of the default socket is created here. `XDG_RUNTIME_DIR` itself must exist.
             try? FileSystem.makeFolder(String(path[..<(path.lastIndex(of: "/") ?? path.endIndex)]), mode: 0o700)
         }
         let folder = try StateFolder(settings.stateFolder, for: "transfers agent")
@@ -130,7 +130,7 @@ package enum TransfersCommand {
         }
     }
 
-    /// Returns the socket that the service manager has opened, if any.
+    /// Returns the listening socket that the service manager has passed to this process; nil if there is none.
     private static func takeSocket() throws(CommandFailure) -> InheritedSocket? {
         let sockets: [InheritedSocket]
         do throws(ServiceManagerError) { sockets = try Systemd.takeSockets() } catch {

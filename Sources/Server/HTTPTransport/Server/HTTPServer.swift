@@ -6,13 +6,14 @@ package struct Listener: Sendable {
     package let address: ListenAddress
     /// The TLS context, with which the listener speaks only HTTP/2; nil for HTTP/1.1, and HTTP/2 by prior knowledge.
     package let tls: TLSContext?
-    /// The number of streams an HTTP/2 connection may have open until the handler sets another number; nil for
-    /// `streamsPerConnectionMax`. A client that showed a certificate may always have `streamsPerConnectionMax`.
+    /// The maximum number of open streams of an HTTP/2 connection until the handler sets another; nil for
+    /// `streamsPerConnectionMax`. A client with a certificate always has `streamsPerConnectionMax`.
     package let streamsAtFirst: Int?
-    /// The number of connections the listener may accept beyond `connectionsMax`, so that an administrator can connect
-    /// while the server is full.
+    /// The number of connections that the listener may accept beyond `connectionsMax`. With it, an administrator can
+    /// connect while the server is full.
     package let connectionsReserved: Int
-    /// A listening socket that is already open; nil to open one. The server closes it, even if the start fails.
+    /// A listening socket that is already open; nil to open one. The server owns it and closes it, even if
+    /// `HTTPServer.init` fails.
     package let descriptor: Int32?
     /// True if only the owner may use a new socket file (mode 0600); false if the group may, too (0660).
     package let isPrivate: Bool
@@ -46,10 +47,10 @@ package final class HTTPServer: Sendable {
     /// The number of descriptors reserved for the rest of the process.
     private static let descriptorsReserved = 128
 
-    /// Binds every address. Connections wait until `start`.
+    /// Binds every address. Connections remain in the sockets' queues until `start`.
     ///
     /// - `makeHandler`: called once for each loop, before `init` returns.
-    /// - Throws: `TransportError`, which names the address in question.
+    /// - Throws: `TransportError` that names the failing address.
     package init(
         listeners: [Listener],
         limits: TransportLimits = TransportLimits(),
@@ -111,7 +112,7 @@ package final class HTTPServer: Sendable {
     /// The number of processors this process may run on; `taskset` and a container's CPU set reduce it.
     package static var processorCount: Int { System.processorCount }
 
-    /// The number of times each limit was met, by loop.
+    /// The counters of reached limits, one for each loop.
     package var tallies: [LimitTally<TransportLimit>] { self.loops.map(\.memory.tally) }
 
     /// The number of open connections of each listener, in the order of the listeners.

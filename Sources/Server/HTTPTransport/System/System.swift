@@ -23,7 +23,7 @@ enum System {
 
     // MARK: Sockets
 
-    /// Reads the available bytes, as many as the buffer can take.
+    /// Reads the available bytes, up to the size of the buffer.
     static func receive(_ descriptor: Int32, into buffer: borrowing ReadBuffer) -> Transfer {
         unsafe self.receive(descriptor, buffer.memory, flags: 0)
     }
@@ -70,7 +70,8 @@ enum System {
         }
     }
 
-    /// Returns true, only once, if the peer of a socket file has gone without reading everything that was sent.
+    /// Returns true if the peer of a socket file closed it before it had read everything that was sent. The call clears
+    /// the error, so it returns true only once.
     static func wasReset(_ descriptor: Int32) -> Bool {
         var error: Int32 = 0
         var size = socklen_t(MemoryLayout<Int32>.size)
@@ -89,7 +90,7 @@ enum System {
         _ = shutdown(descriptor, Int32(SHUT_WR))
     }
 
-    /// Sends small writes at once; has no effect on a socket that is not TCP.
+    /// Disables Nagle's algorithm, which would delay small writes; has no effect on a socket that is not TCP.
     static func setNoDelay(_ descriptor: Int32) {
         wakegate_no_delay(descriptor)
     }
@@ -165,7 +166,7 @@ enum System {
                 "\(address): the host is not known here (\(why)); use an address of this machine."
             )
         }
-        // Without IPv6, `::` stands for all IPv4 addresses.
+        // Without IPv6, `::` means all IPv4 addresses.
         if error == EAFNOSUPPORT && host == "::" { return try Self.bindTCP(address, host: "0.0.0.0", port: port) }
         throw Self.bindError(address, error)
     }
@@ -223,7 +224,7 @@ enum System {
         }
     }
 
-    /// Returns the port that a TCP listener was given.
+    /// Returns the port that a TCP listener is bound to.
     static func boundPort(_ descriptor: Int32) -> UInt16 {
         UInt16(truncatingIfNeeded: wakegate_bound_port(descriptor))
     }
@@ -235,8 +236,8 @@ enum System {
         wakegate_raise_descriptor_limit()
     }
 
-    /// Installs a signal handler that prints the file's name before the process ends if a part of a mapped file is
-    /// gone.
+    /// Installs a signal handler for accesses to a truncated mapped file. It prints the file's name before the process
+    /// ends.
     static func explainBusErrors() {
         wakegate_explain_bus_errors()
     }
@@ -253,7 +254,7 @@ enum System {
         _ = eventfd_write(event, 1)
     }
 
-    /// Waits for a signal, at most `milliseconds`, without clearing it.
+    /// Waits up to `milliseconds` for a signal, and does not clear it.
     static func wait(_ event: Int32, milliseconds: Int32) {
         _ = wakegate_wait_readable(event, milliseconds)
     }
@@ -304,13 +305,13 @@ final class Poll {
         static let edge = Readiness(rawValue: EPOLLET.rawValue)
     }
 
-    /// The number of events per wait; small, so that the bytes read in a turn are still cached when the answers are
-    /// written.
+    /// The maximum number of events per wait. It is small because the bytes that a turn reads should still be in the
+    /// processor's cache when the turn writes the answers.
     private static let eventsMax = 16
 
     private let descriptor: Int32
     private let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: Poll.eventsMax)
-    /// The number of events reported by the last wait, and the number of those taken.
+    /// The number of events that the last wait reported, and the number of these that `next` has returned.
     private var count = 0
     private var taken = 0
 
@@ -339,7 +340,7 @@ final class Poll {
         self.control(EPOLL_CTL_DEL, descriptor, [], 0)
     }
 
-    /// Watches another poll, which is readable while one of its descriptors is ready.
+    /// Watches another poll, which is readable while one of the descriptors that it watches is ready.
     func add(_ other: Poll, token: UInt64) -> Bool {
         self.control(EPOLL_CTL_ADD, other.descriptor, .readable, token)
     }
@@ -352,12 +353,13 @@ final class Poll {
         return unsafe epoll_ctl(self.descriptor, operation, descriptor, &event) == 0
     }
 
-    /// True if the last wait reported events that are not yet taken.
+    /// True if `next` has not yet returned all events of the last wait.
     var hasEvents: Bool { self.taken < self.count }
 
-    /// Waits until a descriptor is ready or the time is up; `next` returns the events.
+    /// Waits until a descriptor is ready or the time is up. `next` then returns the events.
     ///
-    /// Drops earlier events that were not taken. The system reports them again, after all other ready descriptors.
+    /// Drops events of an earlier wait that `next` has not returned. The system reports them again, after all other
+    /// ready descriptors.
     /// - Parameter milliseconds: the longest wait; -1 for no limit.
     func wait(milliseconds: Int32) {
         let count = unsafe epoll_wait(self.descriptor, self.events, Int32(Poll.eventsMax), milliseconds)
@@ -365,7 +367,7 @@ final class Poll {
         self.taken = 0
     }
 
-    /// Returns the next event of the last wait; nil if all were taken.
+    /// Returns the next event of the last wait; nil if there are no more.
     func next() -> (readiness: Readiness, token: UInt64)? {
         guard self.hasEvents else { return nil }
         defer { self.taken += 1 }
@@ -373,10 +375,10 @@ final class Poll {
     }
 }
 
-/// The limits the system sets for this process, and the behavior at those limits.
+/// The system's limits for this process, and the process's behavior at these limits.
 package enum ProcessLimits {
-    /// The least number of descriptors: for state files, sockets, Foundation and Dispatch, which trap without one.
-    /// Connections need more.
+    /// The minimum limit of descriptors. State files, sockets, Foundation and Dispatch need this many, and Foundation
+    /// and Dispatch trap if no descriptor is free. Connections need more.
     package static let descriptorsMin = 128
 
     /// Raises the limit of descriptors as far as allowed.
@@ -392,15 +394,15 @@ package enum ProcessLimits {
         )
     }
 
-    /// Makes a write beyond the file size limit fail with an error instead of ending the process. Also makes the
-    /// process end with the file's name if another process truncates a mapped file.
+    /// Makes a write beyond the file size limit fail with an error, instead of a signal that ends the process. After an
+    /// access to a truncated mapped file, the process still ends, but prints the file's name.
     package static func takeSignalsAsErrors() {
         signal(SIGXFSZ, SIG_IGN)
         System.explainBusErrors()
     }
 }
 
-/// Checks whether an address could be listened on, without listening there.
+/// Checks whether the process could listen on an address, without listening.
 package enum ListenProbe {
     /// Returns the reason why the address cannot be listened on now; nil if it can. Port 0 is always free.
     package static func fault(_ address: ListenAddress) -> TransportError? {
@@ -408,8 +410,8 @@ package enum ListenProbe {
         case .tcp(_, 0): return nil
         case .tcp(let host, let port):
             do throws(TransportError) {
-                // The socket is bound but does not listen: no client can connect, and another process may still listen
-                // there.
+                // The socket is bound but does not listen. No client can connect, and another process may still listen
+                // on the address.
                 System.close(try System.bindTCP(address, host: host, port: port))
                 return nil
             } catch {

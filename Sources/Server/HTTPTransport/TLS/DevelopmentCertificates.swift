@@ -1,7 +1,7 @@
 internal import Glibc
 internal import Platform
 
-/// Keys and certificates for a gateway on a developer's machine. Existing files are kept.
+/// Keys and certificates for a gateway on a developer's machine. Existing files are not replaced.
 package enum DevelopmentCertificates {
     /// The topic of the client certificates.
     package static let topic = "com.example.app"
@@ -27,10 +27,14 @@ package enum DevelopmentCertificates {
         let key: OpenSSL.Key
     }
 
-    /// Makes the files that are missing: `ca.pem` and `ca.key`; `server.pem` (with its chain) and `server.key`, signed
-    /// by that authority; `provider.p8` and `provider.pub.pem`; `provider.pem` and `worker.pem`, each a client
-    /// certificate for `topic` signed by that authority, with its key. All keys are P-256. Files with a private key
-    /// have mode 0600.
+    /// Makes the missing files:
+    ///
+    /// - `ca.pem` and `ca.key`: a certificate authority.
+    /// - `server.pem` (with its chain) and `server.key`: the server's certificate.
+    /// - `provider.p8` and `provider.pub.pem`: a key pair to sign and verify provider tokens.
+    /// - `provider.pem` and `worker.pem`: client certificates for `topic`, each with its key.
+    ///
+    /// The authority signs the certificates. All keys are P-256. Files with a private key have mode 0600.
     ///
     /// - Parameter directory: an existing folder.
     package static func make(in directory: String) throws(TransportError) {

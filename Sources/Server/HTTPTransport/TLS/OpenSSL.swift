@@ -3,13 +3,13 @@ internal import COpenSSL
 internal import Platform
 internal import Wire
 
-/// A server's certificate and key, and the choice to ask clients for a certificate.
+/// A server's certificate and key, and the setting to ask clients for a certificate.
 ///
 /// `@unchecked Sendable`: OpenSSL counts references atomically, and the context never changes after `init`.
 @safe
 package final class TLSContext: @unchecked Sendable {
     /// The maximum number of bytes of a client's certificate chain: 16 KiB, enough for four of the largest keys in use.
-    /// The chain is kept as long as the connection.
+    /// The chain stays in memory as long as the connection.
     package static let clientChainBytesMax = 16_384
 
     fileprivate let context: OpaquePointer
@@ -17,9 +17,9 @@ package final class TLSContext: @unchecked Sendable {
     /// - Parameters:
     ///   - certificateChainFile: PEM, the server's own certificate first.
     ///   - privateKeyFile: PEM.
-    ///   - asksForCertificate: true to ask clients for a certificate, which is optional. The handshake accepts a
-    ///     certificate of any issuer. The handler receives it before the first request, and `ClientTrust` verifies it.
-    ///     A session with a client certificate is never resumed, so that this verification is never skipped.
+    ///   - asksForCertificate: true to ask clients for an optional certificate. The handshake accepts a certificate of
+    ///     any issuer. The handler receives it before the first request, and `ClientTrust` verifies it. A session with
+    ///     a client certificate is never resumed, because a resumption would skip this verification.
     package init(
         certificateChainFile: String,
         privateKeyFile: String,
@@ -73,7 +73,7 @@ package final class TLSContext: @unchecked Sendable {
     }
 }
 
-/// Selects `h2` from the protocols a client offers, and refuses a list without it.
+/// Selects `h2` from the protocols that a client offers, and refuses a list without `h2`.
 private func selectProtocol(
     _: OpaquePointer?,
     _ chosen: UnsafeMutablePointer<UnsafePointer<UInt8>?>?,
@@ -97,13 +97,12 @@ private func selectProtocol(
     return SSL_TLSEXT_ERR_ALERT_FATAL
 }
 
-/// The input and output of OpenSSL. All connections of a loop share one pipe, and the loop serves one connection at a
-/// time.
+/// The input and output of OpenSSL. All connections of a loop share one pipe; the loop serves one connection at a time.
 @safe
 final class TLSPipe {
-    /// The bytes from the socket. Set before each call, which consumes them.
+    /// The bytes from the socket. The caller sets them before each call, and the call consumes them.
     var input = ByteView()
-    /// The bytes to send to the socket; emptied after each call.
+    /// The bytes to send to the socket. The caller empties the buffer after each call.
     var output = ByteBuffer()
     fileprivate let method: OpaquePointer
     /// Counts the records that are not application data.
@@ -129,15 +128,16 @@ final class TLSPipe {
         unsafe self.records.deallocate()
     }
 
-    /// Returns the number of records since the last call that were not application data: handshakes, alerts, and key
-    /// updates.
+    /// Returns the number of records since the last call that were handshakes, alerts, key updates or anything else but
+    /// application data.
     func takeControlRecords() -> Int {
         defer { unsafe self.records.pointee = 0 }
         return Int(unsafe self.records.pointee)
     }
 }
 
-/// Recovers the pipe from a BIO. The loop keeps the pipe longer than any connection.
+/// Calls `body` with the pipe of a BIO. The BIO does not retain the pipe; the loop keeps it alive longer than any
+/// connection.
 @inline(__always)
 private func withPipe<Result>(_ bio: OpaquePointer?, _ body: (TLSPipe) -> Result) -> Result {
     unsafe Unmanaged<TLSPipe>.fromOpaque(BIO_get_data(bio))._withUnsafeGuaranteedRef { body($0) }
@@ -216,12 +216,12 @@ final class TLSSession {
         return unsafe SSL_get_error(self.ssl, count) == SSL_ERROR_WANT_READ ? 0 : nil
     }
 
-    /// True if only a part of a record has arrived.
+    /// True if a record has arrived only in part.
     var hasPartOfRecord: Bool { unsafe SSL_has_pending(self.ssl) == 1 }
 
     /// Encrypts all of `bytes` to `pipe.output`.
     func write(_ bytes: ByteView) -> Bool {
-        // The caller does not read the reason of a failure, so errors left in the queue do not matter.
+        // The caller does not read the reason of a failure, so errors that stay in the queue do no harm.
         var rest = bytes
         while rest.count > 0 {
             let count = unsafe SSL_write(self.ssl, rest.buffer.baseAddress, Int32(rest.count))
@@ -245,7 +245,7 @@ final class TLSSession {
     }
 }
 
-/// The certificate of a client that has proved to hold its key. The issuer may be unknown.
+/// The certificate of a client that has proved possession of the private key. The issuer may be unknown.
 @safe
 package final class ClientCertificate {
     fileprivate let leaf: OpaquePointer
@@ -309,7 +309,7 @@ package final class ClientCertificate {
     }
 }
 
-/// The authorities whose client certificates are trusted, and the certificates they have revoked.
+/// The authorities whose client certificates are trusted, and their lists of revoked certificates.
 ///
 /// `@unchecked Sendable`: OpenSSL locks a store, and the store never changes after `init`.
 @safe
@@ -361,7 +361,7 @@ package final class ClientTrust: @unchecked Sendable {
 
     deinit { unsafe X509_STORE_free(self.store) }
 
-    /// Returns the reason why the certificate is not trusted now, in OpenSSL's words; nil if it is trusted.
+    /// Returns OpenSSL's reason why the certificate is not trusted now; nil if it is trusted.
     package func fault(of certificate: ClientCertificate) -> String? {
         let error = unsafe wakegate_verify_client(self.store, certificate.leaf, certificate.chain)
         guard error != X509_V_OK else { return nil }
@@ -371,7 +371,7 @@ package final class ClientTrust: @unchecked Sendable {
 
 /// The functions for keys and certificates that need OpenSSL.
 enum OpenSSL {
-    /// Returns the cause of the last failure, in OpenSSL's words.
+    /// Returns OpenSSL's description of the last failure.
     static func reason() -> String {
         let error = ERR_peek_last_error()
         ERR_clear_error()
@@ -379,8 +379,8 @@ enum OpenSSL {
         return unsafe String(cString: text)
     }
 
-    /// Empties the error queue; an older error would otherwise be reported as the cause of the next failure. Checking
-    /// first costs a fifth as much as emptying.
+    /// Empties the error queue. An older error would otherwise be reported as the cause of the next failure. Checking
+    /// for an empty queue costs a fifth as much as emptying it.
     static func forgetErrors() {
         if ERR_peek_error() != 0 { ERR_clear_error() }
     }
@@ -417,7 +417,8 @@ enum OpenSSL {
         }
     }
 
-    /// Returns true if two codes of the same length are equal. The time does not depend on their bytes.
+    /// Returns true if two codes have the same length and the same bytes. The comparison time does not depend on the
+    /// bytes.
     static func isEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
         guard left.count == right.count else { return false }
         return unsafe CRYPTO_memcmp(left, right, left.count) == 0
@@ -429,8 +430,7 @@ enum OpenSSL {
 
     /// A P-256 key pair, or a public key alone.
     ///
-    /// `@unchecked Sendable`: OpenSSL may use an unchanging key from any thread, and the key never changes after
-    /// `init`.
+    /// `@unchecked Sendable`: the key never changes after `init`, and OpenSSL may read it on any thread.
     @safe
     final class Key: @unchecked Sendable {
         fileprivate let pointer: OpaquePointer
@@ -446,7 +446,7 @@ enum OpenSSL {
             return unsafe Key(pointer)
         }
 
-        /// - Parameter remedy: the advice in the error if the file holds no key.
+        /// - Parameter remedy: the advice in the error if the file does not contain a key.
         init(pem: [UInt8], file: String, remedy: String = "remove it") throws(TransportError) {
             // Without this callback OpenSSL would ask the terminal for the password of an encrypted key.
             let pointer = unsafe OpenSSL.withInput(pem) {
@@ -461,7 +461,7 @@ enum OpenSSL {
             unsafe self.pointer = unsafe pointer
         }
 
-        /// Reads the public key in `pem`, which may also hold the private key; nil if there is none.
+        /// Reads the public key in `pem`, which may also contain the private key; nil if there is none.
         init?(publicPEM pem: [UInt8]) {
             let pointer = unsafe OpenSSL.withInput(pem) { unsafe wakegate_public_key($0) }
             guard let pointer = unsafe pointer else { return nil }
@@ -544,7 +544,7 @@ enum OpenSSL {
             unsafe BN_rand(serial, 127, 0, 0)
             unsafe BN_to_ASN1_INTEGER(serial, X509_get_serialNumber(pointer))
             unsafe BN_free(serial)
-            // Valid since yesterday, for clients whose clocks are behind.
+            // The validity begins a day ago, for clients whose clocks are behind.
             unsafe X509_gmtime_adj(X509_getm_notBefore(pointer), -86_400)
             unsafe X509_gmtime_adj(X509_getm_notAfter(pointer), days * 86_400)
             unsafe X509_set_pubkey(pointer, key.pointer)

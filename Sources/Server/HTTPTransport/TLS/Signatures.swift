@@ -9,7 +9,7 @@ package enum ProviderKey {
     /// Signs `message` with the key in `file` by ES256, the algorithm of JSON web tokens.
     ///
     /// - Returns: R followed by S, 32 bytes each.
-    /// - Throws: `TransportError` that names the file if it cannot be read or holds no P-256 private key.
+    /// - Throws: `TransportError` that names the file if it cannot be read or does not contain a P-256 private key.
     package static func sign(_ message: [UInt8], keyFile file: String) throws(TransportError) -> [UInt8] {
         let remedy = "name the .p8 file that Apple gave you, or the provider.p8 of `wakegate dev`"
         let key = try OpenSSL.Key(pem: try Self.read(file, remedy: remedy), file: file, remedy: remedy)
@@ -40,7 +40,7 @@ package final class ProviderPublicKey: Sendable {
 
     /// Reads the key.
     ///
-    /// - `pem`: a P-256 key in PEM, public or private, without a password; text around it is skipped.
+    /// - `pem`: a P-256 key in PEM, public or private, without a password. Text around the key is skipped.
     /// - Throws: `TransportError` that names `file` if there is no such key.
     package init(pem: [UInt8], file: String) throws(TransportError) {
         guard let key = OpenSSL.Key(publicPEM: pem) else {
@@ -77,13 +77,13 @@ package enum MessageCode {
         return code
     }
 
-    /// Compares two codes in constant time, so that a caller cannot guess a code byte by byte.
+    /// Compares two codes in constant time. A caller therefore cannot guess a code byte by byte.
     package static func isEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
         OpenSSL.isEqual(left, right)
     }
 }
 
-/// An incremental SHA-256 of content that arrives in pieces, to compare it with an expected digest.
+/// An incremental SHA-256 of content that arrives in parts.
 package final class ContentDigest {
     private let digest: OpenSSL.Digest
 
@@ -93,7 +93,7 @@ package final class ContentDigest {
         self.digest = digest
     }
 
-    /// Takes the next bytes.
+    /// Adds the next bytes.
     package func update(_ bytes: ArraySlice<UInt8>) {
         self.digest.update(bytes)
     }

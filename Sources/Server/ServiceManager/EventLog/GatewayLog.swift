@@ -4,16 +4,16 @@ import Platform
 import Synchronization
 import Wire
 
-/// A log with one line for each event that an operator would act on. It takes lines from any thread and writes them on
-/// its own thread.
+/// A log with one line for each event that requires an operator's attention. Any thread may pass lines to it; its own
+/// thread writes them.
 ///
-/// Callers never wait for output: if `linesMax` lines are queued, or lines cannot be written, further lines are lost
-/// and counted. `@unchecked Sendable`: `monitor` guards every field except the level.
+/// Callers never wait for output. If the queue already has `linesMax` lines, or a line cannot be written, lines are
+/// dropped and counted. `@unchecked Sendable`: `monitor` guards every field except the level.
 package final class GatewayLog: @unchecked Sendable {
     /// The maximum number of lines in the queue.
     package static let linesMax = 1024
 
-    /// The longest wait for a line, in milliseconds.
+    /// The longest time that the log's thread waits for a line, in milliseconds.
     private static let waitMax: Int64 = 3_600_000
 
     private let level: Atomic<Int>
@@ -26,10 +26,11 @@ package final class GatewayLog: @unchecked Sendable {
     private var hasThread = false
     private var isWriting = false
     private var isClosed = false
-    /// The events of `writeOnce` that were written.
+    /// The events that `writeOnce` has written.
     private var writtenOnce: Set<GatewayEvent> = []
 
-    /// Creates a log that writes to the journal if standard error is connected to it, and to standard error otherwise.
+    /// Creates a log that writes to the systemd journal if standard error is connected to it; otherwise to standard
+    /// error.
     package convenience init(level: LogLevel, format: LogFormat) {
         self.init(level: level, format: format, sink: Systemd.isErrorInJournal ? SystemJournal() : StandardError())
     }
@@ -66,21 +67,21 @@ package final class GatewayLog: @unchecked Sendable {
         }
     }
 
-    /// Writes a line about `event`, only on the first call for this event.
+    /// Writes a line about `event`. Later calls for the same event have no effect.
     ///
-    /// - Returns: true the first time, even if the level omits the line.
+    /// - Returns: true for the first call, even if the level omits the line.
     package func writeOnce(_ event: GatewayEvent, _ fields: [String: String] = [:]) -> Bool {
         guard self.monitor.withLock({ self.writtenOnce.insert(event).inserted }) else { return false }
         self.write(event, fields)
         return true
     }
 
-    /// Waits until all earlier lines are written, at most `seconds`.
+    /// Waits up to `seconds` until all earlier lines are written.
     package func flush(withinSeconds seconds: Double = 5) {
         self.monitor.withLock { self.waitUntilWritten(seconds) }
     }
 
-    /// Waits until everything is written, at most `seconds`, and accepts no more lines.
+    /// Accepts no more lines, and waits up to `seconds` until the queued lines are written.
     package func close(withinSeconds seconds: Double = 1) {
         self.monitor.withLock {
             for line in self.throttle.takeDue(.max) { self.enqueue(line) }
@@ -90,7 +91,7 @@ package final class GatewayLog: @unchecked Sendable {
         }
     }
 
-    /// Waits for the queue to be written; `monitor` must be locked.
+    /// Waits up to `seconds` until the queue is written. The caller must have locked `monitor`.
     private func waitUntilWritten(_ seconds: Double) {
         let deadline = SystemClock.monotonic + Int64(seconds * 1000)
         while self.isWriting || !self.waiting.isEmpty {
@@ -121,7 +122,7 @@ package final class GatewayLog: @unchecked Sendable {
                 self.hasThread = true
                 self.isWriting = true
             } catch {
-                // The next line tries again.
+                // The next line tries again to start the thread.
                 self.waiting.removeAll()
                 self.lost += 1
             }
@@ -147,7 +148,7 @@ package final class GatewayLog: @unchecked Sendable {
         LogLine(time: SystemClock.wall, event: .logLinesLost, fields: ["lines": "\(lost)"])
     }
 
-    /// Waits for lines; nil once the log is closed and empty.
+    /// Waits for lines and removes them from the queue; returns nil if the log is closed and empty.
     ///
     /// - Parameter lost: increased by the number of lines lost since the last call.
     private func take(lost: inout Int) -> ([LogLine], LogFormat)? {
@@ -190,7 +191,7 @@ package struct LogLine: Hashable, Sendable {
     }
 }
 
-/// The severity of a log line, and the lowest severity that is written.
+/// The severity of a log line; also the lowest severity that a log writes.
 package enum LogLevel: String, CaseIterable, Sendable {
     case debug, info, warning, error
 }
@@ -209,8 +210,7 @@ package protocol LogSink: Sendable {
 }
 
 extension LogLine {
-    /// The line for people: time, level, event, and the fields in the order of their names; ambiguous values are
-    /// quoted.
+    /// The line for people: time, level, event, and the fields sorted by name. Ambiguous values are quoted.
     package var text: String {
         "\(WallTime.text(self.time)) \(self.event.level.rawValue) \(self.message)"
     }
@@ -241,9 +241,9 @@ extension LogLine {
     /// The characters that need no quotation marks, besides ASCII letters and digits.
     private static let plain = Set("-_.:/,+@%[]()".unicodeScalars)
 
-    /// Returns the value unchanged, or, if it could be misread, in quotation marks with JSON escapes. Values may come
-    /// from unknown peers: a line feed in them must not begin a new line, and a terminal must not receive control
-    /// sequences.
+    /// Returns the value unchanged if it is unambiguous; otherwise in quotation marks with JSON escapes. Values may
+    /// come from unknown peers. A line feed in a value must not begin a new line, and a terminal must not receive
+    /// control sequences.
     package static func quoted(_ value: String) -> String {
         let isPlain = value.unicodeScalars.allSatisfy { scalar in
             switch scalar {
@@ -281,14 +281,14 @@ package struct StandardError: LogSink {
     }
 }
 
-/// Writes entries to systemd's journal with separate fields, which `journalctl` can search.
+/// Writes entries with separate fields to the systemd journal. `journalctl` can search the fields.
 package struct SystemJournal: LogSink {
     package func write(_ line: LogLine, _ format: LogFormat) -> Bool {
-        // If the journal rejects the entry, its stream on standard error may accept the line.
+        // The systemd journal may reject the entry and still accept the line from standard error.
         Systemd.sendToJournal(Self.fields(line)) || StandardError().write(line, format)
     }
 
-    /// Returns an entry's fields, each as `NAME=VALUE`; the fields of the line have the prefix `WAKEGATE_`.
+    /// Returns an entry's fields, each as `NAME=VALUE`. The fields of the line get the prefix `WAKEGATE_`.
     package static func fields(_ line: LogLine) -> [String] {
         let own = line.fields.sorted { $0.key < $1.key }.map { "WAKEGATE_\(self.name($0.key))=\($0.value)" }
         return [
@@ -297,7 +297,7 @@ package struct SystemJournal: LogSink {
         ] + own
     }
 
-    /// Returns a name in the journal's form: `POLICY_VERSION` for `policyVersion`.
+    /// Returns a name in the form that the systemd journal requires, such as `POLICY_VERSION` for `policyVersion`.
     private static func name(_ key: String) -> String {
         key.reduce(into: "") { name, letter in
             if letter.isUppercase { name += "_" }
@@ -316,15 +316,16 @@ package struct SystemJournal: LogSink {
     }
 }
 
-/// Admits a few lines of each cause and counts the others, so that a peer cannot fill the disk by repeating a cause.
+/// Admits a few lines of each cause in a window and counts the others. A peer therefore cannot fill the disk with
+/// lines.
 ///
 /// A cause's first line starts a window. When the window ends, one line reports the number of suppressed lines.
 package struct LogThrottle {
     /// The maximum number of lines of one cause in a window.
     package static let linesMax = 5
     package static let windowMilliseconds: Int64 = 10_000
-    /// The maximum number of causes that are distinguished at a time. At this number, all new causes of an event count
-    /// as one.
+    /// The maximum number of distinct causes in current windows. When it is reached, all new causes of an event share
+    /// one window.
     package static let causesMax = 256
 
     private struct Cause: Hashable {
@@ -342,7 +343,7 @@ package struct LogThrottle {
 
     private var windows: [Cause: Window] = [:]
 
-    /// The time of the next line about suppressed lines, by the clock of `admitted`; nil if there is none.
+    /// The time of the next line about suppressed lines, by the clock of `admitted`; nil if no lines were suppressed.
     package private(set) var nextDue: Int64?
 
     package init() {}
@@ -368,8 +369,8 @@ package struct LogThrottle {
         return due
     }
 
-    /// Returns the lines about suppressed lines for the windows that have ended by `now`: for each the last suppressed
-    /// line, with the additional fields `suppressed` and `seconds`.
+    /// Returns a line for each window that ended by `now` with suppressed lines. The line is the last suppressed one,
+    /// with the additional fields `suppressed` and `seconds`.
     package mutating func takeDue(_ now: Int64) -> [LogLine] {
         guard let due = self.nextDue, due <= now else { return [] }
         var lines: [LogLine] = []

@@ -2,23 +2,29 @@ package import Engine
 import Policy
 package import Wire
 
-/// Encodes events, sorted by device, into one chunk.
+/// Encodes events that are sorted by device into one chunk.
 ///
-/// A chunk consists of a seal, eight bytes of base time, and groups. A group has the number of a device (8 bytes), the
-/// length of the rest (1 byte), and events of the device. A device whose events do not fit has several consecutive
-/// groups.
+/// A chunk consists of a seal, eight bytes of base time, and groups. A group has a device's number (8 bytes), the
+/// length of its events (1 byte), and the events. If a device's events do not fit into one group, several groups follow
+/// each other.
 ///
-/// An event has one or two bytes of code and flags (`EventFlags`); its time as a zigzag varint, relative to the
-/// device's previous event in this chunk or, for the first, to the base time; `attempt` and `coalesced` as varints, if
-/// not zero; and the identifiers that differ from the device's last one. A part of a name is encoded like an event that
-/// names pushes. All numbers are little-endian.
+/// An event has these parts:
+///
+/// - one or two bytes of code and flags (`EventFlags`);
+/// - its time as a zigzag varint, relative to the device's previous event in this chunk; for the first event, relative
+///   to the base time;
+/// - `attempt` and `coalesced` as varints, if one of them is not zero;
+/// - each identifier that differs from the last one of the device.
+///
+/// A part of a name is encoded like an event that names pushes. All numbers are little-endian.
 package struct EventChunkWriter: ~Copyable {
     /// The maximum number of bytes of one event: group, flags, time, two numbers, two identifiers.
     private static let eventBytesMax = 9 + 2 + 10 + 6 + 40
     /// The maximum number of bytes of a group, whose length is stored in one byte.
     private static let groupBytesMax = 255
 
-    /// True for each push that an event names for the first time in its group and that the index of pushes needs.
+    /// The identifiers of an event for which the index of pushes needs an entry: true for a push that the group has not
+    /// named before.
     package struct Names {
         var apnsID = false
         var related = false
@@ -38,12 +44,12 @@ package struct EventChunkWriter: ~Copyable {
     /// Creates an empty chunk.
     package init() {}
 
-    /// True if any event fits.
+    /// True if an event of any size fits.
     package var hasRoom: Bool { RunTable.chunkBytesMax - self.buffer.count >= Self.eventBytesMax }
 
-    /// Appends an event, for which there must be room. Its device number must not be less than the previous one.
+    /// Appends an event. `hasRoom` must be true, and the device number must not be less than the previous one.
     ///
-    /// - Returns: the pushes of the event that are new in its group.
+    /// - Returns: true for each push of the event that is new in its group.
     package mutating func append(_ event: HistoryEvent) -> Names {
         if self.eventCount == 0 { self.begin(event) }
         if self.eventCount == 0 || self.device != event.device {
@@ -60,7 +66,7 @@ package struct EventChunkWriter: ~Copyable {
         return names
     }
 
-    /// Seals the chunk. Call `removeAll` before the next chunk.
+    /// Completes the chunk with its checksum. Call `removeAll` before the next chunk.
     package mutating func close() {
         ChunkSeal.close(&self.buffer)
     }
@@ -133,7 +139,7 @@ package struct EventChunkReader {
         self.base = Int64(bitPattern: self.reader.word())
     }
 
-    /// Appends the events of `device`, or of all devices if it is nil, in the order in which they were written.
+    /// Appends the events of `device`, or of all devices if `device` is nil, in the order in which they were written.
     ///
     /// - Returns: false if the chunk is damaged. Some events may have been appended.
     package mutating func read(_ device: UInt64?, into events: inout [HistoryEvent]) -> Bool {
@@ -195,19 +201,20 @@ package struct EventChunkReader {
     }
 }
 
-/// The first bytes of an encoded event, which determine the rest.
+/// The first one or two bytes of an encoded event, which determine its other parts.
 ///
-/// The lower five bits of the first byte are the code; bit 5 means that two numbers follow. Bits 6 and 7 are the
-/// encoding of the push, or 3 if a second byte follows. In the second byte, bits 0 and 1 are the encoding of the push,
-/// bits 2 and 3 that of the related push, and bit 4 means that four bytes of upper-case bits follow every written
-/// identifier.
+/// The lower five bits of the first byte are the code. Bit 5 means that two numbers follow. Bits 6 and 7 are the
+/// encoding of the push, or 3 if a second byte follows.
+///
+/// In the second byte, bits 0 and 1 are the encoding of the push, and bits 2 and 3 that of the related push. Bit 4
+/// means that each written identifier is followed by four bytes, whose bits mark its upper-case letters.
 struct EventFlags {
     /// The encoding of a push identifier.
     enum Identifier: UInt8 {
         case none = 0
         /// Sixteen bytes follow.
         case written = 1
-        /// The push of the device's last event that named one.
+        /// The last push that an event of this device named.
         case named = 2
 
         init(_ apnsID: APNsID?, named: APNsID?) {
@@ -256,7 +263,7 @@ extension EventFlags {
     }
 }
 
-/// Reads consecutive numbers. Past the end, or at invalid bytes, the reader returns 0 and sets `isDamaged`.
+/// Reads consecutive numbers. Past the end, or at an invalid byte, it returns 0 and sets `isDamaged`.
 struct ByteReader {
     private let bytes: ByteView
     private(set) var offset: Int
@@ -314,7 +321,8 @@ struct ByteReader {
 }
 
 extension ByteBuffer {
-    /// Appends seven bits per byte, the lowest first. All bytes except the last have their top bit set.
+    /// Appends the number in groups of seven bits, the lowest group first. All bytes except the last have their top bit
+    /// set.
     @inline(__always)
     mutating func append(varint value: UInt64) {
         guard value >= 0x80 else { return self.append(UInt8(truncatingIfNeeded: value)) }
@@ -332,7 +340,7 @@ extension ByteBuffer {
 }
 
 extension Int64 {
-    /// The number with its sign in the lowest bit, so that small numbers of either sign are short as varints.
+    /// The number with its sign in the lowest bit. Small numbers of either sign are therefore short as varints.
     var zigzag: UInt64 { UInt64(bitPattern: (self << 1) ^ (self >> 63)) }
 
     init(zigzag: UInt64) {
@@ -340,7 +348,7 @@ extension Int64 {
     }
 }
 
-/// The checksum in the first eight bytes of a chunk, over all later bytes.
+/// The first eight bytes of a chunk: a checksum of all later bytes.
 package enum ChunkSeal {
     /// The length of a seal in bytes.
     package static let byteCount = 8

@@ -6,16 +6,16 @@ package import Wire
 
 /// The history of devices and pushes in a separate file. No other data depends on it.
 ///
-/// Events are collected in memory and written in large sorted batches. Each batch's transaction also stores which event
-/// records the file has, so that the loss of a crash is known. No method throws: events that cannot be written are
-/// counted and reported, and an unusable file is set aside. One caller at a time may use it, on any thread.
+/// Events are collected in memory and written in large sorted batches. The transaction of a batch also stores the
+/// positions of its event records, to detect events that a crash lost. No method throws: events that cannot be written
+/// are counted and reported, and an unusable file is set aside. One caller at a time may use it, on any thread.
 package final class HistoryFile: HistorySource {
     /// The maximum number of events in an answer about one push.
     package static let pushEventsMax = 1024
-    /// The maximum number of events of one device that a list of pushes examines.
+    /// The maximum number of events of one device that a query for pushes examines.
     package static let deviceEventsMax = 16_384
-    /// The maximum number of devices, and the approximate one of events, that a call of
-    /// `entries(devices:since:countEach:)` reads.
+    /// The maximum number of devices that a call of `entries(devices:since:countEach:)` reads, and the approximate
+    /// maximum of events.
     private static let devicesPerRead = 256
     private static let entriesPerRead = 8192
 
@@ -25,46 +25,46 @@ package final class HistoryFile: HistorySource {
     private let vfs: String?
     private let tell: (HistoryTrouble) -> Void
     private var store: RunStore?
-    /// The spans of void events, in ascending order of time.
+    /// The spans whose events are void, in ascending order of time.
     private var voids: [VoidSpan] = []
     private var collected = CollectedEvents()
-    /// The events that are in the file and not durable. After a failed sync, the file may lack them.
+    /// The events that are in the file but may not be durable. After a failed sync, the file may lack them.
     private var unsynced = CollectedEvents()
-    /// The records whose events were taken or were found in the file.
+    /// The positions of the records that were appended since the opening or are in the file.
     private var taken = RecordPositions()
-    /// The number of times that the file was set aside or lost durable events. When it changes, earlier records must be
-    /// appended again.
+    /// The number of times that the file was set aside or lost durable events. After a change, the caller must append
+    /// earlier records again.
     package private(set) var beginnings = 0
     /// The newest record in the file when `beginnings` last changed; 0 if there was none.
     package private(set) var keptSequence: UInt64 = 0
-    /// The record up to which all events are durable in the file, except later records of the numberings in
-    /// `found.leftOff`.
+    /// The newest record up to which all events are durable in the file. Exception: later records of the numberings in
+    /// `found.leftOff` may be missing.
     package private(set) var durableSequence: UInt64 = 0
     /// The content of the file when it was first opened; nil until then.
     package private(set) var found: HistoryFound?
-    /// The time of the newest event. The age of events is relative to it.
+    /// The time of the newest event, from which the age of events is measured.
     private var newest = Instant.distantPast
-    /// The reason why the file must be set aside before the next opening; nil if it need not.
+    /// The reason why the file must be set aside before it is opened again; nil if there is no such reason.
     private var damage: String?
-    /// The reported reason why writes fail; nil if they succeed.
+    /// The reported reason why writes fail; nil while they succeed.
     private var failure: String?
     private var droppedWhileFailing = 0
 
-    /// True if the file is open. If not, `flush` tries to open it.
+    /// True if the file is open. If it is not, `flush` tries to open it.
     package var isOpen: Bool { self.store != nil }
 
     /// A fingerprint of the key that hashes devices to numbers.
     package var keyMark: UInt64 { HistoryEvent.mark(of: self.key) }
 
-    /// The number of events that were appended and never written.
+    /// The number of appended events that were dropped before they were written.
     package private(set) var droppedEvents = 0
 
-    /// Opens or creates the file; if that fails, every `flush` tries again.
+    /// Opens or creates the file. If that fails, every `flush` tries again.
     ///
     /// - `path`: the file; nil for a history in memory.
     /// - `key`: the key that hashes devices to numbers; a file with another key is set aside.
     /// - `vfs`: the name of SQLite's file system layer; nil for the default one.
-    /// - `onTrouble`: called by every method that meets trouble, including `init`.
+    /// - `onTrouble`: called by every method that finds a problem, including `init`.
     package init(
         path: String?,
         key: HashKey,
@@ -80,7 +80,7 @@ package final class HistoryFile: HistorySource {
         self.open()
     }
 
-    /// Sets other limits. Calls of `tidy` drop the events beyond them in pieces.
+    /// Sets other limits. Later calls of `tidy` drop the events beyond them, a part at a time.
     package func setLimits(_ limits: HistoryLimits) {
         self.limits = limits
         self.store?.limits = limits
@@ -89,36 +89,36 @@ package final class HistoryFile: HistorySource {
     /// The number of runs in the file; every query examines each run.
     package var runCount: Int { self.store?.runs.count ?? 0 }
 
-    /// The number of events that are only in memory.
+    /// The number of events that are collected in memory and not yet in the file.
     package var collectedEvents: Int { self.collected.count }
 
-    /// The newest record whose events are in the file. They need not be durable.
+    /// The newest record whose events are in the file, durable or not.
     package var writtenSequence: UInt64 { self.store?.written.newest ?? 0 }
 
-    /// The newest record whose events were taken or were found in the file; 0 if there is none, for instance after the
-    /// file was set aside.
+    /// The newest record that was appended or is in the file; 0 if there is none, for instance after the file was set
+    /// aside.
     package var takenSequence: UInt64 { self.taken.newest }
 
-    /// Returns true if the events of record `sequence` were taken or were found in the file.
+    /// Returns true if the events of record `sequence` were appended or are in the file.
     package func holds(_ sequence: UInt64) -> Bool { self.taken.holds(sequence) }
 
-    /// Takes events in the order in which they happened. Writes if too many are collected, and drops the collected
-    /// events if the write fails.
+    /// Appends events in the order in which they happened. If too many events are collected, writes them; if that
+    /// fails, drops them.
     package func append(_ events: ArraySlice<HistoryEvent>) {
         for event in events { self.append(event) }
     }
 
     package func append(_ event: HistoryEvent) {
-        // Drops events to limit memory when writes fail. A name is kept or dropped together with its event.
+        // Drops events to limit memory while writes fail. A name is kept or dropped together with its event.
         if !self.makeRoom(1 + event.followers) { self.dropCollected() }
         self.collect(event)
     }
 
-    /// Takes the events of record `sequence`. The file will contain all of them or none. Does nothing if the record was
-    /// already taken or is in the file.
+    /// Appends the events of record `sequence`. The file will contain all of them or none. Has no effect if the record
+    /// was already appended or is in the file.
     ///
-    /// - Returns: false if the events were refused: memory is full because writes fail, or the file was set aside and
-    ///   earlier records must be appended first.
+    /// - Returns: false if the events were refused: memory is full because writes fail, or the caller must first append
+    ///   earlier records because the file was set aside.
     @discardableResult
     package func append(_ events: ArraySlice<HistoryEvent>, ofRecord sequence: UInt64) -> Bool {
         guard !self.taken.holds(sequence) else { return true }
@@ -127,12 +127,12 @@ package final class HistoryFile: HistorySource {
         for event in events { self.collect(event) }
         self.taken.take(sequence)
         self.collected.endRecord(sequence)
-        // The record may belong to an earlier numbering, with numbers below `durableSequence`.
+        // The record may belong to an earlier numbering, whose numbers are below `durableSequence`.
         self.durableSequence = min(self.durableSequence, sequence - 1)
         return true
     }
 
-    /// Leaves out the events of a span from now on. Earlier spans that reach beyond its start are no longer void,
+    /// Excludes the events of a span from all answers. Earlier spans that end after its start are no longer void,
     /// because the journal with their events was restored.
     package func void(_ span: VoidSpan) {
         self.voids.removeAll { $0.until > span.after }
@@ -140,7 +140,7 @@ package final class HistoryFile: HistorySource {
         self.store?.voids = self.voids
     }
 
-    /// - Returns: true if there is room for `count` events.
+    /// - Returns: true if `count` more events fit in memory.
     private func makeRoom(_ count: Int) -> Bool {
         guard !self.collected.isEmpty, self.collected.count + count > self.limits.collectedMax else { return true }
         self.flush()
@@ -152,13 +152,13 @@ package final class HistoryFile: HistorySource {
         self.newest = max(self.newest, event.at)
     }
 
-    /// Writes the collected events. Call this about once a second. After a failure, events stay collected while there
-    /// is room.
+    /// Writes the collected events. Call this about once a second. After a failure, events remain collected up to
+    /// `collectedMax`.
     package func flush() {
         if self.store == nil { self.open() }
         guard let store = self.store, !self.collected.isEmpty else { return }
         self.attempt { () throws(SQLiteError) in
-            // Enforces the size limit even if the caller has no time to call `tidy`.
+            // Enforces the size limit even if the caller is too busy to call `tidy`.
             while store.isFull, try store.tidy(now: self.newest) {}
             try store.add(self.collected.events, ofRecords: self.collected.records)
             if self.path != nil { self.unsynced.append(self.collected) }
@@ -168,7 +168,7 @@ package final class HistoryFile: HistorySource {
         if self.unsynced.count >= self.limits.collectedMax { self.sync() }
     }
 
-    /// Makes the events in the file durable. Call this every few seconds.
+    /// Makes all events in the file durable. Call this every few seconds.
     package func sync() {
         guard let store = self.store, store.written.newest > self.durableSequence || !self.unsynced.isEmpty else {
             return
@@ -180,9 +180,9 @@ package final class HistoryFile: HistorySource {
         }
     }
 
-    /// Does one piece of work of a few milliseconds: merging, or dropping events beyond the limits of age and size.
+    /// Does a few milliseconds of maintenance: merges runs, or drops events beyond the limits of age and size.
     ///
-    /// The age of an event is relative to the newest event, so that without new events none are dropped.
+    /// The age of an event is relative to the newest event. Without new events, none are therefore dropped.
     ///
     /// - Returns: true if there may be more to do.
     package func tidy() -> Bool {
@@ -190,7 +190,7 @@ package final class HistoryFile: HistorySource {
         return self.attempt { () throws(SQLiteError) in try store.tidy(now: self.newest) } ?? false
     }
 
-    /// Returns how often events were dropped from the file since the last call, for each limit.
+    /// Returns the number of times that each limit dropped events from the file since the last call.
     package func takeDropped() -> (bySize: Int, byAge: Int) {
         defer { self.store?.dropped = (0, 0) }
         return self.store?.dropped ?? (0, 0)
@@ -260,7 +260,7 @@ package final class HistoryFile: HistorySource {
         return collected.union(written ?? [])
     }
 
-    /// The reason why reads or writes currently fail; nil if they succeed.
+    /// The reason why reads or writes currently fail; nil while they succeed.
     package var cause: String? { self.damage ?? self.failure }
 
     /// Limits the file to `count` pages, to simulate a full disk.
@@ -291,7 +291,7 @@ package final class HistoryFile: HistorySource {
         }
     }
 
-    /// Compares the records taken with those in the newly opened file.
+    /// Compares the appended records with those in the newly opened file.
     private func adopt(_ store: RunStore) {
         if self.found == nil { self.voids = store.voids } else { store.voids = self.voids }
         if self.found == nil {
@@ -316,8 +316,8 @@ package final class HistoryFile: HistorySource {
         self.durableSequence = min(durable, self.collected.oldestRecord.map { $0 - 1 } ?? .max)
     }
 
-    /// Resets the records taken, so that the records that were in the file are appended again, before the collected
-    /// ones.
+    /// Resets the positions of the records. The caller must then append the records that were in the file again, before
+    /// the collected ones.
     private func letGoOfRecords() {
         self.collected.removeRecords { _ in true }
         self.taken = RecordPositions()
@@ -326,8 +326,8 @@ package final class HistoryFile: HistorySource {
         self.beginnings += 1
     }
 
-    /// The reason, as a sentence, why the file or a file that SQLite keeps next to it cannot be used: it is not an
-    /// ordinary file (opening a FIFO would block), or it cannot be written (SQLite would not report the cause).
+    /// The reason, as a sentence, why the file or one of SQLite's files next to it is unusable. It is not a regular
+    /// file, and opening a FIFO would block; or it is not writable, a cause that SQLite would not report.
     private var obstacle: String? {
         guard let path = self.path, self.vfs == nil else { return nil }
         for path in ["", "-wal", "-shm", "-journal"].map({ path + $0 }) {
@@ -356,21 +356,22 @@ package final class HistoryFile: HistorySource {
             return try body()
         } catch {
             if RunTable.isDamage(error) {
-                // The next `flush` renames the file, when no caller uses the store any more.
+                // The next `flush` renames the file. By then, no caller uses the store.
                 self.damage = error.message
                 self.letGoOfStore()
             } else {
                 self.noteFailure(error.message)
-                // The kernel may treat pages as written that it could not write, and SQLite would not write them again.
+                // After a failed write, the kernel may treat the pages as written, and SQLite would not write them
+                // again.
                 if error.kind == .io { self.letGoOfStore() }
             }
             return nil
         }
     }
 
-    /// Closes the file, so that the next `flush` opens it again and rewrites the events that are missing.
+    /// Closes the file. The next `flush` opens it again and rewrites the missing events.
     private func letGoOfStore() {
-        // Without this, closing would copy the log into the file.
+        // Without this call, closing would copy the log into the file.
         try? self.store?.table.database.keepLogOnClose()
         self.store = nil
         guard !self.unsynced.isEmpty else { return }
@@ -379,7 +380,7 @@ package final class HistoryFile: HistorySource {
         self.unsynced.removeAll()
     }
 
-    /// Renames the file, replacing a file that was set aside before, and resets all records.
+    /// Renames the file, replacing a file from an earlier call, and resets the positions of all records.
     ///
     /// - Returns: true if the file was renamed.
     private func setAside(_ reason: String) -> Bool {
@@ -427,7 +428,7 @@ package final class HistoryFile: HistorySource {
 package struct HistoryLimits: Hashable, Sendable {
     /// The maximum number of bytes of the file and its write-ahead log; at least 4 MiB.
     package let bytesMax: Int
-    /// The time for which an event is kept, in milliseconds of policy time. Some events are kept up to an eighth
+    /// The time for which an event is stored, in milliseconds of policy time. Some events are stored up to an eighth
     /// longer.
     package let ageMillisecondsMax: Int64
 
@@ -442,23 +443,23 @@ package struct HistoryLimits: Hashable, Sendable {
     /// The limits of a history in memory, which are smaller.
     package static let inMemory = HistoryLimits(bytesMax: 32 << 20)
 
-    /// The maximum number of bytes of live runs. The rest of `bytesMax` is for the log, and for a merge's output while
-    /// its inputs exist.
+    /// The maximum number of bytes of live runs. The remaining part of `bytesMax` is for the log and for the output of
+    /// a merge, whose inputs still exist.
     var keptBytesMax: Int { self.bytesMax / 16 * 10 }
 
-    /// The maximum number of events of a run that a merge makes: about a 32nd of the size.
+    /// The maximum number of events of a merged run: about a 32nd of the history's size.
     var runEventsMax: Int { min(self.bytesMax / 1024, 1 << 20) }
 
-    /// The maximum number of events collected in memory; `append` writes more without a call of `flush`.
+    /// The maximum number of events collected in memory. When it is reached, `append` writes them.
     var collectedMax: Int { min(self.runEventsMax / 2, 131_072) }
 
-    /// The pages of the write-ahead log after which it is copied into the file.
+    /// The number of pages of the write-ahead log at which it is copied into the file.
     var logPagesMax: Int { self.bytesMax / 32 / RunTable.pageBytes }
 
-    /// The events that one piece of a merge moves: normally 32,768, which takes a few milliseconds.
+    /// The number of events that one piece of a merge moves: normally 32,768, which takes a few milliseconds.
     var pieceEvents: Int { self.runEventsMax / 8 }
 
-    /// The maximum chunks that one piece of work deletes, or pages that it frees: normally 256.
+    /// The maximum number of chunks that one piece of work deletes, or of pages that it frees: normally 256.
     var pieceChunks: Int { self.runEventsMax / 1024 }
 
     /// The number of runs that a merge combines.
@@ -467,10 +468,11 @@ package struct HistoryLimits: Hashable, Sendable {
     /// The maximum number of runs, which limits the work of a query.
     static let runsMax = 256
 
-    /// The number of events after which a list of pushes examines no further run. It takes a few milliseconds.
+    /// The number of events after which a query for pushes examines no further run. Examining them takes a few
+    /// milliseconds.
     static let pushesExamined = 65_536
 
-    /// The longest time a merged run may span, so that events are not kept much longer than their age.
+    /// The longest period that a merged run may cover. It limits how much longer than their age events are stored.
     var spanMillisecondsMax: Int64 { self.ageMillisecondsMax / 8 }
 }
 
@@ -480,8 +482,7 @@ package struct HistoryFound: Hashable, Sendable {
     package let isNew: Bool
     /// The newest event record in the file; 0 if there is none.
     package let sequence: UInt64
-    /// The last record in the file of each earlier numbering. Events of later records of these numberings may be
-    /// missing.
+    /// The last record in the file of each earlier numbering. Events of later records of that numbering may be missing.
     package let leftOff: [UInt64]
     /// The time of the file's newest event; nil if it has no events.
     package let newest: Instant?
@@ -497,12 +498,12 @@ package struct HistoryFound: Hashable, Sendable {
     package var positions: RecordPositions { RecordPositions(newest: self.sequence, leftOff: self.leftOff) }
 }
 
-/// A span of policy time with events that only a replaced journal had. No answer contains them.
+/// A span of policy time whose events were only in a replaced journal. Answers omit these events.
 package struct VoidSpan: Hashable, Sendable {
-    /// The maximum number of spans that a history remembers, the newest ones.
+    /// The maximum number of spans that a history remembers. Older spans are forgotten.
     static let countMax = 32
 
-    /// The time of the last event that the restored journal has; exclusive.
+    /// The time of the last event in the restored journal; exclusive.
     package let after: Instant
     /// The time of the first start with the restored journal; exclusive.
     package let until: Instant
@@ -515,16 +516,17 @@ package struct VoidSpan: Hashable, Sendable {
     func contains(_ event: HistoryEvent) -> Bool { event.at > self.after && event.at < self.until }
 }
 
-/// A problem of the history for the administrator; the gateway itself continues.
+/// A problem of the history for an operator. The gateway itself continues.
 package enum HistoryTrouble: Hashable, Sendable {
-    /// The file could not be used. It was renamed, and the history starts empty. `isInPlace`: true if it replaced a
-    /// file that was set aside before.
+    /// The file could not be used. It was renamed, and the history starts empty. `isInPlace` is true if it replaced a
+    /// file that was set aside earlier.
     case setAside(path: String, reason: String, isInPlace: Bool)
-    /// The file was truncated or replaced while it was in use: it ends at record `found` instead of `durable`.
+    /// The file was truncated or replaced while it was in use. It now ends at record `found` instead of `durable`.
     case cutOff(found: UInt64, durable: UInt64)
-    /// Events cannot be written or queries cannot be answered; reported once. The gateway continues to try.
+    /// Events cannot be written, or queries cannot be answered. A problem is reported once; the gateway continues to
+    /// try.
     case failing(reason: String)
-    /// The history works again; `droppedEvents` were lost since the trouble began.
+    /// The history works again. `droppedEvents` were lost since the problem began.
     case recovered(droppedEvents: Int)
 
     /// The problem as a sentence without a full stop.

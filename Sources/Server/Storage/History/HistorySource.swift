@@ -4,43 +4,44 @@ package import Wire
 
 /// A source of the history of devices and pushes.
 package protocol HistorySource: AnyObject {
-    /// Calls `body` with the events of a device, including parts of names, the newest first, until it returns false.
+    /// Calls `body` with the events of a device, including parts of names, the newest first. Stops when `body` returns
+    /// false.
     ///
     /// - `device`: the number by `HistoryEvent.device(of:_:)`.
-    /// - `latest`: later events are skipped.
+    /// - `latest`: events after this time are skipped.
     func visit(device: UInt64, notAfter latest: Instant, _ body: (HistoryEvent) -> Bool)
 
     /// Returns the events that name a push, the oldest first: its own events, and events of pushes with which it was
-    /// coalesced. Returns at most the last `HistoryFile.pushEventsMax`.
+    /// coalesced. Returns only the last `HistoryFile.pushEventsMax` events.
     func push(_ apnsID: APNsID) -> [HistoryEvent]
 
-    /// Returns pushes to all devices, the newest first. May return fewer than `countMax` even if more exist.
+    /// Returns pushes to all devices, the newest first. May return fewer than `countMax` although more exist.
     ///
-    /// - `place`: only pushes after this push in the list; nil to start with the newest.
+    /// - `place`: only pushes that follow this push in the list; nil to start with the newest.
     /// - `oldest`: only pushes received at this time or later.
-    /// - `countMax`: the most pushes, at least one.
+    /// - `countMax`: the maximum number of pushes, at least 1.
     func pushes(behind place: LoggedPush?, notBefore oldest: Instant, countMax: Int) -> LoggedPushes
 
-    /// Returns the events of each device of `pushes`, from the device's oldest push in `pushes` on, the oldest first.
-    /// Names may be missing.
+    /// Returns the events of each device in `pushes`, the oldest first, starting with the device's oldest push in
+    /// `pushes`. Names may be missing.
     func events(since pushes: [LoggedPush]) -> [UInt64: [HistoryEvent]]
 
-    /// Returns the latest events of devices, with the names of tasks and sessions. The source decides how many of the
-    /// first devices a call reads.
+    /// Returns the latest events of devices, with the names of tasks and sessions. A call reads only the first devices;
+    /// the source decides their number.
     ///
     /// - Parameters:
     ///   - devices: the numbers by `HistoryEvent.device(of:_:)`.
-    ///   - oldest: only events that happened at this moment or later.
-    ///   - countEach: the most events of one device.
+    ///   - oldest: only events that happened at this time or later.
+    ///   - countEach: the maximum number of events of one device.
     func entries(devices: some Collection<UInt64>, since oldest: Instant, countEach: Int) -> LoggedEntries
 
-    /// Returns the devices with these numbers; nil if the source cannot find devices by number.
+    /// Returns the devices with these numbers; nil if the source cannot look devices up by number.
     ///
     /// - `key`: the key that hashes devices to numbers.
     func devices(of numbers: Set<UInt64>, _ key: HashKey) -> [UInt64: LoggedDevice]?
 
-    /// Returns the reason why a read failed since the last call; nil if no read failed, or the source reports failures
-    /// in another way.
+    /// Returns the reason of a failed read since the last call. Returns nil if no read failed, or if the source reports
+    /// failures in another way.
     func takeFailure() -> StoreError?
 }
 
@@ -51,7 +52,7 @@ extension HistorySource {
 
     package func events(since pushes: [LoggedPush]) -> [UInt64: [HistoryEvent]] {
         var oldest: [UInt64: LoggedPush] = [:]
-        // The oldest push of a device comes last.
+        // The oldest push of a device is the last one.
         for push in pushes { oldest[push.device] = push }
         return oldest.mapValues { push in
             var events: [HistoryEvent] = []
@@ -67,7 +68,7 @@ extension HistorySource {
     /// Returns the newest events of a device that satisfy `isWanted`, the newest first, without names.
     ///
     /// - `device`: the number by `HistoryEvent.device(of:_:)`.
-    /// - `examinedMax`: the most events to examine.
+    /// - `examinedMax`: the maximum number of events to examine.
     package func recent(
         device: UInt64,
         count: Int,
@@ -86,10 +87,10 @@ extension HistorySource {
         return events
     }
 
-    /// Calls `body` like `visit`, with the latest events of other numbers inserted by time.
+    /// Calls `body` like `visit`, but merges the latest events of other numbers by time.
     ///
-    /// - `othersMax`: the maximum number of events of each other number that `body` needs. More are read at the time
-    ///   `latest`, at which a page may begin, and in the last millisecond, which is read completely.
+    /// - `othersMax`: the maximum number of events of each other number that `body` needs. Events at the time `latest`,
+    ///   where a page may begin, do not count. The last millisecond is read completely.
     private func visit(
         device: UInt64,
         and others: [UInt64],
@@ -108,7 +109,7 @@ extension HistorySource {
                 return true
             }
         }
-        // A stable sort, which keeps the parts of a name behind their event.
+        // The sort is stable: the parts of a name remain behind their event.
         between.sort { $0.at > $1.at }
         var rest = between[...]
         var goesOn = true
@@ -122,7 +123,7 @@ extension HistorySource {
 
     /// Returns the newest events of a device, the newest first, with the names of tasks and sessions.
     ///
-    /// - `others`: further numbers, of which the latest events are included.
+    /// - `others`: further numbers whose latest events are included.
     package func entries(device: UInt64, and others: [UInt64] = [], count: Int) -> [HistoryEntry] {
         var entries = HistoryEntries()
         self.visit(device: device, and: others, othersMax: count, notAfter: .distantFuture) { event in
@@ -133,14 +134,13 @@ extension HistorySource {
         return entries.finish()
     }
 
-    /// Returns a page of the events of a device that satisfy `isWanted` and are before a place in its history, the
-    /// newest first.
+    /// Returns a page of a device's history before a place: the events that satisfy `isWanted`, the newest first.
     ///
-    /// - `others`: further numbers, of which the latest events are included.
+    /// - `others`: further numbers whose latest events are included.
     /// - `place`: the `next` value of the previous page; nil for the newest events.
     /// - `oldest`: only events that happened at this time or later.
-    /// - `countMax`: the most entries; at least one.
-    /// - `examinedMax`: the most events to examine; events of the same millisecond are examined together.
+    /// - `countMax`: the maximum number of entries; at least 1.
+    /// - `examinedMax`: the maximum number of events to examine. Events of the same millisecond are examined together.
     package func page(
         device: UInt64,
         and others: [UInt64] = [],
@@ -174,15 +174,15 @@ package struct LoggedDevice: Hashable, Sendable {
 package struct LoggedEntries {
     /// The events of each device that was read, the newest first.
     package var entries: [[HistoryEntry]] = []
-    /// The time from which all events were read; nil if no events were left out.
+    /// The time since which the entries are complete; nil if no events were left out.
     package var from: Instant?
 
     package init() {}
 }
 
-/// A place between two events of a device, which stays valid while events are added and the oldest are dropped.
+/// A position between two events of a device. It stays valid while events are added and the oldest are dropped.
 package struct HistoryPlace: Hashable, Sendable {
-    /// The time of the events around the place. All events before this time are before the place. ...
+    /// The time of the events around the place. Earlier events are all before the place.
     package let moment: Instant
     /// The number of events at this time that are before the place.
     package let count: Int
@@ -208,7 +208,7 @@ struct HistoryPageMaker {
     private let examinedMax: Int
     private var page = HistoryPage()
     private var examined = 0
-    /// The events at one time, which are added to the page together.
+    /// The events at one instant, which are added to the page together.
     private var moment: (at: Instant, entries: HistoryEntries)?
 
     init(before place: HistoryPlace?, countMax: Int, examinedMax: Int) {
@@ -233,7 +233,7 @@ struct HistoryPageMaker {
         return self.page
     }
 
-    /// Adds the events at one time that are before the place, while the page has room.
+    /// Adds the events at one instant that are before the place, as long as the page has fewer than `countMax` entries.
     private mutating func endMoment(_ isWanted: (HistoryEvent) -> Bool) {
         guard self.page.next == nil, var moment = self.moment else { return }
         self.moment = nil
@@ -258,7 +258,7 @@ package struct LoggedPush: Hashable, Sendable {
     package let at: Instant
     /// The number of the device by `HistoryEvent.device(of:_:)`.
     package let device: UInt64
-    /// The push's identifier, without the case of its letters.
+    /// The push's identifier, regardless of the case of its letters.
     package let first: UInt64
     package let second: UInt64
 
@@ -275,13 +275,13 @@ package struct LoggedPush: Hashable, Sendable {
         self.init(at: event.at, device: event.device, first: apnsID.first, second: apnsID.second)
     }
 
-    /// Returns true if this push precedes the other push in a list, the newest first. Pushes of the same millisecond
-    /// have a fixed order.
+    /// Returns true if this push is before the other push in a list, the newest first. Pushes of the same millisecond
+    /// also have a fixed order.
     package func precedes(_ other: LoggedPush) -> Bool {
         (self.at, self.device, self.first, self.second) > (other.at, other.device, other.first, other.second)
     }
 
-    /// Returns a place before every push that was received at `moment` or earlier.
+    /// Returns a place in the list before every push that was received at `moment` or earlier.
     static func end(of moment: Instant) -> LoggedPush {
         LoggedPush(at: Instant(milliseconds: moment.milliseconds + 1), device: 0, first: 0, second: 0)
     }
@@ -295,28 +295,28 @@ package struct LoggedPushes: Hashable, Sendable {
     package var next: LoggedPush?
 }
 
-/// Collects the newest pushes after a place.
+/// Collects the newest pushes that follow a place in the list.
 package struct LoggedPushCollector {
     private let place: LoggedPush?
     private let oldest: Instant
     private let countMax: Int
     private var found: [LoggedPush] = []
-    /// The pushes of `found` as a set, so that a push that is found twice counts once.
+    /// The pushes of `found` as a set. A push that is found twice is added once.
     private var known: Set<LoggedPush> = []
-    /// The last of `countMax` found pushes. Pushes after it in the list are not wanted.
+    /// The last of the first `countMax` found pushes. Later pushes in the list are not wanted.
     private var last: LoggedPush?
 
     /// - Parameters:
-    ///   - place: only pushes after this push in the list.
+    ///   - place: only pushes that follow this push in the list.
     ///   - oldest: only pushes received at this time or later.
-    ///   - countMax: the number of pushes wanted, at least one.
+    ///   - countMax: the maximum number of pushes, at least 1.
     package init(behind place: LoggedPush?, notBefore oldest: Instant, countMax: Int) {
         self.place = place
         self.oldest = oldest
         self.countMax = countMax
     }
 
-    /// The time before which no pushes are wanted.
+    /// The time of the oldest wanted push.
     package var bound: Instant { max(self.oldest, self.last?.at ?? .distantPast) }
 
     mutating func append(_ event: HistoryEvent) {
@@ -340,7 +340,7 @@ package struct LoggedPushCollector {
         guard let unseen, unseen >= self.bound else {
             return LoggedPushes(pushes: self.found, next: self.last)
         }
-        // Pushes that were not examined may belong between the removed pushes.
+        // Unexamined pushes may belong between the pushes that are removed here.
         self.found.removeAll { $0.at <= unseen }
         return LoggedPushes(pushes: self.found, next: .end(of: unseen))
     }

@@ -5,7 +5,8 @@ package import Wire
 ///
 /// Several identifiers may have the same 32 bits, so the reader of the chunk compares the whole identifier.
 package struct PushEntry: Hashable {
-    /// The hash in the upper half, the chunk number in the lower half: sorting the words sorts the entries.
+    /// The hash in the upper half, and the chunk number in the lower half. Sorting the words therefore sorts the
+    /// entries.
     let word: UInt64
 
     init(_ apnsID: APNsID, chunk: Int, _ key: HashKey) {
@@ -17,8 +18,8 @@ package struct PushEntry: Hashable {
         self.word = UInt64(hash) << 32 | chunk
     }
 
-    /// Returns the keyed hash of an identifier. Clients choose the identifiers, but without the key they cannot make
-    /// them collide.
+    /// Returns the keyed hash of an identifier. Clients choose the identifiers, but they cannot cause collisions
+    /// without the key.
     static func hash(_ apnsID: APNsID, _ key: HashKey) -> UInt32 {
         UInt32(truncatingIfNeeded: key.hash(apnsID.first, apnsID.second) >> 32)
     }
@@ -27,8 +28,8 @@ package struct PushEntry: Hashable {
     var chunk: Int { Int(self.word & 0xFFFF_FFFF) }
 }
 
-/// Encodes chunks of sorted entries: the seal, then for each entry the difference of its hash to the previous one (to 0
-/// for the first) and its chunk's number, both as varints.
+/// Encodes chunks of sorted entries. A chunk begins with the seal. Two varints for each entry follow: the difference of
+/// its hash from the previous entry's, or from 0 for the first, and its chunk number.
 package struct PushChunkWriter: ~Copyable {
     private static let entryBytesMax = 5 + 5
 
@@ -41,10 +42,10 @@ package struct PushChunkWriter: ~Copyable {
 
     /// True if the chunk has no entry.
     package var isEmpty: Bool { self.buffer.isEmpty }
-    /// True if any entry fits.
+    /// True if an entry of any size fits.
     package var hasRoom: Bool { RunTable.chunkBytesMax - self.buffer.count >= Self.entryBytesMax }
 
-    /// Appends an entry, for which there must be room. It must not be less than the previous entry.
+    /// Appends an entry. `hasRoom` must be true, and the entry must not be less than the previous one.
     package mutating func append(_ entry: PushEntry) {
         if self.isEmpty {
             self.buffer.append(word: 0)
@@ -55,7 +56,7 @@ package struct PushChunkWriter: ~Copyable {
         self.previous = entry.hash
     }
 
-    /// Seals the chunk. Call `removeAll` before the next chunk.
+    /// Completes the chunk with its checksum. Call `removeAll` before the next chunk.
     package mutating func close() {
         ChunkSeal.close(&self.buffer)
     }
@@ -85,7 +86,7 @@ package enum PushChunkReader {
 
 /// Sorts words by their upper 32 bits. Words with equal upper halves keep their order.
 ///
-/// In the input, the lower halves of words with equal upper halves must ascend.
+/// In the input, words with the same upper half must be in ascending order.
 struct HalfWordSorter {
     private static let digitBits: UInt64 = 11
     private static let digits = 1 << 11
@@ -103,7 +104,7 @@ struct HalfWordSorter {
         let count = words.count
         unsafe words.withUnsafeMutableBufferPointer { words in
             unsafe self.scratch.withUnsafeMutableBufferPointer { scratch in
-                // Three passes end in the scratch memory. Copying the result back costs a third of a pass.
+                // Three passes leave the result in the scratch memory. Copying it back costs a third of a pass.
                 unsafe Self.pass(from: words, to: scratch, count, shift: 32)
                 unsafe Self.pass(from: scratch, to: words, count, shift: 32 + Self.digitBits)
                 unsafe Self.pass(from: words, to: scratch, count, shift: 32 + 2 * Self.digitBits)
@@ -160,7 +161,7 @@ struct EventOrder {
         }
     }
 
-    /// Orders the keys with the same upper half as the key at `start`, which may belong to several devices.
+    /// Sorts the keys that share the upper half of the key at `start`. They may belong to several devices.
     ///
     /// - Returns: the index after these keys.
     private mutating func orderGroup(from start: Int, _ events: [HistoryEvent]) -> Int {

@@ -1,17 +1,17 @@
 import Engine
 
-/// The event records that were taken: all up to the newest, except the records of an earlier numbering after its entry
-/// in `leftOff`.
+/// The set of stored event records: all records up to the newest, except the later ones of the numberings in `leftOff`.
 ///
-/// A journal that forks from another journal begins a new numbering, far above the old one. If a start returns to the
-/// old journal, its new records have numbers between its last record and the first record of the fork.
+/// A journal that forks from another journal begins a new numbering with far greater numbers. After the fork, a start
+/// may return to the old journal. Its new records have numbers between its last record and the first record of the
+/// fork.
 package struct RecordPositions: Hashable, Sendable {
-    /// The maximum number of remembered earlier numberings, the newest ones.
+    /// The maximum number of earlier numberings that are remembered. Older ones are forgotten.
     private static let leftOffMax = 32
 
-    /// The newest record that was taken; 0 if there is none.
+    /// The newest record of the set; 0 if the set is empty.
     package private(set) var newest: UInt64
-    /// The last record taken of each earlier numbering, in ascending order.
+    /// The last record of each earlier numbering in the set, in ascending order.
     package private(set) var leftOff: [UInt64]
 
     package init(newest: UInt64 = 0, leftOff: [UInt64] = []) {
@@ -19,7 +19,7 @@ package struct RecordPositions: Hashable, Sendable {
         self.leftOff = leftOff
     }
 
-    /// Returns true if record `sequence` was taken, according to the remembered numberings.
+    /// Returns true if record `sequence` is in the set, according to the remembered numberings.
     package func holds(_ sequence: UInt64) -> Bool {
         sequence <= self.newest && self.placeBefore(sequence) == nil
     }
@@ -29,9 +29,9 @@ package struct RecordPositions: Hashable, Sendable {
         self.follows(self.newest, sequence) || self.leftOff.contains { self.follows($0, sequence) }
     }
 
-    /// Records that a record was taken.
+    /// Adds a record to the set.
     ///
-    /// - Returns: the number of records skipped since the previous record of the numbering.
+    /// - Returns: the number of missing records between this one and the previous one of its numbering.
     @discardableResult
     package mutating func take(_ sequence: UInt64) -> UInt64 {
         if sequence > self.newest {
@@ -48,13 +48,13 @@ package struct RecordPositions: Hashable, Sendable {
         return sequence - self.leftOff[place] - 1
     }
 
-    /// Counts all records up to `sequence` as taken, except those known to be missing.
+    /// Adds all records up to `sequence`, except the records that are known to be missing.
     mutating func raise(to sequence: UInt64) {
         self.newest = max(self.newest, sequence)
     }
 
-    /// Returns the index in `leftOff` of the numbering that a record continues; nil if the record was taken or
-    /// continues none.
+    /// Returns the index in `leftOff` of the numbering that a record continues. Returns nil if the record is in the set
+    /// or does not continue an earlier numbering.
     private func placeBefore(_ sequence: UInt64) -> Int? {
         guard let place = self.leftOff.lastIndex(where: { $0 < sequence }),
             !EventRecord.isBeginning(sequence, after: self.leftOff[place])

@@ -1,8 +1,8 @@
 import Engine
 
-/// Merges several consecutive runs into one, a piece at a time.
+/// Merges several consecutive runs into one, a part at a time.
 final class RunMerge {
-    /// A run that is read from its beginning.
+    /// A run that is being read.
     private struct Input {
         let run: HistoryRun
         /// The events of the chunk that is being read.
@@ -41,9 +41,9 @@ final class RunMerge {
     /// The output committed so far; nil before the first piece.
     private(set) var output: HistoryRun?
 
-    /// Moves one piece in one transaction. The merge is unusable after an error.
+    /// Moves the next part of the events in one transaction. The merge is unusable after an error.
     ///
-    /// - Returns: the complete run after the last piece; nil before. The inputs are then dead.
+    /// - Returns: the complete run after the last part; nil before. The chunks of the inputs must then be deleted.
     func step(_ sorter: inout HalfWordSorter) throws(SQLiteError) -> HistoryRun? {
         let finished = try self.table.transaction { () throws(SQLiteError) -> HistoryRun? in
             guard try self.movePiece() else {
@@ -66,7 +66,7 @@ final class RunMerge {
         for index in self.inputs.indices { try self.inputs[index].fill(self.table) }
         var moved = 0
         while moved < self.pieceEvents {
-            // For equal devices, the oldest run comes first.
+            // For the same device, the events of the oldest run come first.
             var least: (device: UInt64, input: Int)?
             for index in self.inputs.indices {
                 guard let device = self.inputs[index].device else { continue }
@@ -88,7 +88,7 @@ final class RunMerge {
 }
 
 extension RunTable {
-    /// Appends the events of a chunk. `device`: nil for all devices.
+    /// Appends the events of a chunk: those of `device`, or all if `device` is nil.
     func readEvents(_ row: Int64, device: UInt64?, into events: inout [HistoryEvent]) throws(SQLiteError) {
         let isWhole = try self.readChunk(row) { chunk throws(SQLiteError) in
             guard var reader = EventChunkReader(chunk) else { return false }
@@ -100,8 +100,9 @@ extension RunTable {
 
 /// Selects the runs to merge next.
 ///
-/// A run has a level by its size. Eight consecutive runs of a level or below become one run. Runs of the highest level
-/// are not merged; a busy gateway writes runs of this size, and thus writes its events only once.
+/// The level of a run depends on its number of events. Eight consecutive runs that do not exceed a level become one
+/// run. Runs of the highest level are not merged. A busy gateway writes runs of this size, so it writes each event only
+/// once.
 enum MergePlan {
     /// The properties of a run that the selection uses.
     struct Run: Hashable {
@@ -112,7 +113,7 @@ enum MergePlan {
 
     private static let levels = 4
 
-    /// Returns the level of a run: 0 for the smallest.
+    /// Returns the level of a run; 0 for the smallest runs.
     static func level(events: Int, _ limits: HistoryLimits) -> Int {
         var bound = limits.runEventsMax / HistoryLimits.fanIn
         var level = self.levels - 1
@@ -147,7 +148,7 @@ enum MergePlan {
             && window.reduce(0) { $0 + $1.events } <= limits.runEventsMax
     }
 
-    /// Returns the consecutive runs with the fewest events. Used if there are too many runs of any size.
+    /// Returns the range of eight consecutive runs with the fewest events. Used if there are too many runs in total.
     private static func cheapest(_ runs: [Run]) -> Range<Int> {
         var best = 0..<HistoryLimits.fanIn
         var bestEvents = Int.max

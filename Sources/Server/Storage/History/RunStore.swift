@@ -2,7 +2,7 @@ package import Engine
 import Policy
 package import Wire
 
-/// The runs of one file: writes, merges, drops and queries them.
+/// The runs of one history file. It writes, merges, drops and queries them.
 final class RunStore {
     let table: RunTable
     var limits: HistoryLimits
@@ -14,12 +14,12 @@ final class RunStore {
     /// The number of chunks of the first dead run that are already deleted.
     private var deletedChunks = 0
     private var merge: RunMerge?
-    /// The records of events that are in the file.
+    /// The positions of the event records that are in the file.
     private(set) var written: RecordPositions
     /// The spans of void events. The next call of `add` stores them.
     var voids: [VoidSpan]
     private var storedVoids: [VoidSpan]
-    /// True if pages may have become free since the last check of the free pages.
+    /// True if pages may have become free since `shrink` last examined them.
     private var mayShrink = true
     /// The number of times that runs were dropped, for each limit.
     var dropped = (bySize: 0, byAge: 0)
@@ -49,12 +49,12 @@ final class RunStore {
     /// The time of the newest event in the file; nil if there is none.
     var newest: Instant? { self.runs.map(\.newest).max() }
 
-    /// The bytes of all chunks in the file.
+    /// The total size of all chunks in the file, in bytes.
     private var heldBytes: Int {
         (self.runs + self.dead).reduce(self.merge?.output?.bytes ?? 0) { $0 + $1.bytes }
     }
 
-    /// Writes events as a new run, and the positions of their records, in one transaction.
+    /// Writes events as a new run. The same transaction stores the positions of their records.
     func add(_ events: [HistoryEvent], ofRecords records: [UInt64]) throws(SQLiteError) {
         var written = self.written
         for record in records { written.take(record) }
@@ -84,7 +84,7 @@ final class RunStore {
         self.storedVoids = self.voids
     }
 
-    /// Does one limited piece of maintenance: deleting, dropping, copying the log, merging.
+    /// Does one limited piece of maintenance: deletes chunks, drops or merges runs, or copies the log.
     ///
     /// - Returns: true if any work was done.
     func tidy(now: Instant) throws(SQLiteError) -> Bool {
@@ -101,7 +101,7 @@ final class RunStore {
         return try self.shrink()
     }
 
-    /// True if the file is so full that chunks must be deleted or the log copied before events may be added.
+    /// True if chunks must be deleted or the log must be copied before events may be added.
     var isFull: Bool {
         self.heldBytes > self.limits.keptBytesMax + self.limits.bytesMax / 16
             || self.table.logPages >= self.limits.logPagesMax * 2
@@ -175,7 +175,7 @@ final class RunStore {
         if let output = merge.output { self.dead.append(output) }
     }
 
-    /// Returns pages to the file system if most of the file is free.
+    /// Returns free pages to the file system if the file exceeds its limit or most of it is free.
     private func shrink() throws(SQLiteError) -> Bool {
         guard self.mayShrink, !self.isInMemory else { return false }
         let pages = try self.table.pages()
@@ -191,16 +191,17 @@ final class RunStore {
 }
 
 extension RunStore {
-    /// Appends the events of a chunk that are not void. `device`: nil for all devices.
+    /// Appends the events of a chunk that are not void: those of `device`, or all if `device` is nil.
     private func readEvents(_ row: Int64, device: UInt64?, into events: inout [HistoryEvent]) throws(SQLiteError) {
         try self.table.readEvents(row, device: device, into: &events)
         guard !self.voids.isEmpty else { return }
         events.removeAll { event in self.voids.contains { $0.contains(event) } }
     }
 
-    /// Calls `body` with the events of a device, including parts of names, the newest first, until it returns false.
+    /// Calls `body` with the events of a device, including parts of names, the newest first. Stops when `body` returns
+    /// false.
     ///
-    /// - `latest`: later events are skipped.
+    /// - `latest`: events after this time are skipped.
     func visit(
         _ device: UInt64,
         notAfter latest: Instant,
@@ -236,10 +237,10 @@ extension RunStore {
         return devices
     }
 
-    /// Passes the pushes of the runs to the collector, the newest run first, until no older push is wanted or the limit
-    /// of examined events is reached.
+    /// Passes the pushes of the runs to the collector, the newest run first. Stops when no older push is wanted or too
+    /// many events have been examined.
     ///
-    /// - `latest`: later pushes are not wanted.
+    /// - `latest`: pushes after this time are skipped.
     /// - Returns: the time of the newest event that was not examined; nil if all wanted pushes were found.
     func collectPushes(
         notAfter latest: Instant,
@@ -262,7 +263,7 @@ extension RunStore {
         return nil
     }
 
-    /// Returns the last events that name a push, in the order in which they were added.
+    /// Returns the last `countMax` events that name a push, in the order in which they were added.
     func pushEvents(_ apnsID: APNsID, countMax: Int) throws(SQLiteError) -> [HistoryEvent] {
         let hash = PushEntry.hash(apnsID, self.table.key)
         var newestFirst: [HistoryEvent] = []
@@ -289,9 +290,9 @@ extension RunStore {
 }
 
 extension HistoryEvent {
-    /// Returns true if the event is of this push, or of a push with which this push was coalesced.
+    /// Returns true if the event belongs to this push, or to a push with which this push was coalesced.
     package func names(_ apnsID: APNsID) -> Bool {
-        // The bytes of a part of a name may happen to equal an identifier.
+        // A part of a name may have the same bytes as an identifier.
         (self.apnsID == apnsID || self.relatedPush == apnsID) && !self.isNamePart
     }
 }
@@ -300,7 +301,7 @@ extension HistoryEvent {
 struct CollectedEvents {
     private struct RecordEnd {
         let sequence: UInt64
-        /// The number of events up to the last one of the record.
+        /// The number of collected events up to the last event of the record.
         let count: Int
     }
 
@@ -339,7 +340,7 @@ struct CollectedEvents {
         self.ends.removeAll(keepingCapacity: true)
     }
 
-    /// Removes the events of the records for which `isHeld` is true, and the events without a record before them.
+    /// Removes the records for which `isHeld` is true: their events, and the unnumbered events before them.
     mutating func removeRecords(where isHeld: (UInt64) -> Bool) {
         guard self.ends.contains(where: { isHeld($0.sequence) }) else { return }
         var kept = CollectedEvents()

@@ -2,10 +2,10 @@ import Engine
 import Policy
 package import Wire
 
-/// The SQLite file of the history: chunks of about a page each, and runs that list them.
+/// The SQLite file of the history. It stores chunks of about one page, and runs, each with a list of its chunks.
 ///
-/// Events are stored sorted in large pieces. A chunk dirties one page for 270 events; a row for each event, with two
-/// indexes over random keys, would dirty three pages per event.
+/// A chunk changes one page for 270 events. A row for each event, with two indexes over random keys, would change three
+/// pages per event.
 final class RunTable {
     /// The reason why a file cannot be opened.
     enum OpeningFault: Error {
@@ -26,7 +26,7 @@ final class RunTable {
 
     /// "WGHi", which identifies the file as a history of WakeGate.
     static let applicationID: Int64 = 0x5747_4869
-    /// The format that this build reads and writes.
+    /// The format version that this build reads and writes.
     static let version: Int64 = 2
     static let pageBytes = 8192
     /// The size at which a chunk and its row's header exactly fill one page, without overflow pages.
@@ -44,8 +44,8 @@ final class RunTable {
     private let updateRun: SQLiteStatement
     private let deleteRun: SQLiteStatement
     private let saveSequence: SQLiteStatement
-    /// The row of the next chunk. A row that any run lists, live or dead, is never reused: a restart may delete the
-    /// chunks of a dead run again, and must not delete chunks of another run.
+    /// The row of the next chunk. The rows of any run in the file, live or dead, are never reused. A restart may delete
+    /// the chunks of a dead run again, and it must not delete those of another run.
     private var nextRow: Int64 = 1
     /// True if the whole log has been copied into the file.
     private var isLogCopied = false
@@ -58,13 +58,13 @@ final class RunTable {
         self.key = key
         do {
             let database = try SQLiteDatabase(path: path ?? ":memory:", mode: .create, vfs: vfs)
-            // No other process opens the file while the gateway runs. The exclusive mode saves a lock per transaction
-            // and, set before the first read, the shared memory file.
+            // No other process opens the file while the gateway runs. The exclusive mode saves a lock per transaction.
+            // It is set before the first read, because this also saves the shared memory file.
             try database.execute("PRAGMA locking_mode = EXCLUSIVE")
             self.isNew = try !Self.checkOrigin(database)
             try Self.prepare(database, isInMemory: path == nil)
             try Self.check(key, database)
-            // An earlier process may have left log pages that a failed sync did not write.
+            // A failed sync of an earlier process may have left log pages that are not on the disk.
             if path != nil { try database.settleLog() }
             self.database = database
             self.insertChunk = try database.prepare("INSERT INTO chunk (id, content) VALUES (?, ?)")
@@ -104,7 +104,7 @@ final class RunTable {
         return true
     }
 
-    /// Stores the mark of the key in a new file, and refuses a file with another mark.
+    /// Stores a fingerprint of the key in a new file, and refuses a file with another fingerprint.
     private static func check(_ key: HashKey, _ database: SQLiteDatabase) throws {
         let mark = Int64(bitPattern: HistoryEvent.mark(of: key))
         guard let known = try database.integer("SELECT mark FROM key WHERE id = 1") else {
@@ -115,10 +115,10 @@ final class RunTable {
 
     private static func prepare(_ database: SQLiteDatabase, isInMemory: Bool) throws(SQLiteError) {
         try database.execute("PRAGMA page_size = \(self.pageBytes)")
-        // Free pages of deleted runs can then be returned to the file system when the history shrinks.
+        // With this mode, free pages can be returned to the file system when the history shrinks.
         try database.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        // Commits are not synced: the end of the process loses nothing, and a loss of power loses the commits since the
-        // last `sync`. SQLite still syncs when it copies or restarts the log, so that the file stays consistent.
+        // Commits are not synced. The end of the process loses nothing; a power failure loses the commits since the
+        // last `sync`. SQLite still syncs when it copies or restarts the log, which keeps the file consistent.
         try database.execute("PRAGMA journal_mode = \(isInMemory ? "MEMORY" : "WAL")")
         try database.execute("PRAGMA synchronous = \(isInMemory ? "OFF" : "NORMAL")")
         // Debian's build overwrites deleted data with zeros by default, which would double the writes for deletions.
@@ -149,7 +149,7 @@ final class RunTable {
             try self.database.execute("COMMIT")
             return result
         } catch {
-            // Fails if SQLite has already rolled back, as after some errors.
+            // SQLite rolls back on its own after some errors. `ROLLBACK` then fails.
             try? self.database.execute("ROLLBACK")
             throw error
         }
@@ -158,7 +158,7 @@ final class RunTable {
     /// The number of pages in the write-ahead log that are not yet copied into the file.
     var logPages: Int { self.isLogCopied ? 0 : self.database.logPages }
 
-    /// Copies the log into the file, syncing both; the next transaction restarts the log.
+    /// Copies the log into the file and syncs both. The next transaction then restarts the log.
     func copyLog() throws(SQLiteError) {
         let (logPages, copiedPages) = try self.database.checkpoint(.passive)
         self.isLogCopied = logPages == copiedPages
@@ -169,7 +169,7 @@ final class RunTable {
         try self.database.syncLog()
     }
 
-    /// Returns up to `count` free pages to the file system.
+    /// Returns at most `count` free pages to the file system.
     func giveBack(_ count: Int) throws(SQLiteError) {
         try self.transaction { () throws(SQLiteError) in
             try self.database.execute("PRAGMA incremental_vacuum(\(count))")
@@ -208,7 +208,7 @@ final class RunTable {
         try self.deleteChunk.run()
     }
 
-    /// Writes the run's row; assigns an id to a run without one.
+    /// Writes the run's row. A run without an id gets one.
     func save(_ run: inout HistoryRun, _ state: RunState) throws(SQLiteError) {
         var content = ByteBuffer()
         run.write(to: &content)
@@ -230,7 +230,7 @@ final class RunTable {
         try self.deleteRun.run()
     }
 
-    /// Returns the event records that are in the file.
+    /// Returns the positions of the event records in the file.
     func positions() throws(SQLiteError) -> RecordPositions {
         let select = try self.database.prepare("SELECT id, sequence FROM written ORDER BY id != 1, sequence")
         var newest: UInt64 = 0
@@ -245,7 +245,7 @@ final class RunTable {
         return RecordPositions(newest: newest, leftOff: leftOff.filter { $0 > 0 && $0 < newest })
     }
 
-    /// Stores the event records that are in the file. `former` is the stored value.
+    /// Stores the positions of the event records in the file. `former` is the value that is stored now.
     ///
     /// Row 1 has the number of the newest record; the other rows have the last records of earlier numberings.
     func save(_ positions: RecordPositions, after former: RecordPositions) throws(SQLiteError) {
@@ -255,7 +255,7 @@ final class RunTable {
         for (place, sequence) in positions.leftOff.enumerated() { try self.save(sequence, row: Int64(place) + 2) }
     }
 
-    /// Returns the events that are void, in ascending order of time.
+    /// Returns the spans whose events are void, in ascending order of time.
     func voids() throws(SQLiteError) -> [VoidSpan] {
         let select = try self.database.prepare("SELECT after, until FROM void ORDER BY after")
         var voids: [VoidSpan] = []
@@ -281,7 +281,7 @@ final class RunTable {
         try self.saveSequence.run()
     }
 
-    /// Returns every run. Must be called before a chunk is added.
+    /// Returns every run. Must be called before the first chunk is added.
     func runs() throws(SQLiteError) -> [(run: HistoryRun, state: RunState)] {
         let select = try self.database.prepare("SELECT id, state, content FROM run")
         var runs: [(HistoryRun, RunState)] = []
@@ -314,7 +314,7 @@ package struct HistoryRun {
 
     /// The id of the run's row; 0 before it has one.
     var id: Int64 = 0
-    /// The position of the run among all runs, in order of time.
+    /// The ordinal number of the run among all runs, in order of time.
     var order: UInt64 = 0
     var oldest = Instant.distantFuture
     var newest = Instant.distantPast
@@ -327,13 +327,13 @@ package struct HistoryRun {
     /// The rows of all chunks.
     package var rows: [Int64] { self.eventChunks.map(\.row) + self.pushChunks.map(\.row) }
 
-    /// Returns the index of the last chunk that may hold events of `device`; nil if there is none.
+    /// Returns the index of the last chunk that may contain events of `device`; nil if there is none.
     package func lastEventChunk(of device: UInt64) -> Int? {
         let end = self.eventChunks.boundary { $0.device > device }
         return end == 0 ? nil : end - 1
     }
 
-    /// Returns the range of index chunks that may hold entries with this hash.
+    /// Returns the range of index chunks that may contain entries with this hash.
     package func pushChunks(of hash: UInt32) -> Range<Int> {
         let start = self.pushChunks.boundary { $0.hash >= hash }
         let end = self.pushChunks.boundary { $0.hash > hash }
@@ -342,7 +342,7 @@ package struct HistoryRun {
 }
 
 extension HistoryRun {
-    /// Appends the content of the run's row: seal, order, times, counts, and both lists of chunks.
+    /// Appends the content of the run's row: seal, order, times, counts, and the two lists of chunks.
     package func write(to buffer: inout ByteBuffer) {
         buffer.append(word: 0)
         buffer.append(word: self.order)
@@ -388,8 +388,8 @@ extension HistoryRun {
 }
 
 extension Array {
-    /// Returns the first index whose element satisfies `belongsBehind`. The predicate must be true for all elements
-    /// after that index.
+    /// Returns the first index whose element satisfies `belongsBehind`. The predicate must also be true for all later
+    /// elements.
     func boundary(_ belongsBehind: (Element) -> Bool) -> Int {
         var range = self.indices
         while !range.isEmpty {
@@ -400,9 +400,9 @@ extension Array {
     }
 }
 
-/// Writes sorted events as the chunks of one run, together with the index of the pushes that they name.
+/// Writes sorted events as the chunks of one run, together with an index of the pushes that they name.
 ///
-/// Call it within transactions. It is unusable after an error.
+/// The caller must call it within transactions. The writer is unusable after an error.
 final class RunWriter {
     private let table: RunTable
     private(set) var run = HistoryRun()
@@ -416,7 +416,7 @@ final class RunWriter {
         self.entries.reserveCapacity(eventsMax)
     }
 
-    /// Gives the run a row before it is complete, so that its chunks can be found after a crash.
+    /// Stores the run's row before the run is complete. A start after a crash can then find its chunks.
     func saveUnfinished() throws(SQLiteError) {
         try self.table.save(&self.run, .unfinished)
     }

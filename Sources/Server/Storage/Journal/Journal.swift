@@ -3,27 +3,27 @@ package import Engine
 import Platform
 package import Wire
 
-/// A journal of an engine's records in an SQLite file. A commit appends the changed records in new rows. It also
-/// compacts: it copies live records from the oldest rows and deletes those rows.
+/// A journal of an engine's records in an SQLite file. A commit appends new rows with the changed records. It also
+/// compacts: it copies the live records of the oldest rows, and deletes these rows.
 ///
 /// One caller at a time may use it, on any thread. The caller must ensure that no other process uses the file.
 package final class Journal: RecordStore {
-    /// Called by a commit when a checkpoint is due; must cause a call of `JournalCheckpointer.checkpoint` on another
-    /// thread. If nil, commits make the checkpoints themselves.
+    /// A function that a commit calls when a checkpoint is due. It must cause a call of
+    /// `JournalCheckpointer.checkpoint` on another thread. If nil, commits make the checkpoints themselves.
     package var onCheckpointDue: (@Sendable () -> Void)?
-    /// The progress of the history. Rows with events that the history has not made durable are kept, up to
+    /// The progress of the history. The journal keeps rows until the history has made their events durable, up to
     /// `JournalLimits.heldBytesMax`. If nil, no row is kept for its events. Must be set before `load`.
     package var retention: EventRetention?
-    /// The bytes of live records that the last commit copied from old rows.
+    /// The number of bytes of live records that the last commit copied from old rows.
     package private(set) var copiedBytesOfLastCommit = 0
 
     private let place: JournalPlace
     private let limits: JournalLimits
-    /// The result of the inspection at the start; nil once the journal has begun.
+    /// The result of the inspection at the start; nil after `begin`.
     private var found: JournalInspection?
     /// The connection for reading an existing journal; nil if there is nothing to read.
     private var reader: SQLiteDatabase?
-    /// The statements of the connection that commits; nil until the journal has begun.
+    /// The statements of the connection that commits; nil before `begin`.
     private var table: JournalTable?
     private var markFile: JournalMarkFile?
     /// The values for the header of the next row.
@@ -33,22 +33,23 @@ package final class Journal: RecordStore {
     private var checkpointer: JournalCheckpointer?
     private var records = LiveRecords()
     private var pace: CompactionPace
-    /// The id of the oldest row in the file, and the bytes of the rows from it on that have no live records.
+    /// The id of the oldest row in the file. `droppedBytes` is the total size of the rows that have no live records and
+    /// await deletion.
     private var firstInFile: Int64 = 1
     private var droppedBytes = 0
     /// The content of the row that is being filled.
     private var content = ByteBuffer()
     private var isLoaded: Bool
 
-    /// Inspects the journal, if it exists; writes and creates nothing before `begin`.
+    /// Inspects the journal if it exists. Writes and creates nothing; `begin` does.
     ///
     /// - `vfs`: the name of SQLite's file system layer; nil for the default one.
-    /// - `follower`: a file that is never written before the journal has begun, so that its existence shows that there
-    ///   was a journal.
-    /// - `acceptsLoss`: true to continue with the existing records if the last commits are missing.
-    /// - `syncFolder`: makes the names in the folder of a file durable; nil for the default implementation.
-    /// - Throws: `StoreError` if the journal cannot be read, belongs to another program, has another format, is
-    ///   damaged, or lacks committed records. Its files are then unchanged.
+    /// - `follower`: the file of the delivery log, which is created after the journal. If it exists, the journal must
+    ///   have existed.
+    /// - `acceptsLoss`: true to continue with the existing records although the last commits are missing.
+    /// - `syncFolder`: syncs the folder that contains a file; nil for the default implementation.
+    /// - Throws: `StoreError` if the journal is unreadable or damaged, belongs to another program, has another format,
+    ///   or lacks committed records. Its files are then unchanged.
     package init(
         path: String,
         vfs: String? = nil,
@@ -68,7 +69,8 @@ package final class Journal: RecordStore {
         self.isLoaded = found.isEmpty
     }
 
-    /// Returns the error with which a start would refuse the journal at `path`, or nil. Does not check every row.
+    /// Returns the error with which a start would refuse the journal at `path`; nil if it would accept it. Does not
+    /// check every row.
     ///
     /// - `follower`: as in `init`.
     ///
@@ -113,7 +115,7 @@ package final class Journal: RecordStore {
             self.reader = nil
             try self.open(try JournalFile.make(self.place, isInsteadOfLost: loss != nil))
         case .found(let journal):
-            // An open reader would keep the log from being copied into the file.
+            // With an open reader, the log could not be copied into the file.
             self.reader = nil
             try self.open(try JournalFile.takeOver(self.place, journal))
         }
@@ -121,7 +123,7 @@ package final class Journal: RecordStore {
 
     package func reload(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError) {
         precondition(self.failure != nil, "a store that has not failed is read once")
-        // Uses a separate connection, because this connection sees the writes of the failed commit.
+        // The first connection would return the writes of the failed commit, so this uses a separate one.
         try JournalReader.load(path: self.place.path, vfs: self.place.vfs, take)
     }
 
@@ -132,7 +134,7 @@ package final class Journal: RecordStore {
         do throws(StoreError) {
             try self.write(batch.bytes, to: table)
         } catch {
-            // Nothing is rolled back, retried or closed with a checkpoint: the file stays unchanged.
+            // Nothing is rolled back, retried or closed with a checkpoint. The files remain unchanged.
             self.progress.fail(error)
             throw error
         }
@@ -143,7 +145,7 @@ package final class Journal: RecordStore {
     /// Creates a second connection for checkpoints on another thread.
     package func makeCheckpointer() -> JournalCheckpointer {
         let checkpointer = JournalCheckpointer(self.place, self.progress)
-        // The next commit throws the failure.
+        // A failure is not thrown here; the next commit throws it.
         if self.table != nil { _ = try? checkpointer.open() }
         self.checkpointer = checkpointer
         return checkpointer
@@ -167,7 +169,7 @@ package final class Journal: RecordStore {
 
     /// Writes the mark of a durable commit.
     private func noteCommit() {
-        // This commit is durable, so the next commit throws the failure.
+        // This commit is durable and succeeds. The next commit throws the failure.
         do throws(StoreError) {
             try self.markFile?.note(
                 row: self.records.rows.next - 1,
@@ -215,16 +217,17 @@ package final class Journal: RecordStore {
         self.content.append(batch[start..<offset])
     }
 
-    /// Notes that the newest row has this record of events.
+    /// Records that the newest row contains this event record.
     private func hold(_ content: ByteView) {
         guard let record = try? EventRecord(content) else { preconditionFailure("a record of events is one") }
         let row = self.records.rows.next - 1
         self.records.held.append(row: row, sequence: record.sequence, events: record.eventCount)
     }
 
-    /// Releases the rows that the history no longer needs, and the oldest rows if the history does not keep up.
+    /// Releases the rows that the history no longer needs. If the history falls too far behind, also releases the
+    /// oldest rows.
     ///
-    /// - Returns: the first row that is kept for the history.
+    /// - Returns: the first row that must be kept for the history.
     private func releaseHeldRows() -> Int64 {
         guard let retention = self.retention else {
             self.records.held.release(through: .max)
@@ -238,8 +241,8 @@ package final class Journal: RecordStore {
         return first
     }
 
-    /// Copies live records from the oldest rows, as far as this commit's budget allows. The commit's own rows begin at
-    /// `newest`.
+    /// Copies live records from the oldest rows, within the budget that this commit has earned. The commit's own rows
+    /// begin at `newest`.
     private func compact(own bytes: Int, before newest: Int64, _ table: JournalTable) throws(StoreError) {
         self.copiedBytesOfLastCommit = 0
         self.pace.earn(bytes, self.records.rows)
@@ -273,7 +276,7 @@ package final class Journal: RecordStore {
         }
     }
 
-    /// Returns true if a record is the newest of its key. Of several event records in a row, only the last can be the
+    /// Returns true if a record is the newest of its key. If a row has several event records, only the last can be the
     /// newest.
     private func counts(_ key: RecordKey, _ content: ByteView, of row: Int64) throws(StoreError) -> Bool {
         guard self.records.row(of: key) == row else { return false }
@@ -297,7 +300,7 @@ package final class Journal: RecordStore {
         self.stamp.previous = try table.insert(self.records.rows.next - 1, self.content.view)
     }
 
-    /// Causes a checkpoint if it is due, so that the write-ahead log restarts.
+    /// Makes or requests a checkpoint if it is due. The write-ahead log can then restart.
     private func makeRoomInLog() {
         guard let database = self.table?.database else { return }
         let step = self.progress.committed(logPages: database.logPages)
@@ -314,7 +317,7 @@ package final class Journal: RecordStore {
             return
         }
         let generation = self.progress.generation
-        // This commit is durable, so the next commit throws the failure.
+        // This commit is durable and succeeds. The next commit throws the failure.
         if let pages = try? JournalCheckpointer.copyLog(database, self.progress) {
             _ = self.progress.copied(pages, generation: generation)
         }
@@ -324,27 +327,28 @@ package final class Journal: RecordStore {
     }
 }
 
-/// The rate of compaction: how many bytes of the oldest rows a commit copies and deletes. Compaction keeps the file
-/// near twice the size of the live data, and lengthens a commit by at most a small factor.
+/// The rate of compaction: the number of bytes of the oldest rows that a commit copies and deletes. Compaction limits
+/// the file to about twice the size of the live data. It lengthens a commit by at most a small factor.
 ///
-/// Rows are compacted in order of age, so no record is copied twice before every other record had its turn. In one pass
-/// over the file, at most all live bytes are copied, while commits add at least as many bytes as there are dead bytes.
+/// Rows are compacted in order of age, so a record is copied again only after all others had their turn. During one
+/// pass over the file, at most all live bytes are copied. In the same time, commits add at least as many bytes as there
+/// are dead bytes.
 struct CompactionPace {
     /// The ratio of dead to live bytes above which rows are compacted.
     private static let deadShare = 0.9
-    /// The increase of the bytes copied per byte committed. The rate is 1 at `deadShare` and grows with the ratio above
-    /// it.
+    /// The slope of the rate of bytes copied per byte committed. The rate is 1 at `deadShare` and increases with the
+    /// ratio above it.
     ///
-    /// For writes spread over all keys, 0.3 is enough. With a long run of old rows without dead bytes, 16 limits the
-    /// file to 2.2 times the size of the live data.
+    /// For writes spread over all keys, a slope of 0.3 is enough. With a long sequence of old rows without dead bytes,
+    /// 16 limits the file to 2.2 times the size of the live data.
     private static let rateIncrease = 16.0
     private static let rateMax = 6.0
-    /// Bytes of rows read or deleted per byte committed.
+    /// The bytes of rows that may be read or deleted per byte committed.
     private static let passRate = 12
 
-    /// Bytes of live records that may be copied now.
+    /// The bytes of live records that may be copied now.
     private var copyBytes = 0
-    /// Bytes of rows that may be read and deleted now.
+    /// The bytes of rows that may be read and deleted now.
     private var passBytes = 0
     private var isDue = false
     private let limits: JournalLimits
@@ -353,8 +357,8 @@ struct CompactionPace {
         self.limits = limits
     }
 
-    /// Adds the budget that a commit of `bytes` earns. An unused budget is kept up to about one row, so that small
-    /// commits also reach the next row.
+    /// Adds the budget that a commit of `bytes` earns. Small commits save unused budget, about as much as one row
+    /// needs.
     mutating func earn(_ bytes: Int, _ rows: borrowing RowLedger) {
         let live = Double(rows.liveBytes)
         let excess = live > 0 ? Double(rows.deadBytes) / live - Self.deadShare : 1
@@ -364,7 +368,7 @@ struct CompactionPace {
         self.passBytes = min(self.passBytes, 4 * self.limits.rowBytesMax) + bytes * Self.passRate
     }
 
-    /// Returns true and spends the budget if the oldest row may be compacted now.
+    /// Returns true if the oldest row may be compacted now, and deducts its bytes from the budget.
     mutating func spend(on row: RowLedger.Row) -> Bool {
         let live = Int(row.liveBytes)
         guard live == 0 || self.isDue, live <= self.copyBytes, Int(row.bytes) <= self.passBytes else { return false }
@@ -374,35 +378,34 @@ struct CompactionPace {
     }
 }
 
-/// The limits of the journal: the work per commit, and the thresholds at which it is due.
+/// The limits of the journal: the work of a commit, and the sizes at which maintenance is due.
 package struct JournalLimits: Sendable {
-    /// The largest content of a row in bytes, unless one record is longer.
+    /// The maximum size of a row's content in bytes. Only a longer single record may exceed it.
     ///
-    /// With pages of 16 KiB, a row of this size fills four overflow pages and 2 KiB of a leaf, so that almost nothing
-    /// of the file is padding.
+    /// With pages of 16 KiB, a row of this size fills four overflow pages and 2 KiB of a leaf. The file thus has almost
+    /// no padding.
     package var rowBytesMax = 67_500
-    /// The total size of rows, in bytes, above which rows are compacted. The compaction of a smaller file is not
-    /// worthwhile.
+    /// The total size of rows, in bytes, above which rows are compacted. Compacting a smaller file is not worthwhile.
     package var compactionFloorBytes = 1 << 20
-    /// Bytes of rows that are deleted together. Deleting rows in every commit would double the pages that it writes,
-    /// because SQLite rebalances three leaves each time.
+    /// The bytes of rows that are deleted together. Deleting rows in every commit would double the written pages,
+    /// because each deletion makes SQLite rebalance three leaves.
     package var deletionBytes = 512 << 10
-    /// The number of pages that are only in the write-ahead log and trigger a checkpoint: 3 MiB. Syncing so few pages
-    /// delays a concurrent commit by a millisecond. With a lower limit, more than 1% of isolated commits would be
-    /// delayed.
+    /// The number of pages in the write-ahead log that triggers a checkpoint: 3 MiB. Only pages that are not yet in the
+    /// file count. Syncing so few pages delays a concurrent commit by a millisecond. A lower limit would delay more
+    /// than 1% of isolated commits.
     package var checkpointPages = 192
-    /// The number of such pages above which commits wait for the current checkpoint: 32 MiB.
+    /// The number of such pages above which commits wait for the running checkpoint: 32 MiB.
     package var waitPages = 2048
-    /// The pages of the write-ahead log at which a commit copies the last pages itself, so that the next commit
-    /// restarts the log: 64 MiB. Overwriting a log and syncing it is faster than growing it.
+    /// The number of pages of the write-ahead log at which a commit copies the last pages itself: 64 MiB. The next
+    /// commit then restarts the log. Overwriting a log and syncing it is faster than extending it.
     package var restartPages = 4096
-    /// The maximum number of pages that such a commit copies.
+    /// The maximum number of pages that a commit copies itself.
     package var restPages = 96
-    /// The pages of the write-ahead log at which a commit waits until all are copied: 128 MiB.
+    /// The number of pages of the write-ahead log at which a commit waits until all are copied: 128 MiB.
     package var logPagesMax = 8192
 
-    /// The maximum bytes of rows that are kept until the history has made their events durable: 256 MiB. If the history
-    /// cannot be written and rows exceed the limit, the oldest events are dropped.
+    /// The maximum number of bytes of rows that are kept for the history: 256 MiB. If the history cannot be written and
+    /// the rows exceed the limit, the oldest events are dropped.
     package var heldBytesMax = 256 << 20
 
     package init() {}
@@ -410,9 +413,15 @@ package struct JournalLimits: Sendable {
 
 /// The format of a row's content: a header, then consecutive records.
 ///
-/// Byte 0 is the version. All numbers are little-endian: bytes 1...8 are the id of the oldest row when this row was
-/// written, 9...16 the checksum of the previous row, 17...24 the journal's number, 25...32 the number of its commit,
-/// 33...40 the start of the commit in milliseconds since 1970. Rows of version 1 have only bytes 0...8.
+/// Byte 0 is the version. The other bytes are little-endian numbers:
+///
+/// - 1...8: the id of the oldest row when this row was written.
+/// - 9...16: the checksum of the previous row.
+/// - 17...24: the journal's number.
+/// - 25...32: the number of the row's commit.
+/// - 33...40: the start of the commit in milliseconds since 1970.
+///
+/// Rows of version 1 have only bytes 0...8.
 package enum JournalRow {
     static let version: UInt8 = 2
     /// The length of the header of this version in bytes.
@@ -421,12 +430,11 @@ package enum JournalRow {
 
     /// The position of a row in its journal, as stored in the row's header.
     package struct Stamp: Hashable {
-        /// The checksum of the previous row, so that rows of another journal or another history do not fit; nil if it
-        /// is not stored.
+        /// The checksum of the previous row, by which a row of another journal is detected; nil if it is not stored.
         package var previous: Int64?
         /// The journal's number; nil if it is not stored.
         var journal: UInt64?
-        /// The number of commits since the journal began to count them, including this one.
+        /// The number of commits since the journal began to count them, including this row's commit.
         var commits: Int64 = 0
         /// Milliseconds since 1970; nil if it is not stored.
         var time: Int64?
@@ -440,7 +448,7 @@ package enum JournalRow {
         }
     }
 
-    /// Appends the header of a row; `setFirst` sets the oldest row later.
+    /// Appends the header of a row. `setFirst` later writes the oldest row into it.
     package static func appendHeader(_ stamp: Stamp, to buffer: inout ByteBuffer) {
         buffer.append(Self.version)
         buffer.append(memoryOf: UInt64(0))
@@ -475,7 +483,7 @@ package enum JournalRow {
         content[0] > 1 ? Self.headerBytes : Self.oldHeaderBytes
     }
 
-    /// Returns the fault of the row as a clause; nil if it has none.
+    /// Returns the fault of the row as a clause; nil if the row is valid.
     static func fault(_ content: ByteView, checksum: Int64, row: Int64) -> String? {
         guard RowChecksum.of(content, row: row) == checksum else { return "the checksum of row \(row) is wrong" }
         guard !content.isEmpty, content.count >= Self.recordsOffset(of: content) else {
@@ -537,7 +545,7 @@ struct JournalTable {
         return checksum
     }
 
-    /// Passes the content of a row to `body` after verifying its checksum.
+    /// Verifies the checksum of a row and passes its content to `body`.
     func read(_ row: Int64, _ body: (ByteView) throws(StoreError) -> Void) throws(StoreError) {
         defer { self.selection.reset() }
         do throws(SQLiteError) {

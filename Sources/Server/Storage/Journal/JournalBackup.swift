@@ -4,9 +4,10 @@ import Platform
 
 /// Copies a journal while other connections commit to it.
 package enum JournalBackup {
-    /// Creates `copy`, a separate journal in one file, with the state of the original at one instant during the call.
+    /// Creates `copy`, a separate journal in one file. It has the state that the original had at one instant during the
+    /// call.
     ///
-    /// The copy gets its name when it is complete, verified and durable.
+    /// The file is named `copy` only when it is complete, verified and durable.
     ///
     /// - Throws: `StoreError` if the backup fails, or if `copy` exists.
     package static func make(of path: String, to copy: String, vfs: String? = nil) throws(StoreError) {
@@ -19,7 +20,7 @@ package enum JournalBackup {
         do throws(StoreError) {
             let database = try JournalFile.open(path, mode: .readOnly, vfs: vfs)
             do throws(SQLiteError) { try database.backUp(to: partial) } catch { throw StoreError(backup: copy, error) }
-            // The copy has its own number, so that a start notices if files of the original are next to it.
+            // The copy gets its own number. If files of the original are next to it, a start detects the mismatch.
             try JournalNote.write(.first(number: 1, try JournalFile.verify(place)), in: place)
             try self.sync(partial, copy)
         } catch {
@@ -29,7 +30,7 @@ package enum JournalBackup {
         try JournalFile.syncFolder(of: copy)
     }
 
-    /// Returns the paths of the journal at `path` without the shared memory of open connections.
+    /// Returns the paths of the files of the journal at `path`, except the shared memory of open connections.
     package static func paths(of path: String) -> [String] {
         [path, path + "-wal", JournalMarkFile.path(of: path)]
     }
@@ -44,7 +45,7 @@ package enum JournalBackup {
         do throws(SystemError) {
             let file = try OpenFile(partial, O_RDWR | O_CLOEXEC)
             try file.sync()
-            // Fails if another file has taken the name since the check.
+            // Fails if another file was given this name since the check.
             try FileSystem.link(partial, orRenameTo: copy)
             try? FileSystem.remove(partial)
         } catch {

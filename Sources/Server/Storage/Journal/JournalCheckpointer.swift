@@ -1,12 +1,13 @@
 package import Engine
 import Platform
 
-/// Copies the write-ahead log into the file, on its own connection and on another thread than the commits.
+/// Copies the write-ahead log into the file. It has its own connection and runs on another thread than the commits.
 ///
-/// One caller at a time may use it. `@unchecked Sendable`: one thread uses the connection, and `CheckpointProgress`,
-/// which the journal shares, has a lock.
+/// One caller at a time may use it. `@unchecked Sendable`: only one thread uses the connection, and a lock guards
+/// `CheckpointProgress`, which the journal shares.
 package final class JournalCheckpointer: @unchecked Sendable {
-    /// The maximum number of passes of one checkpoint. Each pass copies the commits made during the previous pass.
+    /// The maximum number of passes of one checkpoint. Each pass copies the commits that were made during the previous
+    /// pass.
     private static let passesMax = 8
 
     private let place: JournalPlace
@@ -19,13 +20,13 @@ package final class JournalCheckpointer: @unchecked Sendable {
         self.progress = progress
     }
 
-    /// Copies the log into the file until a commit could copy the remaining pages itself.
+    /// Copies the log into the file until so few pages remain that a commit could copy them itself.
     ///
     /// - Throws: `StoreError` if this or an earlier operation failed. The journal then rejects all further commits.
     package func checkpoint() throws(StoreError) {
         if let failure = self.progress.failure { throw failure }
         defer { self.progress.finish() }
-        // Nothing is written before the journal is verified.
+        // Before the journal is verified, nothing may be written.
         guard self.progress.markFile != nil else { return }
         let database = try self.open()
         for _ in 0..<Self.passesMax {
@@ -37,21 +38,22 @@ package final class JournalCheckpointer: @unchecked Sendable {
         }
     }
 
-    /// Makes the mark durable, so that after a loss of power it lacks few commits.
+    /// Makes the mark durable. After a power failure, the mark therefore lacks only a few commits.
     ///
-    /// - Throws: `StoreError` if that failed. The journal then rejects all further commits.
+    /// - Throws: `StoreError` if this fails. The journal then rejects all further commits.
     package func syncMark() throws(StoreError) {
         try Self.syncMark(self.progress)
     }
 
     /// Checks that the journal's files still exist under their names.
     ///
-    /// - Throws: `StoreError`, once, if a file is gone or was replaced. The journal then rejects all further commits.
+    /// - Throws: `StoreError`, only once, if a file was removed or replaced. The journal then rejects all further
+    ///   commits.
     package func checkFiles() throws(StoreError) {
         try self.progress.checkFiles()
     }
 
-    /// Opens the connection. Called early, because the process may have no free descriptor later.
+    /// Opens the connection. It is opened early because the process may have no free descriptor later.
     @discardableResult
     func open() throws(StoreError) -> SQLiteDatabase {
         if let opened { return opened }
@@ -59,7 +61,7 @@ package final class JournalCheckpointer: @unchecked Sendable {
             let database = try JournalFile.connect(self.place, .readWrite)
             try JournalFile.checkIdentity(database)
             try JournalFile.explain(self.place.path) { () throws(SQLiteError) in
-                // With FULL, a checkpoint syncs the log before it writes the file, and the file before the log can
+                // With FULL, a checkpoint syncs the log before it writes the file. It syncs the file before the log can
                 // restart.
                 try database.execute("PRAGMA synchronous = FULL")
             }
@@ -78,12 +80,12 @@ package final class JournalCheckpointer: @unchecked Sendable {
         }
     }
 
-    /// Runs one checkpoint as far as possible without waiting.
+    /// Runs one checkpoint without waiting. Readers may prevent the copy of some pages.
     ///
     /// - Returns: the number of pages of the log that are now in the file; nil if another connection holds the
     ///   checkpoint lock.
-    /// - Throws: `StoreError` if it failed. The store has then failed: the kernel may have dropped pages that it could
-    ///   not write, and a second attempt could succeed without them.
+    /// - Throws: `StoreError` if the checkpoint fails. The store has then failed permanently. The kernel may have
+    ///   dropped pages that it could not write, and a second attempt could succeed without them.
     static func copyLog(_ database: SQLiteDatabase, _ progress: CheckpointProgress) throws(StoreError) -> Int? {
         try self.guarded(database, progress) { () throws(SQLiteError) in
             do throws(SQLiteError) { return try database.checkpoint(.passive).copiedPages } catch {
@@ -106,7 +108,8 @@ package final class JournalCheckpointer: @unchecked Sendable {
     }
 }
 
-/// A thread that makes a journal's checkpoints, and checks its files and syncs its mark each second. `stop` ends it.
+/// A thread that makes a journal's checkpoints. Each second, it also checks the files and syncs the mark. `stop` ends
+/// it.
 ///
 /// `@unchecked Sendable`: `wishMonitor` guards `wishes`.
 package final class CheckpointThread: @unchecked Sendable {
@@ -125,8 +128,7 @@ package final class CheckpointThread: @unchecked Sendable {
 
     /// Starts the thread and connects it to the journal.
     ///
-    /// - `onFailure`: called on the thread, at most once, when the store has failed because of a checkpoint or a
-    ///   missing file.
+    /// - `onFailure`: called on the thread when a checkpoint fails or a file is missing, at most once.
     package init(
         _ journal: Journal,
         onFailure: @escaping @Sendable (StoreError) -> Void = { _ in }
@@ -156,7 +158,7 @@ package final class CheckpointThread: @unchecked Sendable {
         }
     }
 
-    /// Waits until `moment` at the latest for a request, and returns the pending requests.
+    /// Waits for a request until `moment`, and returns the pending requests.
     private func takeWishes(waitingUntil moment: Int64) -> Wishes {
         self.wishMonitor.withLock {
             while !self.wishes.isCheckpointDue, !self.wishes.isStopping {
@@ -178,7 +180,8 @@ package final class CheckpointThread: @unchecked Sendable {
                     try checkpointer.checkpoint()
                     isMarkBehind = true
                 }
-                // At most once a second, because a concurrent sync delays commits, and there may be many checkpoints.
+                // At most once a second, because a sync delays concurrent commits, and checkpoints may be more
+                // frequent.
                 guard SystemClock.monotonicNanoseconds >= nextLook else { continue }
                 nextLook = SystemClock.monotonicNanoseconds + Self.lookInterval
                 try checkpointer.checkFiles()
@@ -196,14 +199,14 @@ package final class CheckpointThread: @unchecked Sendable {
 ///
 /// `@unchecked Sendable`: `monitor` guards `state`.
 final class CheckpointProgress: @unchecked Sendable {
-    /// The next action of a commit.
+    /// The action of a commit after its rows are durable.
     enum Step: Hashable {
         case nothing
-        /// The commit asks the other thread for a checkpoint.
+        /// Request a checkpoint by the other thread.
         case ask
-        /// The commit waits until the other thread has finished its pass.
+        /// Wait until the other thread has finished its pass.
         case wait
-        /// The commit copies the remaining pages of the log itself.
+        /// Copy the remaining pages of the log on this thread.
         case copyRest
     }
 
@@ -213,14 +216,14 @@ final class CheckpointProgress: @unchecked Sendable {
         var files: JournalFileWatch?
         var logPages = 0
         var copiedPages = 0
-        /// The number of times the log has restarted.
+        /// The number of restarts of the log.
         var generation = 0
-        /// A checkpoint was requested and is not finished.
+        /// True if a checkpoint was requested and is not finished.
         var isAsked = false
-        /// True if the other thread is in a pass, and the number of passes begun.
+        /// True during a pass of the other thread; and the number of passes that have begun.
         var isCopying = false
         var passes = 0
-        /// The numbers of pages in the log at which the next checkpoint is requested, and at which a commit copies the
+        /// The sizes of the log, in pages, at which the next checkpoint is requested, and at which a commit copies the
         /// remaining pages itself.
         var askPages: Int
         var restPages: Int
@@ -235,12 +238,12 @@ final class CheckpointProgress: @unchecked Sendable {
         self.state = State(askPages: limits.checkpointPages, restPages: limits.restartPages)
     }
 
-    /// The reason why the store has failed; a failure is permanent.
+    /// The reason why the store has failed; nil if it works. A failure is permanent.
     var failure: StoreError? {
         self.withLock { $0.failure }
     }
 
-    /// Sets the failure. The first failure is kept.
+    /// Sets the failure. A later failure does not replace the first one.
     func fail(_ error: StoreError) {
         self.withLock { if $0.failure == nil { $0.failure = error } }
     }
@@ -256,10 +259,10 @@ final class CheckpointProgress: @unchecked Sendable {
         self.withLock { $0.files = files }
     }
 
-    /// Checks the files, and fails the store if they changed. Called by one thread only.
+    /// Checks the files, and fails the store if one was removed, replaced or truncated. Only one thread may call it.
     func checkFiles() throws(StoreError) {
         guard var files = self.withLock({ $0.failure == nil ? $0.files : nil }) else { return }
-        // Without the lock, because commits must not wait for the check.
+        // The check runs without the lock, because commits must not wait for it.
         let fault = files.fault()
         let isFirst = self.withLock { state in
             state.files = files
@@ -270,14 +273,14 @@ final class CheckpointProgress: @unchecked Sendable {
         if isFirst, let fault { throw fault }
     }
 
-    /// The number of times the log has restarted.
+    /// The number of restarts of the log.
     var generation: Int {
         self.withLock { $0.generation }
     }
 
     // MARK: The thread that commits
 
-    /// Records a commit, after which the log has `logPages` pages, and returns the commit's next action.
+    /// Records the size of the log after a commit, and returns the commit's next action.
     func committed(logPages: Int) -> Step {
         self.withLock { state in
             if logPages < state.logPages {
@@ -296,7 +299,7 @@ final class CheckpointProgress: @unchecked Sendable {
         if state.isCopying, rest > self.limits.waitPages || state.logPages >= self.limits.logPagesMax { return .wait }
         let isSmall = rest <= self.limits.restPages && !state.isCopying
         if state.logPages >= state.restPages, isSmall || state.logPages >= self.limits.logPagesMax {
-            // A reader may block the copy. The next attempt is made `checkpointPages` later.
+            // A reader may prevent the copy. The next attempt follows after `checkpointPages` more pages.
             state.restPages = state.logPages + self.limits.checkpointPages
             return .copyRest
         }
@@ -315,9 +318,9 @@ final class CheckpointProgress: @unchecked Sendable {
 
     // MARK: Either thread
 
-    /// Records that a checkpoint has copied the log's first `pages`.
+    /// Records that a checkpoint has copied the first `pages` pages of the log.
     ///
-    /// - Parameter generation: the generation when the checkpoint began.
+    /// - Parameter generation: the value of `generation` at the beginning of the checkpoint.
     /// - Returns: true if another pass is worthwhile.
     func copied(_ pages: Int, generation: Int) -> Bool {
         self.withLock { state in
@@ -333,7 +336,7 @@ final class CheckpointProgress: @unchecked Sendable {
         self.withLock { state in
             state.isAsked = false
             let rest = state.logPages - state.copiedPages
-            // If a reader blocks pages, the next attempt waits until more pages are added.
+            // If a reader prevents the copy of pages, the next request waits until the log has more pages.
             let base = rest > self.limits.restPages ? state.logPages : state.copiedPages
             state.askPages = base + self.limits.checkpointPages
         }
@@ -341,7 +344,7 @@ final class CheckpointProgress: @unchecked Sendable {
 
     // MARK: The thread that makes checkpoints
 
-    /// - Returns: the generation.
+    /// - Returns: the value of `generation`.
     func beginPass() -> Int {
         self.withLock { state in
             state.isCopying = true

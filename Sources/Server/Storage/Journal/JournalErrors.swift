@@ -2,7 +2,7 @@ package import Engine
 import Platform
 
 extension StoreError {
-    /// Describes an SQLite error of the journal at `path`, and the remedy.
+    /// Describes an SQLite error of the journal at `path`, with a remedy.
     init(journal path: String, _ error: SQLiteError) {
         let cause = error.message
         switch error.kind {
@@ -45,13 +45,13 @@ extension StoreError {
         }
     }
 
-    /// Returns true if SQLite reported a fault of the content, such as a missing table.
+    /// Returns true if SQLite reported a fault of the file's content, such as a missing table.
     private static func isOfContent(_ error: SQLiteError) -> Bool {
         error.code == 1
     }
 
-    /// Returns true if the journal's file or its log would exceed the file size limit with another page. SQLite does
-    /// not report the cause of a failed write in a commit.
+    /// Returns true if one more page in the journal's file or its log would exceed the process's file size limit.
+    /// SQLite does not report this cause if a commit's write fails.
     private static func isAtLimit(_ path: String) -> Bool {
         let limit = ProcessFigures.fileBytesMax
         return ["", "-wal"].contains { name in
@@ -67,7 +67,7 @@ extension StoreError {
         )
     }
 
-    /// - Parameter rollback: the rollback journal of another program. SQLite would apply it to the journal.
+    /// - Parameter rollback: the rollback journal of another program, which SQLite would apply to the journal.
     init(stray rollback: String) {
         self.init(
             message: "\(rollback) is not of WakeGate: a program that changed the journal was cut off, or the file "
@@ -76,7 +76,7 @@ extension StoreError {
         )
     }
 
-    /// Reports a log that belongs to another journal than the file and the mark.
+    /// Reports a log from another journal than the file and the mark.
     init(foreignLog place: JournalPlace) {
         self.init(
             message: "\(place.path) is damaged: its log, \(place.logPath), is of another journal. Put back the one "
@@ -85,7 +85,7 @@ extension StoreError {
         )
     }
 
-    /// Reports a backup next to the log or the mark of another journal.
+    /// Reports a backup next to a log or a mark from another journal.
     init(mixed place: JournalPlace) {
         self.init(
             message: "\(place.path) is a backup, and the files next to it are of another journal. Move "
@@ -109,7 +109,7 @@ extension StoreLoss {
         self.init(file: place.path, fault: fault)
     }
 
-    /// Creates the loss of the commits between the newest row and the mark.
+    /// Creates the loss of the commits after the newest existing row, up to the mark.
     ///
     /// - Parameter newest: the position of the newest existing row; nil if there is none.
     init(_ place: JournalPlace, _ fault: String, mark: JournalMark, newest: JournalPosition?) {
@@ -142,7 +142,7 @@ extension StoreLoss {
 
     /// Returns a time in UTC in the format of RFC 3339.
     private static func date(_ milliseconds: Int64) -> String {
-        // Outside of this range, years have no four digits.
+        // Years outside of this range do not have four digits.
         guard (0..<253_402_300_800_000).contains(milliseconds) else { return "\(milliseconds)" }
         return WallTime.text(milliseconds)
     }

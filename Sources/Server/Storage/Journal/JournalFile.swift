@@ -1,18 +1,18 @@
 import Engine
 import Platform
 
-/// The file of a journal: its identifying marks, and the setup of each connection.
+/// The database file of a journal: its format, its identity, and the setup of each connection.
 enum JournalFile {
-    /// "WkGJ", which identifies the file to `file` and SQLite's tools.
+    /// "WkGJ", by which the program `file` and SQLite's tools recognize a journal.
     static let applicationID: Int64 = 0x576B_474A
-    /// The format that this build reads and writes.
+    /// The format version that this build reads and writes.
     static let format: Int64 = 2
     static let pageBytes = 16_384
 
     /// Creates a journal without rows and its mark, or completes an interrupted creation.
     ///
-    /// The mark is made durable before the file is created, so that a file without rows is recognized as new. If the
-    /// journal replaces a lost journal, the old mark stays until the new journal is complete.
+    /// The mark becomes durable before the file is created. A file without rows is therefore recognized as new. If the
+    /// journal replaces a lost journal, the old mark remains until the new journal is complete.
     static func make(
         _ place: JournalPlace,
         isInsteadOfLost: Bool
@@ -46,13 +46,13 @@ enum JournalFile {
         try self.explain(place.path) { () throws(SQLiteError) in try self.settle(database) }
         guard found.loss == nil, !found.isCopy, var mark = found.mark else {
             let mark = JournalMark.first(number: (found.mark?.number ?? 0) + 1, found.newest)
-            // With a loss, the old mark stays until the end, so that a start after an interruption reports the loss
+            // With a loss, the old mark remains until the end. A start after an interruption then reports the loss
             // again.
             let early = found.loss == nil ? try self.makeMark(mark, place) : nil
             try self.explain(place.path) { () throws(SQLiteError) in
                 try JournalNote.remove(database)
-                // Copies the log into the file, so that a later loss of both the log and the mark is noticed. With a
-                // loss, also truncates the log, in which the next start would find the abandoned commits.
+                // Copies the log into the file. A later loss of both the log and the mark can then be detected. With a
+                // loss, also truncates the log, because the next start would find the abandoned commits in it.
                 let (logPages, copiedPages) = try database.checkpoint(found.loss == nil ? .passive : .truncate)
                 guard copiedPages == logPages else {
                     throw SQLiteError(kind: .busy, code: 0, message: "its log cannot be copied into it")
@@ -70,7 +70,7 @@ enum JournalFile {
         return (database, try JournalMarkFile(place, mark, isNew: false), mark)
     }
 
-    /// Reads and checks a whole journal that has no log and no other user.
+    /// Reads and checks a whole journal that has no log and that no other connection uses.
     ///
     /// - Returns: the position of its newest row; nil if there is none.
     static func verify(_ place: JournalPlace) throws(StoreError) -> JournalPosition? {
@@ -81,7 +81,7 @@ enum JournalFile {
         return try JournalPosition.newest(database)
     }
 
-    /// Refuses a file with pages that are used twice, or are both used and free. Later writes would overwrite them.
+    /// Refuses a file in which a page has two uses, or is both used and free. Later writes would overwrite such a page.
     static func checkPages(_ database: SQLiteDatabase) throws(StoreError) {
         let verdict = try self.explain(database.path) { () throws(SQLiteError) in
             try database.text("PRAGMA quick_check(1)")
@@ -99,13 +99,13 @@ enum JournalFile {
                     + "folder on a local file system."
             )
         }
-        // The content of a file is lost if its name is not durable. SQLite syncs the folder only when it creates a
-        // file, and an earlier process may have died before that.
+        // Without a durable name, the content of a file may be lost. SQLite syncs the folder only when it creates a
+        // file, and an earlier process may have died before that sync.
         try place.syncFolder()
         try self.explain(place.path) { () throws(SQLiteError) in try self.setUpForCommits(database) }
     }
 
-    /// Opens a connection to an existing file, or creates it with `.create`; does not check the file's identity.
+    /// Opens a connection to an existing file, or creates the file with `.create`. Does not check the file's identity.
     static func connect(_ place: JournalPlace, _ mode: SQLiteDatabase.Mode) throws(StoreError) -> SQLiteDatabase {
         try self.explain(place.path) { () throws(SQLiteError) in
             let database = try SQLiteDatabase(path: place.path, mode: mode, vfs: place.vfs)
@@ -114,7 +114,7 @@ enum JournalFile {
         }
     }
 
-    /// Opens a further connection to an existing file.
+    /// Opens another connection to an existing journal.
     static func open(_ path: String, mode: SQLiteDatabase.Mode, vfs: String?) throws(StoreError) -> SQLiteDatabase {
         let database = try self.connect(try JournalPlace(path, vfs: vfs), mode)
         try self.checkIdentity(database)
@@ -140,20 +140,21 @@ enum JournalFile {
     }
 
     private static func setUp(_ database: SQLiteDatabase) throws(SQLiteError) {
-        // A program that reads the file briefly should not fail a commit.
+        // A commit should not fail while another program briefly reads the file.
         try database.execute("PRAGMA busy_timeout = 5000")
-        // Without this, the last connection would copy the whole log into the file on close, even after a failed sync.
+        // Without this, the last connection that closes would copy the whole log into the file, even after a failed
+        // sync.
         try database.keepLogOnClose()
     }
 
-    /// Returns a clause if a file without a log is shorter than its header says; nil if the file is complete, or its
-    /// header has no valid size.
+    /// Returns a clause if a file without a log is shorter than its header says. Returns nil if the file is complete or
+    /// the header has no valid size.
     static func cutClause(_ place: JournalPlace) -> String? {
         guard let size = place.size(place.path),
             let header = try? SQLiteFile(path: place.path, mode: .readOnly, vfs: place.vfs).read(100, at: 0)
         else { return nil }
         func word(_ offset: Int) -> Int { header[offset..<offset + 4].reduce(0) { $0 << 8 | Int($1) } }
-        // From SQLite's header: the page size is in the upper half of the word at 16. The page count is valid if the
+        // SQLite's header has the page size in the upper half of the word at offset 16. Its page count is valid if the
         // word at 92 equals the change counter at 24.
         let bytes = word(28) * self.pageBytes
         guard word(16) >> 16 == self.pageBytes, word(24) == word(92), size < bytes else { return nil }
@@ -169,12 +170,12 @@ enum JournalFile {
     }
 
     private static func create(_ database: SQLiteDatabase) throws(SQLiteError) {
-        // Large commits need half as many system calls as with pages of 8 KiB. The commit of a single push writes one
-        // page and page 1.
+        // Compared with pages of 8 KiB, large commits need half as many system calls. The commit of a single push
+        // writes one page and page 1.
         try database.execute("PRAGMA page_size = \(self.pageBytes)")
         try database.execute("PRAGMA auto_vacuum = NONE")
-        // WAL needs one sync per commit instead of three, and lets other connections read and copy. `execute` runs the
-        // statement to its end, so that it also reports a failed commit of the change.
+        // WAL needs one sync per commit instead of three, and lets other connections read and copy the file. `execute`
+        // runs the statement to its end. It therefore also reports a failed commit of the change.
         try database.execute("PRAGMA journal_mode = WAL")
         try database.execute(
             """
@@ -187,7 +188,7 @@ enum JournalFile {
         )
     }
 
-    /// - Throws: an error if the file is not a journal, or has a format that this build does not read.
+    /// - Throws: an error if the file is not a journal, or has a format that this build cannot read.
     static func checkIdentity(_ database: SQLiteDatabase) throws(StoreError) {
         let path = database.path
         let (id, format) = try self.explain(path) { () throws(SQLiteError) in
@@ -212,20 +213,21 @@ enum JournalFile {
     private static func setUpForCommits(_ database: SQLiteDatabase) throws(SQLiteError) {
         // A commit is durable when it returns.
         try database.execute("PRAGMA synchronous = FULL")
-        // Debian's build enables it, which would write every page of a deleted row once more, filled with zeros.
+        // Debian's build enables `secure_delete`. It would write every page of a deleted row once more, filled with
+        // zeros.
         try database.execute("PRAGMA secure_delete = OFF")
         // With spilling, a transaction larger than the cache would write some pages twice.
         try database.execute("PRAGMA cache_spill = OFF")
-        // Rows are written once and read once, much later, so that a larger cache would not have more hits.
+        // Rows are written once and read once, much later. A larger cache would not have more hits.
         try database.execute("PRAGMA cache_size = -4096")
         // A full /tmp must not fail a commit.
         try database.execute("PRAGMA temp_store = MEMORY")
     }
 
-    /// Makes the commits that an earlier process left in the log durable in the file.
+    /// Makes commits of earlier processes durable that are still in the log.
     ///
-    /// After a failed sync, commits may be readable without being on the disk. A loss of power would then also lose
-    /// later commits in the log.
+    /// After a failed sync, commits may be readable although they are not on the disk. A power failure would then also
+    /// lose later commits in the log.
     private static func settle(_ database: SQLiteDatabase) throws(SQLiteError) {
         try database.execute("BEGIN IMMEDIATE")
         _ = try database.integer("SELECT max(id) FROM rows")

@@ -1,7 +1,7 @@
 import Engine
 import Wire
 
-/// The state of a journal that a start finds before it writes.
+/// The state of the journal at a start, before the start writes anything.
 enum JournalInspection {
     /// The journal must be created: nothing was ever committed, or the operator accepts the loss of all records.
     case new(StoreLoss?)
@@ -15,7 +15,7 @@ enum JournalInspection {
         }
     }
 
-    /// The loss that is accepted.
+    /// The loss that the operator accepts; nil if nothing is lost.
     var loss: StoreLoss? {
         switch self {
         case .new(let loss): loss
@@ -31,13 +31,12 @@ enum JournalInspection {
         }
     }
 
-    /// Reads the journal and compares it with its mark. Changes no file, and creates only the shared memory of
-    /// connections.
+    /// Reads the journal and compares it with its mark. Changes no file, and creates only SQLite's shared memory file.
     ///
     /// - Parameters:
-    ///   - acceptsLoss: true if the last commits may be missing.
-    ///   - isAlone: true if no other process has the journal open; otherwise the log itself is not examined.
-    /// - Returns: the state, and the connection that has read the journal; nil for a journal that must be created.
+    ///   - acceptsLoss: true to accept that the last commits are missing.
+    ///   - isAlone: true if no other process has the journal open. If false, the log's content is not examined.
+    /// - Returns: the state, and the connection that has read the journal, or nil if the journal must be created.
     /// - Throws: `StoreError` if the journal belongs to another program, has another format, is damaged, or lacks
     ///   committed records.
     static func of(
@@ -45,8 +44,8 @@ enum JournalInspection {
         acceptsLoss: Bool,
         isAlone: Bool = true
     ) throws(StoreError) -> (found: JournalInspection, reader: SQLiteDatabase?) {
-        // Reads the mark first, because another process may commit, and a mark that is read later could be ahead of the
-        // rows.
+        // Reads the mark before the rows, because another process may commit. A mark that is read later could be ahead
+        // of the rows.
         var mark = try JournalMarkFile.read(place)
         let file = place.size(place.path)
         if let file, 1..<512 ~= file { throw StoreError(damaged: place.path, "it is cut off after \(file) bytes") }
@@ -56,13 +55,14 @@ enum JournalInspection {
             let log = isLogEmpty ? "" : ", and its log \(place.logPath) is not"
             let trace = follower.map { ", and \($0), which is written after it, is there" } ?? ""
             let fault = "it is \(file == nil ? "missing" : "empty")\(log)\(trace)"
-            // The log of a new journal is created after the file.
+            // A new journal's log is created after its file.
             let isLost = !isLogEmpty || mark == nil && (file != nil || follower != nil)
             return (.new(try Self.loss(place, mark, fault, isLost: isLost, acceptsLoss)), nil)
         }
         if (place.size(place.rollbackPath) ?? 0) > 0 {
             guard file <= JournalFile.pageBytes, isLogEmpty else { throw StoreError(stray: place.rollbackPath) }
-            // SQLite was interrupted while it created the file. It rolls back when the file is opened for writing.
+            // SQLite was interrupted while it created the file. It rolls the creation back when the file is opened for
+            // writing.
             let isLost = mark == nil && follower != nil
             return (.new(try Self.loss(place, mark, "it holds nothing", isLost: isLost, acceptsLoss)), nil)
         }
@@ -71,7 +71,7 @@ enum JournalInspection {
         }
         let note = JournalNote.read(place)
         if let note {
-            // A mark next to a backup can only be the mark that the first start on the backup has just created.
+            // A mark next to a backup is valid only if the first start on the backup has just created it.
             let isBegun = mark?.row == note.row && mark?.checksum == note.checksum
             guard isBegun || mark == nil && isLogEmpty else { throw StoreError(mixed: place) }
             mark = mark ?? note
@@ -96,7 +96,7 @@ enum JournalInspection {
         return (.found(found), database)
     }
 
-    /// Returns the loss of a journal without content; nil if it never had content.
+    /// Returns the loss of a journal without content; nil if it never had any.
     private static func loss(
         _ place: JournalPlace,
         _ mark: JournalMark?,
@@ -118,11 +118,11 @@ struct FoundJournal {
     let mark: JournalMark?
     /// True if the journal is a backup on which no gateway has started.
     let isCopy: Bool
-    /// The loss that is accepted.
+    /// The loss that the operator accepts; nil if nothing is lost.
     let loss: StoreLoss?
 }
 
-/// A comparison of a journal with its mark, on a read-only connection.
+/// A comparison of a journal with its mark, over a read-only connection.
 private struct JournalComparison {
     /// The position of the newest row; nil if there is none.
     let newest: JournalPosition?
@@ -141,15 +141,15 @@ private struct JournalComparison {
         self.place = place
         self.mark = mark
         self.isLogEmpty = isLogEmpty
-        // In the transaction, the connection sees the journal as of its first query.
+        // During the transaction, the connection sees the journal in the state of its first query.
         try JournalFile.explain(place.path) { () throws(SQLiteError) in try database.execute("BEGIN") }
         try JournalFile.checkIdentity(database)
         self.newest = try JournalPosition.newest(database)
     }
 
-    /// Returns the loss of committed records; nil if none are known to be missing.
+    /// Returns the loss of committed records; nil if no record is known to be missing.
     ///
-    /// - Throws: an error if no loss explains a contradiction between the files.
+    /// - Throws: an error if a loss of records cannot explain how the files contradict each other.
     func missing(isAlone: Bool) throws(StoreError) -> StoreLoss? {
         let markPath = self.place.markPath
         let looksIntoLog = isAlone && !self.isLogEmpty
@@ -175,17 +175,17 @@ private struct JournalComparison {
         if let noted, noted != mark.checksum { return self.loss(isAnother) }
         guard row > mark.row, let newest else { return self.missingInLog(looksIntoLog) }
         guard newest.stamp.journal == mark.journal else { return self.loss(isAnother) }
-        // After a loss of power, the journal may be ahead of its mark by several commits, and has no log if a program
-        // has copied it into the file.
+        // After a power failure, the journal may be ahead of its mark by several commits. The log may be missing
+        // because a program copied it into the file.
         return self.missingInLog(looksIntoLog)
     }
 
     private func loss(_ fault: String) -> StoreLoss { StoreLoss(self.place, fault) }
 
-    /// Returns true if the newest row is only in the log, and belongs neither to the journal of the mark nor to the
-    /// journal of the rows in the file.
+    /// Returns true if the newest row is only in the log and belongs to a third journal: neither that of the mark nor
+    /// that of the rows in the file.
     ///
-    /// - Throws: an error if the rows in the file belong to the journal of the mark, so that only the log is foreign.
+    /// - Throws: an error if the rows in the file belong to the journal of the mark. Only the log is then foreign.
     private func isLogOfAnother(_ mark: JournalMark) throws(StoreError) -> Bool {
         guard let newest, newest.row != mark.row, let number = newest.stamp.journal,
             number != mark.journal
@@ -193,13 +193,13 @@ private struct JournalComparison {
         let own: JournalPosition?
         do throws(StoreError) {
             let file = try JournalFile.connect(self.place, .fileAlone)
-            // All rows may still be in the log.
+            // All rows may still be only in the log.
             let isEmpty = try JournalFile.explain(self.place.path) { () throws(SQLiteError) in
                 try JournalFile.isEmpty(file)
             }
             own = isEmpty ? nil : try JournalPosition.newest(file)
         } catch {
-            // Without the log, the pages of the file may be inconsistent.
+            // Without its log, the file may have inconsistent pages.
             return false
         }
         guard let own else { return true }
@@ -215,9 +215,10 @@ private struct JournalComparison {
         return self.loss("\(commits) commits in its log, \(self.place.logPath), cannot be read any more")
     }
 
-    /// Refuses a log that is older than the file. SQLite would replace newer pages of the file by pages of the log.
+    /// Refuses a log that is older than the file. SQLite would replace newer pages of the file with older ones of the
+    /// log.
     private func checkLogAge() throws(StoreError) {
-        // Ignores errors, because without the log the pages of the file may be inconsistent.
+        // Errors are ignored, because the file may have inconsistent pages without its log.
         guard let file = try? SQLiteDatabase(path: self.place.path, mode: .fileAlone, vfs: self.place.vfs),
             let row = try? file.integer("SELECT max(id) FROM rows"), row > self.newest?.row ?? 0
         else { return }

@@ -2,29 +2,29 @@ package import Engine
 import Synchronization
 package import Wire
 
-/// Reads a journal from its newest row to its oldest, so that the first record found of each key is the newest.
+/// Reads a journal from its newest row to its oldest. The first record of a key is therefore its newest.
 package struct JournalLoader: ~Copyable {
     private(set) var records = LiveRecords()
     private let path: String
     /// The rows read so far, the newest first.
     private var rows: [RowLedger.Row] = []
     private var oldest: Int64 = 1
-    /// The oldest row that must exist, as stored in the newest row.
+    /// The oldest row that must exist, as stored in the header of the newest row.
     private var first: Int64 = 1
-    /// The checksum of the row to be read next, as stored in the row that was read last; nil if it is not stored.
+    /// The expected checksum of the next, older row, as stored in the row read last; nil if it is not stored.
     private var next: Int64?
 
     private init(path: String) {
         self.path = path
     }
 
-    /// Passes the newest record of each key to `take`, and returns the rows of those records.
+    /// Passes the newest record of each key to `take`, and returns the locations of these records.
     ///
     /// - Parameters:
     ///   - database: a journal.
-    ///   - take: called with each key and its newest record, which is valid during the call; for events, with every
-    ///     record.
-    /// - Throws: errors of `take`, and `StoreError` with the file's name if rows are damaged or cannot be read.
+    ///   - take: called with each key and its newest record, which is valid during the call. For events, it is called
+    ///     with every record.
+    /// - Throws: errors of `take`; `StoreError` with the file's name if a row is damaged or cannot be read.
     package static func load(
         _ database: SQLiteDatabase,
         _ take: (RecordKey, ByteView) throws(StoreError) -> Void
@@ -83,7 +83,7 @@ package struct JournalLoader: ~Copyable {
         )
     }
 
-    /// Notes an event record. The only live one is the newest: the last record in the first row that has event records.
+    /// Records an event record. Only the newest one is live: the last record in the first row with event records.
     private mutating func noteEvents(
         _ key: RecordKey,
         _ content: ByteView,
@@ -125,11 +125,13 @@ package struct JournalLoader: ~Copyable {
 
 /// Reads a journal's file on a separate connection, without changing it.
 package enum JournalReader {
-    /// Passes the newest record of every key as of the last successful commit. A view is valid during the call.
+    /// Passes the newest record of each key, in the state of the last successful commit. A record's view is valid
+    /// during the call.
     ///
-    /// If a failed journal is still open, the writes of its failed commit are not visible.
+    /// The writes of a failed commit are not visible, even if the failed journal is still open.
     ///
-    /// - Throws: `StoreError` if the file cannot be read completely; the records passed so far must then not be used.
+    /// - Throws: `StoreError` if the file cannot be read completely. The caller must then discard the records passed so
+    ///   far.
     package static func load(
         path: String,
         vfs: String? = nil,
@@ -146,7 +148,7 @@ package struct JournalEvents: Sendable {
     package struct Position: Hashable, Sendable {
         /// The first row to read.
         package var row: Int64
-        /// The number of the last record read. Records up to this number are skipped.
+        /// The number of the last record read. Records with this number or a lower one are skipped.
         package var sequence: UInt64
 
         package init(row: Int64, sequence: UInt64) {
@@ -164,11 +166,11 @@ package struct JournalEvents: Sendable {
         self.vfs = vfs
     }
 
-    /// Passes records from `position` on to `take`, in the order of their numbers, until `take` returns false or no
-    /// record is left. Moves `position` behind the last record taken.
+    /// Passes the records from `position` on to `take`, in the order of their numbers. Stops when `take` returns false
+    /// or there are no more records. Moves `position` past the last record that `take` accepted.
     ///
-    /// - `take`: returns false to refuse a record. The record is valid during the call.
-    /// - Returns: true if no record is left.
+    /// - `take`: returns false to refuse a record. The record is valid only during the call.
+    /// - Returns: true if there are no more records.
     /// - Throws: `StoreError` if the journal cannot be read.
     package func read(
         from position: inout Position,
@@ -189,7 +191,7 @@ package struct JournalEvents: Sendable {
         return true
     }
 
-    /// - Returns: true if all records of the row were taken.
+    /// - Returns: true if `take` accepted all records of the row.
     private func read(
         _ content: ByteView,
         _ sequence: inout UInt64,
@@ -213,41 +215,41 @@ package struct JournalEvents: Sendable {
     }
 }
 
-/// The state shared by a store and the history: the record up to which the history has made events durable, and the
-/// bytes that the store keeps for later events. Safe to use from several threads.
+/// The state that a store and the history share. The history sets the record up to which its events are durable. The
+/// store sets the number of bytes that it keeps for later events. Any thread may use it.
 package final class EventRetention: Sendable {
     private let durable: Atomic<UInt64>
     private let held = Atomic(0)
     private let firstRow = Atomic<Int64>(0)
     private let givenUp = Atomic(0)
 
-    /// - Parameter durableSequence: the record up to which the history is durable at the start; 0 for none.
+    /// - Parameter durableSequence: the record up to which the history's events are durable at the start; 0 for none.
     package init(durableSequence: UInt64 = 0) {
         self.durable = Atomic(durableSequence)
     }
 
-    /// The number of the record up to which all events are durable in the history. The store may release them.
+    /// The number of the record up to which all events are durable in the history. The store may delete them.
     package var durableSequence: UInt64 { self.durable.load(ordering: .acquiring) }
 
-    /// Records that the history has made the events of all records up to `sequence` durable; a lower number has no
+    /// Records that the events of all records up to `sequence` are durable in the history. A lower number has no
     /// effect.
     package func advance(to sequence: UInt64) {
         self.durable.max(sequence, ordering: .acquiringAndReleasing)
     }
 
-    /// The bytes that the store keeps for the history.
+    /// The number of bytes that the store keeps for the history.
     package var heldBytes: Int { self.held.load(ordering: .relaxed) }
 
-    /// The first row that the store keeps for the history; 0 while it is not known.
+    /// The first row that the store keeps for the history; 0 while it is unknown.
     package var firstHeldRow: Int64 { self.firstRow.load(ordering: .relaxed) }
 
-    /// Records the bytes that the store keeps for the history, and the first row of them.
+    /// Records the number of bytes that the store keeps for the history, and the first row of them.
     package func hold(bytes: Int, from row: Int64) {
         self.held.store(bytes, ordering: .relaxed)
         self.firstRow.store(row, ordering: .relaxed)
     }
 
-    /// Counts events that the store has released because of its limit, before they were durable in the history.
+    /// Counts events that the store has deleted because of its limit, before they were durable in the history.
     package func giveUp(events: Int) { self.givenUp.add(events, ordering: .relaxed) }
 
     /// Returns the number of events counted by `giveUp` since the last call.

@@ -1,13 +1,14 @@
 import Platform
 import Wire
 
-/// A scan of a write-ahead log for commits that SQLite silently ignores, because it treats the first invalid frame as
-/// the end of the log.
+/// A scan of a write-ahead log for unreadable commits. SQLite treats the first invalid frame as the end of the log and
+/// silently ignores the commits after it.
 ///
-/// Each commit is synced before the next begins, so a process that dies leaves at most one incomplete commit. Two ends
-/// of commits after the first bad frame therefore mean that a frame is damaged. The format is SQLite's
-/// (https://www.sqlite.org/fileformat2.html#the_write_ahead_log): a header of 32 bytes, then frames with a header of 24
-/// bytes and a page. Numbers are big-endian, and each checksum continues the previous checksum.
+/// Each commit is synced before the next begins, so a process that dies leaves at most one incomplete commit. If two
+/// commits end after the first bad frame, a frame must be damaged.
+///
+/// The format is SQLite's (https://www.sqlite.org/fileformat2.html#the_write_ahead_log): a header of 32 bytes, then
+/// frames with a header of 24 bytes and a page. Numbers are big-endian, and each checksum continues the previous one.
 struct JournalLog {
     private static let headerBytes = 32
     private static let frameHeaderBytes = 24
@@ -16,7 +17,7 @@ struct JournalLog {
     private let bytes: ByteView
     private let pageBytes: Int
 
-    /// Returns the number of commits in the log at `path` that can no longer be read.
+    /// Returns the number of commits in the log at `path` that are no longer readable.
     static func unreadableCommits(_ path: String) -> Int {
         // If the file cannot be mapped, SQLite cannot read it either, and reports the error.
         guard let file = MappedFile(path) else { return 0 }
@@ -35,9 +36,9 @@ struct JournalLog {
 
     private var frameBytes: Int { Self.frameHeaderBytes + self.pageBytes }
 
-    /// The number of commit ends after the first bad frame.
+    /// The number of commits that end after the first bad frame.
     private var commitsBehindTheEnd: Int {
-        // Frames that were written before the log restarted have another salt.
+        // Frames from before the last restart of the log have another salt.
         let first = self.goodFrames
         let salt = self.header(first.isHeaderGood ? 16 : Self.headerBytes + 8)
         guard salt != 0 else { return 0 }
@@ -49,7 +50,7 @@ struct JournalLog {
         return commits
     }
 
-    /// The number of frames before the first bad frame; `isHeaderGood` is true if the log's header is valid.
+    /// The number of frames before the first bad frame. `isHeaderGood` is true if the log's header is valid.
     private var goodFrames: (count: Int, isHeaderGood: Bool) {
         guard self.number(0) & ~1 == Self.magic, self.number(8) == UInt32(self.pageBytes) else { return (0, false) }
         var sum = Checksum(isBigEndian: self.number(0) & 1 == 1)

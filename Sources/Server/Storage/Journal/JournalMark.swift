@@ -2,20 +2,20 @@ import Engine
 import Platform
 import Wire
 
-/// The newest row and the identity of a journal, which a start compares with the journal.
+/// The identity and the newest row of a journal. A start compares it with the journal.
 ///
-/// A mark is never ahead of the durable rows. After a crash of the process it is at most one commit behind; after a
-/// loss of power it may lack the commits since its last sync.
+/// A mark is never ahead of the durable rows. After a crash of the process, it is at most one commit behind. After a
+/// power failure, it may lack the commits since its last sync.
 struct JournalMark: Hashable {
-    /// "WkGMark" and the version.
+    /// The text "WkGMark" and the version.
     private static let magic: UInt64 = 0x576B_474D_6172_6B01
     static let bytes = 64
 
-    /// The number of the mark. Of several copies, the one with the highest number is valid.
+    /// The number of the mark. The mark file has several copies; the one with the highest number is valid.
     var number: UInt64
-    /// The journal's random number, which distinguishes it from other journals and from its own copies.
+    /// The journal's random number, which distinguishes it from other journals and from its backups.
     var journal: UInt64
-    /// The id of the newest row, 0 if there was none, and its checksum.
+    /// The id of the newest row and its checksum; the id is 0 if there was no row.
     var row: Int64
     var checksum: Int64
     /// The number of commits since the journal began to count them.
@@ -23,7 +23,7 @@ struct JournalMark: Hashable {
     /// The start of the newest commit, in milliseconds since 1970; 0 if there was none.
     var time: Int64
 
-    /// Returns the first mark of a journal whose newest row, if any, is at `position`.
+    /// Returns the first mark of a journal whose newest row is at `position`; nil for a journal without rows.
     static func first(number: UInt64, _ position: JournalPosition?) -> JournalMark {
         var random = RandomBits()
         return JournalMark(
@@ -76,19 +76,19 @@ struct JournalMark: Hashable {
     }
 }
 
-/// The position of the newest row of a journal, and its header.
+/// The newest row of a journal: its id, its checksum, and its header.
 struct JournalPosition: Hashable {
     let row: Int64
     let checksum: Int64
     let stamp: JournalRow.Stamp
 }
 
-/// The file next to a journal that holds its mark three times, each copy in a separate sector and page.
+/// The file next to a journal with three copies of its mark. Each copy is in a separate sector and page.
 ///
-/// The first copy is written after every commit without a sync. `sync` writes the second and the third copy in turn,
-/// and syncs them. Whichever write a loss of power interrupts, one copy stays whole and is not ahead of the journal.
+/// The first copy is written after every commit, without a sync. `sync` writes and syncs the second and the third copy
+/// alternately. Whichever write a power failure interrupts, one copy remains intact and is not ahead of the journal.
 ///
-/// `@unchecked Sendable`: only the committing thread uses `running`, `syncing` guards `durable` and `nextPlace`, and
+/// `@unchecked Sendable`: only the committing thread uses `running`. `syncing` guards `durable` and `nextPlace`, and
 /// `lock` guards `mark`.
 final class JournalMarkFile: @unchecked Sendable {
     private static let placeBytes = 4096
@@ -108,7 +108,7 @@ final class JournalMarkFile: @unchecked Sendable {
 
     /// Opens the mark file of a journal, and makes `mark` durable in it.
     ///
-    /// - Parameter isNew: true to overwrite the file. The caller must make its name durable.
+    /// - Parameter isNew: true to overwrite the file. The caller must then sync the folder.
     init(_ place: JournalPlace, _ mark: JournalMark, isNew: Bool) throws(StoreError) {
         self.path = Self.path(of: place.path)
         self.mark = mark
@@ -122,7 +122,7 @@ final class JournalMarkFile: @unchecked Sendable {
             return
         }
         do throws(SQLiteError) {
-            // Whole pages, so that the file has its final size from the start.
+            // Whole pages are written, because the file should have its final size from the start.
             var content = ByteBuffer()
             mark.store(to: &self.buffer)
             for _ in 0..<Self.places {
@@ -149,7 +149,7 @@ final class JournalMarkFile: @unchecked Sendable {
         } catch { throw StoreError(journal: path, error) }
     }
 
-    /// Writes the mark of a durable commit, without a sync.
+    /// Writes the mark of a durable commit and does not sync it.
     func note(row: Int64, checksum: Int64, commits: Int64, time: Int64) throws(StoreError) {
         self.lock.lock()
         self.mark.number += 1
@@ -182,18 +182,18 @@ final class JournalMarkFile: @unchecked Sendable {
     }
 }
 
-/// The mark inside a backup, so that the backup is one file.
+/// The mark inside a backup. A backup has no mark file, so it is a single file.
 ///
-/// The first start on the backup replaces the note by a mark file.
+/// The first start on the backup replaces the note with a mark file.
 enum JournalNote {
-    /// Writes `mark` into a copy that is not in use, and leaves no other file next to it.
+    /// Writes `mark` into a copy that no connection uses, and leaves no other file next to the copy.
     ///
     /// - Throws: `StoreError` if the note cannot be read back.
     static func write(_ mark: JournalMark, in place: JournalPlace) throws(StoreError) {
         try JournalFile.explain(place.path) { () throws(SQLiteError) in
             var buffer = ByteBuffer()
             mark.store(to: &buffer)
-            // The connection copies the log into the file and removes it when it closes.
+            // When the connection closes, it copies the log into the file and removes the log.
             let database = try SQLiteDatabase(path: place.path, mode: .readWrite, vfs: place.vfs)
             try database.execute("BEGIN IMMEDIATE; CREATE TABLE note (mark BLOB NOT NULL)")
             let insertion = try database.prepare("INSERT INTO note VALUES (?1)")
@@ -206,9 +206,9 @@ enum JournalNote {
         }
     }
 
-    /// Returns the mark noted in the file, ignoring its log; nil if there is none.
+    /// Returns the mark in the file itself, without its log; nil if there is none.
     static func read(_ place: JournalPlace) -> JournalMark? {
-        // An error means that the file has a log, without which its pages are inconsistent, so that it is not a backup.
+        // An error means that the file needs its log to be consistent. A file with a log is not a backup.
         guard let database = try? SQLiteDatabase(path: place.path, mode: .fileAlone, vfs: place.vfs),
             let statement = try? database.prepare("SELECT mark FROM note"), (try? statement.step()) == true
         else { return nil }

@@ -4,21 +4,22 @@ import Platform
 
 /// The location of a journal and of the files next to it.
 struct JournalPlace {
-    /// The path of the journal's own file, with all symbolic links resolved. The log and the mark are in the same
+    /// The path of the journal's database file, with all symbolic links resolved. The log and the mark are in the same
     /// folder.
     let path: String
-    /// The path as configured.
+    /// The path in the configuration.
     let name: String
     /// The name of SQLite's file system layer; nil for the default one.
     let vfs: String?
-    /// A file that is never written before the journal has begun; nil if there is none.
+    /// The file of the delivery log, which is created after the journal; nil if there is none. If it exists, the
+    /// journal must exist too.
     let follower: String?
     private let folderSync: ((String) throws(StoreError) -> Void)?
 
     /// - Parameters:
-    ///   - follower: a file that is never written before the journal has begun.
-    ///   - syncFolder: makes the names in the folder of a file durable; nil for the default implementation.
-    /// - Throws: an error if the path is a link without a target.
+    ///   - follower: the file of the delivery log, which is created after the journal.
+    ///   - syncFolder: syncs the folder that contains a file; nil for the default implementation.
+    /// - Throws: an error if the path is a symbolic link without a target.
     init(
         _ path: String,
         vfs: String? = nil,
@@ -34,10 +35,10 @@ struct JournalPlace {
 
     var logPath: String { self.path + "-wal" }
     var markPath: String { JournalMarkFile.path(of: self.path) }
-    /// SQLite's rollback journal, which exists while SQLite creates the file.
+    /// SQLite's rollback journal. It exists only while SQLite creates the file.
     var rollbackPath: String { self.path + "-journal" }
 
-    /// Returns the path with all links resolved, or the path itself if nothing exists there.
+    /// Returns the path with all symbolic links resolved; the path itself if no file exists.
     private static func target(_ path: String) throws(StoreError) -> String {
         do throws(SystemError) { return try FileSystem.target(of: path) } catch {
             guard (try? FileSystem.linkStatus(path)) != nil else { return path }
@@ -58,7 +59,7 @@ struct JournalPlace {
 
     /// Returns the size of a file in bytes; nil if there is none.
     func size(_ path: String) -> Int? {
-        // Does not open the file: closing a file that SQLite has open would release SQLite's locks.
+        // Does not open the file, because closing it would release the locks of SQLite's connections in this process.
         guard self.vfs == nil else { return try? SQLiteFile(path: path, mode: .readOnly, vfs: self.vfs).size() }
         return (try? FileSystem.status(path))?.size
     }
@@ -68,19 +69,19 @@ struct JournalPlace {
     }
 }
 
-/// Checks if the files of a journal can be written, before SQLite opens them. SQLite opens files without write
+/// Checks that the files of a journal are writable before SQLite opens them. SQLite opens a file without write
 /// permission as read-only, and its later errors do not name the cause.
 ///
-/// The process must not have the files open, because closing a file releases the process's locks on it.
+/// The process must not have the files open, because closing a file releases all of the process's locks on it.
 enum JournalAccess {
-    /// - Throws: `StoreError` that names a file that is not an ordinary file or cannot be written, and the reason.
+    /// - Throws: `StoreError` with the name and the reason if a file is not a regular file or is not writable.
     static func check(_ place: JournalPlace) throws(StoreError) {
         try self.checkKinds(place)
         for path in self.paths(place) { try self.checkFile(path) }
     }
 
-    /// - Throws: `StoreError` that names a file that is not an ordinary file, such as a FIFO, whose opening would
-    ///   block, or a log or mark in the wrong folder.
+    /// - Throws: `StoreError` if a file is not a regular file, or if the log or the mark is not next to the journal.
+    ///   Opening a FIFO would block.
     static func checkKinds(_ place: JournalPlace) throws(StoreError) {
         for path in self.paths(place) + [place.rollbackPath] {
             guard let status = try? FileSystem.linkStatus(path), status.kind != .file else { continue }
@@ -96,7 +97,7 @@ enum JournalAccess {
         for end in ["-wal", "-mark"] { try self.checkStray(place.name + end, place.path + end, place) }
     }
 
-    /// - Throws: an error if the log or the mark is next to a link instead of next to the link's target.
+    /// - Throws: an error if the log or the mark is next to a symbolic link instead of its target.
     private static func checkStray(_ path: String, _ target: String, _ place: JournalPlace) throws(StoreError) {
         guard (try? FileSystem.linkStatus(path)) != nil else { return }
         let (status, other) = (try? FileSystem.status(path), try? FileSystem.status(target))
@@ -130,16 +131,16 @@ enum JournalAccess {
     }
 }
 
-/// Checks whether the files of an open journal still have their names and their content.
+/// Detects that a file of an open journal was removed, replaced or truncated.
 ///
-/// Writes to a file that was removed or replaced would be lost at the next start.
+/// The next start would not find writes to a file that was removed or replaced.
 struct JournalFileWatch {
     private let paths: [String]
     private var known: [String: FileStatus.Identity] = [:]
-    /// The largest size seen of each file, in bytes.
+    /// The largest size of each file so far, in bytes.
     private var bytes: [String: Int] = [:]
 
-    /// - Parameter place: the place of a journal whose files all exist.
+    /// - Parameter place: the location of a journal whose files all exist.
     init(_ place: JournalPlace) {
         self.paths = place.vfs == nil ? [place.path, place.logPath, place.markPath] : []
         for path in self.paths {
@@ -149,8 +150,8 @@ struct JournalFileWatch {
         }
     }
 
-    /// Returns an error if a file is gone, replaced or shorter than before; nil if all are intact. In normal operation,
-    /// these files never shrink.
+    /// Returns an error if a file was removed or replaced, or is shorter than before; nil if all are intact. In normal
+    /// operation, these files never shrink.
     mutating func fault() -> StoreError? {
         for path in self.paths {
             guard let (identity, size) = Self.look(path) else { return Self.error(path, "is gone") }

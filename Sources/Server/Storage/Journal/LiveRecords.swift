@@ -2,12 +2,12 @@ import Engine
 
 /// The row of the newest record of each key.
 package struct LiveRecords: ~Copyable {
-    /// The maximum number of bytes of a record, header included, that a place can represent.
+    /// The maximum number of bytes of a record, including its header, that an element of `places` can store.
     static let recordBytesMax = 1 << 20 - 1
     /// The largest index of a key. Higher indexes would need more than 2 GiB of memory.
     package static let indexMax: UInt32 = 1 << 28
 
-    /// The place of each record by kind and index: row id << 20 | record bytes; 0 for a key without a record.
+    /// The location of each record by kind and index: row id << 20 | record bytes; 0 for a key without a record.
     private var places: [[UInt64]]
     private(set) var rows: RowLedger
     /// The rows that are kept for the history.
@@ -23,7 +23,7 @@ package struct LiveRecords: ~Copyable {
         return bytes <= Self.recordBytesMax && isIndex
     }
 
-    /// Returns the row of the newest record of `key`; nil if there is none. All events count as one key.
+    /// Returns the row of the newest record of `key`; nil if there is none. All event records share one key.
     func row(of key: RecordKey) -> Int64? {
         let slot = Self.slot(key)
         let kind = Int(key.kind.rawValue)
@@ -40,7 +40,7 @@ package struct LiveRecords: ~Copyable {
         self.rows.addLive(bytes, row: row)
     }
 
-    /// Sets the place of a record without counting its bytes, and returns the previous value.
+    /// Sets the location of a record and returns the previous one. Does not change the counts of live bytes.
     mutating func exchange(_ key: RecordKey, row: Int64, bytes: Int) -> UInt64 {
         precondition(Self.canHold(key, bytes: bytes), "a record of \(bytes) bytes about index \(key.index)")
         let slot = Self.slot(key)
@@ -68,8 +68,8 @@ package struct LiveRecords: ~Copyable {
         self.rows = rows
     }
 
-    /// Returns the index of a key's place. `RecordKey.everyTopic`, the largest index, wraps around to the first place.
-    /// All event records share one place. The newest of them stays live, because it has the last number.
+    /// Returns the index of a key in `places`. `RecordKey.everyTopic`, the largest index, wraps around to index 0. All
+    /// event records share one index. Only the newest of them is live, because it has the last number.
     private static func slot(_ key: RecordKey) -> Int {
         key.kind == .events ? 0 : Int(key.index &+ 1)
     }
@@ -81,12 +81,12 @@ package struct LiveRecords: ~Copyable {
     }
 }
 
-/// The rows of the file in order of age, the oldest first, and the number of their live bytes.
+/// The rows of the file, the oldest first, with the number of live bytes of each.
 struct RowLedger: ~Copyable {
     struct Row: Hashable {
         /// The approximate size of the row in the file.
         var bytes: UInt32
-        /// The bytes of the row's live records, which are the newest of their keys.
+        /// The bytes of the row's live records. A record is live if it is the newest of its key.
         var liveBytes: UInt32
     }
 
@@ -94,7 +94,7 @@ struct RowLedger: ~Copyable {
     static let overheadBytes = 32
 
     private var rows: [Row] = []
-    /// The index of the oldest row; elements before it belong to deleted rows.
+    /// The index of the oldest row. Elements before it belong to deleted rows.
     private var head = 0
     /// The id of the oldest row, or of the next row if there is none.
     private(set) var first: Int64 = 1
@@ -118,7 +118,7 @@ struct RowLedger: ~Copyable {
     /// The id of the next row.
     var next: Int64 { self.first + Int64(self.count) }
 
-    /// The bytes of outdated records.
+    /// The bytes that do not belong to live records.
     var deadBytes: Int { self.bytes - self.liveBytes }
 
     /// The oldest row.
@@ -158,7 +158,7 @@ struct RowLedger: ~Copyable {
     }
 }
 
-/// The rows with events that the history has not yet made durable. The journal keeps them and all later rows.
+/// The rows whose events the history has not yet made durable. The journal keeps them and all later rows.
 struct HeldEvents: ~Copyable {
     /// A row with events.
     struct Row: Hashable {
@@ -171,11 +171,11 @@ struct HeldEvents: ~Copyable {
     }
 
     private var rows: [Row] = []
-    /// The index of the first row that is kept; elements before it were released.
+    /// The index of the first row that is kept. Elements before it belong to released rows.
     private var head = 0
     /// The bytes of all rows ever added.
     private var addedBytes = 0
-    /// The number of the newest event record, kept or not; 0 if there is none.
+    /// The number of the newest event record, even if its row was released; 0 if there is none.
     private(set) var newestSequence: UInt64 = 0
 
     init() {}
@@ -186,10 +186,10 @@ struct HeldEvents: ~Copyable {
     /// The bytes of the rows that are kept.
     var bytes: Int { self.first.map { self.addedBytes - $0.bytesBefore } ?? 0 }
 
-    /// The last row recorded; nil if there is none.
+    /// The last row that was added, even if it was released; nil if there is none.
     var last: Row? { self.rows.last }
 
-    /// Notes that the newest row, which is being filled, has a record of `events` events.
+    /// Records that the newest row, which is still being filled, has an event record with `events` events.
     mutating func append(row: Int64, sequence: UInt64, events: Int) {
         self.newestSequence = max(self.newestSequence, sequence)
         if let last = self.rows.last, last.row == row {
@@ -200,17 +200,17 @@ struct HeldEvents: ~Copyable {
         }
     }
 
-    /// Records the size of the newest row.
+    /// Adds the size of the newest row to the total.
     mutating func endRow(bytes: Int) {
         self.addedBytes += bytes
     }
 
-    /// Releases the rows whose events are durable in the history, up to record `sequence`.
+    /// Releases the rows whose event records are all durable in the history: those up to record `sequence`.
     mutating func release(through sequence: UInt64) {
         while let first = self.first, first.sequence <= sequence { self.removeFirst() }
     }
 
-    /// Releases the oldest rows until the remaining rows have at most `bytesMax`.
+    /// Releases the oldest rows until at most `bytesMax` bytes remain.
     ///
     /// - Returns: the number of events in the released rows.
     mutating func giveUp(toBytes bytesMax: Int) -> Int {
@@ -222,7 +222,7 @@ struct HeldEvents: ~Copyable {
         return events
     }
 
-    /// Reverses the rows, which were appended from the newest to the oldest, and sets their byte positions.
+    /// Reverses the rows, which were added from the newest to the oldest, and sets their `bytesBefore`.
     ///
     /// - Parameters:
     ///   - ledger: all rows, the oldest first.

@@ -7,8 +7,8 @@ package import Wire
 package final class SQLiteDatabase {
     package enum Mode: Sendable {
         case readOnly, readWrite
-        /// Read only the file, without its log and without locks, and create no file next to it. No process may write
-        /// the file at the same time.
+        /// Read only the file itself, without its log and without locks, and create no other file. No process may write
+        /// to the file at the same time.
         case fileAlone
         /// Read and write; creates the file if it does not exist.
         case create
@@ -18,7 +18,7 @@ package final class SQLiteDatabase {
     package enum Checkpoint: Sendable {
         /// Copies as many pages as possible without waiting.
         case passive
-        /// Copies all pages, so that the next commit restarts the log. Fails with `busy` instead of waiting.
+        /// Copies all pages. The next commit then restarts the log. Fails with `busy` instead of waiting.
         case restart
         /// Copies all pages and truncates the log.
         case truncate
@@ -26,7 +26,7 @@ package final class SQLiteDatabase {
 
     package let path: String
     private let connection: OpaquePointer
-    /// The pages in the write-ahead log after the last commit of this connection.
+    /// The number of pages in the write-ahead log after the last commit of this connection.
     package fileprivate(set) var logPages = 0
 
     /// Opens the file.
@@ -68,7 +68,7 @@ package final class SQLiteDatabase {
         unsafe sqlite3_close_v2(self.connection)
     }
 
-    /// Returns the URI that makes SQLite treat a file as immutable.
+    /// Returns a URI for the path that makes SQLite treat the file as immutable.
     private static func immutableURI(_ path: String) -> String {
         var uri = path.utf8.first == UInt8(ascii: "/") ? "file://" : "file:"
         for byte in path.utf8 {
@@ -103,7 +103,7 @@ package final class SQLiteDatabase {
         return try statement.step() ? statement.bytes(0).string : nil
     }
 
-    /// Prepares a statement for repeated use; it must not outlive the connection.
+    /// Prepares a statement for repeated use. The statement must not outlive the connection.
     package func prepare(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
         var statement: OpaquePointer?
         try unsafe self.check(
@@ -122,7 +122,7 @@ package final class SQLiteDatabase {
 
     /// Copies pages of the write-ahead log into the file, and syncs both.
     ///
-    /// - Returns: the number of pages in the log, and how many of them are now in the file.
+    /// - Returns: the number of pages in the log, and the number of these that are now in the file.
     package func checkpoint(_ mode: Checkpoint) throws(SQLiteError) -> (logPages: Int, copiedPages: Int) {
         var logPages: Int32 = 0
         var copiedPages: Int32 = 0
@@ -138,10 +138,10 @@ package final class SQLiteDatabase {
         return (Int(logPages), Int(copiedPages))
     }
 
-    /// Syncs the file without the write-ahead log.
+    /// Syncs the database file, but not the write-ahead log.
     ///
-    /// A passive checkpoint syncs the file only if no commit was made during it. Without this call, the first such
-    /// checkpoint would sync the writes of all earlier checkpoints.
+    /// A passive checkpoint syncs the file only if no commit is made during it. Without this call, the first such
+    /// checkpoint would have to sync the writes of all earlier checkpoints.
     package func syncFile() throws(SQLiteError) {
         var found: UnsafeMutablePointer<sqlite3_file>?
         try unsafe self.check(sqlite3_file_control(self.connection, nil, SQLITE_FCNTL_FILE_POINTER, &found))
@@ -149,7 +149,7 @@ package final class SQLiteDatabase {
         try unsafe self.check(methods.pointee.xSync(file, SQLITE_SYNC_NORMAL))
     }
 
-    /// Syncs the write-ahead log, which makes all commits durable.
+    /// Syncs the write-ahead log. All commits are then durable.
     package func syncLog() throws(SQLiteError) {
         var found: UnsafeMutablePointer<sqlite3_file>?
         try unsafe self.check(sqlite3_file_control(self.connection, nil, SQLITE_FCNTL_JOURNAL_POINTER, &found))
@@ -158,13 +158,14 @@ package final class SQLiteDatabase {
         try unsafe self.check(methods.pointee.xSync(file, SQLITE_SYNC_NORMAL))
     }
 
-    /// Leaves the write-ahead log unchanged on close. By default, the last connection copies it into the file.
+    /// Makes the connection leave the write-ahead log unchanged when it closes. By default, the last connection copies
+    /// it into the file.
     package func keepLogOnClose() throws(SQLiteError) {
         try unsafe self.check(wakegate_sqlite_keep_log_on_close(self.connection))
     }
 
-    /// Makes the commits that an earlier process left in the log durable, in a separate transaction. They are readable,
-    /// but a loss of power may lose them.
+    /// Makes the commits of earlier processes in the log durable, in a separate transaction. They are readable, but a
+    /// power failure could lose them.
     package func settleLog() throws(SQLiteError) {
         try self.execute("BEGIN IMMEDIATE")
         do throws(SQLiteError) {
@@ -177,11 +178,11 @@ package final class SQLiteDatabase {
         }
     }
 
-    /// Rewrites the valid part of the write-ahead log in place and syncs it. The caller must be in a transaction that
+    /// Rewrites the valid part of the write-ahead log unchanged, and syncs it. The caller must be in a transaction that
     /// has read.
     ///
-    /// After a failed sync, the kernel may treat pages as written that are not on the disk. After rewriting them, the
-    /// next sync writes them to the disk, or fails.
+    /// After a failed sync, the kernel may treat pages as written although they are not on the disk. It treats
+    /// rewritten pages as new writes. The next sync therefore writes them or fails.
     package func rewriteLog() throws(SQLiteError) {
         var found: UnsafeMutablePointer<sqlite3_file>?
         try unsafe self.check(
@@ -207,7 +208,7 @@ package final class SQLiteDatabase {
         try unsafe self.check(methods.pointee.xSync(file, SQLITE_SYNC_NORMAL))
     }
 
-    /// Returns false at the end of a file.
+    /// Checks the result of a read. Returns false at the end of the file.
     private func check(read code: Int32) throws(SQLiteError) -> Bool {
         // SQLITE_IOERR_SHORT_READ is a macro with an operator, which Swift does not import.
         if code == SQLITE_IOERR | (2 << 8) { return false }
@@ -215,7 +216,7 @@ package final class SQLiteDatabase {
         return true
     }
 
-    /// Copies the whole current database into a new file. Other connections may write at the same time.
+    /// Copies the current state of the whole database into a new file. Other connections may write at the same time.
     package func backUp(to path: String, vfs: String? = nil) throws(SQLiteError) {
         let target = try SQLiteDatabase(path: path, mode: .create, vfs: vfs)
         guard let backup = unsafe sqlite3_backup_init(target.connection, "main", self.connection, "main") else {
@@ -254,7 +255,7 @@ package final class SQLiteStatement {
         try unsafe self.database.check(sqlite3_bind_int64(self.statement, Int32(parameter), value))
     }
 
-    /// Binds a blob; its bytes must not change until the statement is reset.
+    /// Binds a blob. Its bytes must not change until the statement is reset.
     package func bind(_ parameter: Int, _ bytes: ByteView) throws(SQLiteError) {
         if bytes.isEmpty {
             try unsafe self.database.check(sqlite3_bind_zeroblob(self.statement, Int32(parameter), 0))
@@ -268,7 +269,7 @@ package final class SQLiteStatement {
 
     /// Advances to the next row.
     ///
-    /// - Returns: false if there are no more rows; a statement that changes data is then complete.
+    /// - Returns: false if there are no more rows. A statement that changes data is then complete.
     package func step() throws(SQLiteError) -> Bool {
         let code = unsafe sqlite3_step(self.statement)
         switch code {
@@ -284,7 +285,7 @@ package final class SQLiteStatement {
         unsafe sqlite3_clear_bindings(self.statement)
     }
 
-    /// Runs the statement to its end, ignoring rows, and always resets it.
+    /// Runs the statement to its end and ignores its rows. Always resets the statement.
     package func run() throws(SQLiteError) {
         defer { self.reset() }
         while try self.step() {}
@@ -299,7 +300,7 @@ package final class SQLiteStatement {
         return isNull ? nil : self.integer(column)
     }
 
-    /// Returns the bytes of a blob or text, valid until the next step or reset.
+    /// Returns the bytes of a blob or a text. They are valid until the next step or reset.
     package func bytes(_ column: Int) -> ByteView {
         let base = unsafe sqlite3_column_blob(self.statement, Int32(column))
         let count = unsafe Int(sqlite3_column_bytes(self.statement, Int32(column)))
@@ -307,8 +308,8 @@ package final class SQLiteStatement {
     }
 }
 
-/// A file next to a database, accessed through the same file system layer. One caller at a time may use it, on any
-/// thread.
+/// A file next to a database that is accessed through the same file system layer. One caller at a time may use it, on
+/// any thread.
 @safe
 package final class SQLiteFile {
     package let path: String
@@ -325,7 +326,7 @@ package final class SQLiteFile {
     /// Opens the file.
     ///
     /// - `path`: the absolute path, not a symbolic link.
-    /// - `mode`: after `create`, the first sync also makes the file's name durable.
+    /// - `mode`: with `create`, the first sync also makes the file's name durable.
     package init(path: String, mode: SQLiteDatabase.Mode, vfs: String? = nil) throws(SQLiteError) {
         self.path = path
         guard let layer = unsafe sqlite3_vfs_find(vfs) else {
@@ -345,7 +346,7 @@ package final class SQLiteFile {
         var opened: Int32 = 0
         let code = unsafe layer.pointee.xOpen(layer, path, self.file, flags, &opened)
         guard code == SQLITE_OK else { throw unsafe SQLiteError(code, layer) }
-        // SQLite's Unix layer opens files that may not be written as read-only.
+        // SQLite's Unix layer opens a file without write permission as read-only.
         guard flags & SQLITE_OPEN_READWRITE == 0 || opened & SQLITE_OPEN_READONLY == 0 else {
             throw SQLiteError(kind: .readOnly, code: SQLITE_READONLY, message: "it may not be written")
         }
@@ -362,7 +363,7 @@ package final class SQLiteFile {
         return Int(bytes)
     }
 
-    /// Returns bytes from `offset` on; bytes beyond the file's end are zero.
+    /// Returns `count` bytes from `offset` on. Bytes beyond the file's end are zero.
     package func read(_ count: Int, at offset: Int) throws(SQLiteError) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: count)
         let code = unsafe self.file.pointee.pMethods.pointee.xRead(self.file, &bytes, Int32(count), Int64(offset))
@@ -388,7 +389,7 @@ package final class SQLiteFile {
 }
 
 extension SQLiteError {
-    /// Creates the error of a file system layer, with the operating system's cause if `layer` knows it.
+    /// Creates the error of a file system layer, with the operating system's cause if `layer` provides it.
     fileprivate init(_ code: Int32, _ layer: UnsafeMutablePointer<sqlite3_vfs>?) {
         let plain = unsafe SQLiteError(code, nil as OpaquePointer?)
         var message = plain.message
@@ -427,7 +428,7 @@ package struct SQLiteError: Error, Hashable, Sendable {
         case full
         /// The file would exceed the process's limit of file sizes.
         case tooLarge
-        /// The file or its folder may not be written.
+        /// The file or its folder is not writable.
         case readOnly
         /// The file cannot be opened.
         case cannotOpen
@@ -445,7 +446,7 @@ package struct SQLiteError: Error, Hashable, Sendable {
     package let kind: Kind
     /// SQLite's extended result code.
     package let code: Int32
-    /// The messages of SQLite and the operating system, as one clause without a full stop.
+    /// The messages of SQLite and the operating system, as a clause without a full stop.
     package let message: String
 
     package init(kind: Kind, code: Int32, message: String) {

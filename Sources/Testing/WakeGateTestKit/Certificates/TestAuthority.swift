@@ -17,8 +17,8 @@ package final class TestAuthority {
     private var count = 0
 
     /// - Parameters:
-    ///   - name: the common name; several authorities may have the same name.
-    ///   - parent: another authority that signs its certificate; nil if it is self-signed.
+    ///   - name: the common name. Several authorities may have the same name.
+    ///   - parent: the authority that signs this authority's certificate; nil for a self-signed certificate.
     package init(_ name: String = "Test CA", by parent: TestAuthority? = nil) throws {
         try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
         try self.write("", to: "database")
@@ -38,10 +38,10 @@ package final class TestAuthority {
     /// The path of the authority's own certificate, in PEM.
     package var certificate: String { self.path("ca.pem") }
 
-    /// Issues a certificate for a client, and returns the path of the file with the certificate and its key.
+    /// Issues a client certificate, and returns the path of the file with the certificate and its key.
     ///
     /// - `subject`: the argument of `openssl req -subj`.
-    /// - `extensions`: lines of an OpenSSL configuration, which may contain further sections.
+    /// - `extensions`: lines of an OpenSSL configuration. They may include further sections.
     /// - `keySpecification`: the argument of `openssl req -newkey`.
     package func issue(
         _ subject: String,
@@ -61,7 +61,7 @@ package final class TestAuthority {
         return self.path("\(self.count).pem")
     }
 
-    /// Revokes a certificate of this authority, and adds it to `revocations`.
+    /// Revokes a certificate of this authority. `revocations` then lists it.
     package func revoke(_ file: String) throws {
         try self.openSSL(["ca", "-config", self.path("ca.cnf")] + self.own + ["-revoke", file])
     }
@@ -77,7 +77,7 @@ package final class TestAuthority {
         return try Data(contentsOf: URL(fileURLWithPath: file))
     }
 
-    /// Returns the lines of the extension that names topics, preceded by the environments and the extended key usage.
+    /// Returns extension lines for a certificate: the extended key usage, the environments, and the topics.
     package static func extensions(topics: [(topic: String, kind: String)], environments: [Int] = []) -> String {
         var lines = ["extendedKeyUsage = clientAuth"]
         lines += environments.map { "1.2.840.113635.100.6.3.\($0) = ASN1:NULL" }

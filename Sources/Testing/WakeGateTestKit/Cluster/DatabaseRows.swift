@@ -17,7 +17,7 @@ package struct DatabaseRows {
         package fileprivate(set) var ended: Instant?
     }
 
-    /// The key of a row of counters: a gateway and one of its connections; gateway 0 has the counters of buried
+    /// The key of a row of counters: a gateway and one of its connections. Gateway 0 has the counters of all dead
     /// gateways.
     struct Counter: Hashable {
         let gateway: Int32
@@ -29,7 +29,7 @@ package struct DatabaseRows {
         let topic: UInt32
     }
 
-    /// The time in milliseconds for which the ids of ended wakes lead to their devices.
+    /// The time in milliseconds for which the database stores the devices of ended wakes.
     private static let endedWakeMemory: Int64 = 600_000
 
     package private(set) var devices: [DeviceToken: Device] = [:]
@@ -40,13 +40,13 @@ package struct DatabaseRows {
     package internal(set) var topics: [String] = []
     private var counts: [Counter: [TopicIndex: ActivityCounters]] = [:]
     private var rejections: [RejectionKey: [UInt8]] = [:]
-    /// The values by name. `version` counts how often a value was stored.
+    /// The values by name. `version` is the number of times that a value was stored.
     package internal(set) var values: [String: (content: [UInt8], version: Int)] = [:]
     package private(set) var events: [HistoryEvent] = []
-    /// The latest policy time of a commit.
+    /// The latest policy time of any commit.
     package private(set) var lastMoment = Instant.distantPast
 
-    /// Returns the sums of all counters, in total and for each of `topics`; nil for every topic.
+    /// Returns the sums of all counters, in total and for each of `topics`. If `topics` is nil, includes every topic.
     package func total(of topics: [TopicIndex]? = nil) -> ClusterCounts {
         var total = ActivityCounters()
         var byTopic: [TopicIndex: ActivityCounters] = [:]
@@ -64,7 +64,7 @@ package struct DatabaseRows {
         )
     }
 
-    /// Returns the devices of wakes that are in flight or ended less than ten minutes before `now`.
+    /// Returns the devices of the given wakes. Omits wakes that ended ten minutes or more before `now`.
     func devices(of wakes: [WakeID], at now: Instant) -> [DeviceToken] {
         wakes.compactMap { id in
             guard let wake = self.wakes[id] else { return nil }
@@ -73,12 +73,12 @@ package struct DatabaseRows {
         }
     }
 
-    /// Returns the devices with wakes in flight that a gateway holds.
+    /// Returns the devices with wakes in flight from a gateway.
     func devices(heldBy gateway: GatewayNumber) -> [DeviceToken] {
         Set(self.wakes.values.filter { $0.holder == gateway && $0.ended == nil }.map(\.device)).inOrder
     }
 
-    /// Returns a device's wakes in flight that a gateway holds.
+    /// Returns the wakes of a device that are in flight from a gateway.
     func wakes(of device: DeviceToken, heldBy gateway: GatewayNumber) -> [WakeID] {
         let wakes = self.wakes.filter { _, wake in
             wake.device == device && wake.holder == gateway && wake.ended == nil
@@ -86,14 +86,15 @@ package struct DatabaseRows {
         return wakes.keys.sorted { ($0.first, $0.second) < ($1.first, $1.second) }
     }
 
-    /// Returns the devices that are due by `now`, in the order of their due times.
+    /// Returns the devices that are due at `now` or earlier, in the order of their due times.
     func devicesDue(by now: Instant) -> [DeviceToken] {
         let due = self.due.filter { $0.value <= now }
         let byMoment = Dictionary(grouping: due, by: \.value)
         return byMoment.sorted { $0.key < $1.key }.flatMap { $0.value.map(\.key).inOrder }
     }
 
-    /// Returns the devices with a waiting lane that the plan takes, the longest waiting first.
+    /// Returns the devices with a lane that waits for a slot and that the plan selects. The device that has waited
+    /// longest is first.
     func devicesReady(_ plan: ReadyPlan) -> [DeviceToken] {
         let devices = Set(plan.devices)
         var since: [Instant: [DeviceToken]] = [:]
@@ -105,7 +106,7 @@ package struct DatabaseRows {
         return since.sorted { $0.key < $1.key }.flatMap { $0.value.inOrder }
     }
 
-    /// Returns the devices that have requests, sessions or habits and follow `token`, in token order.
+    /// Returns the devices that have requests, sessions or habitual hours and come after `token`, in token order.
     func devicesWithTasks(_ topic: TopicIndex?, after token: DeviceToken?) -> [DeviceToken] {
         let devices = self.devices.filter { key, row in
             guard !row.device.tasks.isEmpty, topic.map({ $0 == row.topic }) ?? true else { return false }
@@ -114,7 +115,7 @@ package struct DatabaseRows {
         return devices.map(\.key).inOrder
     }
 
-    /// Returns the devices of these topics, or of any topic, that follow `token`, in token order.
+    /// Returns the devices that come after `token`, in token order: those of these topics, or of all topics if nil.
     func devices(_ topics: [TopicIndex]?, after token: DeviceToken?) -> [DeviceToken] {
         let devices = self.devices.filter { key, row in
             (topics.map { $0.contains(row.topic) } ?? true) && (token.map { $0.precedes(key) } ?? true)
@@ -122,7 +123,7 @@ package struct DatabaseRows {
         return devices.map(\.key).inOrder
     }
 
-    /// The topics with waiting lanes, each with the time since which its oldest lane has waited.
+    /// The topics with waiting lanes, each with the time at which its longest-waiting lane began to wait.
     var readyTopics: [(topic: TopicIndex, since: Instant)] {
         var first: [TopicIndex: Instant] = [:]
         for (token, lanes) in self.ready {
@@ -139,7 +140,7 @@ package struct DatabaseRows {
 
     /// Applies a commit.
     ///
-    /// - Returns: the wakes of other gateways that the commit has ended.
+    /// - Returns: the wakes ended by the commit that other gateways launched.
     mutating func take(_ commit: DatabaseCommit) -> [HeldElsewhere] {
         var elsewhere: [HeldElsewhere] = []
         for change in commit.writes.devices {
@@ -166,7 +167,7 @@ package struct DatabaseRows {
         return elsewhere
     }
 
-    /// Moves the counters of a dead gateway to the counters of all dead gateways.
+    /// Adds the counters of a dead gateway to those of gateway 0.
     mutating func bury(_ gateway: GatewayNumber) {
         let dead = Counter(gateway: 0, connection: 0)
         for (counter, row) in self.counts where counter.gateway == gateway.rawValue {
@@ -185,19 +186,19 @@ struct DatabaseCommit {
     /// The policy time of the commit's step.
     let moment: Instant
     let writes: ClusterWrites
-    /// The totals of the connection since its gateway was attached, for the topics that changed.
+    /// The totals of the connection for the topics that changed, since its gateway was attached.
     let counts: [TopicIndex: ActivityCounters]
 }
 
-/// A transaction of a simulated database, with the states of its server and its client.
+/// A transaction of a simulated database, with its state at the server and at the client.
 final class DatabaseTransaction {
     /// The state of the transaction at the server.
     enum State {
-        /// Not started, or taking locks.
+        /// The transaction has not started, or is acquiring locks.
         case loading
-        /// Rows were read.
+        /// The rows were read.
         case open
-        /// The commit waits for another commit that inserts the same device.
+        /// The commit waits for another commit, which inserts the same device.
         case inserting
         /// The commit is written, but not yet replicated to a standby.
         case replicating
@@ -205,7 +206,7 @@ final class DatabaseTransaction {
         case rolledBack
     }
 
-    /// The event for which the client waits.
+    /// The event that the client waits for.
     enum Wait {
         case rows, nothing, end
     }
@@ -219,23 +220,23 @@ final class DatabaseTransaction {
 
     var state = State.loading
     var wait = Wait.rows
-    /// True if the client has lost the connection. Replies in flight do not arrive.
+    /// True if the client has lost the connection. Replies that are on their way do not arrive.
     var isCut = false
-    /// True if the client asks over another connection about the transaction's result.
+    /// True if the client queries the transaction's result over another connection.
     var isInDoubt = false
     /// True if the client has abandoned the transaction.
     var isAbandoned = false
     /// The policy time when the rows were read.
     var moment = Instant.distantPast
-    /// The devices whose locks the transaction holds, and in `wanted` the devices whose locks it still needs, in order.
+    /// The devices that the transaction has locked, and in `wanted` the devices that it must still lock, in order.
     var locked: [DeviceToken] = []
     var wanted: [DeviceToken] = []
-    /// The number of locks for which the transaction has waited.
+    /// The number of locks that the transaction had to wait for.
     var waitCount = 0
-    /// The named devices that existed at the lookup.
+    /// The devices of the plan that existed when they were looked up.
     var found: Set<DeviceToken> = []
     var commit: DatabaseCommit?
-    /// The totals of the connection after the commit, for the topics that change.
+    /// The totals of the connection after the commit, for the topics that the commit changes.
     var counts: [TopicIndex: ActivityCounters] = [:]
 
     init(
@@ -260,7 +261,7 @@ final class DatabaseTransaction {
     }
 }
 
-/// The history of a simulated database in order, for checks that are independent of the gateways.
+/// A record of the commits and faults of a simulated database, for checks that are independent of the gateways.
 package struct DatabaseLog {
     /// A durable commit.
     package struct Commit {
@@ -276,14 +277,14 @@ package struct DatabaseLog {
     }
 
     package internal(set) var commits: [Commit] = []
-    /// The commits that launched each wake, and in `ends` the commits that ended it, as indexes in `commits`.
+    /// The commit that launched each wake, and in `ends` the commit that ended it, as indexes in `commits`.
     package private(set) var launches: [WakeID: Int] = [:]
     package private(set) var ends: [WakeID: Int] = [:]
-    /// The virtual time at which each gateway was found dead.
+    /// The virtual time at which the database detected that each gateway is dead.
     package internal(set) var deaths: [GatewayNumber: Int64] = [:]
     /// The number of occurrences of each event.
     package private(set) var counts: [Event: Int] = [:]
-    /// The violations of rules by gateways, in words.
+    /// The descriptions of rules that gateways have violated.
     package internal(set) var misuses: [String] = []
 
     package enum Event: String, CaseIterable, Sendable {
@@ -322,7 +323,7 @@ package struct DatabaseLog {
     }
 }
 
-/// Planned events by virtual time. Events of the same time keep the order in which they were planned.
+/// Planned events, ordered by virtual time. Events of the same time remain in the order of the calls of `plan`.
 package struct EventCalendar {
     private var queue = MomentQueue<() -> Void>()
 
@@ -342,7 +343,7 @@ package struct EventCalendar {
 }
 
 extension ReadyPlan {
-    /// Returns true if the plan takes a lane that waits for `target`.
+    /// Returns true if the plan includes lanes that wait for `target`.
     func takes(_ target: LaunchTarget) -> Bool {
         switch target.kind {
         case .push: return self.takesPushes

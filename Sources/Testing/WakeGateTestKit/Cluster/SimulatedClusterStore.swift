@@ -3,14 +3,14 @@ package import Engine
 /// A gateway's connection to a `SimulatedDatabase`, with delays for requests and replies. Each reply calls `signal`.
 ///
 /// A test can kill or pause the store like a process, and cut its connections. After a cut during a commit, the store
-/// finds out the result before it replies.
+/// replies only when it has determined the result.
 package final class SimulatedClusterStore: ClusterStore {
-    /// A connection that transactions use one at a time.
+    /// A connection. At most one transaction uses it at a time.
     private struct Connection {
         var transaction: TransactionNumber?
-        /// The virtual time at which the last request arrives.
+        /// The virtual time at which the last request arrives at the database.
         var arrival: Int64 = 0
-        /// The totals since the gateway was attached.
+        /// The totals of the counters since the gateway was attached.
         var counts: [TopicIndex: ActivityCounters] = [:]
     }
 
@@ -22,22 +22,23 @@ package final class SimulatedClusterStore: ClusterStore {
     private var transactions: [TransactionNumber: DatabaseTransaction] = [:]
     /// The session; nil while the store believes that it is detached.
     private var session: DatabaseSession?
-    /// The virtual times at which the last request and, in `controlReply`, the last reply outside transactions arrive.
+    /// The virtual times at which the last request outside of transactions arrives and, in `controlReply`, the last
+    /// reply.
     private var controlArrival: Int64 = 0
     private var controlReply: Int64 = 0
-    /// The replies that arrived while the process is stopped.
+    /// The replies that arrived while the process was paused.
     private var unheard: [() -> Void] = []
-    /// All numbers under which the store was attached.
+    /// All gateway numbers under which the store was attached.
     package private(set) var numbers: Set<GatewayNumber> = []
     package private(set) var isPaused = false
-    /// The maximum number of concurrent claims of the engine.
+    /// The maximum number of claims that the engine had open at the same time.
     package private(set) var claimsAtOnceMax = 0
     /// The number of transactions that the engine has begun.
     package private(set) var loadCount = 0
-    /// True if the process is gone.
+    /// True if the process has ended.
     package private(set) var isDead = false
 
-    /// Creates a store, which tries to attach at once.
+    /// Creates a store and starts to attach it.
     package init(
         _ database: SimulatedDatabase,
         transactionsMax: Int = 4,
@@ -51,10 +52,10 @@ package final class SimulatedClusterStore: ClusterStore {
         database.settle()
     }
 
-    /// The number under which the store believes that it is attached.
+    /// The gateway number under which the store believes that it is attached; nil if detached.
     package var number: GatewayNumber? { self.session?.number }
 
-    /// The number of open transactions of the engine.
+    /// The number of the engine's open transactions.
     package var openCount: Int { self.transactions.count }
 
     package func takeReplies(into replies: inout [ClusterReply]) {
@@ -94,7 +95,7 @@ package final class SimulatedClusterStore: ClusterStore {
 extension SimulatedClusterStore {
     /// Ends the process.
     ///
-    /// - `withMachine`: true if the machine dies, too, so that the database notices only the silence.
+    /// - `withMachine`: true if the machine dies, too. The database then notices only that messages stop.
     package func kill(withMachine: Bool) {
         guard !self.isDead else { return }
         self.isDead = true
@@ -109,7 +110,7 @@ extension SimulatedClusterStore {
         self.database.settle()
     }
 
-    /// Stops the process, which receives nothing until `resume`. Do not step its engine meanwhile.
+    /// Pauses the process, which receives nothing until `resume`. The test must not step its engine before that.
     package func pause() { self.isPaused = true }
 
     package func resume() {
@@ -129,7 +130,7 @@ extension SimulatedClusterStore {
         }
     }
 
-    /// Cuts the connection of one open transaction, if any.
+    /// Cuts the connection of one open transaction, if there is one.
     package func cutOne() {
         let open = self.transactions.values.filter { !$0.isCut }.sorted { $0.number.rawValue < $1.number.rawValue }
         guard !open.isEmpty else { return }
@@ -210,7 +211,7 @@ extension SimulatedClusterStore {
         database.plan(at: arrival) { request(database) }
     }
 
-    /// Frees the connection of a transaction that the engine has finished.
+    /// Frees the connection of a transaction that is finished for the engine.
     private func close(_ transaction: DatabaseTransaction) {
         self.transactions[transaction.number] = nil
         self.connections[transaction.connection].transaction = nil
@@ -275,7 +276,7 @@ extension SimulatedClusterStore {
         }
     }
 
-    /// Handles the loss of a transaction's client at the server. A commit that has arrived continues.
+    /// Handles at the server that a transaction's client is lost. A commit that has arrived continues.
     private func hangUp(_ transaction: DatabaseTransaction) {
         switch transaction.state {
         case .loading, .open: self.database.rollBack(transaction)
@@ -287,7 +288,7 @@ extension SimulatedClusterStore {
 // MARK: - Other requests
 
 extension SimulatedClusterStore {
-    /// Attaches under a new number once the commits under the old number have ended.
+    /// Attaches under a new number after all commits under the old number have ended.
     func attachAgain() {
         guard !self.isDead else { return }
         self.later(self.database.pace.reconnection) {
@@ -308,7 +309,7 @@ extension SimulatedClusterStore {
         }
     }
 
-    /// Ends the session. The gateway may be notified long after other gateways.
+    /// Ends the session. The gateway may learn this long after other gateways.
     func disconnected(_ session: DatabaseSession, _ error: StoreError) {
         let pace = self.database.pace
         self.laterInOrder(self.database.draw(0...1) == 0 ? pace.delay : pace.reconnection) {
@@ -322,7 +323,7 @@ extension SimulatedClusterStore {
         }
     }
 
-    /// Sends a request that is not part of a transaction. These requests keep their order.
+    /// Sends a request outside of a transaction. Such requests arrive in order.
     private func control(_ request: @escaping (SimulatedDatabase, DatabaseSession) -> Void) {
         guard let session = self.session else { return }
         let database = self.database
@@ -330,17 +331,17 @@ extension SimulatedClusterStore {
         database.plan(at: self.controlArrival) { request(database, session) }
     }
 
-    /// Sends the reply to such a request. These replies keep their order.
+    /// Sends a reply outside of a transaction. Such replies arrive in order.
     func reply(_ reply: ClusterReply, to session: DatabaseSession) {
         self.laterInOrder { if self.session === session { self.deliver(reply) } }
     }
 
-    /// Sends a notice, which may overtake other notices.
+    /// Sends a notice. It may arrive before earlier notices.
     func notified(_ notice: ClusterNotice, _ session: DatabaseSession) {
         self.later { if self.session === session { self.deliver(.notified(notice)) } }
     }
 
-    /// Sends a query over a separate connection, on which transactions and locks do not delay the answer.
+    /// Sends a query over a separate connection. Transactions and locks do not delay its answer.
     private func ask(_ number: TransactionNumber, _ answer: @escaping (SimulatedDatabase) -> ClusterReply) {
         guard self.session != nil else {
             return self.deliver(.failed(number, SimulatedDatabase.refusal("The database is not there.")))
@@ -370,7 +371,7 @@ extension SimulatedClusterStore {
         database.plan(at: self.controlReply) { self.hear(event) }
     }
 
-    /// Delivers an event to the process, or keeps it while the process is stopped.
+    /// Delivers an event to the process, or stores it while the process is paused.
     private func hear(_ event: @escaping () -> Void) {
         guard !self.isDead else { return }
         guard !self.isPaused else { return self.unheard.append(event) }

@@ -25,7 +25,7 @@ extension SimulatedDatabase {
         store.attached(attachment, session)
     }
 
-    /// Ends the session if its gateway is silent for too long.
+    /// Ends the session if its gateway has sent nothing for too long.
     private func listen(_ session: DatabaseSession) {
         guard !self.isImmediate else { return }
         self.plan(after: Int(Self.silenceMax)) {
@@ -42,9 +42,9 @@ extension SimulatedDatabase {
         session.store.disconnected(session, StoreError(message: reason))
     }
 
-    /// Fences the gateways without a session, after which they can commit nothing.
+    /// Marks the gateways without a session as dead. A dead gateway cannot commit.
     ///
-    /// The next call fences a gateway that has unreplicated commits.
+    /// A gateway with unreplicated commits is skipped until a later call.
     func findDead() {
         for number in self.sessions.keys.sorted() {
             guard let session = self.sessions[number], session.isAlive, !session.isConnected,
@@ -90,7 +90,7 @@ extension SimulatedDatabase {
         )
     }
 
-    /// Sends a gateway the topics and values that it does not know.
+    /// Sends a gateway the topics and values that it does not have yet.
     private func tellNews(to session: DatabaseSession) {
         if session.topicCount < self.rows.topics.count {
             session.topicCount = self.rows.topics.count
@@ -103,7 +103,7 @@ extension SimulatedDatabase {
         }
     }
 
-    /// Sends news to all other gateways. Some gateways may miss the news.
+    /// Sends new topics and values to all other gateways. A planned fault may drop the message to a gateway.
     private func tellNewsToOthers(than session: DatabaseSession) {
         for other in self.others(than: session) where !self.happens(onceIn: self.faults.lostNotices) {
             self.tellNews(to: other)

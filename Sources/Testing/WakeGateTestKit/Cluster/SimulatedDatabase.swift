@@ -4,25 +4,26 @@ import Wire
 
 /// A database in memory and virtual time that several gateways share, each through a `SimulatedClusterStore`.
 ///
-/// It behaves like PostgreSQL: one transaction at a time locks a row, and the other transactions wait in turn. After a
-/// wait, a row is read in its last committed version. Acknowledged commits are on a standby. A seed determines the
-/// duration and the failure of each action, and tests may require failures.
+/// It behaves like PostgreSQL. One transaction at a time locks a row, and the other transactions wait in turn. After a
+/// wait, a transaction reads the last committed version of the row. An acknowledged commit is also on a standby. A seed
+/// determines the duration and the failure of each action, and tests may plan failures.
 ///
-/// A test advances time with `step` or `run`. With `DatabasePace.immediate`, no steps are needed: each call processes
-/// its request, sessions do not end by silence, and only locks cause waits.
+/// A test advances time with `step` or `run`. With `DatabasePace.immediate`, no steps are needed: each call completes
+/// its request unless it must wait for a lock, and sessions never time out.
 package final class SimulatedDatabase {
-    /// The longest silence of a gateway, and the longest wait of a transaction for its client, in milliseconds.
+    /// The maximum time in milliseconds after which a session ends because its gateway is silent, or a transaction
+    /// because its client is.
     package static let silenceMax: Int64 = 3000
-    /// The longest wait of a load for the lock of one row, in milliseconds.
+    /// The maximum time in milliseconds that a load waits for the lock of one row.
     static let lockMax = 250
 
-    /// The virtual time in milliseconds since 1970, which every correct clock shows.
+    /// The virtual time in milliseconds since 1970. Every correct clock shows it.
     package private(set) var now: Int64
-    /// An external clock that is read before every immediate action; nil for none.
+    /// Returns the time of an external clock, which is read before every immediate action; nil for none.
     package var follow: (() -> Int64)?
     package var pace: DatabasePace
     package var faults = DatabaseFaults.none
-    /// True if the disk is full: nothing is committed.
+    /// True if the disk is full. No transaction can then commit.
     package var isFull = false
     package internal(set) var rows = DatabaseRows()
     package internal(set) var log = DatabaseLog()
@@ -32,7 +33,7 @@ package final class SimulatedDatabase {
     private var calendar = EventCalendar()
     private var isRunning = false
 
-    /// The offset of the primary's clock from virtual time, and in `shift` the offset of policy time from the primary's
+    /// The offset of the primary's clock from virtual time. `shift` is the offset of policy time from the primary's
     /// clock.
     private(set) var clockAhead: Int64 = 0
     private(set) var shift: Int64 = 0
@@ -41,20 +42,20 @@ package final class SimulatedDatabase {
 
     var sessions: [GatewayNumber: DatabaseSession] = [:]
     var lastNumber: Int32 = 0
-    /// The holder of each row's lock, and the transactions that wait for it, in order.
+    /// The transaction that holds each row's lock, and the transactions that wait for it, in order.
     var locks: [DeviceToken: (holder: DatabaseTransaction, waiting: [DatabaseTransaction])] = [:]
     /// The transactions in progress, in the order in which they began.
     var transactions: [DatabaseTransaction] = []
-    /// The written and unacknowledged commits, in the order of the log.
+    /// The commits that are written but not acknowledged, in the order of the log.
     var replicating: [DatabaseTransaction] = []
     var lastReplicatedAt: Int64 = 0
-    /// The commits that wait for a commit in `replicating` that inserts the same device.
+    /// The commits that wait because a commit in `replicating` inserts the same device.
     var inserting: [DatabaseTransaction] = []
-    /// The commits held back by the test; nil if commits are not held.
+    /// The commits that the test delays; nil if commits are not delayed.
     var held: [() -> Void]?
-    /// The loads held back by the test; nil if loads are not held.
+    /// The loads that the test delays; nil if loads are not delayed.
     var heldLoads: [() -> Void]?
-    /// The number of further commits to refuse.
+    /// The number of later commits that the database must refuse.
     var refusals = 0
 
     /// - `start`: the virtual time at the start, in milliseconds since 1970.
@@ -90,7 +91,7 @@ package final class SimulatedDatabase {
         return true
     }
 
-    /// Advances to a time, and runs all events until then.
+    /// Advances to a time, and runs all events that are due by then.
     package func run(until moment: Int64) {
         while let next = self.calendar.firstAt, next <= moment { self.step() }
         if self.now < moment { self.now = moment }
@@ -104,7 +105,7 @@ package final class SimulatedDatabase {
         self.calendar.plan(at: max(self.now, moment), event)
     }
 
-    /// Runs all events that are due now, if actions take no time.
+    /// With `DatabasePace.immediate`, runs all events that are due now.
     func settle() {
         guard self.isImmediate, !self.isRunning else { return }
         self.isRunning = true
@@ -117,7 +118,7 @@ package final class SimulatedDatabase {
     func clockChanges(to ahead: Int64) {
         self.log.note(ahead < self.clockAhead ? .clockBack : .clockForth)
         self.clockAhead = ahead
-        // Policy time continues from the last commit if the new clock is behind.
+        // If the new clock is behind, policy time continues from the last commit.
         let behind = self.rows.lastMoment.milliseconds.subtractingReportingOverflow(self.wall + self.shift)
         if !behind.overflow, behind.partialValue > 0 { self.shift += behind.partialValue }
     }
@@ -137,10 +138,10 @@ package final class SimulatedDatabase {
     /// Refuses the next `count` commits.
     package func refuseNextCommits(_ count: Int = 1) { self.refusals += count }
 
-    /// Holds commits back until the test releases them.
+    /// Delays commits until the test calls `letCommitsGo`.
     package func holdCommits() { self.held = self.held ?? [] }
 
-    /// Processes the held commits. Later commits are held again.
+    /// Processes the delayed commits. Later commits are delayed again.
     package func letCommitsGo() {
         let waiting = self.held ?? []
         if self.held != nil { self.held = [] }
@@ -148,10 +149,10 @@ package final class SimulatedDatabase {
         self.settle()
     }
 
-    /// Holds loads back until the test releases them.
+    /// Delays loads until the test calls `letLoadsGo`.
     package func holdLoads() { self.heldLoads = self.heldLoads ?? [] }
 
-    /// Processes the held loads. Later loads are not held.
+    /// Processes the delayed loads. Later loads are not delayed.
     package func letLoadsGo() {
         let waiting = self.heldLoads ?? []
         self.heldLoads = nil
@@ -159,8 +160,8 @@ package final class SimulatedDatabase {
         self.settle()
     }
 
-    /// Replaces the primary with a standby. Every connection is cut, and a random number of the first unacknowledged
-    /// commits survive.
+    /// Replaces the primary with a standby. Cuts every connection. Of the unacknowledged commits, the first ones
+    /// survive; their number is random.
     ///
     /// - `outage`: the time without a primary, in milliseconds.
     /// - `clockAhead`: the offset of the new primary's clock from virtual time, in milliseconds.
@@ -173,7 +174,7 @@ package final class SimulatedDatabase {
         self.isDown = true
         for transaction in self.transactions {
             self.rollBack(transaction)
-            // Its client has already asked about the result, and receives no other notification.
+            // The client has already queried the result, and receives no other notification.
             if transaction.isInDoubt { self.resolve(transaction) }
         }
         for number in self.sessions.keys.sorted() {
@@ -198,12 +199,12 @@ final class DatabaseSession {
     var heardAt: Int64
     /// The last report, and its time by the primary's clock.
     var report: (GatewayReport, at: Int64)?
-    /// True while the session with the lock of the number exists.
+    /// True while the session that holds the lock of the gateway's number exists.
     var isConnected = true
-    /// True until the gateway is found dead. Only its commits until then are accepted.
+    /// True until the gateway is marked as dead. Later commits of the gateway are refused.
     var isAlive = true
     var isBuried = false
-    /// The number of topics that the gateway knows, and in `values` the known versions of values.
+    /// The number of topics that the gateway has received, and in `values` the received versions of values.
     var topicCount = 0
     var values: [String: Int] = [:]
 
@@ -221,7 +222,8 @@ enum DatabaseEnd {
     case failed(ClusterFailure)
 }
 
-/// The rates of random faults between gateways and a simulated database: once in this many times; 0 for never.
+/// The rates of random faults between gateways and a simulated database. A rate of n means once in n times; 0 means
+/// never.
 package struct DatabaseFaults: Sendable {
     /// The connection is cut after a commit, before the reply arrives.
     package var lostReplies = 0
@@ -233,7 +235,7 @@ package struct DatabaseFaults: Sendable {
     package var refusedCommits = 0
     /// A transaction is refused as part of a deadlock.
     package var deadlocks = 0
-    /// A notice does not arrive. With `doubledNotices`, a notice arrives twice.
+    /// A notice does not arrive. `doubledNotices` is the rate at which a notice arrives twice.
     package var lostNotices = 0
     package var doubledNotices = 0
 
@@ -244,7 +246,7 @@ package struct DatabaseFaults: Sendable {
 package struct DatabasePace: Sendable {
     /// The delay of a request to the database, and of a reply back.
     package var delay: ClosedRange<Int>
-    /// The time from a commit until a standby has the commit, too.
+    /// The time from a commit until a standby has it.
     package var replication: ClosedRange<Int>
     /// The time from the loss of a connection to the next connection.
     package var reconnection: ClosedRange<Int>

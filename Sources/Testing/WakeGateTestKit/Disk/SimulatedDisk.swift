@@ -4,13 +4,13 @@ package import Storage
 import Synchronization
 package import Wire
 
-/// A disk in memory below SQLite that fails and loses power on command.
+/// A disk in memory below SQLite. Tests make it fail or lose power.
 ///
-/// Unsynced data is lost with the power, completely or partly, as a seed determines. As on Linux, a failed sync loses
-/// its data: the next sync succeeds without writing this data. Safe to use from several threads.
+/// A power loss drops unsynced data, completely or in part, as a seed determines. As on Linux, a failed sync drops its
+/// data, and the next sync succeeds without writing that data. Any thread may use the disk.
 @safe
 package final class SimulatedDisk: @unchecked Sendable {  // The C code has its own lock.
-    /// The kinds of operations that a plan counts.
+    /// The kinds of operations that can be counted and can fail.
     package struct Operations: OptionSet, Hashable, Sendable {
         package let rawValue: UInt32
 
@@ -23,29 +23,29 @@ package final class SimulatedDisk: @unchecked Sendable {  // The C code has its 
         package static let create = Self(rawValue: UInt32(WAKEGATE_DISK_CREATE))
         package static let delete = Self(rawValue: UInt32(WAKEGATE_DISK_DELETE))
         package static let read = Self(rawValue: UInt32(WAKEGATE_DISK_READ))
-        /// The operations that need space: writes beyond a file's end, new files, shared memory of connections.
+        /// The operations that need space: writes beyond a file's end, new files, and shared memory of connections.
         package static let grow = Self(rawValue: UInt32(WAKEGATE_DISK_GROW))
 
-        /// All operations that change something.
+        /// All operations that change the disk.
         package static let changes: Self = [.write, .truncate, .sync, .create, .delete, .grow]
     }
 
     /// The fault of a planned operation.
     package enum Fault: Hashable, Sendable, CaseIterable {
-        /// ENOSPC on an operation that needs space.
+        /// ENOSPC from an operation that needs space.
         case noSpace
-        /// EIO on any operation that changes something.
+        /// EIO from any operation that changes the disk.
         case ioError
-        /// EIO on a sync.
+        /// EIO from a sync.
         case failedSync
-        /// EIO on a read.
+        /// EIO from a read.
         case failedRead
         /// A power loss in the middle of the operation.
         case powerLoss
-        /// The death of the process before the operation; its writes stay in the page cache.
+        /// The death of the process before the operation. Its earlier writes remain in the page cache.
         case kill
 
-        /// The operations that are counted.
+        /// The operations that can have the fault.
         package var operations: Operations {
             switch self {
             case .noSpace: .grow
@@ -71,8 +71,8 @@ package final class SimulatedDisk: @unchecked Sendable {  // The C code has its 
     package let vfsName: String
     private let disk: OpaquePointer
 
-    /// - Parameter seed: determines which sectors are written before a sync, and how much of a failed write or sync is
-    ///   done; 0 for none.
+    /// - Parameter seed: determines the sectors that are written before a sync, and the completed part of a failed
+    ///   write or sync; 0 for none.
     package init(seed: UInt64 = 0) {
         let number = Self.count.add(1, ordering: .relaxed).newValue
         self.vfsName = "simulated-disk-\(number)"
@@ -89,10 +89,10 @@ package final class SimulatedDisk: @unchecked Sendable {  // The C code has its 
 
     // MARK: Faults
 
-    /// Makes operation `number` fail with `fault`, counted from 0 from now on. A lasting fault also affects all later
-    /// operations.
+    /// Makes an operation fail with `fault`, after `number` further operations have succeeded. A lasting fault also
+    /// affects all later operations.
     ///
-    /// - `operations`: the operations to count; nil for the operations that can have the fault.
+    /// - `operations`: the operations that count; nil for the operations that can have the fault.
     /// - `seed`: determines the effect of a power loss, as in `losePower`.
     package func failOperation(
         _ number: Int,
@@ -105,18 +105,18 @@ package final class SimulatedDisk: @unchecked Sendable {  // The C code has its 
         unsafe wakegate_disk_plan(self.disk, Int64(number), operations.rawValue, fault.code, isLasting, seed)
     }
 
-    /// Ends all faults, and starts to count these operations.
+    /// Removes the planned fault, and starts to count these operations from 0.
     package func count(_ operations: Operations) {
         unsafe wakegate_disk_plan(self.disk, -1, operations.rawValue, 0, false, 0)
     }
 
-    /// The number of operations counted since the last plan.
+    /// The number of operations counted since the last call of `failOperation` or `count`.
     package var operations: Int { unsafe Int(wakegate_disk_operations(self.disk)) }
 
-    /// True if an operation met the planned fault.
+    /// True if an operation has failed with the planned fault.
     package var metFault: Bool { unsafe wakegate_disk_faults(self.disk) > 0 }
 
-    /// A description of the first operation that met the planned fault; empty if there is none.
+    /// A description of the first operation that failed with the planned fault; empty if none has.
     package var firstFault: String {
         var text = [CChar](repeating: 0, count: 256)
         unsafe text.withUnsafeMutableBufferPointer { text in
@@ -127,21 +127,22 @@ package final class SimulatedDisk: @unchecked Sendable {  // The C code has its 
 
     // MARK: Death
 
-    /// Simulates a power loss: open files are dead, and unsynced data is gone.
+    /// Simulates a power loss. Open files become unusable, and unsynced data is lost.
     ///
-    /// - Parameter seed: 0 to lose all unsynced data; otherwise determines which sectors survive, and which are torn.
+    /// - Parameter seed: 0 to lose all unsynced data; otherwise determines the sectors that survive, completely or in
+    ///   part.
     package func losePower(seed: UInt64 = 0) {
         unsafe wakegate_disk_crash(self.disk, seed, false)
     }
 
-    /// Kills the process: open files are dead, and written data stays in the page cache.
+    /// Simulates the death of the process. Open files become unusable, and written data remains in the page cache.
     package func killProcess() {
         unsafe wakegate_disk_crash(self.disk, 0, true)
     }
 
     // MARK: Files
 
-    /// Makes the names of files durable, which a sync of a file does not do.
+    /// Syncs the folder. File names are then durable; a sync of a file does not do this.
     ///
     /// - Returns: false if the sync failed.
     package func syncFolder() -> Bool { unsafe wakegate_disk_sync_folder(self.disk) }
@@ -164,40 +165,40 @@ package final class SimulatedDisk: @unchecked Sendable {  // The C code has its 
     }
 }
 
-/// The ways in which a simulated gateway dies.
+/// The kinds of death of a simulated gateway.
 package enum SimulatedDeath: CaseIterable, Sendable {
     case kill, powerLoss
 }
 
-/// The storage of a gateway's records across its runs.
+/// The storage of a gateway's records, which outlives the gateway's processes.
 package protocol SimulatedMedium: AnyObject {
     func open() throws(StoreError) -> any RecordStore
 
     /// Opens the history next to the records; nil if the medium has none.
     func openHistory() -> HistoryFile?
 
-    /// The record up to which the history is durable since the store was opened, so that the store may release it.
+    /// The record up to which the history is durable. The store may delete the events up to it.
     var retention: EventRetention { get }
 
-    /// Plans a fault of a later operation. The generator chooses the operation and the fault.
+    /// Plans a fault of a later operation. The generator determines the operation and the fault.
     func planFault(_ generator: inout SeededGenerator)
 
-    /// Ends all faults.
+    /// Removes all planned faults.
     func clearFaults()
 
     func die(_ death: SimulatedDeath, _ generator: inout SeededGenerator)
 
-    /// True if an operation met the planned fault.
+    /// True if an operation has failed with the planned fault.
     var metFault: Bool { get }
 
     /// True if the planned fault was the death of the process.
     var isDead: Bool { get }
 
-    /// The rules of a store that its users violated.
+    /// The rules of `RecordStore` that callers have violated.
     var misuses: [String] { get }
 }
 
-/// Records in memory: fast, and strict about the rules for stores.
+/// Records in memory. It is fast, and checks the rules of `RecordStore`.
 package final class MemoryMedium: SimulatedMedium {
     private var store = SimulatedStore()
     private var isOpen = false
@@ -211,7 +212,7 @@ package final class MemoryMedium: SimulatedMedium {
     package func openHistory() -> HistoryFile? { nil }
 
     package func open() throws(StoreError) -> any RecordStore {
-        // After a failed load, `die` was not called, so reopen the store.
+        // A failed load leaves the store open without a call of `die`, so the store is reopened here.
         if self.isOpen { self.store = self.store.reopened(keepsUnresolved: false) }
         self.isOpen = true
         return self.store
@@ -230,7 +231,7 @@ package final class MemoryMedium: SimulatedMedium {
     }
 }
 
-/// The journal on a failing disk, with limits that cause frequent compactions and checkpoints.
+/// The journal on a failing disk. Its limits cause frequent compactions and checkpoints.
 package final class DiskMedium: SimulatedMedium {
     private let disk: SimulatedDisk
     private var fault = SimulatedDisk.Fault.ioError
@@ -294,11 +295,11 @@ package final class DiskMedium: SimulatedMedium {
     }
 }
 
-/// Keeps records in memory with the failures of a disk. Operations fail on command, and the result of a failed sync is
-/// undetermined.
+/// A store that keeps records in memory and fails like a disk. Tests choose the operations that fail. The result of a
+/// failed sync is undetermined.
 ///
-/// A store is the view of one process; `reopened` returns the store of the next process. A store records violations of
-/// the rules of `RecordStore`.
+/// A store belongs to one process; `reopened` returns the store of the next process. A store records violations of the
+/// rules of `RecordStore`.
 package final class SimulatedStore: RecordStore {
     package typealias Records = [RecordKey: [UInt8]]
 
@@ -306,21 +307,23 @@ package final class SimulatedStore: RecordStore {
         case new, loaded, begun, committing, failed, dead
     }
 
-    /// The records that are certainly durable.
+    /// The records that are durable in any case.
     package private(set) var durable: Records
-    /// The batch of a commit that failed at its sync. At the next start, it exists completely or not at all.
+    /// The batch of a commit whose sync failed. At the next start, it exists completely or not at all.
     package private(set) var unresolved: Records?
-    /// The number of operations. A load or a beginning counts once, and a commit twice, for writing and syncing.
+    /// The number of operations. A load or a call of `begin` counts once, and a commit twice: for writing and for
+    /// syncing.
     package private(set) var operations = 0
     /// The number of commits requested, including failed ones.
     package private(set) var commits = 0
     /// The number of failed operations.
     package private(set) var faults = 0
-    /// The violated rules, in words.
+    /// The descriptions of violated rules.
     package private(set) var misuses: [String] = []
-    /// The loss to report when the store begins.
+    /// The loss that `begin` reports.
     package var loss: StoreLoss?
-    /// Runs between writing and syncing, with the commit's number, to simulate events during a slow commit.
+    /// A function that runs between writing and syncing, with the commit's number. It simulates events during a slow
+    /// commit.
     package var whileCommitting: (Int) -> Void = { _ in }
     private var failing: Range<Int> = 0..<0
     private var state = State.new
@@ -329,14 +332,15 @@ package final class SimulatedStore: RecordStore {
         self.durable = durable
     }
 
-    /// Makes operation `number`, counted from 0, fail. A lasting fault also affects all later operations.
+    /// Makes operation `number` fail. The first operation of the store has number 0. A lasting fault also affects all
+    /// later operations.
     package func failOperation(_ number: Int, isLasting: Bool = false) {
         self.failing = number..<(isLasting ? Int.max : number + 1)
     }
 
-    /// Returns the store as the next process finds it. This store is dead afterwards.
+    /// Returns the store that the next process opens. This store is unusable afterwards.
     ///
-    /// - Parameter keepsUnresolved: true if the batch of a commit that failed at its sync exists.
+    /// - Parameter keepsUnresolved: true if the batch of a commit whose sync failed becomes durable.
     package func reopened(keepsUnresolved: Bool) -> SimulatedStore {
         self.state = .dead
         let kept = keepsUnresolved ? self.unresolved ?? [:] : [:]
@@ -405,7 +409,7 @@ package final class SimulatedStore: RecordStore {
         _ content: [UInt8],
         to take: (RecordKey, ByteView) throws(StoreError) -> Void
     ) throws(StoreError) {
-        // The closure cannot throw a typed error, so return a result.
+        // The closure cannot throw a typed error, so it returns a result.
         let result: Result<Void, StoreError> = content.withByteView { view in
             do throws(StoreError) {
                 return .success(try take(key, view))

@@ -157,7 +157,7 @@ enum ContextCommands {
     }
 }
 
-/// A named gateway, with the credentials for it.
+/// A named gateway and the credentials for it.
 struct GatewayContext: Codable, Hashable {
     var gateway: String?
     var admin: String?
@@ -167,7 +167,7 @@ struct GatewayContext: Codable, Hashable {
     var cert: String?
     var key: String?
 
-    /// Returns the URL of a side. Without an admin URL, the edge URL is used for both sides.
+    /// Returns the URL of a listener. A context without an admin URL uses the edge URL for both listeners.
     func url(_ side: GatewayLocation.Side, of name: String) throws(CommandFailure) -> String {
         switch side {
         case .admin: if let url = self.admin ?? self.gateway { return url }
@@ -179,7 +179,7 @@ struct GatewayContext: Codable, Hashable {
 
 /// The contexts of a user: `wakegate/contexts.json` below `$XDG_CONFIG_HOME`, readable only by its owner.
 struct ContextFile: Codable, Hashable {
-    /// The maximum size of the file, in bytes: room for thousands of contexts.
+    /// The maximum size of the file, in bytes: enough for thousands of contexts.
     private static let bytesMax = 1 << 20
 
     var current: String?
@@ -187,14 +187,14 @@ struct ContextFile: Codable, Hashable {
 
     /// Returns the path of the file; nil without a home directory.
     static func path(_ variables: [String: String]) -> String? {
-        // The XDG Base Directory Specification requires relative paths to be ignored.
+        // According to the XDG Base Directory Specification, relative paths must be ignored.
         if let folder = variables["XDG_CONFIG_HOME"], folder.hasPrefix("/") {
             return "\(folder)/wakegate/contexts.json"
         }
         return variables["HOME"].flatMap { $0.hasPrefix("/") ? "\($0)/.config/wakegate/contexts.json" : nil }
     }
 
-    /// Reads the file. A missing file has no contexts.
+    /// Reads the file. A missing file means an empty list of contexts.
     static func read(_ path: String) throws(CommandFailure) -> ContextFile {
         guard let status = try? FileSystem.status(path) else { return ContextFile() }
         guard status.permissions & 0o077 == 0 else {

@@ -232,10 +232,10 @@ package enum DeviceActions {
             self.client = try self.location.client()
         }
 
-        /// - Parameter isOfList: true if the device comes from a list, which may be out of date.
+        /// - Parameter isOfList: true if the device comes from a list, which may be outdated.
         func act(on token: String, isOfList: Bool = false) throws(CommandFailure) -> HTTPResponse {
             let route = self.action.route
-            // A listed device that has launched since must not be woken without a push.
+            // The listed device may have launched in the meantime. It must not be woken without a push.
             let query = isOfList && self.action == .launch ? "?pending=1" : ""
             let path = "/v1/devices/\(URLPath.component(token))/\(route.path)\(query)"
             let body: [UInt8]? = route.method == "POST" ? [] : nil
@@ -246,7 +246,7 @@ package enum DeviceActions {
             try GatewayAnswer.object(response)["dropped"]?.number == 1
         }
 
-        /// Performs the action on all listed devices in its `states`, after a person has confirmed their number.
+        /// Performs the action on all listed devices in one of its `states`, after a person has confirmed their number.
         ///
         /// - Returns: 1 if the gateway refused the action for some devices, otherwise 0.
         func actOnList() throws(CommandFailure) -> Int32 {
@@ -417,9 +417,9 @@ package enum DeviceWatchCommand {
         return try watch.run()
     }
 
-    /// Returns the path of the subscription, which requests only conditions.
+    /// Returns the path of the subscription. It requests only conditions.
     ///
-    /// - Throws: `badUsage` for more devices than one subscription permits.
+    /// - Throws: `badUsage` if there are more devices than one subscription permits.
     package static func path(_ parsed: ParsedCommand) throws(CommandFailure) -> String {
         let devices = parsed.all("--device")
         guard devices.count <= 64 else {

@@ -37,13 +37,13 @@ package enum DoctorCommand {
         return "/v1/devices/\(URLPath.component(parsed.arguments[0]))/diagnosis\(task)"
     }
 
-    /// The exit status: 1 if anything except time prevents the launch, otherwise 0.
+    /// The exit status: 1 if anything but a later due time prevents the launch, otherwise 0.
     package static func status(_ diagnosis: JSONValue) -> Int32 {
         let isTimed = ["ready", "waiting", "inFlight"].contains(diagnosis["verdict"]?.text ?? "")
         return isTimed && !self.isUntaken(diagnosis) ? 0 : 1
     }
 
-    /// True if the launch is due later or in flight, but no worker would accept it.
+    /// True if the launch is due later or in flight, and no worker would accept it.
     private static func isUntaken(_ diagnosis: JSONValue) -> Bool {
         guard ["waiting", "inFlight"].contains(diagnosis["verdict"]?.text ?? "") else { return false }
         return diagnosis["checks"]?.elements.contains { $0["check"]?.text == "handler" && $0["ok"] == .bool(false) }

@@ -22,19 +22,19 @@ package enum GatewayAnswer {
         try self.check(response) { self.remedies[$0] }
     }
 
-    /// - Parameter remedy: returns the commands of this program that help with a reason.
+    /// - Parameter remedy: returns help for a reason, with commands of this program; nil if there is none.
     static func check(_ response: HTTPResponse, _ remedy: (String) -> String?) throws(CommandFailure) {
         guard !response.isSuccess else { return }
         let refusal = self.refusal(response)
         guard let remedy = (response.refusal?.reason).flatMap(remedy) else { throw CommandFailure(.failed, refusal) }
-        // Replace a remedy that names a route of the API with the commands of this program.
+        // A remedy that names a route of the API is replaced by commands of this program.
         guard let end = refusal.firstRange(of: "; "), refusal[end.upperBound...].contains(" /v1/") else {
             throw CommandFailure(.failed, "\(refusal)\n\(remedy)")
         }
         throw CommandFailure(.failed, "\(refusal[..<end.upperBound])\(remedy)")
     }
 
-    /// The commands of this program that help with a reason.
+    /// The remedies for reasons, with commands of this program.
     private static let remedies = [
         "UnknownDevice":
             "`wakegate device list` shows the devices there are, and `wakegate device register` makes one known",
@@ -54,7 +54,7 @@ extension ParsedCommand {
         return try location.answer(location.request(method, path, body: body), with: try location.client())
     }
 
-    /// Prints a note if the gateway does not know the topic or the device of the options, because a list is then empty.
+    /// Prints a note if the gateway does not know the topic or the device in the options. A list for them is empty.
     func noteUnknown(_ location: GatewayLocation, _ client: HTTPClient) throws(CommandFailure) {
         for (option, path) in [("--topic", "/v1/stats/topics"), ("--device", "/v1/devices")] {
             guard let name = self.text(option) else { continue }
@@ -75,7 +75,7 @@ extension ParsedCommand {
     }
 }
 
-/// A list that the gateway sends in pages, printed as one list.
+/// A list that the gateway sends in pages and the command prints as one list.
 struct ListPages {
     /// The maximum number of rows in a page.
     private static let pageMax = 1000
@@ -89,7 +89,7 @@ struct ListPages {
     /// Returns the lines of a page. The first page includes the table head.
     let text: (_ rows: [JSONValue], _ withHead: Bool) -> String
 
-    /// Prints the rows after `--after`, up to `--limit` (default 100). With `--json`, prints the answers.
+    /// Prints the rows after `--after`, at most `--limit` (default 100). With `--json`, prints the answers unchanged.
     func show(_ parsed: ParsedCommand) throws(CommandFailure) -> Int32 {
         let location = try GatewayLocation(parsed, side: .admin)
         let client = try location.client()
@@ -120,7 +120,7 @@ struct ListPages {
         return 0
     }
 
-    /// Returns the query of a page: the given options by name, and the page's limit and start.
+    /// Returns the query of a page: the options with these names, the page's limit, and its start.
     static func query(_ parsed: ParsedCommand, _ names: [String], limit: Int, after: String?) -> [String] {
         var query = names.compactMap { name in
             parsed.parameter(name)
@@ -132,7 +132,7 @@ struct ListPages {
 }
 
 extension ParsedCommand {
-    /// Returns the option as a parameter of a query, such as `topic=com.example.app`. Several values are separated by
+    /// Returns an option as a parameter of a query, such as `topic=com.example.app`. Multiple values are separated by
     /// commas.
     func parameter(_ name: String) -> String? {
         guard let values = self.values["--\(name)"] else { return nil }

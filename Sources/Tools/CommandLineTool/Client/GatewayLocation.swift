@@ -3,7 +3,7 @@ import Glibc
 package import HTTPClient
 import Platform
 
-/// The address of the gateway for a client command, and the credentials for it.
+/// The gateway's address for a client command, and the credentials for it.
 package struct GatewayLocation: Sendable {
     /// The listener of the gateway.
     package enum Side: Sendable {
@@ -20,15 +20,15 @@ package struct GatewayLocation: Sendable {
     let proof: Proof
     private let bearerToken: String?
 
-    /// A bearer token, or the path of its file.
+    /// The source of the bearer token: the token itself, or the path of its file.
     package enum Proof: Hashable, Sendable {
         case none
         case token(String)
         case file(String)
     }
 
-    /// Determines the location from, in order of precedence: `option`, the environment variables, the context, a
-    /// running `wakegate dev` in `folder`, the default address.
+    /// Determines the location. The sources, in order of precedence, are `option`, the environment variables, the
+    /// context, a `wakegate dev` that runs in `folder`, and the default address.
     package init(
         _ parsed: ParsedCommand,
         side: Side,
@@ -56,8 +56,8 @@ package struct GatewayLocation: Sendable {
         self.url = url
     }
 
-    /// Returns the admin URL of a gateway on this machine, given the URL of its edge. Returns nil unless a `wakegate
-    /// dev` that runs in `folder` has this edge, or the edge is a default address.
+    /// Returns the admin URL of a gateway on this machine, given the URL of its edge. Returns nil if the edge belongs
+    /// neither to a `wakegate dev` that runs in `folder` nor to a default address.
     package static func admin(of edge: String, folder: String = GatewayFile.defaultFolder) -> String? {
         let edge = edge.hasSuffix("/") ? String(edge.dropLast()) : edge
         if let file = GatewayFile.running(in: folder), let admin = file.admin,
@@ -89,7 +89,7 @@ package struct GatewayLocation: Sendable {
                 "\(sources.urlName) is \"\(sources.url)\"; leave out what stands behind the port: the command adds it"
             )
         }
-        // A colon before the closing bracket of an IPv6 address, or before a password, does not begin a port.
+        // A colon inside the brackets of an IPv6 address or before a password does not begin a port.
         guard let colon = authority.lastIndex(of: ":"), !authority[colon...].contains(where: { "]@".contains($0) })
         else { return }
         let port = Int(authority[authority.index(after: colon)...])
@@ -119,13 +119,14 @@ package struct GatewayLocation: Sendable {
         }
     }
 
-    /// Returns true if the file is readable and does not contain `mark`. libcurl reports unreadable files.
+    /// Returns true if the file is readable and does not contain `mark`. For an unreadable file, libcurl reports the
+    /// error.
     private static func lacks(_ mark: String, _ path: String) -> Bool {
         guard let bytes = try? OrdinaryFile.contents(path, bytesMax: Self.authorityBytesMax) else { return false }
         return !String(decoding: bytes, as: UTF8.self).contains(mark)
     }
 
-    /// The maximum number of bytes of a file that are checked. Debian's bundle has 220,000 bytes.
+    /// The maximum number of bytes of a file that are checked. Debian's bundle of authorities has 220,000 bytes.
     private static let authorityBytesMax = 4 << 20
 
     /// Checks that an authority file is a PEM certificate, because libcurl's error is hard to understand.
@@ -138,7 +139,7 @@ package struct GatewayLocation: Sendable {
                 "\(path), which \(name) names, cannot be read (\(error.reason)); \(error.remedy)"
             )
         }
-        // Check only regular files, because a pipe can be read only once.
+        // Only regular files are checked, because a pipe can be read only once.
         guard let text = bytes.map({ String(decoding: $0, as: UTF8.self) }) else { return }
         let isPEM = ["-----BEGIN CERTIFICATE-----", "-----BEGIN TRUSTED CERTIFICATE-----"].contains(
             where: text.contains
@@ -172,7 +173,8 @@ package struct GatewayLocation: Sendable {
         return token[0]
     }
 
-    /// The number of retries for an empty token file, which another program may be writing, and the wait between them.
+    /// The number of times that an empty token file is read again, and the wait in between. Another program may be
+    /// writing the file.
     private static let emptyReadsMax = 20
     private static let emptyReadMilliseconds: Int32 = 100
 
@@ -187,7 +189,7 @@ package struct GatewayLocation: Sendable {
         self.bearerToken.map { [("authorization", "bearer \($0)")] } ?? []
     }
 
-    /// The headers of a push. They omit a token of `wakegate token`, which is not a provider token.
+    /// The headers of a push. They omit a token of `wakegate token`, because it is not a provider token.
     var providerHeaders: [(name: String, value: String)] {
         self.bearerToken?.hasPrefix("wg1.") == true ? [] : self.headers
     }
@@ -195,15 +197,16 @@ package struct GatewayLocation: Sendable {
     /// The location as shown in the title of a view.
     var place: String { self.url.replacing("http://", with: "") }
 
-    /// Returns environment variables with a worker's options, for client commands that the worker's command runs.
+    /// Returns environment variables with the options of a worker. The client commands that the worker's command runs
+    /// read them.
     ///
-    /// For a token, only the path of its file is passed.
+    /// A token itself is not passed, only the path of its file.
     package func commandVariables(_ parsed: ParsedCommand) -> [String: String] {
-        // A context named with `--context` takes precedence over the variables.
+        // A context that `--context` names takes precedence over the variables.
         let isPassed = { (option: String) in parsed.isSet(option) || parsed.isSet("--context") }
         let names = OptionDefinition.variables
         var variables: [String: String] = [:]
-        // An empty variable hides a variable that the worker inherited, perhaps for another gateway.
+        // An empty variable hides an inherited variable, which may be for another gateway.
         if parsed.isSet("--context") {
             for name in [names.authority, names.token, names.tokenFile, names.certificate, names.key] {
                 variables[name] = ""
@@ -249,7 +252,7 @@ package struct GatewayLocation: Sendable {
         }
     }
 
-    /// Returns the failure to show if the gateway gave no answer.
+    /// Returns the failure to report if the gateway has not answered.
     package func failure(_ error: HTTPClientError) -> CommandFailure {
         CommandFailure(.failed, self.explain(error))
     }
@@ -261,7 +264,7 @@ package struct GatewayLocation: Sendable {
         return files.compactMap(\.self).allSatisfy { FileSystem.exists($0) }
     }
 
-    /// Returns the cause of a failed request and the remedy.
+    /// Returns the cause of a failed request, and a remedy.
     package func explain(_ error: HTTPClientError) -> String {
         let place = self.settings.socketPath.map { "unix:\($0)" } ?? self.url
         switch error.code {
@@ -294,7 +297,7 @@ package struct GatewayLocation: Sendable {
     }
 }
 
-/// The sources of a client command's settings: options, variables, a context, a running `wakegate dev`.
+/// The settings of a client command from all sources: options, variables, a context, and a running `wakegate dev`.
 struct LocationSources {
     private(set) var url = ""
     /// The source of the URL, for messages.
@@ -309,10 +312,10 @@ struct LocationSources {
     private(set) var keyName = "--key"
     private(set) var proof = GatewayLocation.Proof.none
 
-    /// Reads the sources in order of precedence. The first source that has a setting determines it.
+    /// Reads the sources in order of precedence. For each setting, the first source that has it determines its value.
     ///
-    /// If the URL comes from another source than the context, the context's credentials are used only if the command
-    /// line names the context.
+    /// If the URL does not come from a context, the context's credentials are used only if the command line names the
+    /// context.
     init(
         _ parsed: ParsedCommand,
         side: GatewayLocation.Side,
@@ -327,7 +330,7 @@ struct LocationSources {
         if let given = parsed.text(option) {
             (self.url, self.urlName) = (given, option)
         } else if named == nil, let given = variable(OptionDefinition.variables.url) {
-            // The variable names the edge, because workers and their commands know no other address.
+            // The variable contains the URL of the edge, because workers and their commands need no other address.
             let admin = side == .admin ? GatewayLocation.admin(of: given, folder: folder) : nil
             (self.url, self.urlName) = (admin ?? given, OptionDefinition.variables.url)
         } else if let found = try Self.context(named, variables) {
@@ -374,7 +377,7 @@ struct LocationSources {
         }
     }
 
-    /// Takes the settings that are still missing from a context.
+    /// Sets the settings that are still missing to those of a context.
     private mutating func take(_ context: GatewayContext?) {
         guard let context else { return }
         if self.authority == nil, let authority = context.ca {
@@ -389,7 +392,7 @@ struct LocationSources {
         }
     }
 
-    /// Returns the context that the command line names, or the current context.
+    /// Returns the context that the command line names, or else the current context.
     private static func context(
         _ name: String?,
         _ variables: [String: String]
@@ -408,7 +411,7 @@ struct LocationSources {
     }
 }
 
-/// The file `gateway.json` in the state directory of a running `wakegate dev`. Client commands use it to find the
+/// The file `gateway.json` in the state folder of a running `wakegate dev`. Client commands read it to find the
 /// gateway.
 package struct GatewayFile: Codable, Hashable, Sendable {
     /// The process ID of the gateway.
@@ -421,7 +424,7 @@ package struct GatewayFile: Codable, Hashable, Sendable {
     package var plain: String?
 
     package static let name = "gateway.json"
-    /// The default state directory of `wakegate dev`, where client commands look for the file.
+    /// The default state folder of `wakegate dev`, in which client commands look for the file.
     package static let defaultFolder = ".wakegate"
 
     package init(pid: Int32, ca: String) {
@@ -437,7 +440,7 @@ package struct GatewayFile: Codable, Hashable, Sendable {
         try OrdinaryFile.replace("\(folder)/\(Self.name)", with: bytes, mode: 0o644, isSynced: false)
     }
 
-    /// Returns the file of the gateway that runs from `folder`; nil if there is none or its process has ended.
+    /// Returns the file of the gateway that runs with the state folder `folder`; nil if no such gateway runs.
     package static func running(in folder: String) -> GatewayFile? {
         guard let data = try? Data(contentsOf: URL(fileURLWithPath: "\(folder)/\(self.name)")),
             let file = try? JSONDecoder().decode(GatewayFile.self, from: data), file.pid > 0
@@ -445,7 +448,7 @@ package struct GatewayFile: Codable, Hashable, Sendable {
         return kill(file.pid, 0) == 0 || errno == EPERM ? file : nil
     }
 
-    /// Returns the URL of a listener's address, which may be a Unix socket.
+    /// Returns the URL of a listener's address. An address of a Unix socket is returned unchanged.
     static func url(_ scheme: String, _ address: String?) -> String? {
         address.map { $0.hasPrefix("unix:") ? $0 : "\(scheme)://\($0)" }
     }

@@ -20,7 +20,7 @@ extension CommandDefinition {
 
 /// `wakegate health`.
 enum HealthCommand {
-    /// The timeout of the answer, in milliseconds, which is below the timeout of a container's health check.
+    /// The timeout for the answer, in milliseconds. It is shorter than the timeout of a container's health check.
     private static let timeoutMilliseconds = 4000
 
     static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
@@ -66,7 +66,7 @@ enum BackupCommand {
         let location = try GatewayLocation(parsed, side: .admin)
         let body = Array("{\"name\":\(JSONText.quoted(parsed.arguments[0]))}".utf8)
         var request = location.request("POST", "/v1/backup", body: body)
-        // Copying a large state takes a long time.
+        // Copying a large state may take a long time.
         request.timeoutMilliseconds = nil
         let answer = try GatewayAnswer.object(try self.answer(request, location))
         Console.out("\(answer["path"]?.text ?? "")\n")
@@ -76,7 +76,7 @@ enum BackupCommand {
     /// The interval and the timeout of the liveness checks during a backup, in milliseconds.
     private static let probes: (interval: Int64, timeout: Int) = (5000, 15_000)
 
-    /// Waits for an answer as long as the gateway is alive.
+    /// Waits for an answer without a time limit, while checks show that the gateway is alive.
     private static func answer(
         _ request: HTTPRequest,
         _ location: GatewayLocation
@@ -89,7 +89,7 @@ enum BackupCommand {
             while true {
                 for case .ended(let id, let result) in client.poll(timeoutMilliseconds: 1000) {
                     if id == copy { return try result.get() }
-                    // Any answer shows that the gateway is alive.
+                    // Any answer proves that the gateway is alive.
                     _ = try result.get()
                     probe = nil
                     probesAt = SystemClock.monotonic + self.probes.interval
@@ -132,7 +132,7 @@ package enum ReloadCommand {
         throw CommandFailure(.failed, "the old configuration stays in effect, as the new one has \(faults)")
     }
 
-    /// Returns the changes, one line for each key.
+    /// Returns the changed keys, one per line.
     package static func text(_ answer: JSONValue) -> String {
         var lines = self.lines(answer["changed"], "changed")
         lines += self.lines(answer["needsRestart"], "needs a restart")
@@ -261,7 +261,7 @@ extension CommandDefinition {
 /// `wakegate faults`.
 package enum FaultCommands {
     private static let path = "/v1/faults"
-    /// The maximum number of bytes to read from a file; more than any gateway accepts.
+    /// The maximum number of bytes read from a file: more than any gateway accepts.
     private static let bytesMax = 4 << 20
 
     static func list(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
@@ -284,7 +284,8 @@ package enum FaultCommands {
         return 0
     }
 
-    /// Returns a line for each rule: its id, its counts, and its text. Spent rules are marked.
+    /// Returns one line for each rule: its id, its counts, and its text. A rule that can no longer apply is marked as
+    /// spent.
     package static func table(_ answer: JSONValue) -> String {
         let rows = (answer["rules"]?.elements ?? []).map { rule in
             [

@@ -18,7 +18,7 @@ package struct PushAnswer: Sendable {
     /// True if the push was accepted but will never wake a device.
     package var wakesNobody: Bool { self.isAccepted && ["no-wake", "discarded"].contains(self.outcome) }
 
-    /// The reason of a refused push; nil if APNs has no such reason.
+    /// The reason for a refused push; nil if it is not one of APNs's reasons.
     package var reason: APNSReason? { self.isAccepted ? nil : APNSReason(rawValue: self.outcome) }
 
     /// The gateway's warnings about likely mistakes in an accepted push.
@@ -26,7 +26,7 @@ package struct PushAnswer: Sendable {
         self.response.headers.filter { $0.name == "wakegate-warning" }.map { TerminalText.harmless($0.value) }
     }
 
-    /// The identifier of the push at the gateway.
+    /// The push's identifier, from the answer.
     package var apnsID: String? { self.response.header("apns-id") }
 
     /// The disposition of an accepted push, or the reason of a refused push.
@@ -94,7 +94,7 @@ package enum PushStatus: Int32, Sendable {
     case wakesNobody = 2
 }
 
-/// Explains the answer to a push and suggests a remedy.
+/// The explanation of an answer to a push, with a remedy.
 package struct PushAdvice: Sendable {
     private let device: String
     private let topic: String
@@ -136,7 +136,7 @@ package struct PushAdvice: Sendable {
 
     // MARK: Refused
 
-    /// Explains a refusal because of the request itself.
+    /// Explains a refusal whose cause is the request itself.
     private func request(_ reason: APNSReason) -> String? {
         switch reason {
         case .badDeviceToken: self.badDeviceToken
@@ -180,7 +180,7 @@ package struct PushAdvice: Sendable {
             + "\(self.topic)` does it, and registration: \"open\" takes every token"
     }
 
-    /// Explains a refusal because of the sender's credentials.
+    /// Explains a refusal whose cause is the sender's credentials.
     private func proof(_ reason: APNSReason) -> String? {
         switch reason {
         case .invalidProviderToken:
@@ -212,7 +212,7 @@ package struct PushAdvice: Sendable {
         }
     }
 
-    /// Explains a refusal because of the gateway's state.
+    /// Explains a refusal whose cause is the gateway's state.
     private func gateway(_ reason: APNSReason) -> String? {
         switch reason {
         case .tooManyRequests: "too many pushes at a time, of this key or to this device; send them slower"

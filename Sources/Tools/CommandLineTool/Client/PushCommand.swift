@@ -4,7 +4,7 @@ import Platform
 package import Wire
 
 extension CommandDefinition {
-    /// - Parameter signES256: signs a message with the key in a file. The signature is R followed by S.
+    /// - Parameter signES256: signs a message with the key in a file. The signature is the number R followed by S.
     package static func push(signES256: @escaping ProviderToken.Sign) -> CommandDefinition {
         CommandDefinition(
             "push",
@@ -88,7 +88,7 @@ extension CommandDefinition {
 package enum PushCommand {
     /// The maximum number of concurrent requests.
     private static let windowMax = 100
-    /// The maximum number of pushes for which each answer is printed on its own line.
+    /// The maximum number of pushes whose answers are printed one per line.
     private static let linesMax = 20
 
     static func run(_ parsed: ParsedCommand, _ sign: ProviderToken.Sign) throws(CommandFailure) -> Int32 {
@@ -147,7 +147,7 @@ package enum PushCommand {
     /// The prefix of a dry run's answer.
     private static let dryRun = "dry run, nothing was sent: it would be "
 
-    /// Returns the follower of the push if `--wait` is given.
+    /// Returns the object that waits for the push's end if `--wait` is given; nil otherwise.
     private static func follower(_ parsed: ParsedCommand) throws(CommandFailure) -> PushFollower? {
         guard parsed.isSet("--wait") else {
             if let option = ["--timeout", "--admin"].first(where: { parsed.isSet($0) }) {
@@ -170,8 +170,8 @@ package enum PushCommand {
         )
     }
 
-    /// Returns the value of apns-expiration. A duration with a unit is added to `now`, in milliseconds since 1970, and
-    /// rounded up to seconds; a duration of 0 becomes 0. Other text, such as a UNIX time, is returned unchanged.
+    /// Returns the value of `apns-expiration`. Adds a duration with a unit to `now`, in milliseconds since 1970, and
+    /// rounds the sum up to seconds. A duration of 0 becomes 0. Returns other text, such as a UNIX time, unchanged.
     package static func expiration(_ text: String, now: Int64) -> String {
         guard text.last?.isLetter == true, let duration = DurationText.milliseconds(text) else { return text }
         return duration == 0 ? "0" : String((now + duration + 999) / 1000)
@@ -272,9 +272,9 @@ package enum PushListCommand {
         ).show(parsed)
     }
 
-    /// Returns the period of `--since` and `--until` as parameters of a query, in milliseconds since 1970.
+    /// Returns the period of `--since` and `--until` as query parameters, in milliseconds since 1970.
     ///
-    /// - `spanMax`: the longest time back that the gateway can count, in milliseconds; nil for no limit.
+    /// - `spanMax`: the longest time before now that the gateway can count, in milliseconds; nil for no limit.
     package static func period(
         _ parsed: ParsedCommand,
         spanMax: Int64? = nil,
@@ -315,7 +315,7 @@ package enum PushListCommand {
         return "/v1/pushes?\(query.joined(separator: "&"))"
     }
 
-    /// Returns the outcome and the number of lost wakes, if any: `completed, lost 2`.
+    /// Returns the outcome, and the number of lost wakes if it is not zero: `completed, lost 2`.
     private static func outcome(_ push: JSONValue) -> String {
         let outcome = push["outcome"]?.text ?? push["reason"]?.text ?? push["state"]?.text ?? "-"
         guard let lost = push["lost"]?.number, lost > 0 else { return outcome }
@@ -324,7 +324,8 @@ package enum PushListCommand {
 
     /// Returns one line for each push. All pages have the same columns.
     ///
-    /// - `device`: the device whose pushes are listed, because such a list omits the device; nil for other lists.
+    /// - `device`: the device whose pushes are listed; nil for other lists. A list of one device does not repeat the
+    ///   device.
     package static func text(_ pushes: [JSONValue], device: String? = nil, withHead isHead: Bool) -> String {
         let head = ["received", "outcome", "ended", "apns-id", "topic", "device"]
         return TableText.page(pushes, widths: [20, 17, 20, 36, 24], head: isHead ? head : nil) { push in
@@ -342,12 +343,12 @@ package enum PushListCommand {
 
 /// Reads the value of `--payload`: JSON, a file with `@FILE`, or standard input with `-`.
 package enum PushPayloadOption {
-    /// The maximum number of payload bytes to read; more than any gateway accepts.
+    /// The maximum number of payload bytes that are read: more than any gateway accepts.
     private static let bytesMax = 1 << 20
     /// The default payload: a silent push without data.
     static let silent = "{\"aps\":{\"content-available\":1}}"
 
-    /// - Throws: if a file cannot be read or the bytes are not a payload.
+    /// - Throws: `CommandFailure` if a file cannot be read or the bytes are not a payload.
     static func read(_ text: String?) throws(CommandFailure) -> [UInt8] {
         guard let text else { return Array(self.silent.utf8) }
         let payload: [UInt8]
@@ -377,7 +378,7 @@ package enum PushPayloadOption {
         return payload
     }
 
-    /// Returns the reason why the bytes are not a payload, as a clause; nil if they are a payload.
+    /// Returns the reason why the bytes are not a payload, as a clause; nil for a payload.
     package static func fault(_ payload: [UInt8]) -> String? {
         if let fault = JSONSyntax.fault(in: payload) {
             return fault.isCutShort ? "ends too early, \(fault.what): it was cut short" : "is not JSON: \(fault.what)"
@@ -399,8 +400,8 @@ package struct ProviderToken: Hashable, Sendable {
     /// Reads `--provider-key`, `--team` and `--key-id`.
     ///
     /// - Returns: nil if none of these options is given.
-    /// - Throws: `badUsage` if only some of these options are given, or `--token`, which sets the same header, is also
-    ///   given.
+    /// - Throws: `badUsage` if only some of these options are given. Also if `--token` is given, because it sets the
+    ///   same header.
     package init?(_ parsed: ParsedCommand) throws(CommandFailure) {
         let options = [("--provider-key", "FILE.p8"), ("--team", "TEAM"), ("--key-id", "ID")]
         let given = options.filter { parsed.isSet($0.0) }
@@ -436,23 +437,23 @@ package struct ProviderToken: Hashable, Sendable {
     }
 }
 
-/// Follows one push to its end in the gateway's delivery log and prints each step once.
+/// Follows one push in the gateway's delivery log until it ends, and prints each step once.
 struct PushFollower {
     /// The first and the longest wait between two requests, in milliseconds.
     private static let pauses = (first: 50, last: 1000)
-    /// The bounds of an answer's timeout, in milliseconds. The timeout is the remaining time of the command within
-    /// these bounds.
+    /// The limits for an answer's timeout, in milliseconds. Within them, the timeout is the remaining time of the
+    /// command.
     private static let answerTimes: (first: Int64, last: Int64) = (1000, 30_000)
 
     let location: GatewayLocation
-    /// The device token for the query of the log.
+    /// The device token with which the log is queried.
     let device: String
     let timeoutSeconds: Int
 
-    /// Waits until the push has ended. For a coalesced push, follows the push that absorbed it.
+    /// Waits until the push has ended. If the push was coalesced, follows the push with which it was merged.
     ///
     /// - Returns: true if the push was completed.
-    /// - Throws: if the push has not ended in time or the log cannot be read.
+    /// - Throws: `CommandFailure` if the push has not ended in time or the log cannot be read.
     func follow(_ apnsID: String) throws(CommandFailure) -> Bool {
         let client = try self.location.client()
         let deadline = SystemClock.monotonic + Int64(self.timeoutSeconds) * 1000
@@ -492,7 +493,7 @@ struct PushFollower {
                         + "DURATION, and see why with `wakegate stats --device \(ShellText.quoted(self.device))`"
                 )
             }
-            // No request is in flight, so this call only waits.
+            // No request is in flight, so this call returns only after the pause.
             _ = client.poll(timeoutMilliseconds: Int(min(Int64(pause), left)))
             pause = min(pause * 2, Self.pauses.last)
         }
@@ -510,7 +511,7 @@ package struct PushHistoryText {
 
     /// Returns the lines of new steps, such as `2026-11-21T07:20:00Z result newData`.
     ///
-    /// Omits the steps `received` and `absorbed`, which the answer to the push has already reported.
+    /// Omits the steps `received` and `absorbed`, because the answer to the push has already reported them.
     ///
     /// - Parameter answer: the answer of `/v1/pushes/<apns-id>`.
     package mutating func newLines(_ answer: JSONValue) -> [String] {

@@ -3,10 +3,10 @@ import HTTPClient
 import Platform
 import Wire
 
-/// Prints the events of a gateway's event stream as they arrive, and reopens the stream when it ends.
+/// Prints the events of a gateway's event stream as they arrive. When the stream ends, opens it again.
 struct StreamWatch {
-    /// The time of silence, in milliseconds, after which the stream counts as lost. The gateway sends a comment every
-    /// 15 seconds.
+    /// The time in milliseconds without any data after which the stream counts as lost. The gateway sends a comment
+    /// every 15 seconds.
     private static let silenceMax: Int64 = 45_000
     private static let eventBytesMax = 1 << 16
 
@@ -14,27 +14,27 @@ struct StreamWatch {
     private enum Ending {
         /// A signal was received.
         case stopped
-        /// The stream was lost for a temporary reason, so a retry may succeed.
+        /// The stream was lost for a temporary reason. A retry may succeed.
         case lost(String)
         case refused(CommandFailure)
     }
 
     let path: String
-    /// The words of the messages about the opening and the reopening of the stream.
+    /// The messages for an opened stream, and the verb for an opening that failed.
     let words: (opened: String, opening: String)
     /// True if the lines are JSON.
     let isJSON: Bool
-    /// Returns the location. Called for each stream, because a token in a file may have been replaced.
+    /// A function that returns the location. It is called for each stream, because a token file may have been replaced.
     let location: @Sendable () throws(CommandFailure) -> GatewayLocation
-    /// Returns the line for an event, without a line feed; nil to skip the event.
+    /// A function that returns the line for an event, without a line feed; nil to skip the event.
     let line: (ServerSentEvent) -> String?
     /// The number of streams that the gateway has accepted.
     var streams = 0
 
-    /// Watches until SIGINT or SIGTERM.
+    /// Prints events until SIGINT or SIGTERM.
     ///
     /// - Returns: the exit status.
-    /// - Throws: if the gateway refuses the stream or was never reachable.
+    /// - Throws: `CommandFailure` if the gateway refuses the stream or was never reachable.
     mutating func run() throws(CommandFailure) -> Int32 {
         guard let signals = SignalPipe.open([SIGINT, SIGTERM]) else {
             throw CommandFailure(.failed, "signals cannot be watched; close some files and try again")
@@ -56,7 +56,7 @@ struct StreamWatch {
         }
     }
 
-    /// Waits. Returns false if a signal was received.
+    /// Waits for the given time. Returns false if a signal was received.
     private func isQuiet(_ signals: Int32, milliseconds: Int64) -> Bool {
         let end = SystemClock.monotonic + milliseconds
         while true {
@@ -107,7 +107,7 @@ struct StreamWatch {
         Console.error("wakegate: \(self.words.opened) at \(location.url)")
     }
 
-    /// Prints the complete events. Returns an ending if the stream should end.
+    /// Prints the complete events. Returns the reason if the stream must end; nil otherwise.
     private func show(_ bytes: [UInt8], _ reader: inout EventStreamReader, _ signals: Int32) -> Ending? {
         guard let events = try? reader.received(bytes) else {
             return .lost("the gateway sent an event of more than \(Self.eventBytesMax) bytes")
@@ -135,7 +135,7 @@ struct StreamWatch {
 }
 
 extension ServerSentEvent {
-    /// The data as one line. Spaces may replace line feeds, because JSON strings contain no line feeds.
+    /// The data as one line. Line feeds can be replaced with spaces, because JSON strings never contain a line feed.
     var dataLine: String {
         String(decoding: self.data.map { $0 == UInt8(ascii: "\n") ? UInt8(ascii: " ") : $0 }, as: UTF8.self)
     }
@@ -198,7 +198,7 @@ package enum EventsCommand {
     private static func json(_ news: LiveNews, _ event: ServerSentEvent) -> String {
         switch news {
         case .event: event.dataLine
-        // As in all other lines, the member `event` is present.
+        // The object has the member `event`, as on all other lines.
         case .missed(let count): #"{"event":"missed","count":\#(count)}"#
         }
     }

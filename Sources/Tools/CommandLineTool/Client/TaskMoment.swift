@@ -25,7 +25,7 @@ package enum TaskMoment {
 
     private static func fromNow(_ text: String, _ now: Int64) -> Int64? {
         guard let duration = DurationText.milliseconds(text) else { return nil }
-        // A larger number without a unit is a UNIX time.
+        // A larger number without a unit is interpreted as a UNIX time.
         guard text.last?.isLetter == true || duration <= Self.plainMax else { return nil }
         let (moment, isTooLate) = now.addingReportingOverflow(duration)
         return isTooLate ? nil : moment
@@ -49,7 +49,7 @@ package enum TaskMoment {
         return (seconds - offset) * 1000 + fraction
     }
 
-    /// Parses the milliseconds after the seconds; nil for a dot without digits.
+    /// Parses the fraction of the seconds, in milliseconds; nil for a dot without digits.
     private static func fraction(of rest: inout Substring) -> Int64? {
         guard rest.first == "." else { return 0 }
         let digits = rest.dropFirst().prefix { "0123456789".contains($0) }
@@ -89,7 +89,8 @@ package enum TaskMoment {
         }
     }
 
-    /// Returns the number of days from 1970 to a day of the Gregorian calendar. The years are counted from March.
+    /// Returns the number of days between 1970-01-01 and a day of the Gregorian calendar. It counts years from March,
+    /// because a leap day is then the last day of its year.
     private static func days(before year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
         let years = month > 2 ? year : year - 1
         let daysOfYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1

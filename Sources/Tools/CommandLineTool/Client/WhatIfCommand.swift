@@ -89,7 +89,7 @@ package enum WhatIfCommand {
         return notes
     }
 
-    /// Returns the outcomes in adjacent columns, followed by the assumptions of the replay.
+    /// Returns the outcomes in adjacent columns, and then the assumptions of the replay.
     package static func text(_ answer: JSONValue) -> String {
         let isOfTopic = answer["topic"] != nil
         var outcomes = [("recorded", answer["recorded"])]

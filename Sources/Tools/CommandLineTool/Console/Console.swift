@@ -4,18 +4,18 @@ import Synchronization
 import Wire
 
 /// The program's standard output and standard error. `TerminalText` filters all text except the drawings of views,
-/// which contain terminal control sequences.
+/// because these contain terminal control sequences.
 package enum Console {
     /// The error number of a failed write to standard output; 0 if none has failed.
     private static let failure = Atomic<Int32>(0)
 
-    /// The error of standard output; nil if no write failed or its reader closed the pipe.
+    /// The error of standard output; nil if no write has failed, or if the reader closed the pipe.
     package static var outputError: SystemError? {
         let number = self.failure.load(ordering: .relaxed)
         return number == 0 ? nil : SystemError(number)
     }
 
-    /// Writes lines of text to standard output. If that fails, `outputError` has the error.
+    /// Writes lines of text to standard output. If that fails, `outputError` returns the error.
     package static func out(_ text: String) { self.draw(TerminalText.lines(text)) }
 
     /// Writes JSON to standard output, and ends it with a line feed.
@@ -31,10 +31,10 @@ package enum Console {
         self.failure.store(error.number, ordering: .relaxed)
     }
 
-    /// Writes lines of text, or JSON, to standard output. If the reader accepts nothing, a signal on the pipe `signals`
-    /// for which `isEnd` returns true stops the wait.
+    /// Writes lines of text, or JSON, to standard output. Meanwhile it reads signals from the pipe
+    /// `signals`, and stops at a signal for which `isEnd` returns true.
     ///
-    /// - Returns: false if such a signal arrived before the whole text was written.
+    /// - Returns: false if it stopped before the whole text was written.
     package static func out(
         _ text: String,
         isJSON: Bool,
@@ -50,11 +50,11 @@ package enum Console {
                 if waits[1].isOver, SignalPipe.read(signals).contains(where: isEnd) { return false }
                 guard waits[0].isOver else { continue }
                 do throws(SystemError) {
-                    // A pipe that is ready accepts this many bytes without blocking.
+                    // A pipe that is ready accepts this number of bytes without blocking.
                     let part = rest[0..<min(rest.count, Int(PIPE_BUF))]
                     rest = rest.dropFirst(try Descriptor.write(STDOUT_FILENO, part))
                 } catch {
-                    // A reader that closed the pipe is not an error.
+                    // It is not an error if the reader has closed the pipe.
                     guard error.number == EINTR || error.number == EAGAIN else { return true }
                 }
             }
@@ -68,7 +68,7 @@ package enum Console {
     /// Writes the drawing of a view to standard error unchanged. `TerminalText` must have filtered its text.
     static func drawError(_ text: String) { _ = self.write(text, to: STDERR_FILENO) }
 
-    /// Writes `line` and a line feed to standard error, unless standard error is blocked for this many milliseconds.
+    /// Writes `line` and a line feed to standard error. Gives up if standard error remains blocked for `milliseconds`.
     ///
     /// - Returns: false if the line was not written.
     package static func error(_ line: String, waitingAtMost milliseconds: Int32) -> Bool {
@@ -80,8 +80,8 @@ package enum Console {
     /// True if standard output is a terminal.
     package static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
-    /// Asks a question on standard error. Returns true if a person answers yes, and false if standard input is not a
-    /// terminal.
+    /// Asks a question on standard error. Returns true if a person answers yes, and false for any other answer or if
+    /// standard input is not a terminal.
     static func isAsked(_ question: String) -> Bool {
         guard isatty(STDIN_FILENO) == 1 else { return false }
         Self.error(question)

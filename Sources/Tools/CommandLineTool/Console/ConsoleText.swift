@@ -3,11 +3,11 @@ package import Wire
 
 /// Instants and durations for people.
 package enum TimeText {
-    /// Formats an instant in milliseconds since 1970, such as `2026-11-21T07:20:00Z`. Rounds down, so that past events
-    /// are never shown in the future.
+    /// Formats an instant in milliseconds since 1970, such as `2026-11-21T07:20:00Z`. Rounds down, because a past event
+    /// must never appear to be in the future.
     package static func instant(_ milliseconds: Double) -> String { self.text(milliseconds, .down) }
 
-    /// Formats the earliest time of an event. Rounds up, so that the event does not happen before the time shown.
+    /// Formats the earliest time of an event. Rounds up, because the event must not happen before the displayed time.
     package static func due(_ milliseconds: Double) -> String { self.text(milliseconds, .up) }
 
     private static func text(_ milliseconds: Double, _ rule: FloatingPointRoundingRule) -> String {
@@ -16,17 +16,17 @@ package enum TimeText {
         return WallTime.text(min(Int64((milliseconds / 1000).rounded(rule)), 253_402_300_799) * 1000)
     }
 
-    /// Formats the time from `now` to `instant`, both in milliseconds since 1970, such as `14 min 59 s`. Both are
-    /// rounded up, in agreement with `due`.
+    /// Formats the time from `now` to `instant`, both in milliseconds since 1970, such as `14 min 59 s`. Rounds both
+    /// up, in agreement with `due`.
     package static func wait(until instant: Double, now: Int64) -> String {
         let seconds = (instant / 1000).rounded(.up) - (Double(now) / 1000).rounded(.up)
         return DurationText.text(seconds: Int(saturating: seconds))
     }
 }
 
-/// Conversion of numbers in answers, which may have any value.
+/// Conversion of numbers from answers, which may have any value.
 extension Int {
-    /// Truncates a number. The result is 0 for NaN and is clamped to the range of `Int`.
+    /// Truncates a number toward zero and clamps it to the range of `Int`. NaN becomes 0.
     package init(saturating number: Double) {
         if let exact = Int(exactly: number.rounded(.towardZero)) {
             self = exact
@@ -36,7 +36,7 @@ extension Int {
     }
 }
 
-/// Quotes words for a command line that a person pastes into a shell.
+/// Quoting of words in command lines that a person pastes into a shell.
 package enum ShellText {
     /// Returns the word, in single quotes if it contains characters that are special to a shell.
     package static func quoted(_ word: String) -> String {
@@ -53,7 +53,7 @@ package enum ShellText {
 package enum EventText {
     private static let nameWidth = 10
 
-    /// Returns the detail of an event of the delivery log. Explains `lost`.
+    /// Returns the detail of an event in the delivery log. Adds an explanation to `lost`.
     package static func detail(_ detail: String) -> String {
         detail == "lost" ? "lost: its worker returned it or was cut off" : detail
     }
@@ -82,8 +82,9 @@ package enum EventText {
 
 /// Wraps text to the width of a terminal.
 package enum WrappedText {
-    /// Returns the lines of a text. Long lines are broken at spaces, and long words anywhere. Continuation lines are
-    /// aligned with the value of a line with a name and a value; otherwise they are indented by two more spaces.
+    /// Returns the lines of a text. Long lines are broken at spaces, and long words anywhere. In a line of the form
+    /// `name  value`, continuation lines align with the value. In other lines they are indented by two more spaces than
+    /// the first.
     ///
     /// - Parameters:
     ///   - text: the lines, separated by line feeds.
@@ -100,7 +101,7 @@ package enum WrappedText {
         while rest.count > width - (lines.isEmpty ? 0 : indent.count) {
             let room = width - (lines.isEmpty ? 0 : indent.count)
             let end = rest.index(rest.startIndex, offsetBy: room)
-            // Do not break the line within its indent or its name.
+            // The line must not be broken within its indentation or its name.
             let first = rest.index(rest.startIndex, offsetBy: lines.isEmpty ? indent.count : 0)
             let space = rest[first...end].lastIndex(of: " ").flatMap { $0 > first ? $0 : nil }
             lines.append((lines.isEmpty ? "" : indent) + rest[..<(space ?? end)])
@@ -110,7 +111,8 @@ package enum WrappedText {
         return lines
     }
 
-    /// Returns the spaces in front of the value of a line, if enough room remains.
+    /// Returns the indentation of continuation lines: up to the value of the line if enough columns remain to its
+    /// right.
     private static func indent(_ line: Substring, _ width: Int) -> String {
         let own = line.prefix { $0 == " " }.count
         let name = line.dropFirst(own)
@@ -137,7 +139,7 @@ package enum TableText {
         }.joined()
     }
 
-    /// Returns a page of a list whose columns have fixed widths on all pages. The last column is not padded.
+    /// Returns a page of a list. The columns have the same widths on all pages. The last column is not padded.
     static func page(
         _ rows: [JSONValue],
         widths: [Int],

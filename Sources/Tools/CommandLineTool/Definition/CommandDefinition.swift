@@ -1,6 +1,6 @@
 import Wire
 
-/// The definition of a command, from which parsing, help, manual and completions are made.
+/// The definition of a command. The parser, the help, the manual and the completions use it.
 package struct CommandDefinition: Sendable {
     package typealias Run = @Sendable (ParsedCommand) async throws(CommandFailure) -> Int32
 
@@ -9,14 +9,14 @@ package struct CommandDefinition: Sendable {
     /// The description of the command, in one line.
     package let summary: String
     package let arguments: [ArgumentDefinition]
-    /// The placeholder for the words after `--`, such as `COMMAND [ARG...]`; nil if the command takes none.
+    /// The placeholder for the words after `--`, such as `COMMAND [ARG...]`; nil if the command does not accept any.
     package let trailing: String?
     package let options: [OptionDefinition]
     /// A complete command line.
     package let example: String
     /// Further paragraphs of the help.
     package let notes: [String]
-    /// Further pages of the help, by the word after `--help` that shows them.
+    /// Further pages of the help, each by the word that shows it if it follows `--help`.
     package let helpPages: [String: String]
     package let run: Run
 
@@ -60,9 +60,9 @@ package struct ArgumentDefinition: Sendable {
     /// The placeholder of the argument in the help, such as `TOKEN`.
     package let placeholder: String
     package let help: String
-    /// The number of values that the argument takes.
+    /// The number of values that the argument accepts.
     package let count: ClosedRange<Int>
-    /// The words that a shell completes. After a word that ends with `=`, a value follows.
+    /// The words that a shell completes. A word that ends with `=` must be followed by a value.
     package let words: [String]
 
     package init(_ placeholder: String, _ help: String, count: ClosedRange<Int> = 1...1, words: [String] = []) {
@@ -88,7 +88,7 @@ package struct OptionDefinition: Sendable {
         case text
         /// A whole number in the range.
         case integer(ClosedRange<Int>)
-        /// A duration in the range of seconds, such as `90` or `10m`.
+        /// A duration whose seconds are in the range, such as `90` or `10m`.
         case duration(ClosedRange<Int>)
         /// `NAME=VALUE`.
         case setting
@@ -103,7 +103,7 @@ package struct OptionDefinition: Sendable {
     package let help: String
     package let isRequired: Bool
     package let isRepeatable: Bool
-    /// The words that a shell completes. After a word that ends with `=`, a value follows.
+    /// The words that a shell completes. A word that ends with `=` must be followed by a value.
     package let words: [String]
 
     package init(

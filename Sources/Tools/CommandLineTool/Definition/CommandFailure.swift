@@ -10,13 +10,13 @@ package struct CommandFailure: Error, Hashable, Sendable, CustomStringConvertibl
         case badUsage = 64
         /// No transfer agent listens at the expected socket.
         case noService = 69
-        /// The gateway refuses the credentials (401 or 403). A retry with the same credentials cannot succeed.
+        /// The gateway refuses the credentials (401 or 403). A retry cannot succeed with the same credentials.
         case refusedCredential = 77
         case badConfiguration = 78
     }
 
     package var status: Status
-    /// The cause and the remedy; may have several lines.
+    /// The cause and the remedy, possibly on several lines.
     package var message: String
 
     package init(_ status: Status, _ message: String) {
@@ -44,7 +44,7 @@ package enum CommandFile {
     ///
     /// - Parameters:
     ///   - bytesMax: the maximum number of bytes to read.
-    ///   - remedy: the remedy for the message if the file cannot be read.
+    ///   - remedy: the remedy in the error message if the file cannot be read.
     static func contents(_ path: String, bytesMax: Int, remedy: String) throws(CommandFailure) -> [UInt8] {
         do throws(SystemError) {
             return try OpenFile(path, O_RDONLY | O_NOCTTY | O_CLOEXEC).contents(bytesMax: bytesMax)

@@ -1,4 +1,5 @@
-/// The completions for bash, made from the command definitions. The script needs no bash-completion package.
+/// The completions for bash, generated from the command definitions. The script does not need the package
+/// bash-completion.
 struct BashCompletion {
     let commands: [CommandDefinition]
 
@@ -105,7 +106,7 @@ struct BashCompletion {
             self.line(word, self.commands.group(word).map { $0.words[1] })
         }
         for command in self.commands {
-            // The last argument's words also apply to further arguments.
+            // The last argument's words are also suggested for all later arguments.
             if let words = self.words(command.arguments.last?.valueWords) {
                 cases.append(self.line(command.name, words))
             }
@@ -140,7 +141,7 @@ struct BashCompletion {
     }
 }
 
-/// The completions for fish, made from the command definitions.
+/// The completions for fish, generated from the command definitions.
 struct FishCompletion {
     let commands: [CommandDefinition]
 
@@ -219,7 +220,7 @@ struct FishCompletion {
     }
 }
 
-/// The completions for zsh, made from the command definitions.
+/// The completions for zsh, generated from the command definitions.
 struct ZshCompletion {
     let commands: [CommandDefinition]
 
@@ -306,7 +307,7 @@ struct ZshCompletion {
         )
     }
 
-    /// Escapes characters that end a description, such as a colon.
+    /// Escapes the characters that would end a description, such as a colon.
     private func escaped(_ text: String) -> String {
         text.flatMap { character in
             "[]:\\".contains(character) ? ["\\", character] : [character]
@@ -328,7 +329,7 @@ struct ZshCompletion {
 /// The completions for the value of an option or argument.
 enum ValueWords: Hashable {
     case files, folders
-    /// Some or all of the possible words. After a word that ends with `=`, a value follows.
+    /// Some or all of the possible words. A word that ends with `=` must be followed by a value.
     case words([String])
     /// No suggestions.
     case unknown
@@ -364,7 +365,7 @@ extension CommandDefinition {
 }
 
 extension [CommandDefinition] {
-    /// The first words of all commands, each once, with a summary.
+    /// The first word of every command, without duplicates, and its summary.
     var firstWords: [(word: String, summary: String)] {
         var found: [(word: String, summary: String)] = []
         for command in self {
@@ -382,7 +383,7 @@ extension [CommandDefinition] {
         self.filter { $0.words.count > 1 && $0.words[0] == word }
     }
 
-    /// The first words of two-word commands, each once.
+    /// The first words of two-word commands, without duplicates. Excludes words that are commands themselves.
     var groups: [String] {
         let names = Set(self.map(\.name))
         return self.firstWords.map(\.word).filter { !self.group($0).isEmpty && !names.contains($0) }

@@ -74,7 +74,7 @@ struct DocumentationCommands: Sendable {
         let folder = URL(fileURLWithPath: parsed.arguments[0])
         for page in ManualPage.all(of: self.commands(), keys: self.keys) {
             let file = folder.appendingPathComponent(page.path)
-            // Ignore the error, because writing the file then fails with the same cause.
+            // The error is ignored, because writing the file then fails with the same cause.
             try? FileManager.default.createDirectory(
                 at: file.deletingLastPathComponent(),
                 withIntermediateDirectories: true

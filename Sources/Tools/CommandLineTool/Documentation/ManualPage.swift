@@ -1,6 +1,6 @@
 import Wire
 
-/// A manual page, made from the command definitions.
+/// A manual page, generated from the command definitions.
 package struct ManualPage: Sendable {
     /// The name of the page for `man`, such as `wakegate-push`.
     package let name: String
@@ -11,7 +11,7 @@ package struct ManualPage: Sendable {
     /// The path below a manual directory, such as `man1/wakegate-push.1`.
     package var path: String { "man\(self.section)/\(self.name).\(self.section)" }
 
-    /// Returns all pages: for the program, each command, and the configuration file.
+    /// Returns all pages: one for the program, one for each command, and one for the configuration file.
     ///
     /// - Parameters:
     ///   - commands: all commands of the program.
@@ -249,18 +249,18 @@ struct MdocText {
         self.lines.append(line)
     }
 
-    /// Appends a macro with `words`, escaped, as the rest of the line.
+    /// Appends a macro whose arguments are `words`, escaped, up to the end of the line.
     mutating func title(_ name: String, _ words: String) {
         self.lines.append(".\(name) \(Self.escaped(words))")
     }
 
-    /// Appends an option in a line of several macros, such as `Op Fl -topic Ar TOPIC`.
+    /// Appends an option after other macros on the same line, such as `Op Fl -topic Ar TOPIC`.
     mutating func option(_ before: String, _ option: OptionDefinition) {
         let value = option.placeholder.isEmpty ? "" : " Ar \(Self.argument(option.placeholder))"
         self.lines.append(".\(before) \\-\(Self.escaped(String(option.name.dropFirst(2))))\(value)")
     }
 
-    /// Appends paragraphs of filled prose. Indented lines are kept verbatim.
+    /// Appends paragraphs of filled prose. Indented lines are displayed verbatim.
     mutating func paragraphs(_ text: String) {
         var prose: [Substring] = []
         var literal: [Substring] = []
@@ -277,7 +277,7 @@ struct MdocText {
         self.display(&literal)
     }
 
-    /// Appends lines verbatim, indented.
+    /// Appends lines verbatim and indented.
     mutating func display(_ text: String) {
         var lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         self.display(&lines)
@@ -314,7 +314,7 @@ struct MdocText {
         text.reduce(into: "") { escaped, character in
             switch character {
             case "\\": escaped += "\\e"
-            // Use a minus sign and plain quotes, so that examples can be copied.
+            // A minus sign and plain quotes make examples fit for copying into a shell.
             case "-": escaped += "\\-"
             case "'": escaped += "\\(aq"
             case "`": escaped += "\\(ga"
@@ -326,7 +326,7 @@ struct MdocText {
         }
     }
 
-    /// Protects a line from being read as a roff request.
+    /// Returns the line so that roff cannot read it as a request.
     private static func protected(_ line: String) -> String {
         line.hasPrefix(".") || line.hasPrefix("'") ? "\\&\(line)" : line
     }
@@ -348,7 +348,7 @@ package struct KeyManual: Sendable {
     package let requirement: String
     /// The default value; nil if there is none.
     package let defaultText: String?
-    /// The reasons for the default and for other values, in sentences; may be empty.
+    /// The rationale for the default and when to change it, in sentences; may be empty.
     package let advice: String
     /// True if most operators set the key.
     package let isCommon: Bool
@@ -369,7 +369,7 @@ package struct KeyManual: Sendable {
         self.isCommon = isCommon
     }
 
-    /// The key in the help of a command.
+    /// The lines about the key in the help of a command.
     package var help: String {
         let remark = self.defaultText.map { "default: \($0)" } ?? "no default"
         let advice = self.advice.isEmpty ? "" : "\n      \(self.advice)"

@@ -1,6 +1,6 @@
 import Wire
 
-/// Parses command lines by the definitions of the commands.
+/// A parser for command lines, based on the definitions of the commands.
 package struct CommandParser {
     private let commands: [CommandDefinition]
 
@@ -10,7 +10,7 @@ package struct CommandParser {
 
     /// Parses the words after the program's name.
     ///
-    /// - Throws: `badUsage` with the fault and the remedy.
+    /// - Throws: `badUsage` with the mistake and the remedy.
     package func parse(_ words: [String]) throws(CommandFailure) -> ParsedLine {
         guard let first = words.first else {
             throw .usage("no command was given; try `wakegate dev`, or `wakegate --help` for all commands")
@@ -31,7 +31,7 @@ package struct CommandParser {
         return try self.parse(Array(words.dropFirst(command.words.count)), of: command)
     }
 
-    /// Returns a hint at the commands that explain a device, for words that other programs use, such as `why`.
+    /// Returns a hint if the words ask to explain a device, such as `why TOKEN` or `device show`; otherwise nil.
     private static func explaining(_ words: [String]) -> String? {
         let token = words.dropFirst().last { $0.withByteView { DeviceToken(hex: $0) } != nil }
         let isShown = words[0] == "device" && words.count > 1 && [token, "show", "why"].contains(words[1])
@@ -46,7 +46,7 @@ package struct CommandParser {
         return try self.command(words).map { .helpOf($0) } ?? .helpOfGroup(first)
     }
 
-    /// Returns the command at the start of `words`; nil for the help of a group, such as `device --help`.
+    /// Returns the command whose name `words` begin with; nil for the help of a group, such as `device --help`.
     private func command(_ words: [String]) throws(CommandFailure) -> CommandDefinition? {
         let first = words[0]
         let group = self.commands.filter { $0.words[0] == first }
@@ -118,7 +118,7 @@ extension CommandParser {
             parsed.values[name, default: []].append(value)
         }
         if command.trailing == nil {
-            // In a command without trailing words, `--` only ends the options.
+            // Without trailing words, `--` only ends the options.
             parsed.arguments += parsed.trailing
             parsed.trailing = []
         } else if !hasTrailing || parsed.trailing.isEmpty {
@@ -158,7 +158,8 @@ extension CommandParser {
             return ""
         }
         if let attached { return attached }
-        // A word with two dashes is the next option. A word with one dash may be a number or standard input.
+        // A word that begins with two dashes is the next option. A word with one dash may be a value: a negative
+        // number, or `-` for standard input.
         guard index < words.count, !words[index].hasPrefix("--") else {
             throw .usage("\(option.name) needs a value; write \(option.usage)")
         }
@@ -194,7 +195,7 @@ extension CommandParser {
         }
     }
 
-    /// Describes the numbers that an option accepts by its list of words or, without one, by its range.
+    /// Returns the accepted numbers for a message: the option's listed words, or else its range.
     private static func numbers(of option: OptionDefinition, _ range: ClosedRange<Int>) -> String {
         guard let last = option.words.last else {
             return "a whole number from \(range.lowerBound) to \(range.upperBound)"
@@ -227,7 +228,7 @@ extension CommandParser {
     }
 }
 
-/// The meaning of a command line.
+/// The result of parsing a command line.
 package enum ParsedLine: Sendable {
     case run(ParsedCommand)
     /// The help of the program.

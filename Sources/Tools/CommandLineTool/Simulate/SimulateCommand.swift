@@ -42,7 +42,7 @@ package enum SimulateCommand {
             }
         } catch {
             if !output.isEmpty { Console.out(json: output) }
-            // Report the read error first, because it may have cut off the line.
+            // The read error is reported first, because it may be the cause of an incomplete line.
             if let failure = lines.failure { throw self.unreadable(path, failure) }
             guard error.line != nil else { throw .usage(error.description) }
             throw CommandFailure(.failed, "\(path == "-" ? "standard input" : path): \(error)")
@@ -78,7 +78,7 @@ package enum SimulateCommand {
     }
 }
 
-/// Reads the lines of a file in blocks.
+/// A reader of the lines of a file. It reads the file in blocks.
 package final class LineReader: Sequence, IteratorProtocol {
     private let descriptor: Int32
     private var block: [UInt8] = []

@@ -50,7 +50,7 @@ enum SizeCommand {
 
 /// Formats the output of `wakegate size`.
 package enum SizeText {
-    /// Returns the size as lines with a name and a value.
+    /// Returns the sizes as lines with a name and a value.
     package static func text(_ size: ClusterSize) -> String {
         let databases = size.databases
         var lines = [
@@ -120,16 +120,17 @@ package enum SizeText {
     }
 }
 
-/// The estimated size of a database and its gateways for a number of devices and pushes, computed from `MeasuredCosts`.
+/// The estimated sizes of a database and its gateways for a number of devices and pushes. The estimate uses
+/// `MeasuredCosts`.
 package struct ClusterSize: Hashable, Sendable {
     /// The expected load.
     package struct Load: Hashable, Sendable {
         package var devices: Double
-        /// Pushes per second at the peak.
+        /// The number of pushes per second at the peak.
         package var rate: Double
-        /// Bytes per payload.
+        /// The number of bytes per payload.
         package var payload: Double
-        /// Days that the delivery log covers.
+        /// The number of days that the delivery log covers.
         package var history: Double
 
         package init(devices: Double, rate: Double, payload: Double = 200, history: Double = 7) {
@@ -140,13 +141,14 @@ package struct ClusterSize: Hashable, Sendable {
         }
     }
 
-    /// A resource that is insufficient on one primary.
+    /// A resource of which one primary has too little.
     package enum Limit: String, CaseIterable, Hashable, Sendable {
         case processors, log, devices
     }
 
     package let load: Load
-    /// The maximum launches per second: a device launches at most once in 15 minutes and at most once per push.
+    /// The maximum number of launches per second. A device launches at most once in 15 minutes and at most once per
+    /// push.
     package let launches: Double
 
     package init(_ load: Load) {
@@ -156,46 +158,47 @@ package struct ClusterSize: Hashable, Sendable {
 
     // MARK: Gateways
 
-    /// The number of gateways with `gatewayCores` cores each. They handle the load even if one gateway fails.
+    /// The number of gateways with `gatewayCores` cores each, including a spare. They handle the load even if one
+    /// fails.
     package var gateways: Int {
         let each = MeasuredCosts.pushesPerGatewayCore * MeasuredCosts.planned * Double(Self.gatewayCores)
         return max(1, Int((self.load.rate / each).rounded(.up))) + 1
     }
 
-    /// Cores per gateway: one for the engine, and three for reading, writing and encrypting.
+    /// The number of cores per gateway: one for the engine, and three for reading, writing and encrypting.
     package static let gatewayCores = 4
 
-    /// Connections of all gateways and operators to the primary.
+    /// The number of connections from all gateways and operators to the primary.
     package var connections: Int { self.gateways * Self.connectionsPerGateway + 20 }
 
-    /// 8 connections that commit, one for control, one for topics and notices, one for queries, and up to 2 that read
-    /// the delivery log or check.
+    /// The number of connections per gateway: 8 that commit, one for control, one for topics and notices, one for
+    /// queries, and up to 2 that read the delivery log or run checks.
     package static let connectionsPerGateway = 13
 
     // MARK: The database
 
-    /// Cores per node.
+    /// The number of cores per node.
     package var cores: Int {
         let push = MeasuredCosts.databaseMicrosecondsPerPush * self.load.rate
         let launch = MeasuredCosts.databaseMicrosecondsPerLaunch * self.launches
         return max(2, Int(((push + launch) / 1_000_000 / MeasuredCosts.planned).rounded(.up)))
     }
 
-    /// Bytes of the devices' tables and indexes.
+    /// The size of the devices' tables and indexes, in bytes.
     package var deviceBytes: Double {
         let row = self.rowBytes / MeasuredCosts.fillFactor * MeasuredCosts.deviceGrowth
         return self.load.devices * (row + MeasuredCosts.deviceIndexBytes + MeasuredCosts.dueBytes)
             + self.launches * MeasuredCosts.wakeSeconds * MeasuredCosts.wakeBytes
     }
 
-    /// Bytes of the delivery log: one event for each push, each launch and each result.
+    /// The size of the delivery log, in bytes: one event for each push, each launch and each result.
     package var historyBytes: Double {
         let push = MeasuredCosts.eventBytes + MeasuredCosts.pushBytes
         let events = self.load.rate * push + self.launches * 2 * MeasuredCosts.eventBytes
         return events * self.load.history * 86_400
     }
 
-    /// Bytes of write-ahead log per second.
+    /// The bytes of write-ahead log per second.
     package var logBytes: Double {
         let push =
             MeasuredCosts.logBytesPerPush + self.load.payload
@@ -203,9 +206,9 @@ package struct ClusterSize: Hashable, Sendable {
         return self.load.rate * push + self.launches * MeasuredCosts.logBytesPerLaunch
     }
 
-    /// The average number of full-page writes per push: pages that no earlier push has written since the last
-    /// checkpoint. Near `pagesPerPush` with many devices and few pushes, and near 0 if pushes write the same pages
-    /// repeatedly.
+    /// The average number of full-page writes per push. PostgreSQL logs the whole page at the first write after a
+    /// checkpoint. The number is near `pagesPerPush` with many devices and few pushes, and near 0 if pushes write the
+    /// same pages repeatedly.
     private var wholePages: Double {
         let pages = (self.deviceBytes + self.load.devices * MeasuredCosts.pushBytes) / MeasuredCosts.pageBytes
         let writes = self.load.rate * MeasuredCosts.checkpointSeconds * MeasuredCosts.pagesPerPush
@@ -216,10 +219,10 @@ package struct ClusterSize: Hashable, Sendable {
     /// The maximum size of the write-ahead log on disk, in bytes: two and a half checkpoint intervals.
     package var logDiskBytes: Double { max(2_000_000_000, self.logBytes * MeasuredCosts.checkpointSeconds * 2.5) }
 
-    /// Bytes of disk per node, a third of which stays free.
+    /// The size of a node's disk, in bytes. A third of it remains free.
     package var diskBytes: Double { (self.deviceBytes + self.historyBytes + self.logDiskBytes) * 1.5 }
 
-    /// Bytes of memory for the data that is written constantly: a tenth of the devices, and the indexes.
+    /// The memory for frequently written data, in bytes: a tenth of the devices, and the indexes.
     package var memoryBytes: Double {
         let indexes = self.load.devices * (MeasuredCosts.deviceIndexBytes + 172)
         return max(4_000_000_000, (self.deviceBytes * 0.1 + indexes) * 2)
@@ -229,7 +232,7 @@ package struct ClusterSize: Hashable, Sendable {
 
     // MARK: Limits of one primary
 
-    /// The resources that are insufficient on one primary; empty if one primary is enough.
+    /// The resources of which one primary has too little; empty if one primary is enough.
     package var limits: [Limit] {
         let rows = MeasuredCosts.rowsPerSecondOnTwoCores / 2 * MeasuredCosts.primaryCores * MeasuredCosts.planned
         var limits: [Limit] = []
@@ -241,14 +244,14 @@ package struct ClusterSize: Hashable, Sendable {
         return limits
     }
 
-    /// The number of databases among which the devices must be divided by token.
+    /// The number of databases between which the devices must be divided by token.
     package var databases: Int {
         var count = 1
         while count < 1 << 20, !self.part(of: count).limits.isEmpty { count *= 2 }
         return count
     }
 
-    /// Returns the size of each database if `databases` have equal parts of the devices.
+    /// Returns the size of each database if the devices are divided equally between `databases`.
     package func part(of databases: Int) -> ClusterSize {
         var part = self.load
         part.devices /= Double(databases)
@@ -257,31 +260,34 @@ package struct ClusterSize: Hashable, Sendable {
     }
 }
 
-/// The measured costs of a push on PostgreSQL, and their sources.
+/// The measured costs of a push on PostgreSQL. Each comment names the source.
 ///
-/// Sources: "CLUSTER.md" is the table in the design (2 cores, PostgreSQL 15.18, a disk with 5 ms per commit). "Bench"
-/// is `deploy/bench --only cluster` on 2 cores. "Tables" is a database of 10,000 devices with payloads of 192 bytes
-/// after ten pushes to each, measured with `pg_relation_size`, `pg_waldump --stats` and `avg(length(record))`.
+/// The sources:
+///
+/// - "CLUSTER.md": the table in the design (2 cores, PostgreSQL 15.18, a disk with 5 ms per commit).
+/// - "Bench": `deploy/bench --only cluster` on 2 cores.
+/// - "Tables": a database of 10,000 devices with payloads of 192 bytes, after ten pushes to each. Measured with
+///   `pg_relation_size`, `pg_waldump --stats` and `avg(length(record))`.
 enum MeasuredCosts {
     // MARK: Processors, in microseconds of one core
 
-    /// PostgreSQL's time for a push. Bench, under other load: 18 to 25 with one to three gateways; 18 to 19 for the
-    /// bare transaction.
+    /// PostgreSQL's time for a push. Bench, on a loaded machine: 18 to 25 with one to three gateways; 18 to 19 for the
+    /// transaction alone.
     static let databaseMicrosecondsPerPush = 25.0
-    /// PostgreSQL's time for a launch and its result. Bench, under other load: claims of 20,000 wakes.
+    /// PostgreSQL's time for a launch and its result. Bench, on a loaded machine: claims of 20,000 wakes.
     static let databaseMicrosecondsPerLaunch = 67.0
-    /// Pushes per second for each core of a gateway. CLUSTER.md: the target of 0.6 of the bare transaction, which
-    /// processes 119,000 rows per second on 2 cores shared with PostgreSQL.
+    /// The number of pushes per second for each core of a gateway. CLUSTER.md: the target, 0.6 times the rate of the
+    /// transaction alone. This transaction processes 119,000 rows per second on 2 cores that it shares with PostgreSQL.
     static let pushesPerGatewayCore = 35_000.0
 
     // MARK: Tables, in bytes
 
-    /// A device's row without its payload: 106 for the record, 112 for everything else. Tables.
+    /// A device's row without its payload: 106 for the record, and 112 for the other columns. Tables.
     static let deviceBytes = 218.0
-    /// The part of a page that is filled by inserts: the schema's fillfactor.
+    /// The fraction of a page that inserts fill: the schema's fillfactor.
     static let fillFactor = 0.7
-    /// The ratio of the table's size to the size of its rows when inserted. Tables: 1,111 bytes per device instead of
-    /// 586.
+    /// The size of the table after updates, relative to the size of its rows when they were inserted. Tables: 1,111
+    /// bytes per device instead of 586.
     static let deviceGrowth = 1.9
     /// An index entry in `device_pkey`. Tables.
     static let deviceIndexBytes = 80.0
@@ -289,7 +295,7 @@ enum MeasuredCosts {
     static let dueBytes = 520.0
     /// A row of `wake` with its three index entries. Tables: 2,300 launches.
     static let wakeBytes = 380.0
-    /// The time that an ended wake is kept, in seconds, as in the schema.
+    /// The time for which an ended wake stays in the table, in seconds, as in the schema.
     static let wakeSeconds = 600.0
     /// A row of `event`, including its index. Tables: 134 and 1.
     static let eventBytes = 135.0
@@ -302,10 +308,10 @@ enum MeasuredCosts {
     static let logBytesPerPush = 368.0
     /// Write-ahead log for a launch and its result. Tables: 7.2 MB for 2,307 launches.
     static let logBytesPerLaunch = 3_100.0
-    /// Write-ahead log for the first write of a page after a checkpoint, which logs the full page, with
+    /// Write-ahead log for the first write of a page after a checkpoint. The full page is logged, with
     /// `wal_compression`. Assumed: half a page.
     static let logBytesPerPage = 4_096.0
-    /// Pages at random places that a push writes: in `device`, `due`, and its primary key.
+    /// The number of randomly located pages that a push writes: in `device`, in `due`, and in its primary key.
     static let pagesPerPush = 3.0
     static let pageBytes = 8_192.0
     /// The interval between two checkpoints, in seconds, as in `deploy/postgresql/wakegate.conf`.
@@ -313,16 +319,18 @@ enum MeasuredCosts {
 
     // MARK: Limits
 
-    /// The planned utilization of a processor. The rest is for vacuum, peaks, and a failed node or gateway.
+    /// The planned utilization of a processor. The remaining capacity is for vacuum, peaks, and a failed node or
+    /// gateway.
     static let planned = 0.5
-    /// The maximum lock-read-upsert rows per second of one server on 2 cores. CLUSTER.md: 119,000 to 151,000 if only
-    /// the row changes, 88,000 with 2 million devices and a changing index.
+    /// The maximum number of rows that one server with 2 cores can lock, read and upsert per second. CLUSTER.md:
+    /// 119,000 to 151,000 if only the row changes; 88,000 with 2 million devices and a changing index.
     static let rowsPerSecondOnTwoCores = 88_000.0
-    /// The number of cores up to which the rate of one primary is assumed to scale.
+    /// The number of cores up to which the rate of one primary is assumed to grow.
     static let primaryCores = 32.0
-    /// The maximum write-ahead log per second that one primary sends and each standby replays. Assumed; replay is a
-    /// single process.
+    /// The maximum bytes of write-ahead log per second that one primary sends and each standby replays. Assumed,
+    /// because one process replays the log.
     static let logBytesPerSecondMax = 200_000_000.0
-    /// The maximum number of devices in one database. Assumed; one process must keep up with the vacuum of a table.
+    /// The maximum number of devices in one database. Assumed, because one process must keep up with the vacuum of a
+    /// table.
     static let devicesMax = 300_000_000.0
 }

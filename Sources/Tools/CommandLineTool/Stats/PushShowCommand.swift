@@ -23,7 +23,7 @@ extension CommandDefinition {
 
 /// `wakegate push show`.
 package enum PushShowCommand {
-    /// The maximum length of the chain of pushes that is followed from a coalesced push.
+    /// The maximum number of pushes to follow from a coalesced push, each merged into the next.
     private static let hopsMax = 1000
 
     static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
@@ -61,9 +61,9 @@ package enum PushShowCommand {
         return "/v1/pushes/\(URLPath.component(parsed.arguments[0]))\(device)"
     }
 
-    /// Returns a line for each member, the steps, and a command that shows more.
+    /// Returns a line for each property of the push, its steps, and a command that shows more.
     ///
-    /// - `heir`: the last push of the chain into which the push was coalesced; the push itself if it was not coalesced.
+    /// - `heir`: the push into which this push was finally merged; the push itself if it was not coalesced.
     package static func text(_ push: JSONValue, _ heir: JSONValue) -> String {
         var members = [
             ["push", push["apnsID"]?.text ?? "-"],
@@ -108,7 +108,8 @@ package enum PushShowCommand {
         return "\(state); woken as \(id) at \(TableText.moment(launch["at"])) (\(end))\(waited)"
     }
 
-    /// Returns a command that shows the absorbing push, or examines the device of a pending push; nil for neither.
+    /// Returns a command for further information: for a coalesced push, about the push it was merged into; for a
+    /// pending push, about its device. Returns nil for other pushes.
     private static func next(_ push: JSONValue, _ heir: JSONValue) -> String? {
         if let next = push["into"]?.text {
             let id = heir["apnsID"]?.text ?? next

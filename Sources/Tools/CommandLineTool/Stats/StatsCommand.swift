@@ -31,7 +31,7 @@ extension CommandDefinition {
 
 /// `wakegate stats`.
 package enum StatsCommand {
-    /// The time for which the gateway keeps counts, in milliseconds.
+    /// The time for which the gateway stores counts, in milliseconds.
     private static let countedMax: Int64 = 86_400_000
 
     static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
@@ -98,7 +98,7 @@ package enum StatsCommand {
 
 /// Formats the gateway's statistics.
 package enum StatsText {
-    /// Returns the answer of `/v1/stats` as a list of counters.
+    /// Returns the answer of `/v1/stats` as a list of counters with names.
     package static func totals(_ stats: JSONValue) -> String {
         let pushes = stats["pushes"] ?? .null
         let wakes = stats["wakes"] ?? .null
@@ -136,7 +136,7 @@ package enum StatsText {
         return rows.map { TerminalText.harmless("\(self.padded($0.0, to: 26))\($0.1)") + "\n" }.joined()
     }
 
-    /// Returns the counts of each period as a column.
+    /// Returns the counts as a table with a column for each period.
     package static func recent(_ stats: JSONValue) -> String {
         let recent = stats["recent"] ?? .null
         let heads = [("hour", "last hour"), ("day", "last day"), ("since", "in the period")]
@@ -161,7 +161,7 @@ package enum StatsText {
         return TableText.lines(rows)
     }
 
-    /// Returns a line that says if the counts begin later than `--since`; otherwise empty.
+    /// Returns a line if the counts begin later than `--since`; otherwise an empty text.
     package static func shortfall(_ stats: JSONValue, _ parsed: ParsedCommand, now: Int64) -> String {
         guard let text = stats["recent"]?["since"]?["since"]?.text, let since = TaskMoment.instant(text),
             let asked = parsed.text("--since"),
@@ -173,7 +173,7 @@ package enum StatsText {
         return "\ncounted since \(text), \(cause); \(list) goes back further\n"
     }
 
-    /// Returns the durations of wakes, the slowest workers of each kind first; empty before the first wake.
+    /// Returns the durations of wakes, for each kind with the slowest workers first; empty if there were no wakes.
     package static func durations(_ stats: JSONValue) -> String {
         let durations = stats["durations"] ?? .null
         let rows = [("workers", "(no name)"), ("topics", "(all workers)")].flatMap { list, nameless in
@@ -196,12 +196,12 @@ package enum StatsText {
         return "\(JSONNumber.text(of: (milliseconds / 100).rounded() / 10)) s"
     }
 
-    /// Returns the number of stalled streams and the reason of one; nil if no stream is stalled.
+    /// Returns the number of stalled streams with the reason of one of them; nil if no stream is stalled.
     private static func stalled(_ workers: JSONValue) -> String? {
         workers["stallReason"]?.text.map { "\(self.number(workers["stalled"])), \($0)" }
     }
 
-    /// Returns the gateways on the same database; empty without a database.
+    /// Returns the gateways that share the database; empty without a database.
     private static func gateways(_ stats: JSONValue) -> [(String, String)] {
         guard let gateways = stats["gateways"]?.elements else { return [] }
         var rows = [("gateways", "\(gateways.count)")]
@@ -224,7 +224,7 @@ package enum StatsText {
         return rows
     }
 
-    /// Returns the counters of background tasks; empty before the first task.
+    /// Returns the counters of background tasks; empty if there were no tasks.
     private static func tasks(_ tasks: JSONValue?) -> [(String, String)] {
         guard let tasks, self.isAnything(tasks) else { return [] }
         return [
@@ -239,7 +239,7 @@ package enum StatsText {
         ]
     }
 
-    /// Returns the counters of finished transfers of background sessions; empty before the first transfer.
+    /// Returns the counters of finished transfers in background sessions; empty if there were no transfers.
     private static func sessions(_ sessions: JSONValue?) -> [(String, String)] {
         guard let sessions, self.isAnything(sessions) else { return [] }
         return [
@@ -277,8 +277,8 @@ package enum StatsText {
         return text
     }
 
-    /// Returns a webhook's URL and its state: `https://hooks.example.com/ resting until ..., 5 failures: Connection
-    /// refused`.
+    /// Returns a webhook's URL and its state, such as `https://hooks.example.com/ resting until ..., 5 failures:
+    /// Connection refused`.
     private static func webhook(_ webhook: JSONValue) -> String {
         var text = "\(webhook["url"]?.text ?? "") \(webhook["state"]?.text ?? "")"
         if let until = webhook["restingUntil"]?.number { text += " until \(TimeText.due(until))" }
@@ -287,14 +287,14 @@ package enum StatsText {
         return webhook["lastError"]?.text.map { "\(text): \($0)" } ?? text
     }
 
-    /// The limits that normal work reaches, which the gateway logs as `routineLimitMet`.
+    /// The limits that normal load reaches. The gateway logs them as `routineLimitMet`.
     package static let routineLimits: Set = [
         "acceptsPerTurn", "readBytesPerTurn", "requestsAtEngineMax", "outputBytesMax", "outputFramesMax",
         "streamingBytesSoftMax", "wakeBytesPerStreamMax", "historyBytesMax", "historySeconds", "idleSeconds",
         "lingerSeconds",
     ]
 
-    /// Returns the sum of an object's counters, with the nonzero counters by name: `3 (expired 2, forceQuit 1)`.
+    /// Returns the sum of an object's counters, and the nonzero counters by name, such as `3 (expired 2, forceQuit 1)`.
     private static func sum(_ counters: JSONValue?, without omitted: Set<String> = []) -> String {
         let members = (counters ?? .null).members.filter {
             ($0.value.number ?? 0) != 0 && !omitted.contains($0.name)
@@ -309,7 +309,7 @@ package enum StatsText {
         value?.number.map { JSONNumber.text(of: ($0 * 1000).rounded() / 1000) } ?? "-"
     }
 
-    /// Returns the average number of ended pushes per launch. Explains a ratio below one.
+    /// Returns the average number of ended pushes per launch, with an explanation if it is below one.
     static func pushesPerLaunch(_ stats: JSONValue) -> String {
         guard let ratio = stats["pushesPerLaunch"]?.number, ratio > 0 else { return "-" }
         let text = JSONNumber.text(of: (ratio * 100).rounded() / 100)
@@ -318,7 +318,7 @@ package enum StatsText {
             + "and those in flight count)"
     }
 
-    /// Returns a shorter form of `pushesPerLaunch`.
+    /// Returns the average number of ended pushes per launch in a shorter form.
     static func fewPushesPerLaunch(_ stats: JSONValue) -> String {
         guard let ratio = stats["pushesPerLaunch"]?.number, ratio > 0 else { return "- pushes a launch" }
         let text = JSONNumber.text(of: (ratio * 100).rounded() / 100)
@@ -368,7 +368,7 @@ package enum ExplainText {
         value?.number.map { TimeText.instant($0) }
     }
 
-    /// Returns the times that a push or a task waited, such as `10 min interval`.
+    /// Returns the times for which a push or a task has waited, each with its cause, such as `10 min interval`.
     static func waits(_ waited: JSONValue?) -> [String] {
         let holds = (waited?["hold"]?.members ?? []).map { ($0.name, $0.value) }
         let waits = [("interval", waited?["interval"] ?? .null)] + holds + [("worker", waited?["worker"] ?? .null)]
@@ -405,7 +405,7 @@ package enum ExplainText {
 
     /// Returns an event of a device as a line.
     static func event(_ event: JSONValue) -> String {
-        // Only for discarded pushes and tasks: the detail of a launch already contains the waits.
+        // Only a discarded push or task needs the waits here. The detail of a launch already contains them.
         let waits = event["event"]?.text == "discard" ? self.waits(event["waited"]) : []
         let detail = event["detail"].flatMap { $0 == .null ? nil : $0.text.map(EventText.detail) ?? $0.described }
         let parts = [

@@ -1,13 +1,13 @@
 package import Wire
 
-/// The data of a view: the last state of the gateway, its history, and its reachability.
+/// The data of a view: the last known state of the gateway, its history, and whether it can be reached.
 package struct WatchModel: Sendable {
     /// The maximum number of samples: one for each column of the widest terminals.
     private static let samplesMax = 400
 
     /// The location of the gateway, for the title of the view.
     package let title: String
-    /// The last event; nil before the first.
+    /// The last event; nil if there was none.
     package private(set) var event: JSONValue?
     package private(set) var samples: [WatchSample] = []
     /// The reason why the gateway does not answer; nil while it answers.
@@ -19,7 +19,7 @@ package struct WatchModel: Sendable {
         self.title = title
     }
 
-    /// Takes the history from an answer of `GET /v1/samples`.
+    /// Sets the history from an answer of `GET /v1/samples`.
     package mutating func past(_ answer: JSONValue) {
         let fields = answer["fields"]?.elements.compactMap(\.text) ?? []
         self.samples = (answer["samples"]?.elements ?? []).suffix(Self.samplesMax).compactMap {
@@ -27,7 +27,7 @@ package struct WatchModel: Sendable {
         }
     }
 
-    /// Takes the gateway's current state.
+    /// Sets the gateway's current state, and adds a sample.
     package mutating func take(_ event: JSONValue) {
         self.event = event
         self.trouble = nil
@@ -54,7 +54,8 @@ package struct WatchModel: Sendable {
     /// Records that the gateway does not answer.
     package mutating func lost(_ trouble: String) { self.trouble = trouble }
 
-    /// Returns the rates per second of the counters of a topic (pushes, launches) or a stream (wakes); nil if unknown.
+    /// Returns the rates per second of a topic's counters (pushes, launches) or a stream's counter (wakes); nil if
+    /// unknown.
     package func rates(_ key: String) -> [Double]? { self.counters[key]?.rates }
 
     /// Returns the rate per second of a counter for each sample; nil for a gap in the samples.
@@ -66,7 +67,7 @@ package struct WatchModel: Sendable {
         }
     }
 
-    /// Returns the mean rate of the last five seconds.
+    /// Returns the mean rate of the last five samples, which are a second apart.
     package func rate(of counter: KeyPath<WatchSample, Double>) -> Double? {
         let last = self.rates(of: counter).suffix(5).compactMap(\.self)
         return last.isEmpty ? nil : last.reduce(0, +) / Double(last.count)
@@ -84,7 +85,7 @@ package struct WatchModel: Sendable {
     }
 }
 
-/// The counters and gauges of one second, for the lines of a view.
+/// The counters and gauges of the gateway at one time.
 package struct WatchSample: Sendable {
     /// The time in milliseconds since 1970.
     package let at: Double
@@ -109,7 +110,7 @@ package struct WatchSample: Sendable {
         self.inFlight = number("pushes", "inFlight")
     }
 
-    /// Creates a sample from a row of `GET /v1/samples`; nil if the row is malformed. `fields` names the columns.
+    /// Creates a sample from a row of `GET /v1/samples`, whose columns `fields` names; nil if the row is malformed.
     package init?(row: [JSONValue], fields: [String]) {
         func number(_ name: String) -> Double? {
             fields.firstIndex(of: name).flatMap { $0 < row.count ? row[$0].number : nil }

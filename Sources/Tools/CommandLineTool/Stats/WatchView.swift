@@ -3,7 +3,7 @@ import HTTPClient
 import Platform
 import Wire
 
-/// Draws a model as lines for a terminal.
+/// A drawing of a model as lines for a terminal.
 package struct WatchView: Sendable {
     private let model: WatchModel
     private let size: Terminal.Size
@@ -15,17 +15,17 @@ package struct WatchView: Sendable {
 
     private static let labelWidth = 11
     private static let valueWidth = 9
-    /// The share of the execution window after which a running wake is highlighted.
+    /// The fraction of the execution window after which a running wake is highlighted.
     private static let lateShare = 0.5
 
-    /// The lines of the view, at most as many as the terminal has rows.
+    /// The lines of the view, no more than the terminal has rows.
     package var lines: [StyledLine] {
         var lines = [self.head]
         if let trouble = self.model.trouble { lines.append(StyledLine(trouble, .bad)) }
         guard self.model.event != nil else { return self.cut(lines + [StyledLine("waiting for the gateway", .faint)]) }
         lines.append(StyledLine())
         lines += self.rates + [self.results] + self.tasks + [self.holds] + self.limits
-        // Leave room for the last line and for an empty line above each table.
+        // The last line and an empty line above each of the two tables also need rows.
         let rest = self.size.height - lines.count - 3
         let topics = self.topicRows
         let workers = self.workerRows
@@ -65,7 +65,7 @@ package struct WatchView: Sendable {
         return line
     }
 
-    /// Returns a text about the balance of accepted pushes.
+    /// Returns a text that balances the accepted pushes against their outcomes.
     private func accounts(_ event: JSONValue) -> String {
         let pushes = event["stats"]?["pushes"] ?? .null
         let discarded = Self.total(pushes["discarded"])
@@ -151,8 +151,8 @@ package struct WatchView: Sendable {
         )
     }
 
-    /// The lines of background tasks and of finished transfers: pending, running, and outcomes. Empty before the first
-    /// task or transfer.
+    /// The lines of background tasks and finished transfers, with their pending, running and ended counts. Empty if
+    /// there were no tasks or transfers.
     private var tasks: [StyledLine] {
         let styles: [String: StyledLine.Style] = [
             "success": .good, "failure": .warning, "expired": .bad, "lost": .bad, "interrupted": .warning,
@@ -267,7 +267,8 @@ package struct WatchView: Sendable {
         return line
     }
 
-    /// Returns an empty line and a table of at most `rows` lines. The last line says how many rows are left out.
+    /// Returns an empty line and a table of at most `rows` lines. If rows are left out, the last line contains their
+    /// number.
     private static func table(_ lines: [StyledLine], of count: Double?, rows: Int) -> [StyledLine] {
         guard lines.count > 1, rows > 1 else { return [] }
         let total = max(Int(saturating: count ?? 0), lines.count - 1)
@@ -298,7 +299,7 @@ extension WatchView {
         value >= 10 || value < 0.005 ? self.text(value.rounded()) : JSONNumber.text(of: (value * 100).rounded() / 100)
     }
 
-    /// Formats a duration in milliseconds: `350 ms`, `12 s`, `3 min 2 s`.
+    /// Formats a duration in milliseconds, such as `350 ms`, `12 s` or `3 min 2 s`.
     static func lag(_ milliseconds: Double) -> String {
         milliseconds < 1000
             ? "\(Int(saturating: milliseconds)) ms"
@@ -310,7 +311,7 @@ extension WatchView {
         (counters ?? .null).members.reduce(0) { $0 + ($1.value.number ?? 0) }
     }
 
-    /// Returns the nonzero counters by name, in descending order.
+    /// Returns the nonzero counters by name, the largest first.
     static func sum(_ counters: JSONValue?) -> String {
         let members = (counters ?? .null).members.filter { ($0.value.number ?? 0) != 0 }
         let parts = members.sorted { ($0.value.number ?? 0) > ($1.value.number ?? 0) }.map {
@@ -343,7 +344,7 @@ extension WatchView {
         return parts.joined(separator: "  ")
     }
 
-    /// Returns the counts of pending and running tasks; empty before the first task.
+    /// Returns the counts of pending and running tasks; empty if there were no tasks.
     private func taskCounts(_ stats: JSONValue) -> [String] {
         guard let tasks = stats["tasks"], StatsText.isAnything(tasks) else { return [] }
         return ["tasks waiting \(Self.count(tasks["waiting"]))", "running \(Self.count(tasks["inFlight"]))"]
@@ -354,9 +355,10 @@ extension WatchView {
 package enum Sparkline {
     private static let bars: [Character] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"]
 
-    /// Draws the last `width` values as bars. The highest bar stands for the greatest value; missing values are spaces.
+    /// Draws the last `width` values as bars. The highest bar represents the greatest value, and a space a missing
+    /// value.
     ///
-    /// - `most`: the value of the highest bar; nil for the greatest value.
+    /// - `most`: the value that the highest bar represents; nil for the greatest value.
     package static func text(_ values: [Double?], width: Int, most: Double? = nil) -> String {
         let shown = values.suffix(max(0, width))
         let highest = most ?? shown.compactMap(\.self).max() ?? 0
@@ -391,7 +393,7 @@ struct StatsView: WatchedView {
         }
     }
 
-    /// Converts an answer to the form of a live event.
+    /// Converts an answer to the structure of an event of `/v1/live`.
     private func event(_ answer: JSONValue) -> JSONValue {
         switch self.subject {
         case .gateway, .device: answer

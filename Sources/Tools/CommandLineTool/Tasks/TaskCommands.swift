@@ -10,7 +10,7 @@ package enum TaskCommands {
 
     static func submit(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let body = try TaskSubmission.body(parsed, now: SystemClock.wall)
-        // Start the wait before the submission, so that ending the command during the submission cancels the task.
+        // The wait begins before the submission. A signal during the submission then cancels the task.
         var wait = parsed.isSet("--wait") ? try self.waitSession(parsed) : nil
         let response = try self.answer(parsed, "POST", self.tasksPath(parsed), Array(body.utf8))
         let isJSON = parsed.isSet("--json")
@@ -26,7 +26,7 @@ package enum TaskCommands {
 
     private static func waitSession(_ parsed: ParsedCommand) throws(CommandFailure) -> TaskWaitSession {
         let location = try GatewayLocation(parsed, side: .admin)
-        // Only the admin listener reports the end of a task. Check access to it before submitting the task.
+        // Only the admin listener reports the end of a task, so the access to it is checked before the submission.
         let device = try location.answer(location.request("GET", self.devicePath(parsed)), with: location.client())
         guard device.status != 405 else {
             throw CommandFailure(
@@ -73,7 +73,7 @@ package enum TaskCommands {
                     : "ID is missing; name the task, or write --all for every task of the device"
             )
         }
-        // List the tasks first: a cancellation is idempotent, so its answer does not say whether the task existed.
+        // The tasks are listed first, because the answer to a cancellation does not say whether the task existed.
         let listed = try GatewayAnswer.object(try self.answer(parsed, "GET", self.tasksPath(parsed), nil))
         let running = (listed["running"]?.elements ?? []).filter { $0["kind"]?.text == "continued" }
         let tasks = (listed["waiting"]?.elements ?? []) + running
@@ -111,7 +111,7 @@ package enum TaskCommands {
 
     /// Returns the path of a list, with its filters.
     ///
-    /// - Throws: `badUsage` for an unknown kind or state, or a filter that the list of one device does not support.
+    /// - Throws: `badUsage` for an unknown kind or state, or for a filter that the list of one device does not support.
     package static func listPath(_ parsed: ParsedCommand) throws(CommandFailure) -> String {
         _ = try TaskSubmission.word("--kind", of: parsed, among: self.listedKinds)
         _ = try TaskSubmission.word("--state", of: parsed, among: self.states)

@@ -1,14 +1,15 @@
 import Platform
 package import Wire
 
-/// The data of `wakegate task list --watch`: the last known tasks and the speed of their progress.
+/// The data of `wakegate task list --watch`: the last known tasks, and the speed of each.
 package struct TaskListModel: Sendable {
     /// The owner of the tasks, for the title of the view.
     package let title: String
     /// The kind to show; nil for all kinds.
     private let kind: String?
     private let state: String?
-    /// The tasks: running continued tasks, then other running tasks, then pending tasks; nil before the first answer.
+    /// The tasks in three groups: running continued tasks, other running tasks, and pending tasks. Nil before the first
+    /// answer.
     package private(set) var tasks: [TaskStatus]?
     /// The reason why the gateway does not answer; nil while it answers.
     package private(set) var trouble: String?
@@ -22,7 +23,7 @@ package struct TaskListModel: Sendable {
         self.state = state
     }
 
-    /// Takes an answer of `/v1/tasks`, or of the tasks of one device.
+    /// Sets the tasks from an answer of `/v1/tasks` or an answer about the tasks of one device.
     ///
     /// - Parameters:
     ///   - answer: the answer.
@@ -84,7 +85,7 @@ package struct TaskListModel: Sendable {
     }
 }
 
-/// Draws the tasks as lines for a terminal. Tasks with progress have bars.
+/// A drawing of the tasks as lines for a terminal. Running continued tasks have a bar.
 package struct TaskListView: Sendable {
     private let model: TaskListModel
     private let size: Terminal.Size
@@ -103,7 +104,7 @@ package struct TaskListView: Sendable {
     /// The number of digits of a device token to show.
     private static let deviceDigits = 10
 
-    /// The lines of the view, at most as many as the terminal has rows.
+    /// The lines of the view, no more than the terminal has rows.
     package var lines: [StyledLine] {
         var lines = [self.head]
         if let trouble = self.model.trouble { lines.append(StyledLine(trouble, .bad)) }
@@ -111,7 +112,7 @@ package struct TaskListView: Sendable {
             return self.cut(lines + [StyledLine("waiting for the gateway", .faint)])
         }
         if tasks.isEmpty { lines.append(StyledLine("no tasks", .faint)) }
-        // Leave room for the last line and for the number of omitted tasks.
+        // The last line and the number of omitted tasks also need rows.
         var room = self.size.height - lines.count - 2
         for (index, task) in tasks.enumerated() {
             let block = task.hasBar ? self.block(of: task) : self.rows(of: task)
@@ -148,7 +149,7 @@ package struct TaskListView: Sendable {
         return [line, ProgressBar.line(task, self.model.pace(of: task), width: self.size.width, now: self.now)]
     }
 
-    /// Returns the lines of a task: one line, followed by the remark if it does not fit in the line.
+    /// Returns the lines of a task: one line, and further lines for the remark if it does not fit in the first.
     private func rows(of task: TaskStatus) -> [StyledLine] {
         var line = StyledLine()
         line.append("\(task.key.name)  \(task.kind)  ")

@@ -7,12 +7,12 @@ package enum TaskSubmission {
     package static let kinds = ["appRefresh", "processing", "continued"]
     static let strategies = ["queue", "fail"]
 
-    /// Returns the JSON object for the gateway, which checks the identifiers and texts.
+    /// Returns the JSON object of the request. The gateway checks the identifiers and texts.
     ///
     /// - Parameters:
     ///   - parsed: a command line of `task submit`.
     ///   - now: the time in milliseconds since 1970.
-    /// - Throws: `badUsage` for an unknown word or an option of another kind of task.
+    /// - Throws: `badUsage` for an unknown word or for an option of another kind of task.
     package static func body(_ parsed: ParsedCommand, now: Int64) throws(CommandFailure) -> String {
         let kind = try self.word("--kind", of: parsed, among: self.kinds) ?? ""
         try self.checkOptions(parsed, of: kind)
@@ -33,9 +33,9 @@ package enum TaskSubmission {
         return "{\(members.map { "\"\($0.0)\":\($0.1)" }.joined(separator: ","))}"
     }
 
-    /// Returns the value of an option that accepts a few words; nil if the option is not given.
+    /// Returns the value of an option that accepts only a few words; nil if the option is not given.
     ///
-    /// - Throws: `badUsage` with the nearest word.
+    /// - Throws: `badUsage` that suggests the nearest word.
     static func word(
         _ option: String,
         of parsed: ParsedCommand,
@@ -67,7 +67,7 @@ package enum TaskRefusal {
     ///   - response: any answer.
     ///   - device: the device of the request, as the user wrote it; nil for all devices.
     ///   - identifier: the identifier of the task; nil if the request names none.
-    /// - Throws: the gateway's reason and message with a remedy, if the status is not 2xx.
+    /// - Throws: the gateway's reason and message with a remedy if the status is not 2xx.
     package static func check(
         _ response: HTTPResponse,
         device: String?,

@@ -2,8 +2,8 @@ package import Wire
 
 /// Formats the gateway's answers about background tasks.
 package enum TaskText {
-    /// Returns a line about a submission, such as `scheduled, may launch in 15 min (2026-11-23T17:00:00Z)`, and the
-    /// gateway's hint on a second line, if there is one.
+    /// Returns a line about a submission, such as `scheduled, may launch in 15 min (2026-11-23T17:00:00Z)`. If the
+    /// gateway gives a hint, it is on a second line.
     ///
     /// - Parameters:
     ///   - answer: the gateway's answer.
@@ -48,7 +48,7 @@ package enum TaskText {
             ? self.none : TableText.lines([["device", "topic", "identifier", "kind", "state", ""]] + rows)
     }
 
-    /// Returns lines about the tasks of a device with their reasons; empty without tasks.
+    /// Returns lines about the tasks of a device, with the reasons for their states; empty without tasks.
     ///
     /// - Parameter device: the answer of `/v1/devices/<token>`. Its member `tasks` has the form of the answer of
     ///   `/v1/devices/<token>/tasks`.
@@ -110,7 +110,7 @@ package enum TaskText {
 
 /// The state of a task, for views.
 package struct TaskStatus: Hashable, Sendable {
-    /// The identity of one launch of a task.
+    /// The key of one launch of a task, or of a pending request.
     package struct Key: Hashable, Sendable {
         package let device: String
         package let name: String
@@ -136,7 +136,7 @@ package struct TaskStatus: Hashable, Sendable {
     package let title: String
     /// The text below the title; empty if there is none.
     package let subtitle: String
-    /// The progress; nil if the task has reported no progress.
+    /// The progress; nil if the task has not reported any.
     package private(set) var progress: Progress?
     /// The deadline in milliseconds since 1970; nil for a pending task.
     package let deadline: Double?
@@ -145,7 +145,7 @@ package struct TaskStatus: Hashable, Sendable {
 
     /// - Parameters:
     ///   - task: a task of the list of all tasks or of a device's lists.
-    ///   - state: the device's list that contains the task; nil if the task has a state member.
+    ///   - state: the member of a device's answer that lists the task; nil if the task has a member `state`.
     package init(_ task: JSONValue, state: String? = nil) {
         let state = state ?? task["state"]?.text ?? ""
         let progress = task["progress"] ?? .null
@@ -168,53 +168,54 @@ package struct TaskStatus: Hashable, Sendable {
         self.remark = TaskText.remark(task, state)
     }
 
-    /// This status with the progress set to the total.
+    /// A copy of this status in which the progress equals the total.
     package var finished: TaskStatus {
         var finished = self
         if let total = self.progress?.total, total > 0 { finished.progress = Progress(completed: total, total: total) }
         return finished
     }
 
-    /// True if the task is shown with a progress bar.
+    /// True if views show the task with a progress bar.
     package var hasBar: Bool { self.isRunning && self.kind == "continued" }
 }
 
-/// The speed of a task, measured from its progress.
+/// The speed of a task, computed from its reported progress.
 package struct TaskPace: Sendable {
-    /// The period over which the speed is measured, in milliseconds. A task without progress for this long has stalled.
+    /// The period over which the speed is measured, in milliseconds. A task that makes no progress for this long has
+    /// stalled.
     package static let span: Int64 = 15_000
 
     private var points: [(at: Int64, completed: Double)] = []
 
     package init() {}
 
-    /// Records the progress at a time, in milliseconds of a monotonic clock.
+    /// Records the progress at `now`, in milliseconds of a monotonic clock.
     package mutating func saw(_ completed: Double, at now: Int64) {
         self.points.append((now, completed))
         while self.points.count > 2, now - self.points[1].at > Self.span { self.points.removeFirst() }
     }
 
-    /// Units per second; 0 for a task without progress or with a single measurement.
+    /// The completed units per second; 0 with a single measurement or without progress.
     package var speed: Double {
         guard let first = self.points.first, let last = self.points.last, last.at > first.at else { return 0 }
         return max(0, (last.completed - first.completed) / Double(last.at - first.at) * 1000)
     }
 
-    /// True if the task was observed for the whole period and made no progress.
+    /// True if the task was observed for the whole period and made no progress in it.
     package var isStalled: Bool {
         guard let first = self.points.first, let last = self.points.last else { return false }
         return last.at - first.at >= Self.span && self.speed <= 0
     }
 }
 
-/// The progress of a continued task as a line: a bar followed by numbers.
+/// The progress of a continued task as one line: a bar, followed by numbers.
 package enum ProgressBar {
-    /// The range of the bar's width, in characters. With less room, only the numbers are shown.
+    /// The range of the bar's width, in characters. In a narrower line, only the numbers are shown.
     package static let widths = 8...40
-    /// The characters that fill one to seven eighths of a cell.
+    /// The characters for one to seven eighths of a cell.
     private static let eighths: [Character] = ["▏", "▎", "▍", "▌", "▋", "▊", "▉"]
 
-    /// Returns the bar and its numbers in `width` characters.
+    /// Returns the bar and its numbers as a line of `width` characters.
     ///
     /// - Parameters:
     ///   - status: the state of a running continued task.
@@ -236,7 +237,7 @@ package enum ProgressBar {
         return line
     }
 
-    /// Returns the filled and the empty part of a bar of `length` characters. Without a share, the bar is empty.
+    /// Returns the filled and the empty part of a bar of `length` characters. If `share` is nil, the bar is empty.
     package static func bar(_ share: Double?, _ length: Int) -> (done: String, left: String) {
         let all = max(0, length) * 8
         let done = min(all, max(0, Int(saturating: (share ?? 0) * Double(all))))

@@ -3,13 +3,13 @@ import HTTPClient
 import Platform
 package import Wire
 
-/// The ending of a task, which determines the exit status of a waiting command.
+/// The end of a task. It determines the exit status of a waiting command.
 package enum TaskEnding: Hashable, Sendable {
     case success, failure, expired, cancelled, interrupted
-    /// The task was replaced or dropped, for this reason, and did not complete.
+    /// The task was replaced or dropped and did not complete. The value is the reason.
     case dropped(String)
 
-    /// The exit status after a second Control-C, which ends the wait; the same as in shells.
+    /// The exit status if a second Control-C ends the wait. Shells use the same value.
     package static let abandonedStatus: Int32 = 130
 
     package var exitStatus: Int32 {
@@ -50,27 +50,27 @@ package enum TaskEnding: Hashable, Sendable {
     }
 }
 
-/// Follows one request to its end in the gateway's explanations of the device. A pure state machine.
+/// Follows one request in the gateway's explanations of the device until it ends. A pure state machine.
 package struct TaskWait: Hashable, Sendable {
     package enum State: Hashable, Sendable {
         case waiting(TaskStatus)
         case running(TaskStatus)
         case ended(TaskEnding)
-        /// The request is gone, and the device's recent events do not contain its end.
+        /// The request no longer exists, and the device's recent events do not contain its end.
         case gone
     }
 
-    /// The tolerance for times, in milliseconds. A restarted gateway reads its clocks again and may report slightly
+    /// The tolerance for times, in milliseconds. A restarted gateway reads its clocks again, and may report slightly
     /// different times.
     private static let clockSlack = 1000.0
 
     private let identifier: String
-    /// The submission time in the first answer with the request; nil before this answer. It identifies the request's
-    /// events.
+    /// The submission time in the first answer that contains the request; nil before this answer. It identifies the
+    /// request's events.
     private var firstSubmittedAt: Double?
-    /// The submission time in the last answer with the request.
+    /// The submission time in the last answer that contains the request.
     private var submittedAt: Double?
-    /// The registration time of the device in the same answer. A step of the gateway's clock moves both times.
+    /// The registration time of the device in the same answer. If the gateway's clock steps, both times move.
     private var registeredAt: Double?
     private var wasRunning = false
 
@@ -79,7 +79,7 @@ package struct TaskWait: Hashable, Sendable {
         self.identifier = identifier
     }
 
-    /// Takes the answer of `/v1/devices/<token>`.
+    /// Processes an answer of `/v1/devices/<token>`, and returns the state of the request.
     package mutating func take(_ device: JSONValue) -> State {
         let tasks = ["running", "waiting"].flatMap { state in
             (device["tasks"]?[state]?.elements ?? []).map { TaskStatus($0, state: state) }
@@ -90,7 +90,7 @@ package struct TaskWait: Hashable, Sendable {
             let difference = task.key.submittedAt - own
             return min(abs(difference), abs(difference - clockStep))
         }
-        // If one task is running and another is pending, the newer task is the submitted request.
+        // If the submission time is not known yet, the newest task is the submitted request.
         let mine =
             self.submittedAt.map { own in
                 tasks.min { distance($0, from: own) < distance($1, from: own) }
@@ -106,7 +106,7 @@ package struct TaskWait: Hashable, Sendable {
         return self.ending(device["recent"]?.elements ?? []).map { .ended($0) } ?? .gone
     }
 
-    /// Finds the ending in the device's events.
+    /// Returns the ending of the request, according to the device's events.
     ///
     /// - Parameter events: the device's events, newest first.
     /// - Returns: the ending; nil if the events do not contain it.
@@ -114,11 +114,11 @@ package struct TaskWait: Hashable, Sendable {
         let own = events.filter { $0["task"]?.text == self.identifier && $0["kind"]?.text == "continued" }
         func moment(_ index: Int) -> Double { own[index]["at"]?.number ?? 0 }
         let submissions = own.indices.filter { own[$0]["event"]?.text == "submit" }
-        // If the submission time is unknown, use the last submission.
+        // If the submission time is unknown, the last submission counts.
         let first = self.firstSubmittedAt ?? submissions.first.map(moment) ?? 0
         let nearest = submissions.min { abs(moment($0) - first) < abs(moment($1) - first) }
         let submission = nearest.flatMap { abs(moment($0) - first) <= Self.clockSlack ? $0 : nil }
-        // Events after the submission are in order, even if the gateway's clock was changed.
+        // The events after the submission are in order, even if the gateway's clock has stepped.
         let since = submission.map { own[..<$0] } ?? own.prefix { ($0["at"]?.number ?? 0) >= self.submittedAt ?? first }
         var isRunning = submission == nil && self.wasRunning
         for event in since.reversed() {
@@ -126,7 +126,7 @@ package struct TaskWait: Hashable, Sendable {
             case ("launch", _): isRunning = true
             case ("result", "lost"): isRunning = false
             case ("result", _) where isRunning: return TaskEnding(event)
-            // While this request runs, these events are about later requests.
+            // While this request runs, the following events belong to later requests.
             case ("submit", _) where !isRunning: return .dropped("replaced")
             case ("discard", _) where !isRunning: return TaskEnding(event)
             default: break
@@ -136,13 +136,13 @@ package struct TaskWait: Hashable, Sendable {
     }
 }
 
-/// A session of `wakegate task submit --wait`: shows the progress of the task until it ends, and cancels the task on a
-/// signal.
+/// A session of `wakegate task submit --wait`. It shows the progress of the task until the task ends. A signal cancels
+/// the task.
 struct TaskWaitSession {
     /// The state of the cancellation.
     private enum Cancellation {
         case unwanted
-        /// The cancellation is sent when the gateway answers next.
+        /// The cancellation must be sent when the gateway answers again.
         case wanted
         case taken
     }
@@ -164,14 +164,14 @@ struct TaskWaitSession {
     private var written = ""
     private var cancellation = Cancellation.unwanted
     private var wasLost = false
-    /// True if the next line replaces the displayed line.
+    /// True if the next line must replace the displayed line.
     private var isDrawn = false
 
     /// - Parameters:
     ///   - location: the location of the gateway.
     ///   - device: the device token, as on the command line.
     ///   - identifier: the identifier of the task.
-    ///   - isJSON: true to write only a JSON object about the end.
+    ///   - isJSON: true to write only a JSON object when the task ends.
     init(
         _ location: GatewayLocation,
         device: String,
@@ -186,7 +186,7 @@ struct TaskWaitSession {
             "/v1/devices/\(URLPath.component(device))",
             location,
             interval: Self.interval,
-            // The gateway has answered before, so wait for it if it is unreachable.
+            // The gateway has answered the submission. If it is unreachable now, the command waits for it.
             hasAnswered: true
         )
         guard let signals = SignalPipe.open([SIGINT, SIGTERM, SIGWINCH]) else {
@@ -199,7 +199,8 @@ struct TaskWaitSession {
     /// Waits for the end of the task.
     ///
     /// - Returns: the ending of the task; nil if a second signal arrived first.
-    /// - Throws: if the gateway refuses the request, or if the task has disappeared without events about it.
+    /// - Throws: `CommandFailure` if the gateway refuses the request, or if the task has disappeared without an event
+    ///   about its end.
     mutating func run() throws(CommandFailure) -> TaskEnding? {
         defer { self.finishLine() }
         var state: TaskWait.State?
@@ -215,7 +216,7 @@ struct TaskWaitSession {
                     self.wasLost = true
                 }
                 if let ending = try self.ending(state) {
-                    // The last progress may have been reported between two requests, so show the completed state.
+                    // The last progress may have been reported after the last request, so the completed state is shown.
                     if ending == .success, self.isDrawn, let last = self.last { self.draw(last.finished) }
                     return ending
                 }
@@ -242,7 +243,8 @@ struct TaskWaitSession {
         case .waiting, .running, nil: return nil
         case .ended(let ending): return ending
         case .gone:
-            // More recent events may have displaced the task's events, so request all events of tasks.
+            // More recent events may have displaced the task's events from the answer, so all events of tasks are
+            // requested.
             let path = "/v1/devices/\(URLPath.component(self.device))/events?kind=task"
             let answer = try self.location.answer(self.location.request("GET", path), with: self.location.client())
             let events = try GatewayAnswer.object(answer)["events"]?.elements ?? []
@@ -257,11 +259,11 @@ struct TaskWaitSession {
         }
     }
 
-    /// Requests the cancellation of the task. The session continues to wait for the end.
+    /// Requests the cancellation of the task. The session then still waits for the task's end.
     private mutating func cancel() throws(CommandFailure) {
         let path = "/v1/devices/\(URLPath.component(self.device))/tasks/\(URLPath.component(self.identifier))"
-        // Repeat the request later if the gateway is unreachable, shutting down or limiting requests: the task would
-        // otherwise run or launch again.
+        // If the gateway is unreachable, shutting down or limiting requests, a later call repeats the request. The task
+        // would otherwise run or launch again.
         let request = self.location.request("DELETE", path)
         guard let answer = try? self.location.answer(request, with: self.location.client()), answer.status < 500,
             answer.status != 429
@@ -305,7 +307,7 @@ struct TaskWaitSession {
         Console.out("\(TerminalText.harmless(line))\n")
     }
 
-    /// Draws a progress line. If there is room, the texts come before the bar and take at most a third of the line.
+    /// Draws a progress line. In a wide terminal, the texts precede the bar and occupy at most a third of the line.
     private mutating func draw(_ status: TaskStatus) {
         let width = Terminal.currentSize.width
         let room = width / 3
@@ -320,7 +322,7 @@ struct TaskWaitSession {
         self.draw(line)
     }
 
-    /// Draws a line in place of the displayed line, with wrapping disabled.
+    /// Draws a line over the displayed line, with line wrapping disabled.
     private mutating func draw(_ line: StyledLine) {
         let width = max(1, Terminal.currentSize.width - 1)
         let text = line.text(width: width, isColoured: Console.isColoured)
@@ -328,7 +330,7 @@ struct TaskWaitSession {
         self.isDrawn = true
     }
 
-    /// Ends the displayed line, which remains on the screen.
+    /// Moves below the displayed line, which remains visible.
     private mutating func finishLine() {
         guard self.isDrawn else { return }
         self.isDrawn = false

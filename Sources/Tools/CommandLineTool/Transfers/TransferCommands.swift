@@ -25,7 +25,7 @@ package enum TransferCommands {
 
     /// Returns the transfer that a command line describes.
     ///
-    /// - Throws: `badUsage` if the command line does not describe a transfer.
+    /// - Throws: `badUsage` if the options or their values are invalid.
     package static func request(
         _ parsed: ParsedCommand,
         now: Int64
@@ -61,8 +61,8 @@ package enum TransferCommands {
 
     private static let headerFileBytesMax = 65_536
 
-    /// Adds a header field `NAME: VALUE`, or each line of a file named as `@FILE`. Header fields in a file do not
-    /// appear in the output of `ps`.
+    /// Adds a header field `NAME: VALUE`, or each line of the file that `@FILE` names. Header fields in a file are not
+    /// visible in the output of `ps`.
     private static func addHeader(
         _ field: String,
         to request: inout BackgroundTransferRequest
@@ -107,7 +107,7 @@ package enum TransferCommands {
         return try await self.wait(parsed, TransferClient(parsed), wanted)
     }
 
-    /// - Returns: the exit status: 0 if all transfers have finished.
+    /// - Returns: the exit status: 0 if all transfers finished.
     private static func wait(
         _ parsed: ParsedCommand,
         _ agent: TransferClient,
@@ -164,7 +164,7 @@ package enum TransferCommands {
         return 0
     }
 
-    /// Moves every finished download to the path in its note.
+    /// Moves every finished download to the path that its note contains.
     ///
     /// - Returns: the exit status: 0 if all downloads were moved.
     private static func takeNoted(
@@ -247,7 +247,7 @@ package enum TransferSessionCommand {
 
     private static func object(_ text: String) -> JSONValue { (try? JSONReader.read(text)) ?? .null }
 
-    /// Returns the settings that the command line changes.
+    /// Returns the settings of a session from the command line.
     ///
     /// - Throws: `badUsage` for values other than yes and no.
     package static func configuration(
@@ -282,7 +282,7 @@ package enum TransferSessionCommand {
 struct TransferClient {
     let session: BackgroundSession
 
-    /// - Throws: if the session or the address of the agent is invalid.
+    /// - Throws: `CommandFailure` if the session's identifier or the agent's address is invalid.
     init(
         _ parsed: ParsedCommand,
         _ configuration: BackgroundSessionConfiguration = BackgroundSessionConfiguration()
@@ -309,7 +309,7 @@ struct TransferClient {
         return id
     }
 
-    /// Converts an error of the library to the failure to show.
+    /// Converts an error of the library to a failure of the command.
     static func failure(_ error: BackgroundTransferError) -> CommandFailure {
         let status: CommandFailure.Status =
             switch error.code {

@@ -4,7 +4,7 @@ import HTTPClient
 import Platform
 package import Wire
 
-/// Waits for transfers to end and shows their progress: as a bar in a terminal, otherwise as one line per second, or as
+/// Waits for transfers to end and shows their progress: in a terminal as a bar, otherwise as one line per second or as
 /// JSON events.
 ///
 /// `@unchecked Sendable`: `monitor` guards all mutable fields.
@@ -71,7 +71,8 @@ final class TransferWaiting: @unchecked Sendable {
         self.monitor.withLock { body(&self.state) }
     }
 
-    /// Prints the current states as events: the progress of unfinished transfers, and the ends of named transfers.
+    /// Prints events for the current states: the progress of unfinished transfers, and the end of each named transfer
+    /// that has ended.
     private func tellWhatIsThere(_ listed: [BackgroundTransfer]) {
         for transfer in listed where self.wanted?.contains(transfer.id) ?? !transfer.state.isEnd {
             let line = transfer.state.isEnd ? TransferJSON.ended(transfer) : TransferJSON.progress(transfer.progress)
@@ -179,9 +180,9 @@ enum TransferJSON {
     }
 }
 
-/// Measures the transfer rate.
+/// A meter for the transfer rate.
 ///
-/// Pure: times are milliseconds on the caller's clock.
+/// A pure type: times are milliseconds on the caller's clock.
 package struct TransferMeter: Hashable, Sendable {
     /// The period over which the rate is measured, in milliseconds.
     package static let window: Int64 = 5000
@@ -191,7 +192,7 @@ package struct TransferMeter: Hashable, Sendable {
         let bytes: Int64
     }
 
-    /// At most one sample for each tenth of a second in the window, and one before it.
+    /// The samples of the window, at most one for each tenth of a second, and one from before the window.
     private var samples: [Sample] = []
 
     package init() {}
@@ -200,7 +201,7 @@ package struct TransferMeter: Hashable, Sendable {
     package mutating func noted(_ bytes: Int64, at now: Int64) {
         if let last = self.samples.last {
             if bytes < last.bytes {
-                // If a file has changed on the server, its transfer starts again.
+                // The file has changed on the server, and its transfer has restarted.
                 self.samples = []
             } else if self.samples.count > 1, now - self.samples[self.samples.count - 2].at < 100 {
                 self.samples.removeLast()
@@ -211,7 +212,7 @@ package struct TransferMeter: Hashable, Sendable {
         self.samples.removeFirst(max(0, old - 1))
     }
 
-    /// Returns the rate in bytes per second; nil if it is not known yet.
+    /// Returns the rate in bytes per second; nil if too little time has passed.
     package func rate(at now: Int64) -> Double? {
         guard let first = self.samples.first, let last = self.samples.last, now - first.at >= 200 else { return nil }
         return Double(last.bytes - first.bytes) * 1000 / Double(now - first.at)
@@ -220,15 +221,15 @@ package struct TransferMeter: Hashable, Sendable {
 
 /// The combined progress of several transfers, shown as one line.
 package struct TransferProgressLine: Hashable, Sendable {
-    /// The number of transfers, and the number of ended ones.
+    /// The number of all transfers, and the number of those that have ended.
     package var count: Int
     package var endedCount: Int
     package var bytes: Int64
-    /// The total size in bytes; nil while the size of one transfer is unknown.
+    /// The total size in bytes; nil while the size of a transfer is unknown.
     package var total: Int64?
-    /// Bytes per second; nil if not known yet.
+    /// The rate in bytes per second; nil if not known yet.
     package var rate: Double?
-    /// The reason why no transfer makes progress; nil if one does or no reason is known.
+    /// The reason why no transfer makes progress; nil if one makes progress or no reason is known.
     package var why: String?
 
     package init(count: Int, endedCount: Int, bytes: Int64, total: Int64?, rate: Double?, why: String? = nil) {
@@ -240,7 +241,7 @@ package struct TransferProgressLine: Hashable, Sendable {
         self.why = why
     }
 
-    /// Returns the line with a bar, if there is room for one.
+    /// Returns the line with a bar, or without one in a narrow terminal.
     ///
     /// - Parameter width: the width of the terminal, in characters.
     package func bar(width: Int) -> String {
@@ -277,7 +278,7 @@ package struct TransferProgressLine: Hashable, Sendable {
 
 /// Formats numbers of bytes.
 package enum ByteText {
-    /// Returns the number in the largest unit that gives at least 1, such as `12.3 MB`. Units are powers of 1000.
+    /// Returns the number in the largest unit in which it is at least 1, such as `12.3 MB`. Units are powers of 1000.
     package static func text(_ bytes: Int64) -> String {
         let units = ["B", "kB", "MB", "GB", "TB", "PB", "EB"]
         var (unit, tenths) = (0, max(0, bytes) * (bytes > .max / 10 ? 1 : 10))
@@ -309,7 +310,7 @@ package enum TransferText {
         return "\(ByteText.text(transfer.bytes)) of \(ByteText.text(total))"
     }
 
-    /// The reason for a wait or a failure, or the note of the transfer.
+    /// The reason why a transfer waits or failed; otherwise its note.
     private static func remark(_ transfer: BackgroundTransfer) -> String {
         switch transfer.state {
         case .waiting: transfer.why ?? transfer.note ?? ""

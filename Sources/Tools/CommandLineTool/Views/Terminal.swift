@@ -3,11 +3,11 @@ import Glibc
 import Platform
 import Wire
 
-/// The terminal of a live view, which uses the alternate screen. The end restores the previous contents.
+/// The terminal of a live view. It shows the alternate screen; the end of the view restores the normal one.
 ///
 /// A process has one terminal with one view.
 package struct Terminal: ~Copyable {
-    /// Columns and rows.
+    /// The number of columns and rows.
     package struct Size: Hashable, Sendable {
         package let width: Int
         package let height: Int
@@ -21,7 +21,7 @@ package struct Terminal: ~Copyable {
     /// The previous settings of standard input; nil if it is not a terminal.
     private var before: termios?
 
-    /// Shows an empty screen, and makes keys available immediately and without echo.
+    /// Shows an empty screen, and makes each key available immediately and without an echo.
     package init() {
         self.enter()
     }
@@ -36,7 +36,7 @@ package struct Terminal: ~Copyable {
     /// The current size of the terminal of standard output.
     static var currentSize: Size { Self.size(of: STDOUT_FILENO) }
 
-    /// Returns the current size of a descriptor's terminal, or 80 by 24 if the descriptor is not a terminal.
+    /// Returns the current size of a descriptor's terminal; 80 by 24 if the descriptor is not a terminal.
     static func size(of descriptor: Int32) -> Size {
         var window = winsize()
         guard unsafe ioctl(descriptor, UInt(TIOCGWINSZ), &window) == 0, window.ws_col > 0, window.ws_row > 0 else {
@@ -45,14 +45,14 @@ package struct Terminal: ~Copyable {
         return Size(width: Int(window.ws_col), height: Int(window.ws_row))
     }
 
-    /// Replaces the screen's contents with lines that fit its width.
+    /// Replaces the screen's contents. The lines must fit its width.
     package func show(_ lines: [String]) {
-        // Overwrite the screen with one write, because clearing it first causes flicker.
+        // Overwrites the screen with a single write, because clearing it first would cause flicker.
         let rows = lines.map { "\($0)\u{1B}[K" }.joined(separator: "\r\n")
         Console.draw("\u{1B}[H\(rows)\u{1B}[J")
     }
 
-    /// Restores the terminal and stops the program, as Control-Z does. Returns when the shell resumes the program.
+    /// Restores the terminal and stops the program, as Control-Z does. Returns when a shell continues the program.
     package mutating func suspend() {
         self.leave()
         kill(getpid(), SIGSTOP)
@@ -78,7 +78,7 @@ package struct Terminal: ~Copyable {
             settings.c_lflag &= ~UInt32(ICANON | ECHO)
             unsafe tcsetattr(STDIN_FILENO, TCSANOW, &settings)
         }
-        // The alternate screen, without cursor and line wrapping.
+        // Switch to the alternate screen, and disable the cursor and line wrapping.
         Console.draw("\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l\u{1B}[H\u{1B}[2J")
     }
 
@@ -90,7 +90,7 @@ package struct Terminal: ~Copyable {
 
 /// A line of a terminal view, with parts in different styles.
 package struct StyledLine: Sendable {
-    /// The style of a part, as an SGR parameter.
+    /// The style of a part. The raw value is an SGR parameter.
     package enum Style: String, Sendable {
         case plain = ""
         case strong = "1"
@@ -110,7 +110,7 @@ package struct StyledLine: Sendable {
         self.append(text, style)
     }
 
-    /// Appends text, with question marks in place of control characters.
+    /// Appends text. Control characters are replaced with question marks.
     package mutating func append(_ text: String, _ style: Style = .plain) {
         self.parts.append((TerminalText.harmless(text), style))
     }
@@ -118,8 +118,7 @@ package struct StyledLine: Sendable {
     /// Appends the parts of another line.
     package mutating func append(_ line: StyledLine) { self.parts += line.parts }
 
-    /// Appends text in a column of `width` characters, left-aligned or, for a number, right-aligned, followed by a
-    /// space.
+    /// Appends text in a column of `width` characters and a space. Text is left-aligned, and a number right-aligned.
     package mutating func append(column text: String, _ width: Int, _ style: Style = .plain, isNumber: Bool = false) {
         let harmless = TerminalText.harmless(text)
         let shown = harmless.count > width ? harmless.prefix(max(0, width - 1)) + "…" : Substring(harmless)
@@ -148,14 +147,15 @@ package struct StyledLine: Sendable {
 protocol WatchedView {
     mutating func take(_ news: WatchConnection.News)
 
-    /// Returns the lines to draw, at most as many as the terminal has rows.
+    /// Returns the lines to draw, no more than the terminal has rows.
     func lines(_ size: Terminal.Size) -> [StyledLine]
 
-    /// Returns the text about the newest answer for output that is not a terminal: whole lines, or an empty string.
+    /// Returns text about the newest answer, for output that is not a terminal. The text consists of whole lines and
+    /// may be empty.
     mutating func text() -> String
 }
 
-/// Runs a live view until its reader ends it.
+/// A live view that runs until a person ends it.
 struct ViewSession<View: WatchedView> {
     private let connection: WatchConnection
     private var view: View
@@ -172,13 +172,13 @@ struct ViewSession<View: WatchedView> {
     /// Runs until SIGINT, SIGTERM or a key ends the view.
     ///
     /// - Returns: the exit status.
-    /// - Throws: if the gateway refuses the request or was never reachable.
+    /// - Throws: `CommandFailure` if the gateway refuses the request or was never reachable.
     mutating func run() throws(CommandFailure) -> Int32 {
         guard let signals = SignalPipe.open([SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP]) else {
             throw CommandFailure(.failed, "signals cannot be watched; close some files and try again")
         }
         guard Console.isTerminal, !self.isJSON else { return try self.runInLines(signals) }
-        // Wait for the first event before switching screens, so that an error appears on the normal screen.
+        // Waits for the first event before it switches screens. An error then appears on the normal screen.
         var news = try self.firstNews(signals)
         guard !news.isEmpty else { return 0 }
         let isColoured = Console.isColoured
@@ -200,7 +200,7 @@ struct ViewSession<View: WatchedView> {
         }
     }
 
-    /// Waits for the first event. Returns an empty array if a signal arrived first.
+    /// Waits for the first event. Returns an empty array if a signal arrives first.
     private func firstNews(_ signals: Int32) throws(CommandFailure) -> [WatchConnection.News] {
         var news: [WatchConnection.News] = []
         while true {
@@ -233,15 +233,15 @@ struct ViewSession<View: WatchedView> {
     }
 }
 
-/// Returns true for every signal except a change of the terminal's size.
+/// Returns true for every signal but a change of the terminal's size.
 private func endsLines(_ signal: Int32) -> Bool { signal != SIGWINCH }
 
 extension WatchConnection.News {
-    /// The message of a view while the gateway does not answer.
+    /// Returns the message that a view shows while the gateway does not answer.
     static func trouble(_ cause: String) -> String { "The gateway does not answer, and is asked again: \(cause)" }
 }
 
 extension Console {
-    /// True if views use colors. A nonempty variable NO_COLOR (https://no-color.org) disables colors.
+    /// True if views use colors. A nonempty environment variable NO_COLOR disables them (https://no-color.org).
     static var isColoured: Bool { (ProcessInfo.processInfo.environment["NO_COLOR"] ?? "").isEmpty }
 }

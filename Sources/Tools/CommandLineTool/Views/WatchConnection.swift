@@ -3,26 +3,27 @@ import HTTPClient
 import Platform
 import Wire
 
-/// Polls a gateway for the state of a subject, and detects when the gateway is unreachable and reachable again.
+/// Polls a gateway for the state of a subject. Detects that the gateway has become unreachable, and that it answers
+/// again.
 final class WatchConnection {
     /// A result of polling.
     enum News {
-        /// The samples of the past.
+        /// The samples of the recent past.
         case past(JSONValue)
-        /// The current state of the subject, and the text of the answer.
+        /// The current state of the subject, and the answer's text.
         case event(JSONValue, text: String)
-        /// The gateway does not answer. Polling continues.
+        /// The gateway does not answer; the value is the reason. Polling continues.
         case lost(String)
     }
 
-    /// The time of silence, in milliseconds, after which the gateway counts as unreachable. The event stream has one
-    /// event per second.
+    /// The time without any data, in milliseconds, after which the gateway counts as unreachable. The event stream
+    /// sends an event every second.
     private static let silenceMax: Int64 = 5000
     private static let eventBytesMax = 4 << 20
 
     private let location: GatewayLocation
     private let client: HTTPClient
-    /// The path to poll; nil for the state of the gateway itself, which has an event stream.
+    /// The path to poll; nil for the state of the gateway itself, which is read from an event stream.
     private let path: String?
     /// The interval between two requests, in milliseconds.
     private let interval: Int64
@@ -38,8 +39,7 @@ final class WatchConnection {
     /// - Parameters:
     ///   - path: the path to poll; nil for the gateway itself.
     ///   - interval: the interval between two requests, in milliseconds.
-    ///   - hasAnswered: true if the gateway has answered before. Without an earlier answer, an unreachable gateway is
-    ///     an error.
+    ///   - hasAnswered: true if the gateway has answered before. If false, an unreachable gateway is an error.
     init(
         _ path: String?,
         _ location: GatewayLocation,
@@ -53,9 +53,9 @@ final class WatchConnection {
         self.client = try location.client()
     }
 
-    /// Waits for news, at most until the next request is due or one of `descriptors` is readable.
+    /// Waits for news until the next request is due or one of `descriptors` is readable, but at most a second.
     ///
-    /// - Throws: if the gateway refuses the request or was never reachable.
+    /// - Throws: `CommandFailure` if the gateway refuses the request or was never reachable.
     func next(_ descriptors: [Int32]) throws(CommandFailure) -> [News] {
         try self.askIfDue()
         let now = SystemClock.monotonic

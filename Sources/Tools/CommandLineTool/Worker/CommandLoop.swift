@@ -4,17 +4,17 @@ import Synchronization
 import WakeWorker
 import Wire
 
-/// Starts, feeds, reads, stops and reaps the commands of a worker, one command for each wake.
+/// Starts the commands of a worker, one for each wake, writes their input, reads their output, stops and reaps them.
 ///
-/// The loop belongs to one thread. `turn` waits for all commands, for signals, and for the reader of this program's
-/// output.
+/// The loop belongs to one thread. `turn` waits for all commands, for signals, and until this program's output is
+/// writable.
 final class CommandLoop {
     /// The settings of the commands.
     struct Settings: Sendable {
         /// The program and its arguments.
         var command: [String]
-        /// True if each line of the commands' output is prefixed with the wake's identifier; false if the commands
-        /// inherit this program's output.
+        /// True if the wake's identifier precedes each line of the commands' output; false if the commands inherit this
+        /// program's output.
         var isOutputLogged: Bool
         /// Environment variables for every command, in addition to the variables of its wake.
         var variables: [String: String] = [:]
@@ -22,9 +22,9 @@ final class CommandLoop {
 
     /// The actions on signals.
     struct SignalHandlers: Sendable {
-        /// The action on the first signal: stop accepting wakes.
+        /// The action at the first signal: accept no more wakes.
         let stop: @Sendable () -> Void
-        /// The action on every further signal: also stop the commands.
+        /// The action at each further signal: also stop the commands.
         let cancel: @Sendable () -> Void
     }
 
@@ -32,22 +32,22 @@ final class CommandLoop {
     private struct Job {
         var process: CommandProcess
         let run: CommandRun
-        /// The line buffers, one for each of `CommandProcess.outputEnds`.
+        /// The line buffers, one for each element of `CommandProcess.outputEnds`.
         var lines: [OutputLines]
         var progressLines = ProgressLines()
         var pacer = ProgressPacer()
         /// True if a malformed progress line was already reported.
         var isFaultLogged = false
-        /// The time of the next check whether a stopping command must be killed; nil for other commands.
+        /// The time at which a stopping command must be killed or checked again; nil for other commands.
         var killAt: Int64?
-        /// The time of SIGKILL if no deadline is known.
+        /// The latest time of SIGKILL if the deadline is not near.
         var killAtLatest: Int64 = 0
     }
 
     private static let killDelayMilliseconds: Int64 = 2000
-    /// The maximum time to write this program's remaining output at the end, in milliseconds.
+    /// The time for writing this program's remaining output at the end, in milliseconds.
     private static let outputMilliseconds: Int64 = 2000
-    /// The longest wait of one turn, in milliseconds. Any value is correct.
+    /// The longest wait of one turn, in milliseconds. Correctness does not depend on it.
     private static let waitMilliseconds: Int64 = 60_000
 
     private let settings: Settings
@@ -55,17 +55,17 @@ final class CommandLoop {
     private let signals: Int32
     private var handlers: SignalHandlers?
     private var isStopping = false
-    /// True if the last start failed, which the log has reported.
+    /// True if the last start of a command failed and the log has reported it.
     private var isStartFailureLogged = false
     private var jobs: [Int32: Job] = [:]
-    /// This program's standard output and standard error, which receive the commands' output.
+    /// This program's standard output and standard error. They also receive the commands' output.
     private var logs = [OutputLog(STDOUT_FILENO), OutputLog(STDERR_FILENO)]
     private var buffer = [UInt8](repeating: 0, count: 65_536)
-    /// The reason why the guard could not be restarted; nil if it runs. The worker ends after this failure.
+    /// The reason why the guard could not be restarted; nil otherwise. The worker ends after this failure.
     private(set) var failure: CommandFailure?
 
-    /// Starts the guard and catches signals from now on. The guard inherits all open descriptors, so call this before
-    /// opening others.
+    /// Starts the guard and begins to catch signals. Must be called before other descriptors are opened, because the
+    /// guard inherits all open ones.
     init(_ settings: Settings) throws(CommandFailure) {
         self.settings = settings
         self.commandGuard = try CommandGuard()
@@ -104,7 +104,7 @@ final class CommandLoop {
         }
     }
 
-    /// Writes the remaining output while its readers accept it, for at most two seconds.
+    /// Writes the remaining output as far as its readers accept it, for at most two seconds.
     func writeLastLogs() {
         let limit = SystemClock.monotonic + Self.outputMilliseconds
         self.writeLogs()
@@ -179,8 +179,8 @@ extension CommandLoop {
         run.end(.notStarted(reason))
     }
 
-    /// Sends SIGTERM. SIGKILL follows at the deadline if the deadline is near, and otherwise after a delay. A command
-    /// that has not started yet will not start.
+    /// Sends SIGTERM to the command of a run. SIGKILL follows at the deadline if it is near, and otherwise after a
+    /// delay. A command that has not started yet will not start.
     func stop(_ run: CommandRun) {
         run.isStopped = true
         guard let pid = run.pid, let job = self.jobs[pid], job.killAt == nil else { return }
@@ -192,7 +192,7 @@ extension CommandLoop {
         self.jobs[pid]?.killAt = isNear ? SystemClock.monotonic : latest
     }
 
-    /// Handles the end of a command's wake. A stopping command may then have less time than until its deadline.
+    /// Handles the end of a command's wake. A command that is being stopped may have less time after that.
     func wakeEnded(_ wake: String) {
         for (pid, job) in self.jobs where job.killAt != nil && job.run.work.wake == wake {
             self.jobs[pid]?.killAt = SystemClock.monotonic
@@ -207,7 +207,7 @@ extension CommandLoop {
                 self.jobs[pid]?.killAt = now + grace
                 continue
             }
-            // The wake ended before its deadline.
+            // The wake ended before its deadline, so the deadline no longer counts.
             guard grace != nil || job.killAtLatest <= now else {
                 self.jobs[pid]?.killAt = job.killAtLatest
                 continue
@@ -217,8 +217,8 @@ extension CommandLoop {
         }
     }
 
-    /// Writes more of a command's input and reads part of its output. Limits the amount, so that a command with much
-    /// output does not delay other commands.
+    /// Writes more of a command's input and reads a part of its output. The part is limited, because a command with
+    /// much output must not delay other commands.
     private func exchange(with pid: Int32) {
         guard var job = self.jobs[pid] else { return }
         job.process.writeInput()
@@ -263,11 +263,11 @@ extension CommandLoop {
             if pid == self.commandGuard.pid { self.guardEnded() }
             return
         }
-        // Kill the processes that the command left running in its group. The group's number is not reused before the
-        // command is reaped, so no other process is killed.
+        // Kills the processes that the command left in its group. The group's number is not reused until the command is
+        // reaped. Therefore no other process is killed.
         job.process.signal(SIGKILL)
         self.commandGuard.forget(pid)
-        // The worker reports why the gateway has ended a wake, so do not log this end again.
+        // If the gateway ended the wake, the worker reports the reason. The command's end is then not logged.
         let hasWakeEnded = job.run.isStopped && (job.run.graceLeft() ?? 0) <= 0
         let ending = self.ending(of: pid, job.run.work, isSaid: hasWakeEnded)
         self.takeLastOutput(of: &job)
@@ -296,10 +296,10 @@ extension CommandLoop {
         return exitStatus.map { .exited($0) } ?? .cutShort
     }
 
-    /// Reads the remaining data from the pipes, without waiting for processes that have left the group.
+    /// Reads the remaining data from the pipes. Does not wait for processes that have left the group.
     private func takeLastOutput(of job: inout Job) {
         for index in CommandProcess.outputEnds.indices {
-            // A pipe holds 64 KiB by default, and at most 1 MiB if a command without root has enlarged it.
+            // A pipe has 64 KiB by default. A command without root privileges can enlarge it to at most 1 MiB.
             for _ in 0..<16 where self.takeOutput(index, of: &job) {}
             if let line = job.lines[index].ended() { self.logs[index].append(line, now: SystemClock.monotonic) }
         }
@@ -307,7 +307,7 @@ extension CommandLoop {
     }
 }
 
-/// The command of one wake, and the task that awaits its end.
+/// The command of one wake, and the continuation of the task that awaits its end.
 ///
 /// `@unchecked Sendable`: accessed only on its `CommandThread`.
 final class CommandRun: @unchecked Sendable {
@@ -316,10 +316,10 @@ final class CommandRun: @unchecked Sendable {
         case exited(Int32)
         /// A signal ended the command, or the run was stopped before the command started.
         case cutShort
-        /// The command could not be started, for this reason.
+        /// The command could not be started. The value is the reason.
         case notStarted(String)
 
-        /// The exit status; nil if there is none.
+        /// The exit status; nil if the command did not start or did not exit normally.
         var exitStatus: Int32? {
             switch self {
             case .exited(let status): status
@@ -331,11 +331,12 @@ final class CommandRun: @unchecked Sendable {
     let work: CommandWork
     /// The stream of the command's progress reports.
     let progress: AsyncStream<CommandProgress>.Continuation
-    /// The process ID of the command, after it was started.
+    /// The process ID of the command; nil before the start.
     var pid: Int32?
     /// True if the command is no longer needed.
     var isStopped = false
-    /// Returns the time that the command has after SIGTERM, in milliseconds; nil unless its deadline is near.
+    /// A function that returns the command's remaining time after SIGTERM, in milliseconds; nil while its deadline is
+    /// not near.
     var graceLeft: @Sendable () -> Int64?
     private var continuation: CheckedContinuation<Ending, Never>?
 
@@ -361,9 +362,9 @@ final class CommandRun: @unchecked Sendable {
     }
 }
 
-/// The thread of a `CommandLoop`, which executes the work that tasks submit.
+/// The thread of a `CommandLoop`. It runs the work that tasks submit.
 final class CommandThread: Sendable {
-    /// A unit of work for the thread. The struct avoids a new wrapper of the closure at each read.
+    /// A unit of work for the thread. The struct avoids that each read wraps the closure again.
     private struct Work: Sendable {
         let run: @Sendable (CommandLoop) -> Void
     }
@@ -372,18 +373,18 @@ final class CommandThread: Sendable {
     private let finished = Mutex<CheckedContinuation<CommandFailure?, Never>?>(nil)
     private let begin: @Sendable (CommandThread) -> Void
 
-    /// Starts the guard of the commands. `start` starts the thread.
+    /// Starts the guard of the commands. The thread itself starts with `start`.
     ///
-    /// - Throws: if no process or pipe can be created.
+    /// - Throws: `CommandFailure` if a process or a pipe cannot be created.
     init(_ settings: CommandLoop.Settings) throws(CommandFailure) {
-        // The loop moves to the thread and is not used elsewhere.
+        // Only the thread uses the loop after this.
         let moved = Handover(try CommandLoop(settings))
         self.begin = { thread in thread.run(moved.take()) }
     }
 
     /// Starts the thread.
     ///
-    /// - Throws: if the system lacks the resources.
+    /// - Throws: `CommandFailure` if the system cannot create a thread.
     func start(_ handlers: CommandLoop.SignalHandlers) throws(CommandFailure) {
         self.submit { $0.begin(handlers) }
         do throws(ThreadFailure) { try NamedThread("commands") { self.begin(self) } } catch {
@@ -391,20 +392,20 @@ final class CommandThread: Sendable {
         }
     }
 
-    /// Runs the command of a wake to its end. If the task is cancelled, the command is asked to stop.
+    /// Runs the command of a wake until it ends. If the task is cancelled, stops the command.
     ///
-    /// - `graceLeft`: returns the time that a command has after SIGTERM; nil unless its deadline is near.
-    /// - `tell`: reports the progress of the command. If several changes occur during a call, only the newest is
-    ///   reported. The last report is sent before this function returns, unless the task is cancelled.
+    /// - `graceLeft`: returns the remaining time of the command after SIGTERM; nil while its deadline is not near.
+    /// - `tell`: reports the progress of the command. If the progress changes several times during a call, only the
+    ///   newest value is reported. The last report is sent before this function returns, unless the task is cancelled.
     /// - Returns: the exit status; nil if a signal ended the command.
-    /// - Throws: `WakeRelease` if the command could not be started before its deadline was near; `CancellationError` if
-    ///   it was stopped and did not succeed.
+    /// - Throws: `WakeRelease` if the deadline was near before the command could be started. `CancellationError` if the
+    ///   command was stopped and did not succeed.
     func run(
         _ work: CommandWork,
         graceLeft: @escaping @Sendable () -> Duration?,
         tell: @escaping @Sendable (CommandProgress) async -> Void = { _ in }
     ) async throws -> Int32? {
-        // The wake has waited too long for its command. Returning it costs its push no attempt.
+        // The deadline is already near. Returning the wake costs its push no attempt.
         if graceLeft() != nil { throw WakeRelease("its deadline was near before its command could be started") }
         let (progress, source) = AsyncStream.makeStream(of: CommandProgress.self, bufferingPolicy: .bufferingNewest(1))
         let run = CommandRun(work, progress: source) {
@@ -433,10 +434,9 @@ final class CommandThread: Sendable {
     /// Writes a line of this program to standard error, asynchronously.
     func log(_ line: String) { self.submit { $0.log(line) } }
 
-    /// Ends the thread after the output is written. Commands that are still running are killed with all their
-    /// processes.
+    /// Ends the thread after the output is written. Running commands are killed, with all processes of their groups.
     ///
-    /// - Returns: the failure that prevented running commands; nil if there was none.
+    /// - Returns: the failure that prevented commands from running; nil if there was none.
     func finish() async -> CommandFailure? {
         await withCheckedContinuation { continuation in
             self.finished.withLock { $0 = continuation }

@@ -5,13 +5,13 @@ import Wire
 
 /// A helper process that ends all running commands if this process dies for any reason.
 ///
-/// The guard knows the process groups of the commands and detects the death of this process by the end of a pipe. It
-/// cannot reach processes that have left their group, such as daemons.
+/// The guard receives the process groups of the commands. The end of a pipe shows it that this process has died. It
+/// cannot end processes that have left their group, such as daemons.
 final class CommandGuard {
     private(set) var pid: Int32
     fileprivate private(set) var registry: Int32
 
-    /// - Throws: if no process can be created.
+    /// - Throws: `CommandFailure` if no process can be created.
     init() throws(CommandFailure) {
         (self.pid, self.registry) = try Self.start()
     }
@@ -28,19 +28,19 @@ final class CommandGuard {
         return (pid, registry)
     }
 
-    /// Starts another guard process after the end of the first, and informs it of `groups`.
+    /// Starts a new guard process after the end of the previous one, and sends it the `groups`.
     func restart(knowing groups: some Sequence<Int32>) throws(CommandFailure) {
         close(self.registry)
         (self.pid, self.registry) = try Self.start()
         for group in groups { self.tell(group) }
     }
 
-    /// Records that a group has ended, because its number may be reused.
+    /// Informs the guard that a group has ended, because the group's number may be reused.
     func forget(_ group: Int32) { self.tell(-group) }
 
     private func tell(_ record: Int32) {
         var record = record
-        // If the guard has ended, the write fails, but `restart` informs the new guard of all groups.
+        // If the guard has ended, the write fails. `restart` then informs the new guard of all groups.
         _ = unsafe write(self.registry, &record, MemoryLayout<Int32>.size)
     }
 }
@@ -49,7 +49,7 @@ final class CommandGuard {
 struct CommandProcess {
     /// The process ID, which is also the process group ID.
     let pid: Int32
-    /// The write end of the command's standard input; closed after all input is written.
+    /// The write end of the command's standard input; nil after all input is written.
     private(set) var input: Int32?
     private var unwritten: ArraySlice<UInt8>
     /// The read ends of the command's standard output and error; nil if inherited or closed.
@@ -58,12 +58,13 @@ struct CommandProcess {
     /// The read end of the command's progress pipe; nil if there is none or it is closed.
     private(set) var progress: Int32?
 
-    /// The descriptor number of the progress pipe in the command: a single digit, as `sh` requires after `>&`.
+    /// The descriptor of the progress pipe in the command. It must have a single digit, because `sh` requires one after
+    /// `>&`.
     private static let progressDescriptor: Int32 = 3
 
     /// Starts the configured command for `work`.
     ///
-    /// - Returns: nil with `errno` set if the command cannot be started.
+    /// - Returns: nil if the command cannot be started. `errno` is then the reason.
     init?(_ settings: CommandLoop.Settings, for work: CommandWork, guardedBy commandGuard: CommandGuard) {
         let (words, isCaptured) = (settings.command, settings.isOutputLogged)
         guard let program = ProgramPath.find(words[0]) else {
@@ -91,7 +92,7 @@ struct CommandProcess {
         if isCaptured {
             (descriptors.output, descriptors.errors) = (theirs[theirs.count - 2], theirs[theirs.count - 1])
         }
-        // The ends are non-blocking, so that a command that reads or writes slowly does not delay other commands.
+        // The ends are non-blocking, because a command that reads or writes slowly must not delay other commands.
         for end in ours { _ = fcntl(end, F_SETFL, O_NONBLOCK) }
         let pid = Self.start(program, words, environment, descriptors, commandGuard)
         let reason = errno
@@ -110,7 +111,7 @@ struct CommandProcess {
         self.writeInput()
     }
 
-    /// Writes as much as the command's standard input accepts, and closes it after the last byte.
+    /// Writes as much as the command's standard input accepts. Closes it after the last byte.
     mutating func writeInput() {
         guard let descriptor = self.input else { return }
         while !self.unwritten.isEmpty {
@@ -128,8 +129,8 @@ struct CommandProcess {
         self.input = nil
     }
 
-    /// Reads available data from one of the command's pipes, at most as much as `buffer` holds. Returns an empty slice
-    /// if no data is available.
+    /// Reads available data from one of the command's pipes, up to the size of `buffer`. Returns an empty slice if
+    /// there is none now.
     mutating func read(_ end: OutputEnd, into buffer: inout [UInt8]) -> ArraySlice<UInt8> {
         guard let descriptor = self[keyPath: end] else { return [] }
         let count = unsafe Glibc.read(descriptor, &buffer, buffer.count)
@@ -147,7 +148,7 @@ struct CommandProcess {
 
     static var progressEnd: OutputEnd { \.progress }
 
-    /// All pipes from which the command's data is read.
+    /// All pipes from which the loop reads.
     static var readEnds: [OutputEnd] { self.outputEnds + [self.progressEnd] }
 
     /// Closes all pipes that are still open.
@@ -161,13 +162,14 @@ struct CommandProcess {
         _ = kill(-self.pid, number)
     }
 
-    /// Returns a child that has ended. Until it is reaped, the child is a zombie, whose process ID is not reused.
+    /// Returns the ID of a child that has ended; nil if there is none. The child remains a zombie until it is reaped,
+    /// and its process ID is not reused.
     static func ended() -> Int32? {
         let pid = wakegate_ended_child()
         return pid > 0 ? pid : nil
     }
 
-    /// Reaps an ended child. Returns its exit status, or nil if a signal ended it.
+    /// Reaps an ended child. Returns its exit status; nil if a signal ended it.
     static func reap(_ pid: Int32) -> Int32? {
         var status: Int32 = 0
         guard unsafe waitpid(pid, &status, 0) == pid else { return nil }
@@ -218,7 +220,7 @@ struct CommandProcess {
         return pid > 0 ? pid : nil
     }
 
-    /// Returns this process's environment with `added`, as C strings that the caller frees.
+    /// Returns this process's environment with `added` variables, as C strings that the caller must free.
     private static func variables(_ added: [String: String]) -> [UnsafeMutablePointer<CChar>?] {
         var variables: [UnsafeMutablePointer<CChar>?] = unsafe []
         var next = unsafe environ
@@ -252,15 +254,16 @@ enum ProgramPath {
         return path.split(separator: ":").lazy.map { "\($0)/\(program)" }.first { self.isProgram($0) }
     }
 
-    /// Returns true for an executable regular file. A directory may also have execute permission.
+    /// Returns true for an executable regular file. The check of the kind excludes directories, which may have execute
+    /// permission, too.
     private static func isProgram(_ path: String) -> Bool {
         unsafe access(path, X_OK) == 0 && (try? FileSystem.status(path))?.kind == .file
     }
 }
 
-/// Splits a command's output into lines that begin with the wake's identifier. A pure state machine.
+/// Splits a command's output into lines, and puts the wake's identifier before each. A pure state machine.
 ///
-/// A line longer than `lineBytesMax` is split, which bounds memory and the length of log lines.
+/// A line longer than `lineBytesMax` is split. This limits memory and the length of log lines.
 package struct OutputLines: Hashable, Sendable {
     package static let lineBytesMax = 4096
 
@@ -283,7 +286,7 @@ package struct OutputLines: Hashable, Sendable {
             self.line += part
             rest = rest[part.endIndex...]
             if rest.first == UInt8(ascii: "\n") {
-                // A line feed right after a split line ends this line and adds no empty line.
+                // A line feed directly after a split line ends this line. It does not add an empty line.
                 if !self.line.isEmpty || !self.isContinued { lines.append(self.takeLine()) }
                 self.isContinued = false
                 rest = rest.dropFirst()
@@ -295,7 +298,7 @@ package struct OutputLines: Hashable, Sendable {
         return lines
     }
 
-    /// Returns the text after the last line feed at the end of the output; nil if there is none.
+    /// Returns the line at the end of the output that has no line feed; nil if there is none.
     package mutating func ended() -> [UInt8]? { self.line.isEmpty ? nil : self.takeLine() }
 
     private mutating func takeLine() -> [UInt8] {
@@ -304,19 +307,19 @@ package struct OutputLines: Hashable, Sendable {
     }
 }
 
-/// A queue of lines for one of this program's outputs, with a limited size and a limited rate.
+/// A queue of lines for one of this program's outputs, limited in size and rate.
 ///
-/// A pure state machine. Lines beyond the limits are dropped, and a further line reports their number.
+/// A pure state machine. Lines beyond the limits are dropped, and a later line reports their number.
 package struct OutputQueue: Hashable, Sendable {
     package static let bytesMax = 1 << 20
     package static let linesPerSecond: Int64 = 1000
-    /// The number of lines accepted at once after a period without lines.
+    /// The number of lines that are accepted immediately after a period without lines.
     package static let burst: Int64 = 5000
 
     private var waiting: [UInt8] = []
     private var written = 0
     private var dropped = 0
-    /// The number of lines that may be added now, in thousandths.
+    /// The number of lines that may be appended now, in thousandths.
     private var allowance = burst * 1000
     private var allowanceAt: Int64 = 0
 
@@ -337,13 +340,13 @@ package struct OutputQueue: Hashable, Sendable {
         self.waiting += line
     }
 
-    /// Appends a line of this program, which is subject only to the size limit.
+    /// Appends a line of this program. Only the size limit applies to it.
     package mutating func appendOwn(_ line: String) {
         let bytes = Array("\(TerminalText.harmless(line))\n".utf8)
         if self.hasRoom(for: bytes) { self.waiting += bytes }
     }
 
-    /// Appends a line with the number of lines dropped since the last such line.
+    /// Appends a line that reports the number of dropped lines since the last report.
     package mutating func tellDropped() {
         guard self.dropped > 0 else { return }
         let dropped = self.dropped
@@ -367,10 +370,9 @@ package struct OutputQueue: Hashable, Sendable {
     }
 }
 
-/// One of this program's outputs. Lines are written only when the output accepts them, so a slow reader does not block
-/// the loop.
+/// One of this program's outputs. It is written only when it accepts data, so a slow reader does not block the loop.
 struct OutputLog {
-    /// The number of bytes that a writable pipe accepts at once without blocking.
+    /// The number of bytes that a pipe accepts without blocking if it is writable.
     private static let writeBytesMax = Int(PIPE_BUF)
 
     let descriptor: Int32
@@ -392,7 +394,7 @@ struct OutputLog {
     /// Writes as much as possible without blocking.
     mutating func write() {
         while !self.queue.isEmpty {
-            // The descriptor stays blocking, because other processes may share it.
+            // The descriptor remains blocking, because other processes may share it.
             guard Descriptor.wait(for: self.descriptor, .writable, milliseconds: 0) else { return }
             let part = self.queue.next(Self.writeBytesMax)
             do throws(SystemError) {
@@ -401,7 +403,7 @@ struct OutputLog {
                 switch error.number {
                 case EAGAIN: return
                 case EINTR: continue
-                // The reader has closed the pipe. Discard its data.
+                // The reader has closed the pipe, so the data is discarded.
                 case _: self.queue.wrote(part.count)
                 }
             }

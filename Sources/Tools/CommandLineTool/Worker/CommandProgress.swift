@@ -1,8 +1,8 @@
-/// The progress that a continued task's command has reported.
+/// The progress that the command of a continued task has reported.
 package struct CommandProgress: Hashable, Sendable {
     /// The maximum size of a text, in bytes.
     package static let textBytesMax = 256
-    /// The largest count that is reported: every JSON reader represents integers up to this value exactly.
+    /// The maximum count. Every JSON reader represents integers up to this value exactly.
     package static let countMax: Int64 = 1 << 53 - 1
 
     package let completed: Int64
@@ -36,7 +36,8 @@ package struct CommandProgress: Hashable, Sendable {
         return count <= self.countMax ? count : nil
     }
 
-    /// Returns the text without surrounding whitespace, truncated between two characters; nil if nothing remains.
+    /// Returns the text without surrounding white space; nil if it is empty. A text that is too long is truncated
+    /// between characters.
     private static func shown(_ text: Substring) -> String? {
         var left = self.textBytesMax
         let trimmed = text.drop { $0.isWhitespace }.reversed().drop { $0.isWhitespace }.reversed()
@@ -50,22 +51,22 @@ package struct CommandProgress: Hashable, Sendable {
 
 /// Parses the data from a command's progress pipe into reports. A pure state machine.
 ///
-/// Only complete lines of at most `lineBytesMax` bytes count. Longer lines are skipped, which bounds memory.
+/// Only complete lines of at most `lineBytesMax` bytes are parsed. Longer lines are skipped, which limits memory.
 package struct ProgressLines: Hashable, Sendable {
     package static let lineBytesMax = 1024
 
-    /// The result of parsing a piece of data.
+    /// The result of parsing one portion of data.
     package struct Reading: Hashable, Sendable {
         /// The newest report in the data.
         package var newest: CommandProgress?
-        /// The first malformed line, or the beginning of the first line that was too long.
+        /// The first malformed line, or the beginning of the first line that was too long; nil if there is none.
         package var fault: [UInt8]?
 
         package init() {}
     }
 
     private var line: [UInt8] = []
-    /// True if the current line is too long and its rest is skipped.
+    /// True if the current line is too long and its remaining part must be skipped.
     private var isTooLong = false
 
     package init() {}
@@ -101,7 +102,7 @@ package struct ProgressLines: Hashable, Sendable {
     }
 }
 
-/// Decides when the newest progress is reported: at most once a second. A pure state machine.
+/// Determines when the newest progress is reported: at most once a second. A pure state machine.
 ///
 /// Times are milliseconds of a monotonic clock.
 package struct ProgressPacer: Hashable, Sendable {
@@ -118,12 +119,12 @@ package struct ProgressPacer: Hashable, Sendable {
         self.waiting == nil ? nil : self.toldAt.map { $0 + Self.interval } ?? .min
     }
 
-    /// Records the command's progress.
+    /// Records the progress that the command has reported.
     package mutating func reported(_ progress: CommandProgress) {
         self.waiting = progress == self.sent ? nil : progress
     }
 
-    /// Returns the progress to report now; nil if nothing is new or it is too early.
+    /// Returns the progress that must be reported now; nil if none is new or it is too early.
     package mutating func due(now: Int64) -> CommandProgress? {
         guard let moment = self.nextMoment, moment <= now else { return nil }
         self.toldAt = now
@@ -132,7 +133,8 @@ package struct ProgressPacer: Hashable, Sendable {
         return self.sent
     }
 
-    /// Returns the progress to report at once because the command has ended; nil if nothing is new.
+    /// Returns the progress that must be reported immediately because the command has ended; nil if nothing is
+    /// new.
     package mutating func ended() -> CommandProgress? {
         defer { self.waiting = nil }
         return self.waiting

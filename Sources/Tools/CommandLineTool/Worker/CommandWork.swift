@@ -2,7 +2,7 @@ import Synchronization
 package import WakeWorker
 package import Wire
 
-/// The wake that a command handles, with the data for the command.
+/// A wake for a command, with the command's input and environment variables.
 package struct CommandWork: Sendable {
     /// The wake's identifier.
     package let wake: String
@@ -32,14 +32,14 @@ package struct CommandWork: Sendable {
         self.isPush = false
     }
 
-    /// Returns true if a command with this exit status has failed; nil if a signal ended it.
+    /// Returns true if a command with this exit status has failed. The status is nil if a signal ended the command.
     package func isFailure(exitStatus: Int32?) -> Bool {
         self.isPush ? BackgroundFetchResult(exitStatus: exitStatus) == .failed : exitStatus != 0
     }
 }
 
 extension CommandWork {
-    /// Variables that only some wakes set. A command never inherits them from the worker's environment.
+    /// Variables that only some wakes set. They are always removed from the environment that a command inherits.
     static let variablesOfSome: Set<String> = [
         "TRACEPARENT", "TRACESTATE", "WAKEGATE_COALESCED", "WAKEGATE_COUNT", "WAKEGATE_PROGRESS_FD",
         "WAKEGATE_RESUMED_FROM", "WAKEGATE_SESSION", "WAKEGATE_SUBTITLE", "WAKEGATE_TASK", "WAKEGATE_TITLE",
@@ -47,7 +47,7 @@ extension CommandWork {
 }
 
 extension BackgroundFetchResult {
-    /// Creates the result for an exit status; nil if a signal ended the command.
+    /// Creates the result for an exit status, which is nil if a signal ended the command.
     package init(exitStatus: Int32?) {
         self =
             switch exitStatus {
@@ -66,7 +66,7 @@ extension WakeNotification {
             "WAKEGATE_TOPIC": self.topic, "WAKEGATE_ATTEMPT": String(self.attempt),
             "WAKEGATE_COALESCED": String(self.coalescedCount), "WAKEGATE_DEADLINE": String(self.firstDeadline),
         ]
-        // Standard variables of tracing libraries and tools.
+        // Tracing libraries and tools read these standard variables.
         variables["TRACEPARENT"] = self.traceparent
         variables["TRACESTATE"] = self.tracestate
         return variables
@@ -97,19 +97,19 @@ extension TaskMessage {
     }
 }
 
-/// The kinds of work that the options of a worker request.
+/// The kinds of work that the options of a worker command request.
 package struct WorkerTasks: Hashable, Sendable {
-    /// The resources that a machine can have.
+    /// The resources that a machine may offer.
     package static let resources = ["gpu"]
 
-    /// Identifiers of tasks, or patterns.
+    /// The identifiers of tasks, or patterns of them.
     package let tasks: [String]
-    /// Names of background sessions, or patterns.
+    /// The names of background sessions, or patterns of them.
     package let sessions: [String]
     package let takesPushes: Bool
     package let hasGPU: Bool
 
-    /// - Throws: `badUsage` for options that request no work, or for an unknown resource.
+    /// - Throws: `badUsage` if the options request no work or name an unknown resource.
     package init(_ parsed: ParsedCommand) throws(CommandFailure) {
         self.tasks = parsed.all("--task")
         self.sessions = parsed.all("--session")
@@ -152,7 +152,7 @@ package struct WorkerTasks: Hashable, Sendable {
 
     /// Runs the command for one launch.
     ///
-    /// - Throws: if the command has not succeeded.
+    /// - Throws: an error if the command did not succeed.
     private static func run(_ launch: TaskLaunch, _ log: WorkerLog) async throws {
         let work = CommandWork(launch.message)
         let isRefusalLogged = Mutex(false)

@@ -3,7 +3,7 @@ import Wire
 
 /// `wakegate wake`.
 package enum WakeCommands {
-    /// The environment variable with the wake of a worker's command.
+    /// The environment variable in which a worker's command finds its wake.
     private static let variable = "WAKEGATE_WAKE"
 
     static func extend(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
@@ -20,8 +20,8 @@ package enum WakeCommands {
     ///
     /// - Parameters:
     ///   - argument: the argument on the command line; nil if there is none.
-    ///   - variables: the environment. The environment of a worker's command contains the wake.
-    /// - Throws: `badUsage` if neither contains a wake, or the text is not an identifier.
+    ///   - variables: the environment. In a worker's command, it contains the wake.
+    /// - Throws: `badUsage` if neither contains a wake, or if the text is not an identifier.
     package static func wake(_ argument: String?, _ variables: [String: String]) throws(CommandFailure) -> String {
         guard let wake = argument ?? variables[self.variable], !wake.isEmpty else {
             throw .usage("WAKE is missing, and so is \(self.variable), which the commands of `wakegate worker` have")

@@ -142,7 +142,7 @@ package enum WorkerCommand {
             isOutputLogged: self.isOutputLogged(parsed),
             variables: location.commandVariables(parsed)
         )
-        // Start the guard before opening connections, so that it does not inherit them.
+        // The guard starts before connections are opened, because it would inherit them.
         let commands = try CommandThread(settings)
         let worker = try self.worker(parsed, location, tasks)
         let log = WorkerLog(location: location, commands: commands)
@@ -185,7 +185,7 @@ package enum WorkerCommand {
         var credentials = GatewayCredentials.none
         switch location.proof {
         case .none: break
-        // The worker reads the file for each request, so the token can be replaced.
+        // The worker reads the file for each request, so the token may be replaced at any time.
         case .file(let path): credentials = .bearerTokenFile(path)
         case .token(let token): credentials = .bearerToken(token)
         }
@@ -211,7 +211,7 @@ package enum WorkerCommand {
         }
     }
 
-    /// Reports this machine's conditions as the conditions of a device, until the task is cancelled.
+    /// Reports this machine's conditions as those of a device, until the task is cancelled.
     private static func report(
         _ worker: WakeWorker,
         _ device: String,
@@ -266,7 +266,7 @@ package enum WorkerCommand {
     }
 }
 
-/// Writes the events of a worker to standard error, with remedies for the command line.
+/// Writes the events of a worker to standard error, with remedies for command lines.
 package final class WorkerLog: Sendable {
     private let location: GatewayLocation
     let commands: CommandThread
@@ -298,7 +298,7 @@ package final class WorkerLog: Sendable {
         case .expired(let wake, let reason): self.ended(wake, reason)
         case .lost(let wake): self.ended(wake, .lost)
         case .dropped(let wake, _, let reason), .taskDropped(let wake, _, let reason):
-            // An earlier event has reported how the wake ended.
+            // An earlier event has already reported the end of the wake.
             guard reason.code != .wakeEnded else { return }
             self.commands.log("the result of wake \(wake): \(self.explain(reason))")
         case .conditionUnknown(let name, let reason): self.commands.log("\(name) is not reported: \(reason)")
@@ -308,15 +308,15 @@ package final class WorkerLog: Sendable {
         }
     }
 
-    /// Returns the cause if the connection of a subscription broke, which no setting can fix; nil for other errors.
+    /// Returns a message if the connection of a subscription broke, which no setting can prevent; nil for other errors.
     package static func ending(_ cause: HTTPClientError?, wasSubscribed: Bool) -> String? {
         guard wasSubscribed, cause?.code == .broken else { return nil }
         return "the connection ended; the gateway may be restarting"
     }
 
-    /// Returns the reason why a program could not be started. `number` is the error of the system.
+    /// Returns a message about a program that could not be started. `number` is the system's error.
     package static func startFailure(_ program: String, _ number: Int32) -> String {
-        // The system reports a script's missing interpreter as if the script were missing.
+        // If a script's interpreter is missing, the system reports the script itself as missing.
         let isScript = number == ENOENT && program.contains("/") && FileSystem.exists(program)
         let interpreter = isScript ? " (the interpreter that its first line names)" : ""
         return "\(program) cannot be started: \(SystemError(number).message)\(interpreter)"
@@ -334,7 +334,7 @@ package final class WorkerLog: Sendable {
         self.commands.log("wake \(wake) has ended (\(reason.rawValue)): \(Self.text(reason)); its command is stopped")
     }
 
-    /// Returns the explanation of a reason.
+    /// Returns an explanation of the reason.
     package static func text(_ reason: BackgroundTaskExpiration) -> String {
         switch reason {
         case .deadline: "it brought no result before its deadline"
@@ -355,7 +355,7 @@ package final class WorkerLog: Sendable {
         self.commands.log("the conditions of device \(device): \(self.explain(error))")
     }
 
-    /// Returns the cause and the remedy, in terms of command-line options where possible.
+    /// Returns the cause and the remedy, if possible with command-line options.
     func explain(_ error: WakeWorkerError) -> String {
         error.cause.map(self.location.explain) ?? error.message
     }

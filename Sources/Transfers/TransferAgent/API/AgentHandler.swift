@@ -4,7 +4,7 @@ import Platform
 package import ServiceManager
 import Wire
 
-/// The output of the agent's thread for callers, queued until the event loop sends it.
+/// The answers and events that the agent's thread queues for the event loop, which sends them to callers.
 ///
 /// `@unchecked Sendable`: `monitor` guards all fields.
 package final class AgentOutputQueue: @unchecked Sendable {
@@ -32,7 +32,7 @@ package final class AgentOutputQueue: @unchecked Sendable {
     }
 }
 
-/// Receives requests on the event loop's thread and sends the answers.
+/// Receives requests on the event loop's thread, and sends the answers of the agent's thread.
 package final class AgentHandler: RequestHandler {
     private let loop: EventLoop
     private let output: AgentOutputQueue
@@ -42,16 +42,16 @@ package final class AgentHandler: RequestHandler {
     private let response = Response()
     private var collected: [AgentMessage] = []
     private let limits: TransferLimits
-    /// The connections that may send requests, with the users of their processes: the agent's own user or root.
+    /// The connections that may send requests, with the user of the connected process: the agent's own user or root.
     private var users: [ConnectionID: UInt32] = [:]
-    /// The open or requested event streams, with the users of their followers.
+    /// The open and the requested event streams, with the user of each follower.
     private var followers: [StreamID: UInt32] = [:]
     private var streams: Set<StreamID> = []
-    /// The number of the last end of a transfer that was written to each stream.
+    /// The number of the last end of a transfer that each stream has received.
     private var tellings: [StreamID: Int] = [:]
-    /// The streams whose follower may not have read the last end.
+    /// The streams whose follower may not have read the last end of a transfer.
     private var unconfirmed: Set<StreamID> = []
-    /// The streams written to in this turn, and in `behind` the streams with unsent data from earlier turns.
+    /// The streams that were written to in this turn. In `behind`, the streams with unsent data from earlier turns.
     private var written: Set<StreamID> = []
     private var behind: Set<StreamID> = []
     private var keepAliveAt: Int64 = 0
@@ -59,7 +59,7 @@ package final class AgentHandler: RequestHandler {
     /// The maximum size of a request body, in bytes.
     private static let bodyBytesMax = 262_144
     private static let keepAliveEvery: Int64 = 15_000
-    /// The maximum number of unread bytes of events of a follower: 1 MiB, which is thousands of events.
+    /// The maximum number of bytes of events that a follower may leave unread: 1 MiB, or thousands of events.
     private static let unreadBytesMax = 1 << 20
 
     package init(
@@ -90,7 +90,7 @@ package final class AgentHandler: RequestHandler {
         }
     }
 
-    /// - Returns: the user of the connected process.
+    /// - Returns: the user of the connected process, which must be the agent's user or root.
     private func admit(_ connection: ConnectionID) throws(APIError) -> UInt32 {
         if let user = self.users[connection] { return user }
         do throws(APIError) {
@@ -98,7 +98,7 @@ package final class AgentHandler: RequestHandler {
             self.users[connection] = user
             return user
         } catch {
-            // Close the connection after the answer, so that it does not count against the limit.
+            // The connection is closed after the answer. It then no longer counts toward the limit.
             self.loop.goAway(connection, debugData: ByteView(""))
             throw error
         }
@@ -177,7 +177,7 @@ package final class AgentHandler: RequestHandler {
 
     private func send(_ stream: StreamID, _ answer: AgentAnswer, allow: String? = nil) {
         self.response.begin(status: answer.status)
-        // RFC 9110 §15.5.6: a 405 lists the allowed methods.
+        // RFC 9110 §15.5.6: an answer with status 405 lists the permitted methods.
         allow?.withByteView { self.response.add("allow", $0) }
         if answer.body.isEmpty {
             self.loop.respond(stream, self.response)
@@ -224,18 +224,18 @@ package final class AgentHandler: RequestHandler {
         self.tellings[stream] = nil
     }
 
-    /// Writes to a follower of a session. Closes the connection of a follower that has left too much unread.
+    /// Writes events to a follower. Closes the connection if the follower has left too many bytes unread.
     private func write(_ stream: StreamID, _ bytes: ByteView) {
         guard let queued = self.loop.write(stream, bytes), self.written.insert(stream).inserted else { return }
-        // The end of each turn sends the data. Data that is still queued at the first write of the next turn was not
-        // accepted.
+        // Data is sent at the end of each turn. If data is still queued at the first write of the next turn, the
+        // follower has not accepted it.
         let unread = queued - bytes.count
         if unread > 0 { self.behind.insert(stream) } else { self.behind.remove(stream) }
         if unread > Self.unreadBytesMax { self.loop.close(stream.connection) }
     }
 
     package func streamClosed(_ stream: StreamID) {
-        // Data written in this turn was not sent yet.
+        // Data that was written in this turn has not been sent yet.
         let isUnread = self.behind.contains(stream) || self.written.contains(stream) || self.loop.endsUnread
         self.collected.append(.gone(stream, hasRead: isUnread ? nil : self.tellings[stream]))
         self.forget(stream)
@@ -270,9 +270,9 @@ package final class AgentHandler: RequestHandler {
 /// An operation of the agent's API, with its method, path and decoder.
 package struct AgentOperation: Sendable {
     package let method: String
-    /// The components of the path; `*` matches any name.
+    /// The components of the path. `*` matches any name.
     package let path: [String]
-    /// Decodes a request with these names, this query and this body.
+    /// A function that decodes a request, given the names in its path, its query and its body.
     let decode: @Sendable (_ names: [String], _ query: AgentQuery, _ body: JSONValue?) throws(APIError) -> AgentCommand
     /// True if a body is required.
     let hasBody: Bool
@@ -289,7 +289,7 @@ package struct AgentOperation: Sendable {
         self.decode = decode
     }
 
-    /// Returns the names in a path of this operation; nil for another path.
+    /// Returns the names in a path of this operation; nil if the path belongs to another operation.
     func names(in parts: [Substring]) -> [String]? {
         guard parts.count == self.path.count else { return nil }
         var names: [String] = []

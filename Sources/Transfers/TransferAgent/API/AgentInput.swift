@@ -1,9 +1,9 @@
 import HTTPClient
 package import Wire
 
-/// Validates the requests of callers member by member.
+/// Validates the requests of callers, one member at a time.
 package enum AgentInput {
-    /// Validates the name of a session. Excludes `.` and `..`, which clients treat as relative path segments.
+    /// Validates the name of a session. Rejects `.` and `..`, because clients treat them as relative path segments.
     static func session(_ name: String) throws(APIError) -> String {
         let isName =
             (1...255).contains(name.utf8.count) && name != "." && name != ".."
@@ -93,7 +93,7 @@ package enum AgentInput {
         return timeout
     }
 
-    /// Converts a timeout from seconds to milliseconds; nil if it is not within the limits.
+    /// Converts a timeout from seconds to milliseconds. Returns nil if it is outside the limits.
     private static func timeout(_ value: JSONValue) -> Int64? {
         guard case .number(let number) = value, case .exact(let milliseconds) = number.milliseconds,
             (1...self.timeoutMax).contains(milliseconds)
@@ -112,7 +112,7 @@ package enum AgentInput {
     private static let headersMax = 100
     private static let headerBytesMax = 32_768
     private static let noteBytesMax = 1024
-    /// The header fields that only the agent sets.
+    /// The header fields that only the agent may set.
     private static let ownHeaders: Set<String> = [
         "connection", "content-length", "expect", "host", "if-range", "range", "te", "trailer", "transfer-encoding",
         "upgrade",

@@ -5,10 +5,10 @@ import Synchronization
 
 /// A thread for blocking disk operations.
 ///
-/// Long jobs run in parts, alternating with other jobs, so that no job waits for a whole file of another job.
+/// Long jobs run in parts and alternate with other jobs. No job waits until a whole file of another job is processed.
 package final class FileWorker: Sendable {
     private struct Job: Sendable {
-        /// Performs a part of the job. Returns true if parts remain.
+        /// Performs the next part of the job. Returns true if parts remain.
         let step: @Sendable () -> Bool
     }
 
@@ -28,7 +28,7 @@ package final class FileWorker: Sendable {
     private let isEnding: Ending
     private let thread: NamedThread
 
-    /// The longest wait, in milliseconds. Any value is correct.
+    /// The longest wait for a job, in milliseconds. Correctness does not depend on it.
     private static let waitMax: Int64 = 3_600_000
 
     package init(_ name: String) throws(ThreadFailure) {
@@ -39,7 +39,7 @@ package final class FileWorker: Sendable {
             var batch = Jobs()
             var begun: [Job] = []
             while mailbox.take(into: &batch, waitingAtMost: begun.isEmpty ? Self.waitMax : 0) {
-                // Run new jobs first, so that a new job waits for at most one part of each started job.
+                // New jobs run first. A new job therefore waits for at most one part of each started job.
                 let round = batch.jobs + begun
                 batch.removeAll()
                 begun = round.filter { !ending.isSet.load(ordering: .relaxed) && $0.step() }
@@ -47,14 +47,14 @@ package final class FileWorker: Sendable {
         }
     }
 
-    /// Calls `step` until it returns false, alternating with other jobs. After `stop`, no further calls occur.
+    /// Calls `step` until it returns false, alternating with other jobs. No call begins after `stop`.
     package func submit(_ step: @escaping @Sendable () -> Bool) {
         var batch = Jobs()
         batch.jobs = [Job(step: step)]
         self.mailbox.submit(&batch)
     }
 
-    /// Stops after the current part. Unfinished jobs are abandoned.
+    /// Stops the thread after the current part. Unfinished jobs are abandoned.
     package func stop() {
         self.isEnding.isSet.store(true, ordering: .relaxed)
         self.mailbox.close()
@@ -62,9 +62,9 @@ package final class FileWorker: Sendable {
     }
 }
 
-/// Verifies a downloaded file: syncs it and its directory entry to disk, and checks its length and its content.
+/// Verifies a downloaded file. Syncs the file and its folder, and checks the length and the content.
 ///
-/// `@unchecked Sendable`: a `FileWorker` calls its steps one after another.
+/// `@unchecked Sendable`: a `FileWorker` calls the steps one after another.
 package final class FileLook: @unchecked Sendable {
     /// The result of the verification.
     package enum Finish: Hashable, Sendable {
@@ -82,8 +82,8 @@ package final class FileLook: @unchecked Sendable {
     /// - Parameters:
     ///   - file: the downloaded file.
     ///   - bytes: the number of received bytes.
-    ///   - sha256: the expected SHA-256; nil to skip the check.
-    ///   - files: the state directory with the file.
+    ///   - sha256: the expected SHA-256; nil if any content is accepted.
+    ///   - files: the state folder that contains the file.
     package init(_ file: StateFiles.Writing, bytes: Int64, sha256: String?, in files: StateFiles) {
         self.file = file
         self.bytes = bytes
@@ -91,7 +91,7 @@ package final class FileLook: @unchecked Sendable {
         self.files = files
     }
 
-    /// Performs a part of the verification.
+    /// Performs the next part of the verification.
     ///
     /// - Returns: the result; nil if parts remain.
     package func step() -> Finish? {
@@ -128,14 +128,14 @@ package final class FileLook: @unchecked Sendable {
     }
 }
 
-/// Reads a file in chunks.
+/// A file that is read in chunks.
 final class FileReading {
     private let file: OpenFile
     private var room = [UInt8](repeating: 0, count: FileReading.chunkBytes)
 
     /// The size of a chunk, in bytes.
     private static let chunkBytes = 1 << 20
-    /// The number of chunks per part, 16 MiB in total. Other jobs wait for one part at a time.
+    /// The number of chunks in a part of a job: 16 MiB in total. Other jobs may have to wait for one part.
     static let chunksOfPart = 16
 
     init(_ path: String) throws(SystemError) {

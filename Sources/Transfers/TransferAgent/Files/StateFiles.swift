@@ -3,7 +3,7 @@ package import Platform
 import Synchronization
 package import Wire
 
-/// The files of a state directory: the data of downloads, under names that an agent generated.
+/// The files in a state folder: downloaded data, under names that an agent generated.
 package final class StateFiles: Sendable {
     package let folder: String
     /// The total size of all files, in bytes.
@@ -13,17 +13,17 @@ package final class StateFiles: Sendable {
     private let bytesMax: Int64
     private let reserve: Int64
     private let freeBytes: @Sendable (String) -> Int64?
-    /// True if the agent is stopping. Long file operations are then aborted.
+    /// True if the agent is stopping, which aborts long file operations.
     private let isEnding = Atomic<Bool>(false)
     /// The number of running copies to other file systems.
     let copies = Atomic<Int>(0)
     /// The identifier of the machine's current boot.
     package let boot: String
 
-    /// Creates the directory if it does not exist.
+    /// Creates the folder if it does not exist.
     ///
     /// - `boot`: the identifier of the machine's current boot; nil to read it from the kernel.
-    /// - `freeBytes`: returns the free space of the file system of a directory; nil if unknown.
+    /// - `freeBytes`: returns the number of free bytes in the file system of a folder; nil if unknown.
     package init(
         folder: String,
         bytesMax: Int64,
@@ -55,7 +55,7 @@ package final class StateFiles: Sendable {
 
     package func path(_ name: String) -> String { "\(self.folder)/\(name)" }
 
-    /// Aborts operations that read or copy whole files. The next start of the agent repeats these operations.
+    /// Aborts operations that read or copy whole files. The next start of the agent repeats them.
     package func end() { self.isEnding.store(true, ordering: .relaxed) }
 
     func checkEnd() throws(SystemError) {
@@ -71,7 +71,7 @@ package final class StateFiles: Sendable {
     /// True if no file exists.
     package var isEmpty: Bool { FileSystem.names(in: self.folder, countMax: 1)?.isEmpty ?? true }
 
-    /// Removes all files except the `known` files, and recounts the sizes of these.
+    /// Removes all files except the `known` ones, and recounts the sizes of the remaining files.
     ///
     /// - Returns: the number of removed files.
     package func cleaned(keeping known: Set<String>) -> Int {
@@ -89,47 +89,47 @@ package final class StateFiles: Sendable {
         return removed
     }
 
-    /// Adds to the number of used bytes; a negative number subtracts.
+    /// Adds to the number of used bytes. A negative number subtracts.
     package func used(_ bytes: Int) {
         self.usedBytes.add(Int64(bytes), ordering: .relaxed)
     }
 
     package var used: Int64 { self.usedBytes.load(ordering: .relaxed) }
 
-    /// Returns the number of bytes that are missing to store `bytes` in addition to all claims; 0 if there is enough
+    /// Returns the number of bytes that are lacking to store `bytes` in addition to all claims; 0 if there is enough
     /// space.
     package func missing(for bytes: Int64) -> Int64 { max(0, bytes - self.unclaimed) }
 
-    /// The bytes that may still be written, including claimed bytes; negative if the disk has less free space than its
-    /// reserve.
+    /// The number of bytes that may still be written, including claimed ones. Negative if the disk has less free space
+    /// than its reserve.
     private var unused: Int64 {
         min(self.bytesMax - self.used, (self.freeBytes(self.folder) ?? .max) - self.reserve)
     }
 
     private var unclaimed: Int64 { self.unused - self.claimedBytes.load(ordering: .relaxed) }
 
-    /// The space that one running download may still use. Claims keep concurrent downloads from relying on the same
-    /// free bytes.
+    /// The space that one running download may still use. Without claims, concurrent downloads would rely on the same
+    /// free space.
     ///
-    /// All claims of a directory belong to one thread.
+    /// Only one thread uses the claims of a folder.
     package final class Claim {
         private let files: StateFiles
-        /// The bytes that are claimed and not yet written.
+        /// The number of bytes that are claimed and not yet written.
         private var bytes: Int64 = 0
-        /// The bytes written since the free space was last checked.
+        /// The number of bytes written since the last check of the free space.
         private var uncheckedBytes: Int64 = 0
 
-        /// The block size in bytes. A download of unknown length claims one block at a time, and other downloads check
-        /// the free space once per block.
+        /// The block size in bytes. A download of unknown length claims one block at a time. A download of known length
+        /// checks the free space once per block.
         private static let blockBytes: Int64 = 1 << 20
 
         package init(in files: StateFiles) { self.files = files }
 
         deinit { self.release() }
 
-        /// Claims space for the remaining bytes of a download, replacing its previous claim.
+        /// Claims space for the remaining bytes of a download. Replaces its previous claim.
         ///
-        /// - Returns: the number of missing bytes; 0 if the space is claimed.
+        /// - Returns: the number of lacking bytes; 0 if the space is now claimed.
         package func claim(_ bytes: Int64) -> Int64 {
             self.release()
             let missing = self.files.missing(for: bytes)
@@ -137,14 +137,14 @@ package final class StateFiles: Sendable {
             return missing
         }
 
-        /// Checks whether the next `count` bytes may be written, and extends the claim if necessary.
+        /// Checks that the next `count` bytes may be written. Extends the claim if necessary.
         ///
-        /// - Returns: the number of missing bytes; 0 if the bytes may be written.
+        /// - Returns: the number of lacking bytes; 0 if the bytes may be written.
         package func missing(for count: Int) -> Int64 {
             let more = max(0, Int64(count) - self.bytes)
             guard more > 0 || self.uncheckedBytes >= Self.blockBytes else { return 0 }
             self.uncheckedBytes = 0
-            // Other programs may have filled the disk in the meantime.
+            // Other programs may have used the disk's free space since the claim.
             guard more > 0 else { return max(0, self.bytes - self.files.unused) }
             let unclaimed = self.files.unclaimed
             guard more <= unclaimed else { return more - unclaimed }
@@ -152,8 +152,8 @@ package final class StateFiles: Sendable {
             return 0
         }
 
-        /// Returns the fault of a download that needs `bytes` more, of which `missing` are missing. The fault is final
-        /// if even without the other downloads, the space would not suffice.
+        /// Returns the fault of a download that needs `bytes` more bytes and lacks `missing` of them. The fault is
+        /// final if the space would not be enough even without the other downloads' claims.
         package func fault(missing: Int64, of bytes: Int64) -> TransferFault {
             bytes <= self.files.unused ? .spaceClaimed(missingBytes: missing) : .noSpace(missingBytes: missing)
         }
@@ -174,7 +174,7 @@ package final class StateFiles: Sendable {
         }
     }
 
-    /// Removes a file of the directory.
+    /// Removes a file from the folder.
     package func remove(_ name: String) {
         let path = self.path(name)
         guard let size = (try? FileSystem.status(path))?.size, (try? FileSystem.remove(path)) != nil else { return }
@@ -188,7 +188,7 @@ package final class StateFiles: Sendable {
         do throws(SystemError) {
             file = try OpenFile(self.path(name), flags, mode: 0o600)
         } catch {
-            // The directory may have been removed.
+            // The folder may have been removed.
             guard error.number == ENOENT else { throw error }
             try Self.makeFolder(self.folder)
             return Writing(file: try OpenFile(self.path(name), flags, mode: 0o600), name: name, offset: 0)
@@ -196,9 +196,9 @@ package final class StateFiles: Sendable {
         return Writing(file: file, name: name, offset: 0)
     }
 
-    /// Opens a file to continue writing.
+    /// Opens an existing file to continue writing.
     ///
-    /// - `trusted`: the number of bytes that are certainly intact; nil if all are.
+    /// - `trusted`: the number of bytes at the beginning that are certainly intact; nil for all bytes.
     package func reopen(_ name: String, trusted: Int64?) throws(SystemError) -> Writing {
         let file = try OpenFile(self.path(name), O_WRONLY | O_NOFOLLOW | O_CLOEXEC)
         let size = Int64(try file.status().size)
@@ -211,7 +211,7 @@ package final class StateFiles: Sendable {
         return Writing(file: file, name: name, offset: offset)
     }
 
-    /// A file that is open for writing; closed when it is released.
+    /// A file that is open for writing. It is closed when the object is released.
     package final class Writing: Sendable {
         package let name: String
         package let descriptor: Int32
@@ -229,13 +229,13 @@ package final class StateFiles: Sendable {
 
         deinit { Descriptor.close(self.descriptor) }
 
-        /// Writes all of `bytes`, or leaves the file unchanged.
+        /// Writes all of `bytes`. If that fails, leaves the file unchanged.
         package func write(_ bytes: ByteView) throws(SystemError) {
             let end = self.end.load(ordering: .relaxed)
             do throws(SystemError) {
                 try Descriptor.writeWhole(self.descriptor, bytes)
             } catch {
-                // A full disk may have accepted some of the bytes. Remove these, because they are not counted as used.
+                // A full disk may have accepted some of the bytes. They are removed, because they do not count as used.
                 try? Descriptor.truncate(self.descriptor, to: Int(end))
                 throw error
             }
@@ -247,7 +247,7 @@ package final class StateFiles: Sendable {
         }
     }
 
-    /// Converts an error of writing a file to a fault of its transfer.
+    /// Converts an error of a write to the fault of its transfer.
     package static func fault(_ error: SystemError, missing: Int64 = 1) -> TransferFault {
         switch error.number {
         case ENOSPC, EDQUOT, EFBIG: .noSpace(missingBytes: max(1, missing))
@@ -263,18 +263,18 @@ extension StateFiles {
         case exists
         case badPath(String)
         case noSpace(String)
-        /// The file no longer exists in the directory.
+        /// The file no longer exists in the state folder.
         case gone
     }
 
-    /// Returns true for a directory of the agent, in which callers must not place files.
+    /// Returns true for a folder of the agent. Callers must not place files there.
     func isOwn(_ folder: String) -> Bool {
         guard let identity = (try? FileSystem.status(folder))?.identity else { return false }
         let state = Self.parent(of: self.folder) ?? self.folder
         return [self.folder, state].contains { (try? FileSystem.status($0))?.identity == identity }
     }
 
-    /// Removes the incomplete copy of an interrupted move to `path` from the destination directory.
+    /// Removes the incomplete copy that an interrupted move to `path` left in the destination folder.
     package func removeLeftover(of name: String, at path: String) {
         guard let parent = Self.parent(of: path) else { return }
         try? FileSystem.remove(Self.leftover(name, in: parent))
@@ -284,8 +284,8 @@ extension StateFiles {
         "\(parent)/.\(name).wakegate"
     }
 
-    /// Returns true if a move that was started before a crash is complete: the file no longer exists in the state
-    /// directory, or the file at the destination is the same or has the same content.
+    /// Returns true if a move that began before a crash is complete. Either the file no longer exists in the state
+    /// folder, or the file at the destination is the same file or has the same content.
     package func wasTaken(_ name: String, to path: String) -> Bool {
         let source = self.path(name)
         guard let here = try? FileSystem.status(source) else { return FileSystem.exists(path) }
@@ -330,15 +330,15 @@ extension StateFiles {
     }
 }
 
-/// Moves a file of the state directory to its destination, completely or not at all. Copies the file if the destination
-/// is on another file system.
+/// Moves a file of the state folder to its destination, completely or not at all. If the destination is on another file
+/// system, copies the file.
 ///
-/// `@unchecked Sendable`: a `FileWorker` calls its steps one after another.
+/// `@unchecked Sendable`: a `FileWorker` calls the steps one after another.
 package final class FileMove: @unchecked Sendable {
-    /// A copy in progress.
+    /// A copy that is in progress.
     private final class Copy {
-        /// The maximum number of concurrent copies. Each copy uses two descriptors and 1 MiB, and too many copies would
-        /// all finish late.
+        /// The maximum number of concurrent copies. Each copy uses two descriptors and 1 MiB. Too many copies would
+        /// slow each other down, and all would finish late.
         static let countMax = 8
 
         let reading: FileReading
@@ -356,7 +356,7 @@ package final class FileMove: @unchecked Sendable {
 
         deinit { self.files.copies.subtract(1, ordering: .relaxed) }
 
-        /// Copies a part and syncs it, so that stopping the agent never waits for more than one part.
+        /// Copies the next part and syncs it. Stopping the agent therefore waits for at most one part.
         ///
         /// - Returns: true if this was the last part.
         func part() throws(SystemError) -> Bool {
@@ -380,10 +380,10 @@ package final class FileMove: @unchecked Sendable {
     private var copy: Copy?
 
     /// - Parameters:
-    ///   - name: the name of the file in the directory.
+    ///   - name: the name of the file in the state folder.
     ///   - path: the absolute path of the destination.
     ///   - replaces: true if an existing file may be replaced.
-    ///   - files: the state directory with the file.
+    ///   - files: the state folder that contains the file.
     package init(_ name: String, to path: String, replaces: Bool, in files: StateFiles) {
         self.source = files.path(name)
         self.path = path
@@ -391,7 +391,7 @@ package final class FileMove: @unchecked Sendable {
         self.files = files
     }
 
-    /// Performs a part of the move.
+    /// Performs the next part of the move.
     ///
     /// - Returns: true if the file is at its destination.
     package func step() throws(StateFiles.TakeFault) -> Bool {
@@ -410,7 +410,7 @@ package final class FileMove: @unchecked Sendable {
         return true
     }
 
-    /// Removes an incomplete copy and returns the fault.
+    /// Removes an incomplete copy. Returns the fault unchanged.
     private func failed(_ fault: StateFiles.TakeFault) -> StateFiles.TakeFault {
         if let copy = self.copy { try? FileSystem.remove(copy.path) }
         self.copy = nil
@@ -419,7 +419,7 @@ package final class FileMove: @unchecked Sendable {
 
     private func step(in parent: String) throws(SystemError) -> Bool {
         if (try? FileSystem.status(self.path))?.kind == .folder { throw SystemError(EISDIR) }
-        // Open the directory before the move, because the file must not move to a directory that cannot be synced.
+        // The folder is opened before the move, because the file must not move to a folder that cannot be synced.
         let folder = try OpenFile(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         if let copy = self.copy {
             try self.files.checkEnd()
@@ -441,7 +441,7 @@ package final class FileMove: @unchecked Sendable {
     }
 
     private func beginCopy(in parent: String) throws(SystemError) {
-        // Check this before making a long copy in vain.
+        // This check avoids a long copy that could not get its name.
         if self.replaces {
             try FileSystem.checkReplaceable(self.path)
         } else if (try? FileSystem.linkStatus(self.path)) != nil {
@@ -459,17 +459,17 @@ package final class FileMove: @unchecked Sendable {
         try FileSystem.link(file, orRenameTo: self.path)
     }
 
-    /// Makes the new directory entry durable. Undoes the move if this fails, unless a file was replaced.
+    /// Syncs the destination folder. If this fails, undoes the move, unless a file was replaced.
     private func sync(_ folder: borrowing OpenFile) throws(SystemError) {
         do throws(SystemError) {
             try folder.sync()
         } catch {
-            // Some file systems do not support syncing a directory.
+            // Some file systems cannot sync a folder.
             guard error.number != EINVAL, !self.replaces else { return }
             if FileSystem.exists(self.source) {
                 try? FileSystem.remove(self.path)
             } else {
-                // The file was renamed, because the file system has no hard links.
+                // The file was renamed, because the file system does not have hard links.
                 try? FileSystem.rename(self.path, to: self.source)
             }
             throw error

@@ -1,13 +1,13 @@
 package import HTTPClient
 
-/// Strong validators, which identify one version of the entity at a URL.
+/// Strong validators. A strong validator identifies one version of the entity at a URL.
 package enum EntityValidator {
-    /// The minimum age, in seconds, of a last modification date that is a strong validator, because any later change
-    /// has a later date. RFC 9110 §8.8.2.2 requires one second.
+    /// The minimum age, in seconds, at which a last modification date is a strong validator. Any later change then has
+    /// a later date. RFC 9110 §8.8.2.2 requires one second.
     private static let dateSecondsMin: Int64 = 2
 
-    /// Returns the entity tag if it is strong. Without a tag, returns the last modification date if it is strong (RFC
-    /// 9110 §13.1.5). Otherwise returns nil.
+    /// Returns the entity tag if it is strong; nil if it is weak. Without a tag, returns the last modification date if
+    /// it is a strong validator (RFC 9110 §13.1.5), otherwise nil.
     package static func of(_ response: HTTPResponse) -> String? {
         if let tag = response.header("etag") { return self.isStrongTag(tag) ? tag : nil }
         guard let modified = response.header("last-modified"), let date = response.header("date"),
@@ -21,25 +21,25 @@ package enum EntityValidator {
     }
 
     /// Returns true if a part belongs to the entity with this validator. A server that supports ranges but not
-    /// `If-Range` may send parts of any version.
+    /// `If-Range` may send parts of any other version.
     package static func isSame(_ validator: String?, in part: HTTPResponse) -> Bool {
         guard let validator else { return false }
-        // RFC 9110 §15.3.7: a part has the entity tag of the whole entity, and may omit the date that was sent in
-        // `If-Range`.
+        // RFC 9110 §15.3.7: a part has the entity tag of the whole entity. It may omit the date if the request sent
+        // this date in `If-Range`.
         if self.isStrongTag(validator) { return part.header("etag") == validator }
         return part.header("etag") == nil && (part.header("last-modified") ?? validator) == validator
     }
 
-    /// Returns true if an answer identifies an entity with another validator.
+    /// Returns true if an answer has a validator of another entity.
     package static func isOther(_ validator: String?, in response: HTTPResponse) -> Bool {
         let hasNone = response.header("etag") == nil && response.header("last-modified") == nil
         return !hasNone && !self.isSame(validator, in: response)
     }
 }
 
-/// The announced length of an answer.
+/// The length that an answer announces.
 package enum EntityLength {
-    /// - Returns: -1 if the answer announces no length; nil if the announced value is invalid.
+    /// - Returns: the length; -1 if the answer announces none; nil if the announced value is invalid.
     package static func announced(in response: HTTPResponse) -> Int64? {
         // RFC 9112 §6.3: a transfer coding overrides the content length.
         if response.header("transfer-encoding") != nil { return -1 }
@@ -52,7 +52,7 @@ package enum EntityLength {
         return Int64(first)
     }
 
-    /// Removes surrounding white space.
+    /// Returns the text without leading white space, up to the next white space.
     private static func trimmed(_ text: Substring) -> Substring {
         let rest = text.drop { $0 == " " || $0 == "\t" }
         return rest.prefix { $0 != " " && $0 != "\t" }
@@ -63,10 +63,10 @@ package enum EntityLength {
 package struct ContentRange: Hashable, Sendable {
     package let first: Int64
     package let last: Int64
-    /// The total length; nil if the server does not know the length.
+    /// The total length; nil if the server does not know it.
     package let total: Int64?
 
-    /// - Returns: nil if the text is not a byte range.
+    /// - Returns: nil if the text is not a valid byte range.
     package init?(_ text: String) {
         let words = text.split(separator: " ")
         guard words.count == 2, words[0].lowercased() == "bytes" else { return nil }
@@ -87,7 +87,7 @@ package struct ContentRange: Hashable, Sendable {
         }
     }
 
-    /// Returns the total length in a 416 answer, in the form `bytes */N`; nil for other text.
+    /// Returns the total length from a 416 answer, which has the form `bytes */N`; nil for other text.
     package static func wholeLength(_ text: String) -> Int64? {
         let words = text.split(separator: " ")
         guard words.count == 2, words[0].lowercased() == "bytes", words[1].hasPrefix("*/") else { return nil }
@@ -101,14 +101,14 @@ package enum Redirection {
     /// The maximum number of redirects to follow.
     package static let countMax = 10
 
-    /// The header fields that are sent to every server: content negotiation, content description, and user agent. Other
-    /// fields are sent only to the original server, because they may hold a secret under a service-specific name.
+    /// The header fields that every server receives: content negotiation, content description, and user agent. Only the
+    /// original server receives other fields, because they may contain a secret under any name.
     private static let harmless: Set<String> = [
         "accept", "accept-encoding", "accept-language", "cache-control", "content-disposition", "content-encoding",
         "content-language", "content-type", "pragma", "user-agent",
     ]
 
-    /// Returns true if a header field may hold a secret.
+    /// Returns true if a header field may contain a secret.
     package static func isSecret(_ name: String) -> Bool { !self.harmless.contains(name.lowercased()) }
 
     package static func isRedirect(_ status: Int) -> Bool {
@@ -118,8 +118,8 @@ package enum Redirection {
         }
     }
 
-    /// Returns the method of the next request: GET after 303, and GET instead of POST after 301 and 302, as in
-    /// browsers.
+    /// Returns the method of the next request, as in browsers: after 303, GET unless the method was HEAD; after 301 and
+    /// 302, GET instead of POST.
     package static func method(after status: Int, of method: String) -> String {
         switch status {
         case 303: method == "HEAD" ? method : "GET"
@@ -143,7 +143,7 @@ package enum Redirection {
         return String(url[..<slashes.upperBound]) + url[url.index(after: at)...]
     }
 
-    /// Returns the URL without credentials and query, for logs.
+    /// Returns the URL without credentials, query and fragment, for logs.
     package static func forLogs(_ url: String) -> String {
         String(self.withoutCredentials(url).prefix { $0 != "?" && $0 != "#" })
     }

@@ -3,7 +3,7 @@ import HTTPClient
 import Platform
 import Wire
 
-/// The reason why a request has no usable answer of the gateway.
+/// The reason why a request did not get a usable answer from the gateway.
 package struct GatewayFault: Error, Hashable {
     package let cause: String
 
@@ -61,12 +61,12 @@ extension GatewayFault {
 }
 
 extension OutboxEntry {
-    /// The outcome of a report to the gateway about ended transfers of a session.
+    /// The outcome of a report to the gateway about the ended transfers of a session.
     package enum Outcome: Hashable, Sendable {
         case delivered
-        /// The report must be repeated, for this reason.
+        /// The report must be repeated. The value is the reason.
         case retry(String)
-        /// The gateway will never accept the report, for this reason.
+        /// The gateway will never accept the report. The value is the reason.
         case refused(String)
     }
 
@@ -79,7 +79,7 @@ extension OutboxEntry {
         return ("POST", path, body)
     }
 
-    /// Returns the outcome for a status. After 401 and 403 the report is repeated, because the token may be renewed.
+    /// Returns the outcome for a status. After 401 and 403, the report is repeated, because the token may be replaced.
     package static func outcome(of status: Int, reason: String) -> Outcome {
         let words = GatewayFault(status, reason: reason).cause
         switch status {
@@ -93,7 +93,8 @@ extension OutboxEntry {
 }
 
 extension HTTPResponse {
-    /// The gateway's answer whether the app was force-quit on a device; false for an unregistered device.
+    /// The gateway's answer to the question whether the app was force-quit on a device; false for an unregistered
+    /// device.
     package var isForceQuit: Result<Bool, GatewayFault> {
         let reason = self.refusal?.reason ?? ""
         if reason == "UnknownDevice" || reason == "Unregistered" { return .success(false) }

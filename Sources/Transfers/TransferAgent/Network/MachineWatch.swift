@@ -2,7 +2,7 @@ package import HTTPClient
 import LinuxConditions
 import Platform
 
-/// The state of the machine on which transfers depend.
+/// The state of the machine, as far as transfers depend on it.
 package struct MachineState: Hashable, Sendable {
     package var conditions = TransferConditions()
     package var thermal = "nominal"

@@ -4,21 +4,21 @@ import Platform
 package import Synchronization
 package import Wire
 
-/// One attempt at a transfer: its requests and redirects, until all bytes are transferred or the attempt fails.
+/// One attempt at a transfer. It sends requests and follows redirects until all bytes are transferred or it fails.
 ///
-/// `@unchecked Sendable`: accessed only on the `HTTPThread`.
+/// `@unchecked Sendable`: used only on the `HTTPThread`.
 package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendable {
     package typealias Report = @Sendable (AttemptNews) -> Void
 
-    /// The decision about an answer, based on its head.
+    /// The decision about an answer, made when its head arrives.
     private enum Verdict {
         case none
-        /// The body is the requested entity or part.
+        /// Accept the body: it is the requested entity or part.
         case take
         case redirect(String)
-        /// The existing part belongs to another entity. Request the whole entity.
+        /// The existing part belongs to another entity. The whole entity must be requested.
         case restart
-        /// The file was complete before this request.
+        /// The file was already complete before this request.
         case complete
         case refused
         case fault(TransferFault)
@@ -42,7 +42,7 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
     private let cookies = HTTPCookies()
     private var validator: String?
     private var total: Int64 = -1
-    /// The end of the part in a 206 answer, as an offset in the file; nil for other answers.
+    /// The end of the part in a 206 answer, as an offset in the file; nil for any other answer.
     private var partEnd: Int64?
     private var bytes: Int64 = 0
     private var firstByte: Int64 = 0
@@ -51,9 +51,10 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
     private var verdict = Verdict.none
     private var isOver = false
 
-    /// The number of bytes after which the file is synced, to limit the loss in a power failure.
+    /// The number of bytes after which the file is synced. It limits the loss in a power failure.
     private static let syncEvery: Int64 = 64 << 20
-    /// The maximum number of bytes of an unwanted body to read. Reading the whole body keeps the connection reusable.
+    /// The maximum number of bytes to read of an unwanted body. A connection can be reused only if the whole body was
+    /// read.
     private static let discardedBytesMax = 65_536
     private static let restartsMax = 2
 
@@ -76,7 +77,7 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
         case .download:
             self.resume()
             if self.writing != nil, self.bytes == self.total {
-                // The agent ended after the last byte, before the transfer was finished.
+                // The agent ended between the last byte and the end of the transfer.
                 return self.finish(status: 200)
             }
         case .upload:
@@ -107,7 +108,7 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
         self.source = nil
     }
 
-    /// Continues with the part of earlier attempts, if it has a validator.
+    /// Continues with the part from earlier attempts if the part has a validator.
     private func resume() {
         guard let part = self.plan.part, let validator = part.validator else { return }
         let trusted = part.boot == self.files.boot ? nil : part.synced
@@ -248,7 +249,7 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
         self.send(on: loop)
     }
 
-    /// Returns the fault of an answer that was interrupted.
+    /// Returns the fault for an answer that was interrupted.
     private func cut(_ fault: TransferFault) -> TransferFault {
         guard case .connectionFailed(let words) = fault else { return fault }
         return .answerCut(bytes: self.bytes, total: self.total, words)
@@ -294,10 +295,10 @@ extension TransferAttempt {
         }
     }
 
-    /// True if the transfer's own headers request a content coding.
+    /// True if the headers of the transfer request a content coding.
     private var wantsCoding: Bool { self.plan.spec.headers.contains { $0.name.lowercased() == "accept-encoding" } }
 
-    /// Returns the fault of a body in a content coding that was not requested; nil for other answers.
+    /// Returns the fault for a body in a content coding that was not requested; nil for any other answer.
     private func coded(_ response: HTTPResponse) -> Verdict? {
         guard !self.wantsCoding, let coding = response.header("content-encoding"), coding.lowercased() != "identity",
             !coding.isEmpty
@@ -305,7 +306,7 @@ extension TransferAttempt {
         return .fault(.unrequestedCoding(String(coding.prefix(64))))
     }
 
-    /// Checks the head of an answer that continues the existing part.
+    /// Checks the head of an answer that should continue the existing part.
     private func resumed(_ response: HTTPResponse) -> Verdict {
         guard let range = ContentRange(response.header("content-range") ?? ""), range.first == self.bytes,
             range.total == nil || self.total < 0 || range.total == self.total,
@@ -320,8 +321,8 @@ extension TransferAttempt {
         return self.check(self.total)
     }
 
-    /// Handles a 416 answer. The file is complete, the server had announced a greater length, or the entity has
-    /// changed.
+    /// Handles a 416 answer. Either the file is complete, the server announced a greater length before, or the entity
+    /// has changed.
     private func unsatisfied(_ response: HTTPResponse) -> Verdict {
         guard let length = ContentRange.wholeLength(response.header("content-range") ?? ""), length == self.bytes,
             !EntityValidator.isOther(self.validator, in: response)
@@ -343,7 +344,7 @@ extension TransferAttempt {
         let verdict = self.check(self.total)
         guard case .take = verdict else { return verdict }
         self.validator = EntityValidator.of(response)
-        // Each entity gets another file name, so that stored facts never refer to the bytes of another entity.
+        // Each entity gets another file name. Stored data therefore never refers to the bytes of another entity.
         let name = self.restarts == 0 ? self.plan.freshFile : "\(self.plan.freshFile).\(self.restarts)"
         do throws(SystemError) {
             self.writing = try self.files.create(name)
@@ -362,7 +363,7 @@ extension TransferAttempt {
         return .take
     }
 
-    /// Checks whether the total size is permitted and the space is available.
+    /// Checks that the total size is permitted, and claims space for the remaining bytes.
     private func check(_ total: Int64) -> Verdict {
         if total > self.plan.bytesMax { return .fault(.tooLarge(bytesMax: self.plan.bytesMax)) }
         let remaining = max(0, total - self.bytes)
@@ -374,7 +375,7 @@ extension TransferAttempt {
         guard case .take = self.verdict, let writing = self.writing else {
             self.discardedBytes += bytes.count
             if self.discardedBytes <= Self.discardedBytesMax { return true }
-            // An early answer must not end the upload.
+            // An answer before the end of the upload must not end the upload.
             return self.plan.kind == .upload && !self.hasBeenAnswered && !self.isRefused
         }
         guard self.bytes + Int64(bytes.count) <= self.plan.bytesMax else {
@@ -404,7 +405,7 @@ extension TransferAttempt {
         return true
     }
 
-    /// Syncs the written bytes without waiting.
+    /// Syncs the written bytes on another thread.
     private func syncSoon(_ writing: StateFiles.Writing) {
         let bytes = self.bytes
         self.syncedBytes = bytes
@@ -415,7 +416,7 @@ extension TransferAttempt {
         }
     }
 
-    /// True if an upload was sent completely and only the end of a long answer is unread.
+    /// True if an upload was sent completely and only the last part of a long answer is unread.
     private var hasBeenAnswered: Bool {
         self.plan.kind == .upload && self.discardedBytes > Self.discardedBytesMax
             && self.gauge.bytes.load(ordering: .relaxed) == self.total
@@ -426,17 +427,17 @@ extension TransferAttempt {
         guard self.bytes == self.partEnd ?? self.bytes, self.total < 0 || self.bytes == self.total else {
             return self.fail(self.cut(.connectionFailed("it ended before the length that it announced")))
         }
-        // A part without a total length may be the last part. The next attempt requests the following bytes to find
-        // out.
+        // A part without a total length may be the last part. To find out, the next attempt requests the bytes after
+        // it.
         guard self.partEnd == nil || self.total >= 0 else {
             return self.fail(self.cut(.connectionFailed("the server did not say how long the file is")))
         }
         self.finish(status: status)
     }
 
-    /// Handles an upload that was answered with success.
+    /// Handles an answer with success to an upload.
     private func sent(_ status: Int, _ unsentBytes: Int64) {
-        // After a redirect, the method may have no body.
+        // After a redirect, the request may have no body.
         let unsent = self.sendsBody ? unsentBytes : 0
         guard unsent == 0 || self.plan.acceptsEarlyAnswers else {
             return self.fail(.serverStoppedReading(sent: self.total - unsent, total: self.total))
@@ -445,7 +446,7 @@ extension TransferAttempt {
         self.end(.succeeded(bytes: self.total - unsent, status: status, sha256: nil))
     }
 
-    /// Syncs and verifies the file, then reports the result.
+    /// Syncs and verifies the file, and then reports the result.
     private func finish(status: Int) {
         guard let writing = self.writing else {
             return self.fail(.fileUnwritable("the file is missing"))
@@ -466,49 +467,49 @@ extension TransferAttempt {
     }
 }
 
-/// The input of one attempt at a transfer.
+/// The parameters of one attempt at a transfer.
 package struct AttemptPlan: Sendable {
     package let id: TransferID
     package let kind: TransferKind
     package let spec: TransferSpec
-    /// The part from earlier attempts.
+    /// The part from earlier attempts; nil if there is none.
     package let part: PartFile?
-    /// The file name for a new entity.
+    /// The file name to use for a new entity.
     package let freshFile: String
     package let bytesMax: Int64
-    /// The number of bytes that earlier attempts reached. Only further bytes count as progress.
+    /// The number of bytes that earlier attempts have reached. Only bytes after these count as progress.
     package let bytesBefore: Int64
-    /// The longest time without a byte, in whole seconds.
+    /// The maximum time without a byte, in whole seconds.
     package let silenceSecondsMax: Int
-    /// True if a successful answer counts even if the server has not read the whole file.
+    /// True if an upload succeeds with an answer that the server sent before it had read the whole file.
     package let acceptsEarlyAnswers: Bool
     package let settings: HTTPClientSettings
 }
 
-/// The progress of an attempt, readable from any thread.
+/// The progress of an attempt. Any thread may read it.
 package final class AttemptGauge: Sendable {
     package let bytes = Atomic<Int64>(0)
     package let total = Atomic<Int64>(-1)
     package let status = Atomic<Int>(0)
-    /// The number of bytes that existed before the attempt.
+    /// The number of bytes that were transferred before the attempt.
     package let first = Atomic<Int64>(0)
 
     package init() {}
 }
 
-/// An event of an attempt. The order is: `began` for each entity, `synced` occasionally, and at last `succeeded` or
-/// `failed`.
+/// An event of an attempt. Each entity begins with `began`; `synced` may follow several times. The last event is
+/// `succeeded` or `failed`.
 package enum AttemptNews: Sendable {
-    /// The transfer of an entity to this file has begun. The file of an earlier entity is obsolete.
+    /// The transfer of an entity to this file has begun. The file of an earlier entity is no longer needed.
     case began(PartFile)
-    /// This many bytes of the file are durable.
+    /// The first `bytes` bytes of the file are durable.
     case synced(file: String, bytes: Int64)
-    /// The transfer is complete; the file of a download was verified and is durable.
+    /// The transfer is complete. The file of a download is verified and durable.
     case succeeded(bytes: Int64, status: Int, sha256: String?)
     case failed(TransferFault, hasProgressed: Bool)
 }
 
-/// The open file of an upload, with its status at the beginning.
+/// The open file of an upload, with its status when it was opened.
 final class UploadSource: Sendable {
     private let file: OpenFile
     private let before: FileStatus
@@ -523,8 +524,8 @@ final class UploadSource: Sendable {
     var descriptor: Int32 { self.file.descriptor }
     var size: Int64 { Int64(self.before.size) }
 
-    /// True if the file's size and modification time are unchanged. A new file at the same path does not matter,
-    /// because the upload reads the open file.
+    /// True if the file's size and modification time are unchanged. If the path now names a new file, the upload still
+    /// reads the old one.
     var isUnchanged: Bool {
         guard let now = try? self.file.status() else { return false }
         return now.size == self.before.size && now.modified == self.before.modified

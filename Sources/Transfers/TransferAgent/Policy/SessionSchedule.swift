@@ -1,8 +1,8 @@
-/// The ready transfers of one session by host. Hosts take turns; the transfers of each host keep their order.
+/// The ready transfers of one session, grouped by host. The hosts take turns. The transfers of a host start in order.
 struct SessionSchedule {
     private struct Lane {
         var ready: [TransferID] = []
-        /// The index in `ready` of the next transfer to start.
+        /// The index in `ready` of the transfer that starts next.
         var head = 0
         var running = 0
         var isQueued = false
@@ -11,7 +11,7 @@ struct SessionSchedule {
     }
 
     private var lanes: [Int32: Lane] = [:]
-    /// The hosts that have a ready transfer and a free connection, in the order of their turns.
+    /// The hosts with a ready transfer and a free connection, in the order of their turns.
     private var queue: [Int32] = []
     private var queueHead = 0
     /// The number of running transfers of the session.
@@ -19,7 +19,7 @@ struct SessionSchedule {
 
     var hasOpenLane: Bool { self.queueHead < self.queue.count }
 
-    /// Returns true if any transfer that may start next is still waiting. Cancelled transfers stay in their lane until
+    /// Returns true if a waiting transfer could start now. Transfers that were cancelled remain in their lane until
     /// their turn.
     func hasReady(_ isWaiting: (TransferID) -> Bool) -> Bool {
         self.queue[self.queueHead...].contains { host in
@@ -32,9 +32,9 @@ struct SessionSchedule {
         self.open(host, connectionsPerHost)
     }
 
-    /// Removes and returns the next transfer, which counts as running until `ended` is called.
+    /// Removes and returns the next transfer. The transfer counts as running until `ended` is called.
     ///
-    /// - `isWaiting`: returns true if a transfer is still waiting. Other transfers are skipped.
+    /// - `isWaiting`: returns true if a transfer is still waiting. Transfers in other states are skipped.
     mutating func next(connectionsPerHost: Int, _ isWaiting: (TransferID) -> Bool) -> TransferID? {
         while self.hasOpenLane {
             let host = self.queue[self.queueHead]
@@ -75,7 +75,7 @@ struct SessionSchedule {
         self.open(host, connectionsPerHost)
     }
 
-    /// Applies a changed number of connections per host.
+    /// Applies a new number of connections per host.
     mutating func reopen(connectionsPerHost: Int) {
         for host in Array(self.lanes.keys) { self.open(host, connectionsPerHost) }
     }
@@ -89,7 +89,8 @@ struct SessionSchedule {
     }
 }
 
-/// Transfers by identifier. A compact index refers to rows in an array, because there are many transfers.
+/// Transfers by identifier. The dictionary has only indexes of an array, which saves memory if there are many
+/// transfers.
 struct TransferTable {
     private var places: [TransferID: Int32] = [:]
     private var rows: [Transfer?] = []

@@ -1,45 +1,45 @@
-/// The state of one transfer for decisions, without its URL, headers and facts.
+/// The state of one transfer, on which decisions depend. Its URL, headers and further data are stored elsewhere.
 ///
-/// The type contains no text, because up to a hundred thousand transfers are in memory.
+/// The type contains no text, because memory must have space for a hundred thousand transfers.
 @dynamicMemberLookup
 package struct Transfer: Hashable, Sendable {
     package let id: TransferID
-    /// The order of submission.
+    /// The number of the transfer in the order of submission.
     package let sequence: Int64
     package let session: Int32
-    /// A number that stands for the server's scheme, host and port.
+    /// The number of the server, which is identified by scheme, host and port.
     package let host: Int32
     package let kind: TransferKind
-    /// The time of submission, in milliseconds of the agent's clock, which never jumps. All times of this type use this
-    /// clock.
+    /// The time of submission, in milliseconds of the agent's clock. All times of this type use this clock, which never
+    /// jumps.
     package let createdAt: Int64
-    /// The time at which the transfer is abandoned.
+    /// The time at which the transfer fails if it has not ended.
     package private(set) var deadline: Int64
     /// True if the last attempt failed while the machine had no network.
     package private(set) var awaitsNetwork = false
     private var course: Memory
 
-    /// The changing part of a transfer, which a store keeps.
+    /// The part of a transfer that changes and is stored.
     package struct Memory: Hashable, Sendable {
         package var state = TransferState.waiting
-        /// The earliest time of the next attempt; 0 for at once.
+        /// The earliest time of the next attempt; 0 for no restriction.
         package var notBefore: Int64
         /// True if a failed attempt has set `notBefore`.
         package var isBackingOff = false
-        /// The number of failed and completed attempts. Attempts that the end of the agent interrupted do not count.
+        /// The number of failed and completed attempts. Attempts that the agent stopped do not count.
         package var attempts: Int32 = 0
-        /// The number of consecutive attempts without a new byte.
+        /// The number of consecutive failed attempts. After an attempt with new bytes, counting restarts at 1.
         package var failures: Int32 = 0
         package var bytes: Int64 = 0
         /// The total number of bytes; -1 while unknown.
         package var total: Int64 = -1
-        /// The last status of a server; 0 if there is none.
+        /// The last status from a server; 0 if there is none.
         package var status: Int32 = 0
         package var endedAt: Int64 = 0
-        /// True if the finished file was taken.
+        /// True if the finished file was moved to the caller's destination.
         package var isTaken = false
 
-        /// The state to store. Nothing runs after a restart, so a running transfer is stored as waiting.
+        /// The state in its stored form. No attempt survives a restart, so a running transfer is stored as waiting.
         fileprivate var atRest: Memory {
             var memory = self
             if self.state == .running { memory.state = .waiting }
@@ -72,10 +72,10 @@ package struct Transfer: Hashable, Sendable {
         set { self.course[keyPath: member] = newValue }
     }
 
-    /// The changing part in its stored form.
+    /// The changing part of the transfer in its stored form.
     package var memory: Memory { self.course.atRest }
 
-    /// Restores the stored state after the agent has started again.
+    /// Restores the stored part after a restart of the agent.
     package mutating func restored(_ memory: Memory) { self.course = memory.atRest }
 }
 
@@ -98,7 +98,7 @@ extension Transfer {
         }
     }
 
-    /// Records progress: a server has answered, and bytes were transferred.
+    /// Records the progress: the answer's status and the transferred bytes.
     package mutating func progressed(bytes: Int64, total: Int64, status: Int32?) {
         guard self.state == .running else { return }
         self.bytes = bytes
@@ -114,9 +114,9 @@ extension Transfer {
 
     /// Handles a failed attempt.
     ///
-    /// - `hasProgressed`: true if the attempt has stored new bytes, so that the backoff starts again.
-    /// - `repeats`: the number of times in a row that the same fault has occurred.
-    /// - `isOffline`: true if the machine has no network to reach the server.
+    /// - `hasProgressed`: true if the attempt has stored new bytes. The backoff then starts again.
+    /// - `repeats`: the number of consecutive occurrences of the same fault.
+    /// - `isOffline`: true if the machine does not have a network to reach the server.
     package mutating func attemptFailed(
         _ fault: TransferFault,
         hasProgressed: Bool,
@@ -130,7 +130,7 @@ extension Transfer {
         self.attempts += 1
         if case .status(let status, _) = fault { self.status = Int32(clamping: status) }
         var isFinal = fault.isFinal
-        // Sending a file that keeps changing is pointless.
+        // It is pointless to send a file that keeps changing.
         if case .fileChanged = fault, repeats >= RetryPolicy.repeatsMax { isFinal = true }
         if isFinal || now >= self.deadline {
             self.end(.failed, now)
@@ -149,12 +149,12 @@ extension Transfer {
     }
 
     package enum NetworkCameAction: Hashable, Sendable {
-        /// The transfer may begin at once.
+        /// The transfer may begin now.
         case begin
         case ignore
     }
 
-    /// Handles that a network is available again.
+    /// Handles that the network is available again.
     package mutating func networkCame() -> NetworkCameAction {
         guard self.state == .waiting, self.awaitsNetwork else { return .ignore }
         self.mayBegin()
@@ -168,8 +168,8 @@ extension Transfer {
         case ignore
     }
 
-    /// Handles a change of the wall clock by `milliseconds`. A requested start time keeps its wall clock time, and the
-    /// deadline moves with it.
+    /// Handles a step of the wall clock by `milliseconds`. A requested start time keeps its wall clock time. The
+    /// deadline moves together with it.
     package mutating func wallClockSet(by milliseconds: Int64, now: Int64) -> WallClockSetAction {
         guard self.state == .waiting, !self.isBackingOff, self.notBefore > now else { return .ignore }
         let other = max(now, self.notBefore &- milliseconds)
@@ -183,7 +183,7 @@ extension Transfer {
         case ignore
     }
 
-    /// Handles that the agent has stopped an attempt, which then does not count and causes no backoff.
+    /// Handles that the agent has stopped an attempt. The attempt does not count and does not cause a backoff.
     package mutating func attemptStopped() -> AttemptStoppedAction {
         guard self.state == .running else { return .ignore }
         self.state = .waiting
@@ -254,7 +254,7 @@ extension Transfer {
         case notFinished
     }
 
-    /// Records that a caller takes or has taken the finished file.
+    /// Records that a caller moves or has moved the finished file to its destination.
     package mutating func taken() -> TakenAction {
         switch self.state {
         case .finished where self.kind == .upload: return .notFinished
@@ -289,7 +289,7 @@ package struct TransferID: Hashable, BitwiseCopyable, Sendable, CustomStringConv
         self.second = bits.1
     }
 
-    /// - Returns: nil unless the text is 32 hexadecimal digits in lowercase.
+    /// - Returns: nil unless the text consists of 32 lowercase hexadecimal digits.
     package init?(_ text: some StringProtocol) {
         let digits = Array(text.utf8)
         guard digits.count == 32 else { return nil }
@@ -317,10 +317,10 @@ package struct TransferID: Hashable, BitwiseCopyable, Sendable, CustomStringConv
 
 /// The reason why an attempt at a transfer failed.
 package enum TransferFault: Hashable, Sendable {
-    /// The connection failed, was interrupted, or was silent for too long. The text is a description.
+    /// The connection failed, was interrupted, or transferred no bytes for too long. The text is a description.
     case connectionFailed(String)
-    /// The answer stopped early, after this many bytes of the file. The total is -1 if the server announced none; the
-    /// text is a description.
+    /// The answer ended early, after this many bytes of the file. `total` is -1 if the server did not announce the
+    /// length. The text is a description.
     case answerCut(bytes: Int64, total: Int64, String)
     /// The server answered with a status other than success.
     case status(Int, retryAfterSeconds: Int?)
@@ -330,25 +330,25 @@ package enum TransferFault: Hashable, Sendable {
     case badChecksum(expected: String, found: String)
     case tooLarge(bytesMax: Int64)
     case noSpace(missingBytes: Int64)
-    /// There is enough space, but other running downloads have claimed it.
+    /// There is enough free space, but other running downloads have claimed it.
     case spaceClaimed(missingBytes: Int64)
-    /// The URL of the transfer or of a redirect has a scheme other than http and https.
+    /// The URL of the transfer or of a redirect has another scheme than http and https.
     case forbiddenProtocol(String)
     case fileUnreadable(String)
     case fileUnwritable(String)
-    /// The file changed while it was sent.
+    /// The file changed while it was being sent.
     case fileChanged(String)
-    /// The server answered with success before the whole file was sent.
+    /// The server answered with success before it had read the whole file.
     case serverStoppedReading(sent: Int64, total: Int64)
     /// The answer has a content coding that was not requested.
     case unrequestedCoding(String)
     case wrongLength(String)
-    /// The time for the whole transfer is over. The text is the result of the last attempt.
+    /// The transfer has reached its deadline. The text is the result of the last attempt.
     case timedOut(String)
-    /// The stored data of the transfer cannot be read. The text is a description.
+    /// The stored data of the transfer is unreadable. The text is a description.
     case interrupted(String)
 
-    /// The reason as a word, for programs.
+    /// The reason as one word, for programs.
     package var reason: String {
         switch self {
         case .connectionFailed, .answerCut: "ConnectionFailed"
@@ -411,7 +411,7 @@ package enum TransferFault: Hashable, Sendable {
         }
     }
 
-    /// True if another attempt would fail in the same way.
+    /// True if any other attempt would also fail.
     package var isFinal: Bool {
         switch self {
         case .connectionFailed, .answerCut, .fileChanged, .spaceClaimed: false
@@ -424,7 +424,7 @@ package enum TransferFault: Hashable, Sendable {
         }
     }
 
-    /// The minimum wait that the server requests, in milliseconds.
+    /// The minimum wait that the server has requested, in milliseconds; 0 if it requested none.
     package var retryAfter: Int64 {
         switch self {
         case .status(_, let seconds): Int64(max(0, min(seconds ?? 0, 604_800))) * 1000
@@ -432,9 +432,10 @@ package enum TransferFault: Hashable, Sendable {
         }
     }
 
-    /// Returns the number of times in a row that this fault has occurred.
+    /// Returns the number of consecutive occurrences of this fault.
     ///
-    /// Counts only faults whose identical repetition points to the server or the file; returns 1 for other faults.
+    /// Counts only faults that point to a problem of the server or the file if they recur identically. Returns 1 for
+    /// other faults.
     ///
     /// - Parameters:
     ///   - message: the message of the previous fault.
@@ -446,7 +447,7 @@ package enum TransferFault: Hashable, Sendable {
         }
     }
 
-    /// True if a missing network may have caused the fault.
+    /// True if the lack of a network may have caused the fault.
     var isOfNetwork: Bool {
         switch self {
         case .connectionFailed, .answerCut: true

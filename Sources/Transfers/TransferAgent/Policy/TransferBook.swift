@@ -1,7 +1,7 @@
 import Wire
 
-/// All sessions and transfers of an agent. Decides which transfers start, wait or are retried, and which devices must
-/// be woken.
+/// All sessions and transfers of an agent. It decides which transfers start, wait or are retried, and which devices are
+/// woken.
 ///
 /// The caller must store the changes of `takeChanges` before reporting them.
 package struct TransferBook {
@@ -10,11 +10,11 @@ package struct TransferBook {
         var session: TransferSession
         var counts = TransferCounts()
         var schedule = SessionSchedule()
-        /// The number of ended transfers whose end was not announced.
+        /// The number of ended transfers whose end has not been announced.
         var untold = 0
-        /// The number of ended transfers whose end was written to followers but not read yet.
+        /// The number of ended transfers whose end was announced to followers, which have not read it yet.
         var unread = 0
-        /// The number of announcements to followers that all transfers have ended.
+        /// The number of times that the end of all transfers was announced to followers.
         var tellings = 0
         /// The number of followers of the session's events.
         var listeners = 0
@@ -27,20 +27,20 @@ package struct TransferBook {
     private var numbers: [String: Int32] = [:]
     private var nextNumber: Int32 = 1
     private var transfers = TransferTable()
-    /// Transfers by the time of their next check. An entry may be outdated.
+    /// The transfers by the time of their next check. An entry may be obsolete.
     private var timed = MomentQueue<TransferID>()
-    /// True if the gateway is asked about force-quit apps. Otherwise no transfer waits for its answer.
+    /// True if the gateway is asked whether apps were force-quit. If false, no transfer waits for its answer.
     package var asksAboutApps = false
     /// True if a transfer waits for the gateway's first answer about its device.
     package private(set) var awaitsApp = false
-    /// The devices on which the app was force-quit, by the gateway's last answers.
+    /// The devices on which the app was force-quit, according to the gateway's last answers.
     private var quitDevices: Set<String> = []
-    /// The devices with a pending question to the gateway that was answered or timed out.
+    /// The devices with a current question to the gateway that was answered or has timed out.
     private var knownDevices: Set<String> = []
-    /// Sessions in the order of their turns.
+    /// The sessions in the order of their turns.
     private var turns: [Int32] = []
     package private(set) var running: Set<TransferID> = []
-    /// Hosts that can be reached without a network.
+    /// The hosts that can be reached without a network.
     private var localHosts: Set<Int32> = []
     private var changed: Set<TransferID> = []
     private var changedSessions: Set<Int32> = []
@@ -69,16 +69,16 @@ package struct TransferBook {
         self.sessions[number].map { ($0.session, $0.counts, $0.untold) }
     }
 
-    /// The number of ended transfers whose end may not have reached a follower or the gateway. It is stored, so that a
-    /// restarted agent announces the ends again.
+    /// Returns the number of ended transfers whose end may not have reached a follower or the gateway. The number is
+    /// stored, because a restarted agent must announce these ends again.
     package func unheard(of number: Int32) -> Int {
         self.sessions[number].map { $0.untold + $0.unread } ?? 0
     }
 
-    /// Returns the number of announcements to followers that all transfers of a session have ended.
+    /// Returns the number of times that the end of all transfers of a session was announced to followers.
     package func tellings(of number: Int32) -> Int { self.sessions[number]?.tellings ?? 0 }
 
-    /// Assigns a number to a host and records whether the host can be reached without a network.
+    /// Records whether a host can be reached without a network.
     package mutating func hostNamed(_ host: Int32, isLocal: Bool) {
         if isLocal { self.localHosts.insert(host) } else { self.localHosts.remove(host) }
     }
@@ -104,21 +104,22 @@ package struct TransferBook {
         return self.quitDevices.contains(device) ? .forceQuit : self.knownDevices.contains(device) ? nil : .appState
     }
 
-    /// Returns true if running attempts of a session must stop. A missing answer of the gateway stops no attempt.
+    /// Returns true if running attempts of a session must stop. They do not stop while an answer of the gateway is
+    /// missing.
     private func stops(_ session: TransferSession) -> Bool {
         let hold = self.hold(of: session)
         return hold != nil && hold != .appState
     }
 
-    /// Returns the device whose force-quit holds the session's transfers; nil for none.
+    /// Returns the device on which a force-quit holds the session's transfers; nil if a force-quit does not matter.
     private func decidingDevice(of session: TransferSession) -> String? {
         self.asksAboutApps && !session.continuesAfterForceQuit ? session.device : nil
     }
 
     package func isQuit(_ device: String) -> Bool { self.quitDevices.contains(device) }
 
-    /// Returns the devices for which only a force-quit can keep transfers from running now. Forgets the answers about
-    /// other devices.
+    /// Returns the devices on which only a force-quit could now prevent transfers. Forgets the answers about other
+    /// devices.
     package mutating func devicesToAsk() -> Set<String> {
         self.awaitsApp = false
         var devices: Set<String> = []
@@ -134,10 +135,10 @@ package struct TransferBook {
         return devices
     }
 
-    /// The next time to call `timePassed`; nil for never.
+    /// The time of the next call of `timePassed`; nil if none is needed.
     package var nextMoment: Int64? { self.timed.first?.moment }
 
-    /// Returns the changes since the last call, which must be stored.
+    /// Returns the changes since the last call. The caller must store them.
     package mutating func takeChanges() -> (transfers: Set<TransferID>, sessions: Set<Int32>) {
         defer {
             self.changed.removeAll(keepingCapacity: true)
@@ -152,7 +153,7 @@ package struct TransferBook {
 extension TransferBook {
     package enum SessionSetAction: Hashable, Sendable {
         case made(Int32)
-        /// The session's settings have changed. The running transfers in `stop` must wait.
+        /// The session's settings have changed. The running transfers in `stop` must stop and wait.
         case changed(Int32, stop: [TransferID])
         case tooMany
     }
@@ -214,16 +215,17 @@ extension TransferBook {
         self.sessions[number]?.listeners += 1
     }
 
-    /// Records that a follower has read the end with this number, counted from 1.
+    /// Records that a follower has read the announcement with this number. Announcements are counted from 1.
     package mutating func listenerRead(_ number: Int32, telling: Int) {
         guard let entry = self.sessions[number], entry.tellings == telling, entry.unread > 0 else { return }
         self.sessions[number]?.unread = 0
         self.changedSessions.insert(number)
     }
 
-    /// Records that a follower has disconnected after reading the end with this number; nil for none.
+    /// Records that a follower has disconnected. `telling` is the last announcement that it has read; nil if it read
+    /// none.
     ///
-    /// - Returns: the required action after the last follower has left with an unread end.
+    /// - Returns: the action to take if the last follower has left and has not read the announcement.
     package mutating func listenerLeft(_ number: Int32, hasRead telling: Int?) -> SessionEndedAction {
         if let telling { self.listenerRead(number, telling: telling) }
         self.sessions[number]?.listeners -= 1
@@ -235,21 +237,22 @@ extension TransferBook {
     }
 
     package enum SessionEndedAction: Hashable, Sendable {
-        /// Inform the followers.
+        /// Announce the end of all transfers to the followers.
         case tell
-        /// Wake the device for this many finished transfers.
+        /// Wake the device for `finished` transfers.
         case wake(device: String, topic: String?, finished: Int)
-        /// Inform no one: the session has no followers and does not wake a device.
+        /// Announce nothing: the session does not have followers and does not wake a device.
         case none
-        /// A transfer of the session has not ended.
+        /// Do nothing: the session still has running or waiting transfers, or nothing is left to announce.
         case ignore
     }
 
-    /// Returns the action after the end of a transfer. Only the last transfer of a session has an action.
+    /// Returns the action after the end of a transfer. Only the end of a session's last transfer causes an action.
     package mutating func sessionLooked(at number: Int32) -> SessionEndedAction {
         guard let entry = self.sessions[number], entry.counts.live == 0 else { return .ignore }
         if entry.listeners > 0 {
-            // Tell followers even if the last transfer was cancelled, because they wait for the end of all transfers.
+            // Followers wait for the end of all transfers, so they are informed even if the last transfer was
+            // cancelled.
             self.sessions[number]?.unread += entry.untold
             self.sessions[number]?.tellings += 1
         } else if entry.untold == 0 {
@@ -282,7 +285,7 @@ extension TransferBook {
         return .accepted
     }
 
-    /// Reverts a submission that could not be stored.
+    /// Reverts a submission that cannot be stored.
     package mutating func submissionWithdrawn(_ id: TransferID) {
         guard let transfer = self.transfers[id], transfer.state == .waiting else { return }
         self.transfers[id] = nil
@@ -302,7 +305,8 @@ extension TransferBook {
         self.wait(transfer, now: now)
     }
 
-    /// Adds a waiting transfer to the queue of its session, or to the timed transfers if it may not start yet.
+    /// Adds a waiting transfer to the queue of its session. If it may not start yet, adds it to the timed transfers
+    /// instead.
     private mutating func wait(_ transfer: Transfer, now: Int64) {
         if transfer.notBefore > now {
             self.timed.insert(transfer.id, at: transfer.notBefore)
@@ -336,14 +340,14 @@ extension TransferBook {
         return action
     }
 
-    /// Returns the transfers to start now. The transfers count as running from this call on.
+    /// Returns the transfers that must start now. They count as running after this call.
     package mutating func slotsFilled(now: Int64) -> [TransferID] {
         var begun: [TransferID] = []
         var idle = 0
         while self.running.count < self.limits.runningMax, idle < self.turns.count {
             let number = self.turns.removeFirst()
             self.turns.append(number)
-            // Remove the entry from the dictionary during the change, to avoid copying its arrays.
+            // The entry is removed from the dictionary while it changes, because its arrays would otherwise be copied.
             guard var entry = self.sessions.removeValue(forKey: number) else { continue }
             let hold = entry.schedule.hasOpenLane ? self.hold(of: entry.session) : .slots
             if let hold {
@@ -368,7 +372,7 @@ extension TransferBook {
         return begun
     }
 
-    /// Handles the transfers whose time has come, and returns the ended transfers.
+    /// Processes the transfers whose time has come. Returns those that have ended.
     package mutating func timePassed(now: Int64) -> [(id: TransferID, action: Transfer.DeadlinePassedAction)] {
         var ended: [(id: TransferID, action: Transfer.DeadlinePassedAction)] = []
         while let entry = self.timed.popDue(now) {
@@ -384,7 +388,7 @@ extension TransferBook {
         return ended
     }
 
-    /// Removes the entries of ended transfers, which would otherwise remain until their time comes.
+    /// Removes the entries of ended transfers. They would otherwise remain until their time comes.
     package mutating func compactMoments() {
         guard self.timed.count > 2 * self.transfers.count + 1024 else { return }
         let transfers = self.transfers
@@ -394,9 +398,9 @@ extension TransferBook {
         }
     }
 
-    /// Applies changed conditions of the machine.
+    /// Applies new conditions of the machine.
     ///
-    /// - Returns: the running transfers that must wait now.
+    /// - Returns: the running transfers that must stop and wait.
     package mutating func conditionsChanged(_ conditions: TransferConditions, now: Int64) -> [TransferID] {
         let hasNetworkAgain = self.conditions.hasNetwork == false && conditions.hasNetwork != false
         self.conditions = conditions
@@ -408,10 +412,10 @@ extension TransferBook {
         return self.runningAndHeld
     }
 
-    /// Applies the gateway's answer whether the app was force-quit on a device; nil for no answer in time. After nil,
-    /// the last answer remains valid.
+    /// Applies the gateway's answer to the question whether the app was force-quit on a device. `isQuit` is nil if no
+    /// answer arrived in time; the last answer then remains valid.
     ///
-    /// - Returns: The running transfers that must wait now.
+    /// - Returns: the running transfers that must stop and wait.
     package mutating func forceQuitReported(_ isQuit: Bool?, device: String) -> [TransferID] {
         self.knownDevices.insert(device)
         guard let isQuit, isQuit != self.quitDevices.contains(device) else { return [] }
@@ -429,7 +433,7 @@ extension TransferBook {
         }
     }
 
-    /// Handles a change of the wall clock by `milliseconds`.
+    /// Handles a step of the wall clock by `milliseconds`.
     package mutating func wallClockSet(by milliseconds: Int64, now: Int64) {
         for id in self.transfers(where: { $0.state == .waiting && $0.notBefore > now }) {
             guard self.step(id, { $0.wallClockSet(by: milliseconds, now: now) }) == .wait,
@@ -441,7 +445,7 @@ extension TransferBook {
     }
 
     package mutating func progressed(_ id: TransferID, bytes: Int64, total: Int64, status: Int32?) {
-        // Progress is stored with the next attempt or the end of the transfer.
+        // Progress is not stored on its own, but with the next attempt or the end of the transfer.
         guard var transfer = self.transfers[id] else { return }
         transfer.progressed(bytes: bytes, total: total, status: status)
         self.transfers[id] = transfer

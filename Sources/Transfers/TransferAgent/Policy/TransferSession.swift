@@ -1,29 +1,29 @@
 /// The settings of a session.
 package struct TransferSession: Hashable, Sendable {
-    /// The token of the device to wake, in hexadecimal digits; nil for none.
+    /// The token of the device to wake, in hexadecimal digits; nil if no device is woken.
     package var device: String?
     package var topic: String?
     /// True if transfers wait for external power, a cool machine and an unmetered network.
     package var isDiscretionary = false
-    /// True if the device is woken when the last transfer has ended.
+    /// True if the end of the session's last transfer wakes the device.
     package var sendsLaunchEvents = true
     package var allowsMetered = true
     /// True if transfers may use a network with data saving.
     package var allowsConstrained = true
-    /// True if transfers continue after the app was force-quit on the device.
+    /// True if transfers also run after the app was force-quit on the device.
     package var continuesAfterForceQuit = false
-    /// The longest time without a byte, in milliseconds.
+    /// The maximum time without a byte, in milliseconds.
     package var requestTimeout: Int64 = 60_000
-    /// The maximum time of a transfer from submission to end, in milliseconds.
+    /// The maximum time from the submission of a transfer to its end, in milliseconds.
     package var resourceTimeout: Int64 = 604_800_000
     package var connectionsPerHost = 6
-    /// True if an answer with success finishes an upload, even if the server has not read the whole file.
+    /// True if an answer with success ends an upload even if the server has not read the whole file.
     package var acceptsEarlyAnswers = false
 
     package init() {}
 }
 
-/// The numbers of a session's transfers by state.
+/// The number of a session's transfers in each state.
 package struct TransferCounts: Hashable, Sendable {
     private var counts = [0, 0, 0, 0, 0]
 
@@ -86,7 +86,7 @@ package enum TransferKind: UInt8, CaseIterable, Sendable {
     }
 }
 
-/// The conditions of the machine on which transfers depend.
+/// The conditions of the machine on which the start of transfers depends.
 package struct TransferConditions: Hashable, Sendable {
     /// True if the machine has external power. A machine without a battery always has external power.
     package var hasExternalPower = true
@@ -121,7 +121,7 @@ package enum TransferHold: String, CaseIterable, Sendable {
 
     /// The reason as a sentence.
     ///
-    /// - Parameter moment: The earliest time at which the transfer may continue, as text; nil if it is not known.
+    /// - Parameter moment: the earliest time at which the transfer may continue, as text; nil if unknown.
     package func sentence(until moment: String? = nil) -> String {
         switch self {
         case .forceQuit:

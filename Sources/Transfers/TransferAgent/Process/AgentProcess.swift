@@ -26,12 +26,11 @@ package enum AgentProcess {
         }
     }
 
-    /// Runs until SIGTERM or SIGINT. Unfinished transfers remain stored and resume at the next start.
+    /// Runs until SIGTERM or SIGINT. Unfinished transfers are stored and continue at the next start.
     ///
     /// - Parameters:
-    ///   - settings: the settings of the agent. Their state directory must exist and must not be used by another
-    ///     process.
-    ///   - socket: the listening socket that the service manager has passed; nil to create one.
+    ///   - settings: the settings of the agent. The state folder must exist, and no other process may use it.
+    ///   - socket: the listening socket from the service manager; nil to create one.
     ///   - onReady: called once when the agent accepts connections.
     /// - Throws: the error that prevents the start.
     package static func run(
@@ -140,8 +139,8 @@ package enum AgentProcess {
         let address = try ListenAddress.parse(socket?.address ?? settings.listen)
         var limits = TransportLimits()
         limits.handshakesMax = 256
-        // The sum of the limits for the agent's user, for root, and for connections without a request, so that no group
-        // can use up all connections.
+        // The sum of the limits for the agent's user, for root, and for connections without a request. Therefore no
+        // group can occupy all connections.
         limits.connectionsMax = 2 * settings.limits.connectionsPerUserMax + limits.handshakesMax
         return try HTTPServer(
             listeners: [Listener(address: address, tls: nil, descriptor: socket?.descriptor, isPrivate: true)],
@@ -151,7 +150,7 @@ package enum AgentProcess {
         )
     }
 
-    /// Waits for a signal, and notifies the watchdog as long as the agent's thread responds.
+    /// Waits for a signal. Notifies the service manager's watchdog as long as the agent's thread responds.
     private static func waitForEnd(_ signals: Int32, _ pulse: Pulse, _ mailbox: Mailbox<Messages>) {
         let interval = Systemd.watchdogMicroseconds.map { Int32(clamping: max(1, $0 / 4000)) } ?? -1
         while true {

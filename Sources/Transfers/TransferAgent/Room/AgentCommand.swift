@@ -1,7 +1,7 @@
 package import HTTPTransport
 import Wire
 
-/// A change of a session's settings. A member that is nil leaves the setting unchanged.
+/// A change of a session's settings. A nil member leaves its setting unchanged.
 package struct SessionChange: Hashable, Sendable {
     package var device: String?
     package var topic: String?
@@ -38,10 +38,10 @@ package struct SessionChange: Hashable, Sendable {
 package struct TransferSubmission: Hashable, Sendable {
     package var kind: TransferKind
     package var spec: TransferSpec
-    /// The scheme, host and port of the server.
+    /// The server as scheme, host and port.
     package var host: String
     package var earliestBegin: Int64
-    /// The time after which the whole transfer is abandoned, in milliseconds; nil for the session's value.
+    /// The time after which the whole transfer fails, in milliseconds; nil for the session's value.
     package var resourceTimeout: Int64?
 
     package init(kind: TransferKind, spec: TransferSpec, host: String, earliestBegin: Int64) {
@@ -74,7 +74,7 @@ package enum AgentCommand: Hashable, Sendable {
 package struct AgentAnswer: Hashable, Sendable {
     package var status: Int
     package var body: [UInt8]
-    /// True if the body is JSON; false for Prometheus text.
+    /// True if the body is JSON; false if it is Prometheus text.
     package var isJSON = true
 
     package init(_ status: Int, _ body: [UInt8] = []) {
@@ -89,14 +89,14 @@ package struct AgentAnswer: Hashable, Sendable {
     }
 }
 
-/// Output for callers.
+/// Output of the agent's thread for a caller.
 package enum AgentOutput: Sendable {
     case answer(StreamID, AgentAnswer)
     /// Begins an event stream with these bytes.
     case begin(StreamID, [UInt8])
     case write(StreamID, [UInt8])
     /// Requests a `read` message with this number when the follower has read all earlier writes. The number is that of
-    /// the last announced end of the session.
+    /// the session's last announcement.
     case confirm(StreamID, telling: Int)
     case finish(StreamID)
 }
@@ -104,15 +104,16 @@ package enum AgentOutput: Sendable {
 /// A message for the agent's thread.
 package enum AgentMessage: Sendable {
     case command(StreamID, AgentCommand)
-    /// The follower of an event stream has read all writes before the `confirm` with this number.
+    /// The follower of an event stream has read everything that was written before the `confirm` with this number.
     case read(StreamID, telling: Int)
-    /// The follower of an event stream has disconnected. `hasRead` is the number of the last `confirm` before which all
-    /// writes were read; nil if there is none.
+    /// The follower of an event stream has disconnected. `hasRead` is the number of the last `confirm` whose earlier
+    /// writes the follower has read; nil if there is none.
     case gone(StreamID, hasRead: Int?)
     case attempt(TransferID, number: Int, AttemptNews)
     case moved(StreamID, TransferID, StateFiles.TakeFault?)
     case outbox(sequence: Int64, OutboxEntry.Outcome)
     case machine(MachineState)
-    /// The gateway's answer whether the app was force-quit on a device, or the reason for no answer.
+    /// The gateway's answer to the question whether the app was force-quit on a device, or the reason why there is
+    /// none.
     case forceQuit(device: String, Result<Bool, GatewayFault>)
 }

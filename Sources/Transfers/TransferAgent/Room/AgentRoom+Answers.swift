@@ -61,8 +61,8 @@ extension AgentRoom {
         }
     }
 
-    /// Returns the reason why a transfer waits, as a sentence. The sentence also names the earliest time to continue, a
-    /// hold of the session, and a server that never completes its answer.
+    /// Returns a sentence with the reason why a transfer waits. It also states the earliest time to continue, a hold of
+    /// the session, and a server that never completes its answer.
     private func sentence(
         _ hold: TransferHold,
         _ transfer: Transfer,
@@ -122,15 +122,16 @@ extension AgentRoom {
             json.member("transfers", self.book.session(number)?.counts ?? TransferCounts())
         }
         let bytes = AgentEvents.event("state", state)
-        // An end of the session in the same turn counts as announced to this follower, so undo that if the stream
-        // cannot begin.
+        // If the session ends in the same turn, its end counts as announced to this follower. If the stream cannot
+        // begin, this must be reverted.
         let withdraw = { self.listenerLeft(stream, hasRead: nil) }
         self.promise(stream, withdraw: withdraw) { self.outputs.append(.begin(stream, bytes)) }
     }
 
-    /// Handles a disconnected follower. After the last follower, wakes the session's device for an unread end.
+    /// Handles the disconnection of a follower. If it was the last one and has not read an announced end, wakes the
+    /// session's device.
     ///
-    /// - Parameter telling: the number of the last end that the follower has read; nil for none.
+    /// - Parameter telling: the number of the last announcement that the follower has read; nil if it read none.
     func listenerLeft(_ stream: StreamID, hasRead telling: Int?) {
         guard let number = self.listeners.removeValue(forKey: stream) else { return }
         if case .wake(let device, _, let finished) = self.book.listenerLeft(number, hasRead: telling) {
@@ -138,7 +139,7 @@ extension AgentRoom {
         }
     }
 
-    /// Records that a follower has read the end with this number.
+    /// Records that a follower has read the announcement with this number.
     func listenerRead(_ stream: StreamID, telling: Int) {
         if let number = self.listeners[stream] { self.book.listenerRead(number, telling: telling) }
     }
@@ -153,7 +154,7 @@ extension AgentRoom {
     }
 }
 
-/// The JSON answers and the events for callers.
+/// The JSON answers and events for callers.
 enum AgentEvents {
     static func submitted(_ id: TransferID) -> [UInt8] {
         JSONWriter.object { json in
@@ -161,7 +162,7 @@ enum AgentEvents {
         }
     }
 
-    /// Returns one event of a stream. `data` is JSON without line feeds.
+    /// Returns one event of a stream. `data` must be JSON without line feeds.
     static func event(_ name: String, _ data: [UInt8]) -> [UInt8] {
         Array("event: \(name)\ndata: ".utf8) + data + [0x0A, 0x0A]
     }
@@ -195,7 +196,7 @@ extension JSONWriter {
         self.endObject()
     }
 
-    /// Writes milliseconds as seconds.
+    /// Writes a time in milliseconds as a number of seconds.
     mutating func member(_ name: StaticString, seconds milliseconds: Int64) {
         self.key(name)
         if milliseconds % 1000 == 0 {

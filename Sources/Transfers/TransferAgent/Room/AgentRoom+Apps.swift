@@ -1,27 +1,28 @@
 import ServiceManager
 
-/// The state of the questions to the gateway whether the app was force-quit on a device.
+/// The state of the questions to the gateway about one device: was the app force-quit on it?
 struct AppQuestion {
     var nextAt: Int64
-    /// The time of the last answer; before the first answer, the time of the decision to ask.
+    /// The time of the last answer. Before the first answer, the time at which the questions began.
     var answeredAt: Int64
     var isOnItsWay = false
-    /// The number of failed questions since the last answer.
+    /// The number of failed questions since the last successful one.
     var failures: Int64 = 0
 }
 
-/// The force-quits of apps, which only the gateway knows. A force-quit holds the transfers of the device's sessions.
+/// The force-quits of apps, which the gateway reports on request. A force-quit holds the transfers of the device's
+/// sessions.
 extension AgentRoom {
-    /// The milliseconds between two questions about a device. Transfers wait this long for the first answer.
+    /// The milliseconds between two questions about a device. Transfers also wait this long for the first answer.
     package static let questionsEvery: Int64 = 10_000
-    /// The maximum milliseconds between two questions about a device after failed questions.
+    /// The maximum milliseconds between two questions about a device if questions fail.
     package static let questionsEveryMax: Int64 = 60_000
     /// The milliseconds without an answer after which a force-quit no longer holds transfers.
     package static let unansweredMax: Int64 = 600_000
     /// The maximum number of concurrent questions.
     private static let questionsMax = 4
 
-    /// Asks about each device for which only a force-quit can keep transfers from running.
+    /// Asks about each device on which only a force-quit can prevent transfers.
     func askAboutApps() {
         guard self.book.awaitsApp || self.now >= self.nextLook ?? .max else { return }
         let devices = self.book.devicesToAsk()
@@ -30,7 +31,8 @@ extension AgentRoom {
             self.apps[device] = AppQuestion(nextAt: self.now, answeredAt: self.now)
         }
         var onTheirWay = self.apps.values.count(where: \.isOnItsWay)
-        // Ask first about the devices whose question is due the longest, so that slow answers starve no device.
+        // The question that has been due longest is asked first. Slow answers about some devices then cannot prevent
+        // questions about others.
         for (device, question) in self.apps.sorted(by: { ($0.value.nextAt, $0.key) < ($1.value.nextAt, $1.key) }) {
             let silence = self.now - question.answeredAt
             if silence >= Self.questionsEvery { self.apply(silence >= Self.unansweredMax ? false : nil, to: device) }
@@ -41,7 +43,7 @@ extension AgentRoom {
             self.apps[device]?.isOnItsWay = true
             self.world.askForceQuit(device) { [tell = self.tell] in tell(.forceQuit(device: device, $0)) }
         }
-        // The answers of pending questions cause the next look (`forceQuitTold`), so only other times count.
+        // The answer to a pending question changes `nextLook` (`forceQuitTold`), so this considers only other times.
         self.nextLook =
             self.apps.values.lazy.flatMap { question in
                 let bounds = [Self.questionsEvery, Self.unansweredMax].map { question.answeredAt + $0 }
@@ -50,7 +52,7 @@ extension AgentRoom {
             }.min()
     }
 
-    /// Takes the answer of the gateway. Without an answer, the last state applies for `unansweredMax`.
+    /// Processes an answer of the gateway. Without an answer, the last state remains valid for `unansweredMax`.
     func forceQuitTold(_ answer: Result<Bool, GatewayFault>, device: String) {
         self.nextLook = self.now
         guard var question = self.apps[device] else { return }

@@ -2,7 +2,7 @@ import HTTPClient
 import ServiceManager
 import Synchronization
 
-/// The life cycle of attempts.
+/// The beginning and the end of attempts.
 extension AgentRoom {
     /// Starts an attempt of a transfer.
     func begin(_ id: TransferID) {
@@ -38,7 +38,7 @@ extension AgentRoom {
         settings.privateKeyFile = self.settings.privateKey
         settings.connectTimeoutMilliseconds = Int(min(requestTimeout, 60_000))
         settings.usesProxiesForLoopback = true
-        // A missing TLS end alert matters only for the body of a download.
+        // If the server does not end TLS properly, that matters only for the body of a download.
         settings.heedsTLSEnd = kind == .download
         settings.proxy = self.settings.proxy
         return settings
@@ -82,7 +82,7 @@ extension AgentRoom {
         }
     }
 
-    /// Updates the visible progress of a running transfer.
+    /// Updates the displayed progress of a running transfer.
     func look(at attempt: AttemptHandle, of id: TransferID) {
         let status = attempt.gauge.status.load(ordering: .relaxed)
         self.book.progressed(
@@ -135,7 +135,7 @@ extension AgentRoom {
         }
     }
 
-    /// Makes a running transfer wait. Its progress is kept.
+    /// Stops a running transfer, which then waits. Its progress is kept.
     func hold(_ id: TransferID) {
         self.stopAttempt(id)
         _ = self.book.attemptStopped(id, now: self.now)
@@ -148,7 +148,7 @@ extension AgentRoom {
         entry.attempt.stop()
     }
 
-    /// Handles the end of a transfer. Informs followers and, after the last transfer of a session, wakes the device.
+    /// Handles the end of a transfer. Informs followers, or wakes the device after the last transfer of a session.
     func ended(_ id: TransferID, name: String) {
         guard let number = self.book.transfer(id)?.session else { return }
         self.forgetSecrets(of: id)
@@ -187,7 +187,7 @@ extension AgentRoom {
     }
 }
 
-/// A pending report to the gateway, with the time of its next attempt.
+/// A pending report to the gateway, and the time of its next attempt.
 struct Outgoing {
     var entry: OutboxEntry
     var nextAt: Int64
@@ -196,17 +196,17 @@ struct Outgoing {
     var lastError: String?
 }
 
-/// The outbox: the reports to the gateway about finished sessions.
+/// The outbox: the reports to the gateway about sessions whose transfers have ended.
 extension AgentRoom {
-    /// The maximum number of pending reports. When the outbox is full, the oldest report is dropped.
+    /// The maximum number of pending reports. If the outbox is full, the oldest report is dropped.
     package static let outboxMax = 10_000
     /// The maximum number of concurrent requests to the gateway.
     private static let onTheirWayMax = 4
 
-    /// Requests that a session's device be woken. The request is stored together with its cause.
+    /// Requests a wake of a session's device. The request is stored together with the end of the last transfer.
     func wake(_ device: String, _ number: Int32, _ finished: Int) {
         guard let session = self.book.name(of: number) else { return }
-        // Extend a report that was not sent yet.
+        // A report that was not sent yet is extended.
         let other = self.outbox.first {
             !$0.value.entry.wasTried && $0.value.entry.session == session && $0.value.entry.device == device
         }

@@ -20,9 +20,9 @@ extension AgentRoom {
     private static func needsStore(_ command: AgentCommand) -> Bool {
         switch command {
         case .putSession, .submit, .take: true
-        // These commands free space.
+        // These commands free disk space.
         case .deleteSession, .cancel: false
-        // Answers would contain unstored changes, which may still be lost.
+        // Answers would contain changes that are not stored and may be lost.
         case .sessions, .session, .transfers, .transfer, .events: true
         case .status, .metrics, .health, .openAPI: false
         }
@@ -86,7 +86,7 @@ extension AgentRoom {
         return transfer
     }
 
-    /// Returns a transfer as an answer. A later command of the same turn may have removed it.
+    /// Returns a transfer as an answer. Returns an error if a later command of the same turn has removed it.
     private func found(_ id: TransferID, in session: Int32) -> AgentAnswer {
         do throws(APIError) {
             _ = try self.transfer(id, in: session)
@@ -111,7 +111,7 @@ extension AgentRoom {
         case .changed(let number, let stop):
             for id in stop { self.hold(id) }
             let withdraw = {
-                // The session may have been deleted in the same turn. In this case it stays deleted.
+                // The session may have been deleted in the same turn. It then stays deleted.
                 guard let before, self.book.number(of: name) == number,
                     case .changed(_, let stop) = self.book.sessionSet(name, before)
                 else { return }
@@ -209,9 +209,9 @@ extension AgentRoom {
     ///
     /// - Parameters:
     ///   - transfer: the submitted transfer.
-    ///   - kept: the kept part that the transfer would have continued; nil if there is none.
+    ///   - kept: the part of an earlier download with which the transfer would have continued; nil if there is none.
     private func withdraw(_ transfer: Transfer, _ kept: KeptPart?) {
-        // The session may have been deleted in the same turn, including the transfer.
+        // The session may have been deleted in the same turn, together with the transfer.
         guard self.book.transfer(transfer.id) != nil else { return }
         self.book.submissionWithdrawn(transfer.id)
         self.writes.removeAll { write in
@@ -223,13 +223,13 @@ extension AgentRoom {
             self.writes.append(.putKept(kept))
         }
         self.hosts.leave(transfer.host)
-        // The other transfers of the session may have ended while this transfer was pending.
+        // While this transfer was pending, the other transfers of the session may have ended.
         if self.book.session(transfer.session)?.untold ?? 0 > 0 { self.lookAtEnd(of: transfer.session) }
     }
 
     /// The maximum number of list entries in one answer.
     package static let listMax = 10_000
-    /// The maximum size of a list in one answer, in bytes: 8 MiB, half of the maximum unsent output of a connection.
+    /// The maximum size of a list in one answer, in bytes: 8 MiB, half of a connection's maximum unsent output.
     private static let listBytesMax = 8 << 20
 
     private func list(
@@ -274,7 +274,7 @@ extension AgentRoom {
         self.promise(stream) { self.answer(stream, AgentAnswer(204)) }
     }
 
-    /// Keeps the received bytes for a later download of the same URL, or removes them.
+    /// Keeps the received part for a later download of the same URL, or removes it.
     private func cast(_ part: PartFile, of transfer: Transfer, keeps: Bool) {
         guard keeps, part.validator != nil, self.kept.count < Self.keptMax,
             let spec = self.record(transfer.id)?.spec
@@ -286,7 +286,7 @@ extension AgentRoom {
         self.writes.append(.putKept(kept))
     }
 
-    /// The maximum number of kept parts.
+    /// The maximum number of parts that are kept for later downloads.
     package static let keptMax = 1000
 
     func dropKept(_ kept: KeptPart) {
@@ -305,7 +305,7 @@ extension AgentRoom {
         self.writes.append(.deleteTransfer(sequence: transfer.sequence))
     }
 
-    /// Makes room for new transfers by removing the oldest ended transfers whose files are not needed.
+    /// Removes the oldest ended transfers whose files are not needed, to make space for new transfers.
     private func forgetOldest() {
         guard self.book.counts.all > self.book.counts.live else { return }
         let ended = self.book.transfers { transfer in
@@ -314,7 +314,7 @@ extension AgentRoom {
         for transfer in ended.prefix(max(1, self.settings.limits.transfersMax / 100)) { self.forget(transfer.id) }
     }
 
-    /// Removes untaken files and ended transfers after their time.
+    /// Removes the ended transfers and the kept parts that are older than `untakenFor`, with their files.
     func purge() {
         let before = self.now - self.settings.limits.untakenFor
         for id in self.book.transfers(where: { $0.state.hasEnded && $0.endedAt <= before }) {
@@ -365,7 +365,7 @@ extension AgentRoom {
         }
     }
 
-    /// Answers after the next commit, even if the commit fails. The next start detects whether the file was moved.
+    /// Answers after the next commit, even after a failed one. The next start detects whether the file was moved.
     private func promiseAnyhow(_ keep: @escaping () -> Void) {
         self.effects.append(Effect(run: keep) { _ in keep() })
     }

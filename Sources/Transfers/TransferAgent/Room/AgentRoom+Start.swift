@@ -9,15 +9,15 @@ extension AgentRoom {
     package struct Found: Hashable, Sendable {
         package var sessions = 0
         package var transfers = 0
-        /// The number of removed unknown files.
+        /// The number of unknown files that were removed.
         package var strayFiles = 0
         /// The number of rows of the store that could not be read.
         package var unreadable = 0
-        /// The number of finished files that can be taken although their facts could not be read.
+        /// The number of finished downloads that are still available although their row is damaged.
         package var savedFiles = 0
     }
 
-    /// Restores the stored state. Call this once, before the first turn.
+    /// Restores the stored state. Must be called once, before the first turn.
     package func restore() throws(SQLiteError) -> Found {
         let clocks = try self.store.clock()
         self.clock = AgentClock(resuming: clocks, boot: self.files.boot, self.world)
@@ -47,7 +47,7 @@ extension AgentRoom {
             self.nextSequence = max(self.nextSequence, entry.sequence + 1)
         }
         if let clocks { self.book.wallClockSet(by: self.clock.stepped(since: clocks), now: self.now) }
-        // The store has only the names of these files. They are kept for an operator who repairs the store.
+        // Files whose rows are damaged. They are kept, because an operator may repair the store.
         var nameless: Set<String> = []
         for kept in try self.store.kept({ nameless.insert($0) }) { self.kept[kept.part.file] = kept }
         for (id, part, path) in moves { self.moveFound(id, part, path) }
@@ -61,16 +61,16 @@ extension AgentRoom {
         return found
     }
 
-    /// Returns a placeholder for a session whose row cannot be read, so that its transfers can be listed, taken and
-    /// deleted.
+    /// Returns a placeholder for a session whose row is damaged. Its transfers can thus still be listed, moved to their
+    /// destinations and deleted.
     private static func unreadable(_ number: Int32) -> StoredSession {
         var session = TransferSession()
         session.sendsLaunchEvents = false
         return StoredSession(name: "unreadable-\(number)", session: session, untold: 0, isUnreadable: true)
     }
 
-    /// Finds the finished files of transfers whose facts cannot be read. A file matches if its name begins with the
-    /// identifier and its length is that of the transfer.
+    /// Finds the finished files of transfers whose rows are damaged. A file matches if its name begins with the
+    /// transfer's identifier and it has the transfer's length.
     ///
     /// - Returns: the number of found files.
     private func saveFiles(of transfers: Set<TransferID>) -> Int {
@@ -115,7 +115,7 @@ extension AgentRoom {
         )
     }
 
-    /// Completes or reverts the move of a file that was in progress when the agent ended.
+    /// Completes or reverts the move of a file that the end of the agent interrupted.
     private func moveFound(_ id: TransferID, _ part: PartFile, _ path: String) {
         self.files.removeLeftover(of: part.file, at: path)
         guard self.files.wasTaken(part.file, to: path) else { return self.change(id) { $0.taking = nil } }
@@ -127,7 +127,7 @@ extension AgentRoom {
         self.removeSoon(part.file)
     }
 
-    /// Handles sessions whose end was not announced, because the agent ended just after their last transfer.
+    /// Announces the ends of sessions that were not announced, because the agent ended just after their last transfer.
     private func lookAtSessions() {
         for name in self.book.sessionNames {
             guard let number = self.book.number(of: name) else { continue }

@@ -4,10 +4,10 @@ package import ServiceManager
 import Storage
 import Wire
 
-/// The core of the agent. It takes messages from callers, attempts and the machine, updates the book, and stores the
-/// changes. It publishes effects after the changes are durable.
+/// The core of the agent. It processes messages from callers, attempts and the machine, and updates `book`. It stores
+/// the changes, and publishes effects when the changes are durable.
 ///
-/// Used by one thread.
+/// Only one thread uses it.
 package final class AgentRoom {
     /// A running attempt.
     struct Running {
@@ -17,8 +17,8 @@ package final class AgentRoom {
         var toldBytes: Int64 = -1
     }
 
-    /// An effect that waits for a commit. A successful commit calls `run`, and a failed commit calls `withdraw`. An
-    /// effect without `withdraw` waits for the next successful commit.
+    /// An effect of a change, which waits for a commit. A successful commit calls `run`, and a failed one calls
+    /// `withdraw`. If `withdraw` is nil, the effect waits for the next successful commit.
     struct Effect {
         let run: () -> Void
         let withdraw: ((APIError) -> Void)?
@@ -55,43 +55,44 @@ package final class AgentRoom {
     var machine = MachineState()
     var tally = Tally()
 
-    /// The numbers of servers by scheme, host and port.
+    /// The numbers of servers, which are identified by scheme, host and port.
     var hosts = HostTable()
     var nextSequence: Int64 = 1
     var running: [TransferID: Running] = [:]
     var nextAttempt = 0
-    /// The names of the transfers' files in the state directory.
+    /// The names of the transfers' files in the state folder.
     var fileNames: [TransferID: String] = [:]
-    /// Changed facts of transfers that are not stored yet. `changedFacts` has the transfers whose facts are not in
-    /// `writes` yet.
+    /// The changed data of transfers that is not stored yet. `changedFacts` has the transfers whose changed data is not
+    /// yet in `writes`.
     var unstored: [TransferID: TransferFacts] = [:]
     var changedFacts: Set<TransferID> = []
-    /// The transfers submitted in this turn, with their initial states.
+    /// The transfers that were submitted in this turn, with their initial states.
     var inserted: [TransferID: Transfer.Memory] = [:]
-    /// Transfers whose finished files are being moved to their destinations.
+    /// The transfers whose finished files are being moved to their destinations.
     var taking: Set<TransferID> = []
     var kept: [String: KeptPart] = [:]
     var listeners: [StreamID: Int32] = [:]
     var outbox: [Int64: Outgoing] = [:]
-    /// The questions to the gateway whether the app was force-quit, by device.
+    /// The questions to the gateway about force-quit apps, by device.
     var apps: [String: AppQuestion] = [:]
-    /// The time of the next look at `apps`; nil while `apps` is empty.
+    /// The time at which `apps` must be examined next; nil while `apps` is empty.
     var nextLook: Int64?
-    /// True if questions have failed since the gateway last answered all questions.
+    /// True if a question has failed since the last time that all questions were answered.
     var questionsFail = false
 
-    /// The writes of the next commit.
+    /// The writes for the next commit.
     var writes: [StoreWrite] = []
-    /// The files to remove from the state directory with the next commit.
+    /// The files that the next commit removes from the state folder.
     private var removals: [String] = []
-    /// The time to empty the store's log, which may hold secrets of ended transfers; nil if the log holds no secrets.
+    /// The time at which the store's log must be emptied, because it may contain secrets of ended transfers; nil if it
+    /// contains none.
     private var nextEmptying: Int64? = 0
     var effects: [Effect] = []
     var outputs: [AgentOutput] = []
-    /// Pending queries. They are answered after all changes are durable, or with an error if the changes cannot be
-    /// stored.
+    /// The pending queries. They are answered when all changes are durable. If the changes cannot be stored, the answer
+    /// is an error.
     var questions: [(stream: StreamID, answer: () -> AgentAnswer)] = []
-    /// The reason why nothing can be stored; nil if storing works.
+    /// The reason why commits fail; nil while they succeed.
     private(set) var storeFault: String?
     /// False if the next commit must store the clocks, even without other writes.
     var isClockStored = false
@@ -101,13 +102,13 @@ package final class AgentRoom {
     /// The minimum interval between two progress events of a transfer, in milliseconds.
     private static let progressEvery: Int64 = 250
     private static let purgeEvery: Int64 = 600_000
-    /// The time for which secrets may remain in the store's log after their transfer has ended, in milliseconds.
+    /// The time for which secrets may remain in the store's log after the end of their transfer, in milliseconds.
     private static let emptyingDelay: Int64 = 2000
-    /// The wait before a failed commit is retried, in milliseconds.
+    /// The wait before a failed commit is repeated, in milliseconds.
     private static let storeRetry: Int64 = 1000
     private static let waitMax: Int64 = 60_000
-    /// The number of writes up to which the array keeps its capacity. Rare events, such as a changed clock, cause more
-    /// writes.
+    /// The number of writes up to which the array retains its capacity. Rare events, such as a step of the clock, cause
+    /// more writes.
     private static let writesKept = 10_000
 
     package init(
@@ -135,7 +136,7 @@ package final class AgentRoom {
 
     // MARK: Turns
 
-    /// The time that the thread may wait for the next message, in milliseconds.
+    /// The maximum time that the thread may wait for the next message, in milliseconds.
     package var wait: Int64 {
         if self.storeFault != nil { return Self.storeRetry }
         var moment = min(self.nextPurge, self.book.nextMoment ?? .max)
@@ -145,7 +146,7 @@ package final class AgentRoom {
         return max(0, min(Self.waitMax, self.clock.milliseconds(until: moment)))
     }
 
-    /// Handles the messages and everything that is due.
+    /// Processes the messages and all work that is due.
     package func turn(_ messages: [AgentMessage]) {
         self.lookAtClocks()
         for message in messages { self.take(message) }
@@ -188,8 +189,8 @@ package final class AgentRoom {
             if self.running[id]?.number == number {
                 self.attemptTold(id, news)
             } else if case .began(let part) = news, self.fileNames[id] != part.file, self.kept[part.file] == nil {
-                // The attempt was stopped before its `began` report arrived, so remove its file, which no facts
-                // mention.
+                // The attempt was stopped before its `began` report arrived. Its file must be removed, because no
+                // stored data refers to it.
                 self.removeSoon(part.file)
             }
         case .moved(let stream, let id, let fault): self.moved(id, fault, for: stream)
@@ -201,7 +202,7 @@ package final class AgentRoom {
         }
     }
 
-    /// Stores the changes, then runs the effects that wait for the commit.
+    /// Stores the changes. Then runs the effects that wait for the commit, and answers the queries.
     func flush() {
         self.collect()
         self.commit()
@@ -216,7 +217,7 @@ package final class AgentRoom {
         }
     }
 
-    /// Returns the error for callers while nothing can be stored.
+    /// Returns the error for callers while commits fail.
     func unstorable(_ fault: String) -> APIError {
         let message = "Nothing can be stored in \(self.settings.stateFolder) (\(fault)); free space, or see to it."
         return APIError(507, "NoSpace", message)
@@ -235,7 +236,7 @@ package final class AgentRoom {
                 self.tally.failedCommits += 1
                 self.storeFault = error.message
                 self.log.write(.transferStoreFailed, ["state": self.settings.stateFolder, "cause": error.message])
-                // Mark the clocks as unstored, so that the commit is retried.
+                // The clocks count as not stored. The next turn therefore repeats the commit.
                 self.isClockStored = false
                 return self.breakPromises(self.unstorable(error.message))
             }
@@ -258,8 +259,8 @@ package final class AgentRoom {
         do throws(SQLiteError) {
             try self.world.commit(writes)
         } catch {
-            // On a full disk, removing the files first makes room for the commit. If the agent ends before the commit,
-            // the next start downloads the files again.
+            // If the disk is full, removing the files before the commit frees space for it. If the agent ends before
+            // the commit, the next start downloads the files again.
             guard error.kind == .full, !self.removals.isEmpty else { throw error }
             self.removeFiles()
             try self.world.commit(writes)
@@ -271,8 +272,8 @@ package final class AgentRoom {
         self.removals.removeAll()
     }
 
-    /// Refuses the requests whose changes cannot be stored. Reverts the changes in reverse order, because changes may
-    /// depend on earlier changes.
+    /// Refuses the requests whose changes cannot be stored. Reverts the changes from the newest to the oldest, because
+    /// a change may depend on an earlier one.
     private func breakPromises(_ fault: APIError) {
         let promises = self.effects.compactMap(\.withdraw)
         self.effects.removeAll { $0.withdraw != nil }
@@ -288,7 +289,7 @@ package final class AgentRoom {
     ///
     /// - Parameters:
     ///   - stream: the request.
-    ///   - withdraw: reverts the changes if they cannot be stored, after which the request is refused.
+    ///   - withdraw: reverts the changes if they cannot be stored. The request is then refused.
     ///   - keep: answers the request.
     func promise(_ stream: StreamID, withdraw: @escaping () -> Void, _ keep: @escaping () -> Void) {
         self.effects.append(
@@ -299,8 +300,8 @@ package final class AgentRoom {
         )
     }
 
-    /// Answers a request after the next commit. If the commit fails, the request is refused, but its changes remain and
-    /// are stored with the next commit.
+    /// Answers a request after the next commit. If the commit fails, refuses the request. Its changes remain, and the
+    /// next commit stores them.
     func promise(_ stream: StreamID, _ keep: @escaping () -> Void) {
         self.effects.append(
             Effect(run: keep) { fault in
@@ -310,11 +311,11 @@ package final class AgentRoom {
         )
     }
 
-    /// Appends the changes since the last call to `writes`.
+    /// Appends the changes of `book` since the last call to `writes`.
     private func collect() {
         let changes = self.book.takeChanges()
         for id in changes.transfers.subtracting(self.changedFacts) {
-            // A removed transfer has its own write, and a new transfer is already stored in its submitted state.
+            // A removal has its own write. A new transfer is already stored in the state in which it was submitted.
             guard let transfer = self.book.transfer(id), self.inserted[id] != transfer.memory else { continue }
             self.writes.append(.updateTransfer(transfer, nil))
         }
@@ -327,7 +328,7 @@ package final class AgentRoom {
         for number in changes.sessions { self.store(session: number) }
     }
 
-    /// Publishes the output for callers, once per turn.
+    /// Passes the output for callers to the event loop, once per turn.
     private func deliver() {
         guard !self.outputs.isEmpty else { return }
         self.emit(self.outputs)
@@ -348,7 +349,7 @@ package final class AgentRoom {
 
     // MARK: Records of transfers
 
-    /// Returns a transfer with its specification and its facts.
+    /// Returns a transfer with its specification and its further data.
     func record(_ id: TransferID) -> (transfer: Transfer, spec: TransferSpec, facts: TransferFacts)? {
         guard let transfer = self.book.transfer(id), let found = try? self.store.record(transfer.sequence) else {
             return nil
@@ -360,7 +361,7 @@ package final class AgentRoom {
         self.unstored[id] ?? self.record(id)?.facts ?? TransferFacts()
     }
 
-    /// Changes the facts of a transfer. They are stored with the next commit.
+    /// Changes the further data of a transfer. The next commit stores it.
     func change(_ id: TransferID, _ change: (inout TransferFacts) -> Void) {
         var facts = self.facts(id)
         change(&facts)
@@ -369,13 +370,13 @@ package final class AgentRoom {
         self.fileNames[id] = facts.part?.file
     }
 
-    /// Removes a file after the next commit, when no stored facts refer to it.
+    /// Removes a file after the next commit. After that commit, no stored data refers to the file.
     func removeSoon(_ name: String) { self.removals.append(name) }
 
     /// The number of known servers.
     package var hostCount: Int { self.hosts.count }
 
-    /// Returns the number of a host and counts one more transfer for it.
+    /// Returns the number of a server, and counts one more transfer for it.
     func host(_ name: String) -> Int32 {
         let (number, isNew) = self.hosts.use(name)
         guard isNew else { return number }
@@ -384,7 +385,7 @@ package final class AgentRoom {
         return number
     }
 
-    /// Stops all attempts and stores their progress. No attempt runs afterwards.
+    /// Stops all attempts and stores their progress. No attempt runs after this.
     package func stop() {
         self.lookAtClocks()
         for (id, entry) in self.running {
@@ -406,18 +407,18 @@ package final class AgentRoom {
     }
 }
 
-/// The numbers of servers by scheme, host and port. A server keeps its number while any transfer uses it.
+/// The numbers of servers. A server keeps its number as long as a transfer uses it.
 struct HostTable {
     private var numbers: [String: Int32] = [:]
-    /// The rows by number: the name (empty if the number is free) and the number of its transfers.
+    /// The rows by number: the server's name (empty if the number is free) and the number of its transfers.
     private var rows: [(name: String, transfers: Int)] = []
     private var free: [Int32] = []
 
     var count: Int { self.numbers.count }
 
-    /// Counts one more transfer for a host.
+    /// Counts one more transfer for a server.
     ///
-    /// - Returns: the number of the host, and true if the number is new.
+    /// - Returns: the number of the server, and true if the number is new.
     mutating func use(_ name: String) -> (number: Int32, isNew: Bool) {
         if let number = self.numbers[name] {
             self.rows[Int(number)].transfers += 1
@@ -433,7 +434,7 @@ struct HostTable {
         return (number, true)
     }
 
-    /// Counts one transfer less for a host. After the last transfer, the number can be reused.
+    /// Counts one transfer less for a server. After the last one, the number can be reused.
     mutating func leave(_ number: Int32) {
         self.rows[Int(number)].transfers -= 1
         guard self.rows[Int(number)].transfers == 0 else { return }

@@ -5,9 +5,9 @@ import Policy
 package import Storage
 import Synchronization
 
-/// The environment of an agent's room: its side effects and clocks. Tests supply another environment.
+/// The environment of an `AgentRoom`: its clocks and its side effects. Tests supply another environment.
 ///
-/// The functions are called only on the room's thread. Reports may arrive on any thread.
+/// The functions are called only on the room's thread. They may call `report` on any thread.
 package protocol AgentWorld: AnyObject {
     /// The wall clock, in milliseconds since 1970.
     var wall: Int64 { get }
@@ -17,27 +17,27 @@ package protocol AgentWorld: AnyObject {
     /// Returns 64 unpredictable bits.
     func random() -> UInt64
 
-    /// Stores all writes atomically and durably.
+    /// Stores all writes atomically. They are durable when the call returns.
     func commit(_ writes: [StoreWrite]) throws(SQLiteError)
 
-    /// Starts an attempt, which sends reports until it has ended or is stopped.
+    /// Starts an attempt. It sends reports until it ends or is stopped.
     func begin(_ plan: AttemptPlan, _ report: @escaping @Sendable (AttemptNews) -> Void) -> AttemptHandle
 
-    /// Sends a report to the gateway once.
+    /// Tries once to send a report to the gateway.
     func send(_ entry: OutboxEntry, _ report: @escaping @Sendable (OutboxEntry.Outcome) -> Void)
 
     /// Asks the gateway once whether the app was force-quit on a device.
     func askForceQuit(_ device: String, _ report: @escaping @Sendable (Result<Bool, GatewayFault>) -> Void)
 
-    /// Runs a blocking disk operation by calling `step` until it returns false, alternating with other operations.
+    /// Runs a blocking disk operation. Calls `step` until it returns false, alternating with other operations.
     func move(_ step: @escaping @Sendable () -> Bool)
 }
 
-/// A started attempt.
+/// An attempt that was started.
 package struct AttemptHandle {
     package let plan: AttemptPlan
     package let gauge: AttemptGauge
-    /// Ends the attempt without another report.
+    /// Ends the attempt without a further report.
     package let stop: () -> Void
 
     package init(plan: AttemptPlan, gauge: AttemptGauge, stop: @escaping () -> Void) {
@@ -46,14 +46,14 @@ package struct AttemptHandle {
         self.stop = stop
     }
 
-    /// The number of transferred bytes, including bytes of earlier attempts.
+    /// The number of transferred bytes, including those of earlier attempts.
     var progressBytes: Int64 { self.gauge.bytes.load(ordering: .relaxed) }
 
     /// The total number of bytes; -1 while unknown.
     var progressTotal: Int64 { self.gauge.total.load(ordering: .relaxed) }
 }
 
-/// The random numbers of an agent's room.
+/// The random numbers of an `AgentRoom`.
 struct WorldRandom: RandomNumberGenerator {
     let world: any AgentWorld
 
@@ -136,21 +136,22 @@ package final class MachineWorld: AgentWorld {
     }
 }
 
-/// The agent's clock, in milliseconds. It follows the machine's uptime, so that no change of the wall clock makes a
-/// deadline pass.
+/// The agent's clock, in milliseconds. It follows the machine's uptime. A step of the wall clock therefore never makes
+/// a deadline pass.
 ///
-/// The agent's time was equal to the wall clock at the first start. Times for people are wall clock times, which are
-/// converted on input and output.
+/// At the first start, the agent's time equals the wall clock. People see wall clock times, which are converted on
+/// input and output.
 package struct AgentClock {
     /// The time of the current turn.
     package private(set) var now: Int64
-    /// The jump of the wall clock between the last commit and the start; nil if the jump is plausible.
+    /// The jump of the wall clock between the last commit and the start; nil if there was no implausible jump.
     package let jump: WallClockJump?
     private var clock: PolicyClock
     private var offset: WallOffset
     private let world: any AgentWorld
 
-    /// The longest plausible time between two starts: a year, more than the longest timeout of a transfer.
+    /// The maximum plausible time between two starts, in milliseconds: a year, more than the maximum timeout of a
+    /// transfer.
     package static let jumpMax: Int64 = 366 * 86_400_000
 
     /// Continues from the clocks of the last commit, or starts a new clock.
@@ -180,14 +181,14 @@ package struct AgentClock {
         let now = self.clock.now(boot: uptime)
         self.now = now.milliseconds
         let before = stored.map { WallOffset(wall: $0.wall, now: $0.now) } ?? WallOffset(wall: wall, now: now)
-        // The time between reading the two clocks must not count as a change of the wall clock.
+        // The time between the readings of the two clocks must not count as a step of the wall clock.
         self.offset = before.following(wall: wall, now: now, tolerance: world.boot - uptime)
         self.world = world
     }
 
-    /// Begins a turn by reading both clocks.
+    /// Begins a turn and reads both clocks.
     ///
-    /// - Returns: the change of the wall clock since the last turn, in milliseconds.
+    /// - Returns: the step of the wall clock since the last turn, in milliseconds.
     package mutating func step() -> Int64 {
         let uptime = self.world.boot
         let now = self.clock.now(boot: uptime)
@@ -198,22 +199,22 @@ package struct AgentClock {
         return self.offset.milliseconds - before.milliseconds
     }
 
-    /// Returns the milliseconds until `moment` from the current time, which may be later than the start of the turn.
+    /// Returns the milliseconds from now until `moment`. `now` may be later than the beginning of the turn.
     package func milliseconds(until moment: Int64) -> Int64 {
         moment - self.clock.now(boot: self.world.boot).milliseconds
     }
 
-    /// Converts an agent time to wall clock time, in milliseconds since 1970.
+    /// Converts a time of the agent's clock to wall clock time, in milliseconds since 1970.
     package func wall(_ moment: Int64) -> Int64 {
         self.offset.wall(Instant(milliseconds: moment))
     }
 
-    /// Converts a wall clock time, in milliseconds since 1970, to agent time; never negative.
+    /// Converts a wall clock time, in milliseconds since 1970, to the agent's clock. The result is never negative.
     package func moment(wall milliseconds: Int64) -> Int64 {
         max(0, self.offset.instant(wallMilliseconds: milliseconds).milliseconds)
     }
 
-    /// Returns the change of the wall clock's offset since `stored`, in milliseconds.
+    /// Returns the step of the wall clock since `stored`, in milliseconds.
     package func stepped(since stored: ClockRecord) -> Int64 {
         self.offset.milliseconds - WallOffset(wall: stored.wall, now: stored.now).milliseconds
     }

@@ -4,21 +4,21 @@ import Wire
 
 /// The settings of an agent.
 package struct AgentSettings: Sendable {
-    /// The way to determine whether the network is metered or has data saving.
+    /// The rule that determines whether the network is metered or has data saving.
     package enum Metered: String, CaseIterable, Sendable {
-        /// NetworkManager decides. Without its answer, the network counts as neither.
+        /// NetworkManager decides. Without its answer, the network is neither metered nor has data saving.
         case auto
         case yes
         case no
     }
 
-    /// The program's version, and in `commit` the commit that it was built from, as reported to callers.
+    /// The program's version, and in `commit` the commit that it was built from. Callers can query both.
     package var version = ""
     package var commit: String?
     package var stateFolder = ""
     /// The listening address, in the form `unix:PATH`.
     package var listen = ""
-    /// The URL of the gateway to which finished sessions are reported; nil for none.
+    /// The URL of the gateway that receives the reports about ended sessions; nil for no reports.
     package var gateway: String?
     /// The path of a PEM file with the authority of the gateway's certificate.
     package var gatewayAuthority: String?
@@ -31,11 +31,11 @@ package struct AgentSettings: Sendable {
     /// The paths of PEM files with the client certificate and its key for transfers.
     package var certificate: String?
     package var privateKey: String?
-    /// The proxy of transfers; nil for the proxy in the environment.
+    /// The proxy for transfers; nil for the proxy in the environment variables.
     package var proxy: String?
-    /// The root of the system directories `sys`, `run` and `var`.
+    /// The root folder of `sys`, `run` and `var`.
     package var machine = "/"
-    /// The free bytes that downloads leave on the file system.
+    /// The number of bytes that downloads must leave free on the file system.
     package var spaceReserve: Int64 = 16 << 20
     package var limits = TransferLimits()
     package var retry = RetryPolicy()
@@ -59,7 +59,7 @@ package struct AgentKey: Sendable {
     package let summary: String
     /// The permitted values.
     package let requirement: String
-    /// True if `--set` takes the value as text without parsing.
+    /// True if `--set` uses the value as text and does not parse it.
     let isText: Bool
     /// Assigns the value. Returns false if the value is not permitted.
     let assign: @Sendable (inout AgentSettings, JSONValue) -> Bool
@@ -111,7 +111,7 @@ package struct AgentKey: Sendable {
         .choice("log.format", "how lines are written", "text or json") { $0.logFormat = $1 },
     ]
 
-    /// Creates a key whose values `read` converts.
+    /// Creates a key. `read` converts its values.
     private init<Value>(
         _ name: String,
         _ summary: String,
@@ -189,7 +189,7 @@ package struct AgentKey: Sendable {
     }
 }
 
-/// The error of an invalid configuration, with all of its faults.
+/// The error for an invalid configuration. It contains all faults.
 package struct AgentSettingsError: Error, Hashable, Sendable, CustomStringConvertible {
     package let faults: [String]
 
@@ -204,10 +204,10 @@ package enum AgentSettingsReader {
     /// The maximum size of a configuration file, in bytes.
     package static let fileBytesMax = 1 << 20
 
-    /// Reads the file at `path`, if any, and then `assignments` of the form `KEY=VALUE`, which take precedence. Other
-    /// settings come from `base`.
+    /// Reads the file at `path`, if there is one, and then `assignments` of the form `KEY=VALUE`, which take
+    /// precedence. Other settings keep their values from `base`.
     ///
-    /// - Throws: all faults, including invalid combinations.
+    /// - Throws: all faults, including settings that contradict each other.
     package static func read(
         file path: String?,
         assignments: [String],

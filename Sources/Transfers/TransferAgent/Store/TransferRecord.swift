@@ -13,14 +13,14 @@ package struct TransferSpec: Hashable, Sendable {
     }
 
     package var url: String
-    /// The HTTP method; nil for the default of the kind, GET or PUT.
+    /// The HTTP method; nil for the default of the kind: GET for a download, PUT for an upload.
     package var method: String?
     package var headers: [Header] = []
-    /// The path of the file to upload.
+    /// The path of the file to upload; nil for a download.
     package var file: String?
     package var sha256: String?
     package var bytesMax: Int64?
-    /// The longest time without a byte, in milliseconds; nil for the session's value.
+    /// The maximum time without a byte, in milliseconds; nil for the session's value.
     package var requestTimeout: Int64?
     package var note: String?
 
@@ -29,17 +29,18 @@ package struct TransferSpec: Hashable, Sendable {
     }
 }
 
-/// A file in the state directory with the received bytes of a download.
+/// A file in the state folder with the received bytes of a download.
 package struct PartFile: Hashable, Sendable {
-    /// The name in the directory of files.
+    /// The name in the folder of files.
     package var file: String
-    /// The validator of the entity for `If-Range`; nil if the server sent no suitable validator.
+    /// The validator of the entity for `If-Range`; nil if the server did not send a suitable one.
     package var validator: String?
     /// The total number of bytes; -1 while unknown.
     package var total: Int64
     /// The number of bytes that are certainly durable.
     package var synced: Int64
-    /// The boot of the machine in which the other bytes were written. After another boot, these bytes may be lost.
+    /// The identifier of the boot in which the bytes after `synced` were written. After another boot, these bytes may
+    /// be lost.
     package var boot: String
 
     package init(file: String, validator: String?, total: Int64, synced: Int64, boot: String) {
@@ -51,12 +52,12 @@ package struct PartFile: Hashable, Sendable {
     }
 }
 
-/// The facts of a transfer in addition to its `Transfer`.
+/// The further data of a transfer, which `Transfer` does not contain.
 package struct TransferFacts: Hashable, Sendable {
     package struct Failure: Hashable, Sendable {
         package var reason: String
         package var message: String
-        /// The number of attempts in a row that failed in this way.
+        /// The number of consecutive attempts that failed in this way.
         package var repeats: Int
 
         package init(reason: String, message: String, repeats: Int = 1) {
@@ -165,13 +166,13 @@ extension TransferFacts {
     }
 }
 
-/// A report to the gateway that transfers of a session have ended.
+/// A report to the gateway that the transfers of a session have ended.
 package struct OutboxEntry: Hashable, Sendable {
     package let sequence: Int64
     package let device: String
     package let session: String
     package var finished: Int
-    /// The idempotency key of the report.
+    /// The identifier of the report, by which the gateway recognizes a repetition.
     package let event: String
     /// True if the gateway may have received the report.
     package var wasTried = false
@@ -205,7 +206,7 @@ package struct OutboxEntry: Hashable, Sendable {
 }
 
 extension TransferSession {
-    /// Writes the settings to an answer or to the store, except for the timeouts, whose units differ.
+    /// Writes the settings for an answer or for the store. Omits the timeouts, whose units differ between these two.
     func write(to json: inout JSONWriter) {
         json.member("device", self.device)
         json.member("topic", self.topic)
@@ -225,9 +226,9 @@ struct StoredSession {
     let session: TransferSession
     /// The number of ended transfers whose end may not have reached a follower or the gateway.
     let untold: Int
-    /// True if the app was force-quit on the device, by the gateway's last answer.
+    /// True if the app was force-quit on the device, according to the gateway's last answer.
     let isQuit: Bool
-    /// True for the placeholder of a session that cannot be read.
+    /// True for the placeholder of a session whose row is damaged.
     let isUnreadable: Bool
 
     init(name: String, session: TransferSession, untold: Int, isQuit: Bool = false, isUnreadable: Bool = false) {

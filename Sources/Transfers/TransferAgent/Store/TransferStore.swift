@@ -4,12 +4,12 @@ import Platform
 package import Storage
 import Wire
 
-/// A change to store.
+/// A change of the stored state.
 package enum StoreWrite: Sendable {
     case putSession(Int32, [UInt8])
     case deleteSession(Int32)
     case insertTransfer(Transfer, host: String, TransferSpec, TransferFacts)
-    /// An update of a transfer; without facts, the stored facts remain unchanged.
+    /// An update of a transfer. Without new data, the stored data remains unchanged.
     case updateTransfer(Transfer, TransferFacts?)
     case changeSpec(sequence: Int64, TransferSpec)
     case deleteTransfer(sequence: Int64)
@@ -22,7 +22,7 @@ package enum StoreWrite: Sendable {
 }
 
 extension StoreWrite {
-    /// True if the change deletes values that may be secrets: header fields and URLs of requests.
+    /// True if the change deletes values that may be secrets: the header fields and URLs of requests.
     package var mayForgetSecrets: Bool {
         switch self {
         case .changeSpec, .deleteTransfer, .deleteKept: true
@@ -33,7 +33,7 @@ extension StoreWrite {
     }
 }
 
-/// The received bytes of a cancelled download, kept for a later download of the same URL.
+/// The received bytes of a cancelled download. They are kept for a later download of the same URL.
 package struct KeptPart: Hashable, Sendable {
     package let session: Int32
     package let url: String
@@ -68,7 +68,7 @@ package final class TransferStore {
             facts BLOB NOT NULL) STRICT, WITHOUT ROWID;
         """
 
-    /// The tables that files of earlier builds lack.
+    /// The tables that files from earlier builds do not have.
     private static let laterTables =
         "CREATE TABLE IF NOT EXISTS clock (one INTEGER PRIMARY KEY, facts BLOB NOT NULL) STRICT;"
 
@@ -91,10 +91,10 @@ package final class TransferStore {
 
     /// - Parameters:
     ///   - path: the path of the database.
-    ///   - isLeftBehind: true if files of transfers exist, so that a new store is an error.
-    ///   - reserve: reserved space that is released when the disk is full; nil for none.
-    ///   - vfs: the name of SQLite's file system layer; nil for the default.
-    ///   - syncFolder: syncs the entries of a directory; nil for the default.
+    ///   - isLeftBehind: true if the state folder has files of transfers. A missing database is then an error.
+    ///   - reserve: the space that is released when the disk is full; nil for none.
+    ///   - vfs: the name of SQLite's file system layer; nil for the default one.
+    ///   - syncFolder: syncs a folder; nil for the default implementation.
     package init(
         path: String,
         isLeftBehind: Bool = false,
@@ -104,7 +104,7 @@ package final class TransferStore {
     ) throws(SQLiteError) {
         reserve?.releaseIfDiskIsFull()
         let database = try SQLiteDatabase(path: path, mode: .create, vfs: vfs)
-        // Make each commit durable before it returns, so that a power failure loses no reported state.
+        // Each commit is durable before it returns. A power failure therefore loses no state that was reported.
         try database.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -2048;")
         // Secrets of ended transfers must not remain in the file.
         try database.execute("PRAGMA secure_delete = ON;")
@@ -151,13 +151,13 @@ package final class TransferStore {
         )
     }
 
-    /// Syncs the directory entries of the files. SQLite syncs the entries that it creates, but a process may have died
-    /// before the sync.
+    /// Syncs the folder of the files. SQLite syncs it when it creates a file, but an earlier process may have died
+    /// before that sync.
     private static func sync(_ folder: String) throws(SQLiteError) {
         do throws(SystemError) {
             try FileSystem.syncFolder(folder)
         } catch {
-            // Some file systems do not support syncing a directory.
+            // Some file systems cannot sync a folder.
             guard error.number != EINVAL else { return }
             throw SQLiteError(kind: .io, code: 0, message: "\(folder) cannot be synced (\(error.message))")
         }
@@ -187,9 +187,9 @@ package final class TransferStore {
         }
     }
 
-    /// Copies the log into the database file and truncates the log. Afterwards neither file contains deleted values.
+    /// Copies the log into the database file and truncates the log. After that, neither file contains deleted values.
     ///
-    /// - Returns: false after a failure, such as a full disk.
+    /// - Returns: false if this failed, for example because the disk is full.
     package func emptyLog() -> Bool {
         (try? self.database.checkpoint(.truncate)) != nil
     }
@@ -248,7 +248,7 @@ package final class TransferStore {
         ]
     }
 
-    /// Runs a statement with the numbers as parameters in order, except at positions that have blobs.
+    /// Runs a statement. The numbers are its parameters in order; blobs replace the numbers at their positions.
     private func run(
         _ statement: SQLiteStatement,
         _ numbers: [Int64],
@@ -260,7 +260,7 @@ package final class TransferStore {
         try Self.bind(statement, blobs.sorted { $0.key < $1.key }[...])
     }
 
-    /// Binds the blobs and runs the statement. The recursion keeps all blobs valid while it runs.
+    /// Binds the blobs and runs the statement. Recursion keeps all blobs valid while the statement runs.
     private static func bind(
         _ statement: SQLiteStatement,
         _ blobs: ArraySlice<(key: Int, value: [UInt8])>
@@ -281,17 +281,17 @@ package final class TransferStore {
 
     // MARK: Reading
 
-    /// Returns the specification and the facts of a transfer; nil if it does not exist.
+    /// Returns the specification and the further data of a transfer; nil if the transfer does not exist.
     package func record(_ sequence: Int64) throws(SQLiteError) -> (spec: TransferSpec, facts: TransferFacts)? {
         defer { self.select.reset() }
         try self.select.bind(1, sequence)
         guard try self.select.step() else { return nil }
-        // Replace a malformed value with an empty value, because the other value may identify a file.
+        // If one of the two values is malformed, still return the other, which may name a file.
         let spec = TransferSpec(stored: self.select.bytes(0).array) ?? TransferSpec(url: "")
         return (spec, TransferFacts(stored: self.select.bytes(1).array) ?? TransferFacts())
     }
 
-    /// Passes the transfers of a session after `sequence` to `take`, in order, until it returns false.
+    /// Passes the transfers of a session after `sequence` to `take`, in order, until `take` returns false.
     package func list(
         session: Int32,
         after sequence: Int64,
@@ -311,7 +311,7 @@ package final class TransferStore {
         while try rows.step() { take(Int32(truncatingIfNeeded: rows.integer(0)), rows.bytes(1).array) }
     }
 
-    /// - `unreadable`: called for each entry that cannot be read.
+    /// - `unreadable`: called for each damaged row.
     package func outbox(_ unreadable: () -> Void = {}) throws(SQLiteError) -> [OutboxEntry] {
         let rows = try self.database.prepare("SELECT sequence, facts FROM outbox ORDER BY sequence")
         var entries: [OutboxEntry] = []
@@ -332,7 +332,7 @@ package final class TransferStore {
         return ClockRecord(stored: rows.bytes(0))
     }
 
-    /// - `unreadable`: called with the name of each file whose other data cannot be read.
+    /// - `unreadable`: called with the file's name for each row whose other values are damaged.
     package func kept(_ unreadable: (String) -> Void = { _ in }) throws(SQLiteError) -> [KeptPart] {
         let rows = try self.database.prepare("SELECT session, url, keptAt, facts, file FROM kept")
         var parts: [KeptPart] = []
@@ -350,9 +350,10 @@ package final class TransferStore {
     /// A stored transfer.
     package struct Stored {
         package let transfer: Transfer
-        /// The facts of the transfer, if it has a file in the state directory.
+        /// The further data of the transfer; nil if the transfer does not have a file in the state folder or the data
+        /// is damaged.
         package let facts: TransferFacts?
-        /// True if the transfer has a file in the state directory but its facts cannot be read.
+        /// True if the transfer has a file in the state folder but its further data is damaged.
         package let isUnreadable: Bool
     }
 
@@ -403,20 +404,20 @@ package final class TransferStore {
     }
 }
 
-/// Space reserved for the agent's commits: a preallocated file, which is truncated when the disk is full.
+/// Reserved space for the agent's commits: a preallocated file that is truncated when the disk is full.
 ///
-/// Without this reserve, a full disk would be permanent, because removing downloads requires a commit.
+/// Without this reserve, a full disk would remain full, because removing downloads requires a commit.
 package final class CommitReserve {
     private let path: String
     private let freeBytes: () -> Int64
     private var isHeld = false
 
-    /// The size of the file, in bytes. The commits for the failure of 64 running transfers need a fifth of it.
+    /// The size of the file, in bytes. Recording the failure of 64 running transfers takes a fifth of this.
     package static let bytes = 4 << 20
 
     /// - Parameters:
     ///   - path: the path of the file.
-    ///   - freeBytes: returns the free space of its file system; nil to query the system.
+    ///   - freeBytes: returns the number of free bytes in the file system; nil to query the system.
     package init(path: String, freeBytes: (() -> Int64)? = nil) {
         self.path = path
         let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
@@ -424,7 +425,7 @@ package final class CommitReserve {
         self.isHeld = (try? FileSystem.linkStatus(path)).map { $0.kind == .file && $0.size >= Self.bytes } ?? false
     }
 
-    /// Reserves the space again if the disk has twice as much free space.
+    /// Reserves the space again if the disk has at least twice as much free space.
     func hold() {
         guard !self.isHeld, self.freeBytes() >= 2 * Int64(Self.bytes), let file = self.open() else { return }
         do throws(SystemError) {
@@ -444,7 +445,7 @@ package final class CommitReserve {
         return true
     }
 
-    /// Releases the space at a start that may need it.
+    /// Releases the space at a start if the disk has too little free space for it.
     func releaseIfDiskIsFull() {
         if self.freeBytes() < Int64(Self.bytes) { _ = self.release() }
     }
