@@ -16,8 +16,8 @@ package import Wire
 /// Further bytes are from newer versions and are ignored.
 extension GatewayReport {
     private static let storedVersion: UInt8 = 3
-    /// The maximum size of the stored offers, in bytes, because every gateway reads all offers each second. Offers
-    /// beyond the limit are omitted.
+    /// The maximum size of the stored offers, in bytes. It is small, because every gateway reads all offers each
+    /// second. Offers beyond the limit are omitted.
     package static let offerBytesMax = 16_384
     /// The maximum size of the stored durations, in bytes. Rows of topics come before rows of workers, each with the
     /// most wakes first. Rows beyond the limit are omitted.
@@ -245,7 +245,7 @@ extension ClusterView {
 }
 
 /// The counts of refused pushes by reason, for one topic. A row has, for each reason, its name (with a length of 1
-/// byte) and its count (8 bytes, little-endian). Names from newer gateways are kept.
+/// byte) and its count (8 bytes, little-endian). Unknown reasons of newer gateways are retained.
 package struct RefusedCounts: Hashable {
     private var counts: [[UInt8]: Int64] = [:]
 
