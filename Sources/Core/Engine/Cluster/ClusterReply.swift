@@ -3,7 +3,7 @@ package import Wire
 
 /// A reply of a shared store to a request, or a notification that it sends on its own.
 package enum ClusterReply {
-    /// The store is attached under a new number. Wakes held under an earlier number are lost.
+    /// The store is attached under a new number. Wakes launched under an earlier number are lost.
     case attached(Attachment)
     /// The store is detached, and tries to attach again. Until then, nothing commits.
     ///

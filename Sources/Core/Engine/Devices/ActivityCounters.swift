@@ -18,7 +18,7 @@ package struct ActivityCounters: Hashable, Sendable {
     package var pending: Int64 = 0
     /// The number of pushes whose wake is in flight.
     package var inFlight: Int64 = 0
-    /// The number of launched push wakes, empty ones included.
+    /// The number of launched push wakes, including wakes without a push.
     package var launched: Int64 = 0
     /// Push wakes that ended, by outcome.
     package var results = PerCase<WakeOutcome>()

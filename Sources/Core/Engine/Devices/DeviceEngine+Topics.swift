@@ -31,7 +31,7 @@ extension DeviceEngine {
     package var topicCount: Int { self.topics.count }
 
     /// The longest time for which a due launch has waited for a worker or for the engine, in milliseconds; 0 if nothing
-    /// is due. Launches of paused topics are not due.
+    /// is due. Launches of paused topics do not count.
     package var oldestDueMilliseconds: Int64 {
         // The due time of a first launch is `.distantPast`; it counts as on time.
         let late = self.schedule.first.map { $0 == .distantPast ? 0 : self.now.milliseconds - $0.milliseconds } ?? 0
@@ -85,13 +85,13 @@ extension DeviceEngine {
         return isChanged
     }
 
-    /// The counters of a topic to show, which reflect a pause.
+    /// The counters of a topic as users see them, which reflect a pause.
     package func countersShown(_ topic: TopicIndex) -> ActivityCounters {
         let counters = self.topics.counters(topic)
         return self.isPaused(topic) ? counters.paused : counters
     }
 
-    /// The counters of all topics together to show, which reflect pauses.
+    /// The counters of all topics together as users see them, which reflect pauses.
     package var totalsShown: ActivityCounters {
         var totals = self.topics.totals
         for topic in self.topics.paused {

@@ -8,7 +8,7 @@ package import Wire
 @safe
 package struct DeviceRecord {
     var state = DeviceState()
-    /// The hold under which the counters include this device.
+    /// The hold under which the counters include this device's pending push.
     var held: Hold?
     private var marks: Marks = .isRegistered
     var topic: TopicIndex
@@ -25,7 +25,7 @@ package struct DeviceRecord {
     /// The answers to recent pushes with a client-supplied apns-id; allocated at the first such push.
     var answeredPushes = LazyMemory<Ring<AnsweredPush>>()
     /// The neighbors in the topic's list of devices that wait for a slot (`ReadyQueues`). A device that was ever used
-    /// is in a heap instead; the fields are then its position there and a marker.
+    /// is in a heap instead. The fields then contain its position in the heap and a marker.
     var previousReady = DeviceIndex.none
     var nextReady = DeviceIndex.none
     /// The time at which the device entered the topic's queue: the lower 32 bits of policy time in milliseconds.
@@ -39,7 +39,7 @@ package struct DeviceRecord {
     }
 }
 
-/// State of a device's wakes that the policy does not keep.
+/// State of a device's wakes outside of the policy's state.
 private struct DeviceWakes {
     /// The wake in flight; undefined if there is none.
     var inFlight = WakeID(random: (0, 0))
@@ -82,7 +82,7 @@ extension DeviceRecord {
 
     /// Remembers an ended wake.
     ///
-    /// - Returns: the wake that was dropped to make room, if any.
+    /// - Returns: the oldest wake, if it was dropped because the ring was full.
     mutating func ended(_ wake: EndedWake) -> EndedWake? {
         self.wakes.change(from: DeviceWakes()) { $0.ended.append(wake) }
     }
@@ -520,7 +520,7 @@ extension DeviceRecord {
     /// The time for which answers are remembered, in milliseconds.
     static let answeredPushMemory: Int64 = 600_000
 
-    /// The earlier answer to this push, if it has a client-supplied apns-id and may be a repetition.
+    /// Returns the earlier answer to this push, if it has a client-supplied apns-id and may be a repetition.
     func answerBefore(_ push: Push, at now: Instant) -> PushAnswer? {
         guard push.isNamedByClient, let answered = self.answeredPushes.value else { return nil }
         let horizon = now - Self.answeredPushMemory
@@ -554,7 +554,7 @@ struct LazyMemory<Value> {
         unsafe self.pointer?.pointee
     }
 
-    /// Changes the value, which starts as `initial`.
+    /// Changes the value. Its value before the first change is `initial`.
     mutating func change<Result>(from initial: @autoclosure () -> Value, _ body: (inout Value) -> Result) -> Result {
         if let pointer = unsafe self.pointer { return unsafe body(&pointer.pointee) }
         let pointer = UnsafeMutablePointer<Value>.allocate(capacity: 1)
