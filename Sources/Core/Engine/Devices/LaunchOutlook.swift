@@ -16,7 +16,7 @@ package struct LaunchOutlook: Hashable, Sendable {
     /// The time of the outlook.
     package let now: Instant
 
-    /// The first obstacle: a hold (a missing slot included), a wake in flight, or a time.
+    /// The first obstacle: a hold (a missing slot included), a wake in flight, or an earliest time.
     package enum Verdict: String, Sendable {
         case ready, waiting, held, inFlight
     }
