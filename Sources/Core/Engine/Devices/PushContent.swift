@@ -40,7 +40,7 @@ package struct PushContent {
         self.write(trace, at: collapseID.count + payload.count)
     }
 
-    /// Returns the content behind a value of `handle`; nil for `PushHandle.none`.
+    /// Creates the reference from a handle; nil for `PushHandle.none`.
     package init?(_ handle: PushHandle) {
         guard let base = unsafe UnsafeMutableRawPointer(bitPattern: UInt(handle.rawValue)) else { return nil }
         unsafe self.base = base
@@ -138,7 +138,7 @@ package struct ContentMemory: ~Copyable {
         bytesPerTopicMax: Int
     ) -> Refusal? {
         let topicBytes = topic.map { self.topicBytes[Int($0.rawValue)] } ?? 0
-        // The limit of the topic is checked first, so that the reason for a topic over its share is its own limit.
+        // Check the limit of the topic first, so that a topic beyond its share is refused with its own limit.
         if topicBytes + byteCount > bytesPerTopicMax { return .noMemoryForTopic }
         return self.bytes + byteCount > bytesMax ? .noMemory : nil
     }
@@ -176,7 +176,7 @@ package struct ContentMemory: ~Copyable {
 /// `tracestate` in bytes (2), number of dropped links (4); then the push's own parent, the links, and `tracestate`. A
 /// parent or link is trace id (16), parent id (8) and flags (1). A push without traces has no bytes.
 package struct PushTrace {
-    /// The maximum number of links, of which the newest are kept.
+    /// The maximum number of links. The newest links are retained.
     package static let linksMax = 8
     /// The maximum size of `tracestate` in bytes, as the W3C recommendation requires.
     package static let stateBytesMax = 512
@@ -201,13 +201,13 @@ package struct PushTrace {
     /// The `tracestate` that the client sent; empty if there is none.
     package var state: ByteView { self.bytes.dropFirst(self.stateStart) }
 
-    /// The number of kept traces of coalesced pushes.
+    /// The number of retained traces of coalesced pushes.
     package var linkCount: Int { Int(self.bytes[1]) }
 
     /// The number of dropped traces of coalesced pushes.
     package var linksDropped: UInt32 { UInt32(littleEndian: self.bytes.load(UInt32.self, at: 4)) }
 
-    /// The trace of a coalesced push, the newest at 0.
+    /// Returns the trace of a coalesced push; index 0 is the newest.
     package func link(_ index: Int) -> TraceParent {
         self.parent(at: Self.headCount + (Int(self.bytes[0]) + index) * Self.parentCount)
     }
