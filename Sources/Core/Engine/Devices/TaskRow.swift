@@ -86,7 +86,7 @@ extension TaskRow {
 
     var nameCount: Int { self.texts.count }
 
-    /// The identifier or session of a name in `policy`.
+    /// Returns the identifier or session of a name in `policy`.
     func text(_ name: TaskName) -> String {
         guard let place = self.texts.find(name.rawValue, { $0.name.rawValue }) else {
             preconditionFailure("a task has a name that stands for nothing")
@@ -122,7 +122,7 @@ extension TaskRow {
         if !note.isBlank { self.notes.insert(note, { $0.arrival }) }
     }
 
-    /// The data of a request; nil if it has none.
+    /// Returns the data of a request; nil if it has none.
     func note(_ task: BackgroundTask) -> Note? {
         self.notes.find(task.arrival, { $0.arrival }).map { self.notes[$0] }
     }
@@ -136,7 +136,7 @@ extension TaskRow {
         }
     }
 
-    /// Notes the hold of a task that waits.
+    /// Notes the hold of a pending task.
     private func noteHold(_ hold: Hold?, of task: BackgroundTask, at now: Instant) {
         let wait = self.note(task)?.wait
         guard hold != wait?.hold else { return }
@@ -144,7 +144,7 @@ extension TaskRow {
         self.note(task)?.wait?.change(to: hold, at: now)
     }
 
-    /// Keeps the state from which a continued task resumes, when it is pending again.
+    /// Stores the state from which a continued task will resume, when the task is pending again.
     func keepResumption(of flight: Flight) {
         let resumption = flight.progress.map { .progress($0) } ?? flight.resumedFrom ?? .noProgress
         if let index = self.notes.find(flight.arrival, { $0.arrival }) {
@@ -158,7 +158,7 @@ extension TaskRow {
 // MARK: - Wakes
 
 extension TaskRow {
-    /// The wake with this id; nil if it is not in flight.
+    /// Returns the wake with this id; nil if it is not in flight.
     func wake(_ id: WakeID) -> TaskWake? {
         guard let flight = self.flights.first(where: { $0.wake == id }) else { return nil }
         return self.policy.inFlight.first { $0.task.arrival == flight.arrival }
@@ -190,14 +190,14 @@ extension TaskRow {
 // MARK: - Waits for a slot
 
 extension TaskRow {
-    /// The time since which the task waits only for a slot; nil if it does not.
+    /// Returns the time since which the task waits only for a slot; nil if it does not.
     func readySince(_ arrival: UInt64) -> Instant? {
         self.ready.find(arrival, { $0.arrival }).map { self.ready[$0].since }
     }
 }
 
 extension Array {
-    /// The index of the first element whose number is at least `number`, in an array sorted by number.
+    /// Returns the index of the first element whose number is at least `number`, in an array sorted by number.
     private func place(_ number: UInt64, _ numberOf: (Element) -> UInt64) -> Int {
         var (low, high) = (0, self.count)
         while low < high {
@@ -207,7 +207,7 @@ extension Array {
         return low
     }
 
-    /// The index of the element with this number, in an array sorted by number; nil if there is none.
+    /// Returns the index of the element with this number, in an array sorted by number; nil if there is none.
     fileprivate func find(_ number: UInt64, _ numberOf: (Element) -> UInt64) -> Int? {
         let place = self.place(number, numberOf)
         return place < self.count && numberOf(self[place]) == number ? place : nil

@@ -18,7 +18,7 @@ struct Topic {
     var deviceCount = 0
     /// True if the topic is paused: nothing of it launches.
     var isPaused = false
-    /// The moment of its last pause; `distantPast` if it was paused before this engine started, or never.
+    /// The time of the topic's last pause; `distantPast` if it was paused before this engine started, or never.
     var pausedAt = Instant.distantPast
     /// The time of the last resumption in this engine's lifetime. Waits for a slot before this time do not count.
     var resumedAt = Instant.distantPast
@@ -76,7 +76,7 @@ package struct TopicTable: ~Copyable {
     /// The time of the topic's last resumption; `distantPast` if there was none.
     package func resumedAt(_ topic: TopicIndex) -> Instant { self.topics[Int(topic.rawValue)].resumedAt }
 
-    /// The duration of the topic's last pause between `start` and `end`, in milliseconds.
+    /// Returns the part of the topic's last pause that is between `start` and `end`, in milliseconds.
     func pausedMilliseconds(_ topic: TopicIndex, since start: Instant, until end: Instant) -> Int64 {
         let topic = self.topics[Int(topic.rawValue)]
         let (pausedAt, resumedAt) = (max(start, topic.pausedAt), topic.isPaused ? end : min(end, topic.resumedAt))
@@ -104,7 +104,7 @@ package struct TopicTable: ~Copyable {
     /// The number of the topic's devices, removed ones included.
     package func deviceCount(_ topic: TopicIndex) -> Int { self.topics[Int(topic.rawValue)].deviceCount }
 
-    /// Adds a topic with a new name. This is a change that a store must keep.
+    /// Adds a topic with a new name. This change must be stored.
     package mutating func insert(_ name: ByteView, _ configuration: EngineConfiguration) -> TopicIndex {
         let text = name.string
         self.texts.append(text)
@@ -127,7 +127,7 @@ package struct TopicTable: ~Copyable {
         self.topics[Int(topic.rawValue)].deviceCount += change
     }
 
-    /// Replaces the counters of a topic. A store need not keep this change.
+    /// Replaces the counters of a topic. This change need not be stored.
     mutating func set(_ topic: TopicIndex, to counters: ActivityCounters) {
         self.topics[Int(topic.rawValue)].counters = counters
         self.topics[Int(topic.rawValue)].deviceCount = Int(counters.stock.devices)
@@ -164,7 +164,7 @@ extension TopicTable {
     /// True if a topic has changed since the last call of `takeChanges`.
     package var hasChanges: Bool { !self.changed.isEmpty }
 
-    /// Takes the topics that changed since the last call, each once.
+    /// Returns the topics that changed since the last call, each once.
     package mutating func takeChanges() -> [TopicIndex] {
         for topic in self.changed { self.topics[Int(topic.rawValue)].isChanged = false }
         defer { self.changed.removeAll(keepingCapacity: true) }
@@ -195,7 +195,7 @@ extension TopicTable {
         self.restored.sorted { $0.key < $1.key }.map { $0.value.name.withByteView { $0.string } }
     }
 
-    /// Creates the topics of all restored records. Counts before `beginSteps` are not changes that a store must keep.
+    /// Creates the topics of all restored records. Counts before `beginSteps` need not be stored.
     ///
     /// - Throws: `StoreError` if a record is missing or duplicated.
     package mutating func finishRestoring(_ configuration: EngineConfiguration) throws(StoreError) {

@@ -21,7 +21,7 @@ package struct Waited: Hashable, Sendable {
     /// The hold at the end of the wait; nil for a launch.
     package private(set) var held: Hold?
 
-    /// The maximum number of spans that an event keeps. The time of further spans is added to `interval`.
+    /// The maximum number of spans in an event. The time of further spans is added to `interval`.
     static let spansMax = 4
 
     /// - Parameters:
@@ -38,7 +38,7 @@ package struct Waited: Hashable, Sendable {
             }
         }
         if let held, !self.spans.contains(where: { $0.hold == held }) { self.spans.append(Span(held, 0)) }
-        // The hold at the end of the wait sorts first, so that it is always kept.
+        // The hold at the end of the wait sorts first, so that it is always among the spans.
         self.spans.sort { ($0.hold == held ? 1 : 0, $0.milliseconds) > ($1.hold == held ? 1 : 0, $1.milliseconds) }
         while self.spans.count > Self.spansMax { self.interval += self.spans.removeLast().milliseconds }
     }
@@ -106,9 +106,9 @@ extension Hold {
 
 // MARK: - While it waits
 
-/// The past holds of a push or task that still waits.
+/// The past holds of a pending push or task.
 ///
-/// A push gets a log when its hold first changes or its wake ends in a retry. Before, the device's state suffices.
+/// A push gets a log when its hold first changes or its wake ends in a retry. Before that, the device's state suffices.
 final class WaitLog {
     /// When the wait began.
     let start: Instant
@@ -133,7 +133,7 @@ final class WaitLog {
         self.changedAt = now
     }
 
-    /// The time under each hold.
+    /// Returns the time under each hold.
     func times(until now: Instant) -> [Waited.Span] {
         guard let hold = self.hold else { return self.ended }
         let time = max(0, now.milliseconds - self.changedAt.milliseconds)

@@ -31,8 +31,8 @@ package struct ExpiringWake: Hashable, Sendable {
     package let deadline: Instant
 }
 
-/// An index from wakes to devices: wakes in flight and ended wakes that are remembered. Also queues of wakes that are
-/// near their deadline, and of ended wakes whose slot is not freed yet.
+/// An index of wakes, in flight or remembered after their end, to their devices. It also has queues of the wakes near
+/// their deadline and of the ended wakes whose slots must be freed.
 ///
 /// Ended wakes are remembered in their device's row: the last four of each device, for ten minutes.
 package struct WakeLedger: ~Copyable {
@@ -86,7 +86,7 @@ package struct WakeLedger: ~Copyable {
     /// True if there is a wake for `popExpired`.
     package var hasExpired: Bool { !self.expired.isEmpty }
 
-    /// Takes the oldest wake that ended without a result of its worker.
+    /// Removes and returns the oldest wake that ended without a result of its worker.
     package mutating func popExpired() -> ExpiredWake? { self.expired.popFirst() }
 
     /// Adds a wake whose deadline is near. A wake may be added several times.
@@ -97,7 +97,7 @@ package struct WakeLedger: ~Copyable {
     /// True if there is a wake for `popExpiring`.
     package var hasExpiring: Bool { !self.expiring.isEmpty }
 
-    /// Takes the first wake whose deadline is near.
+    /// Removes and returns the first wake whose deadline is near.
     package mutating func popExpiring() -> ExpiringWake? { self.expiring.popFirst() }
 
     /// Adds the wakes of a device whose row was restored from a store.
@@ -145,7 +145,7 @@ package struct Ring<Element> {
     static var capacity: Int { 4 }
     private var slots = InlineArray<4, Element?>(repeating: nil)
 
-    /// An empty ring.
+    /// Creates an empty ring.
     package init() {}
 
     /// Adds an element, replacing the oldest if the ring is full.
@@ -165,7 +165,7 @@ package struct Ring<Element> {
         return self.shift(nil)
     }
 
-    /// The newest element that satisfies `condition`.
+    /// Returns the newest element that satisfies `condition`.
     func last(where condition: (Element) -> Bool) -> Element? {
         for index in (0..<Self.capacity).reversed() {
             if let element = self.slots[index], condition(element) { return element }
@@ -181,7 +181,7 @@ package struct Ring<Element> {
         (0..<Self.capacity).compactMap { self.slots[$0] }
     }
 
-    /// The number of elements that satisfy `condition`.
+    /// Returns the number of elements that satisfy `condition`.
     func count(where condition: (Element) -> Bool) -> Int {
         var count = 0
         self.forEach(where: condition) { _ in count += 1 }
@@ -392,7 +392,7 @@ package struct WakeMap<Value> {
             place = (place + 1) & mask
         }
         self.places[gap].value = nil
-        // Frees memory for thousands of wakes, which each use of `all` would scan.
+        // Free a large array, because each use of `all` would scan it.
         if self.wakeCount == 0, self.places.count > Self.placesKeptMax { self.places = [] }
         return value
     }
