@@ -271,7 +271,7 @@ extension TaskRow {
         return Self.bytes(event: id) - (oldest.map { Self.bytes(event: $0) } ?? 0)
     }
 
-    /// Returns the device's gauges at `now`, and stores the hold of each task with its wait.
+    /// Returns the device's gauges at `now`, and records the hold of each pending task in the log of its wait.
     func gauges(_ lanes: DeviceLanes, at now: Instant, _ parameters: Parameters) -> TaskGauges {
         var gauges = TaskGauges()
         gauges.bytes = self.eventIDs.reduce(0) { $0 + Self.bytes(event: $1) }

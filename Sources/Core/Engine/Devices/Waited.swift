@@ -110,7 +110,7 @@ extension Hold {
 ///
 /// A push gets a log when its hold first changes or its wake ends in a retry. Before that, the device's state suffices.
 final class WaitLog {
-    /// When the wait began.
+    /// The start of the wait.
     let start: Instant
     private(set) var hold: Hold?
     /// The time of the last change of the hold; the start if there was none.
