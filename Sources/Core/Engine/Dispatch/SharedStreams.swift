@@ -152,7 +152,7 @@ package struct StreamChanges {
     struct Turn {
         /// True if the stream was the next to get a push.
         let wasNext: Bool
-        /// The places in which the stream was the next to get a task.
+        /// The indexes in `taskPlaces` of the rotations in which the stream was next.
         let taskPlaces: [Int]
         let lastTurn: UInt64
         /// The number of the turn that the wake used.

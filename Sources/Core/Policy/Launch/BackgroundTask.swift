@@ -197,8 +197,8 @@ package struct BackgroundTasks: Hashable, Sendable {
     /// The last launch of a processing task; `distantPast` before the first.
     package internal(set) var lastProcessing: Instant
     package internal(set) var usage: Usage
-    /// The lower 32 bits of the millisecond after the time at which pressure ends the next continued task in flight; 0
-    /// for never. After `usage`, the field takes no additional memory.
+    /// The time at which memory pressure ends the next continued task in flight, plus 1 ms, in the lower 32 bits; 0 for
+    /// never. At this position, the field takes no additional memory.
     package private(set) var pressure: UInt32
     package internal(set) var arrivals: Arrivals
 
@@ -260,14 +260,14 @@ extension BackgroundTasks {
         if self.pressure != 0, self.continuedInFlight.isEmpty { self.pressure = 0 }
     }
 
-    /// The time at which pressure ends the next continued task in flight; nil for never. It is at most 24 days from
-    /// `now`.
+    /// Returns the time at which memory pressure ends the next continued task in flight; nil for never. It is at most
+    /// 24 days from `now`.
     package func pressureAt(_ now: Instant) -> Instant? {
         guard self.pressure != 0 else { return nil }
         return now + Int64(Int32(truncatingIfNeeded: Int64(self.pressure) &- 1 &- now.milliseconds))
     }
 
-    /// Sets the time at which pressure ends the next continued task in flight; nil for never.
+    /// Sets the time at which memory pressure ends the next continued task in flight; nil for never.
     mutating func setPressure(_ moment: Instant?) {
         self.pressure = moment.map { max(1, UInt32(truncatingIfNeeded: $0.milliseconds &+ 1)) } ?? 0
     }
