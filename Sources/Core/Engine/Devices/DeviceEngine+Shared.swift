@@ -4,7 +4,7 @@ package import Wire
 /// Support for a store that several gateways share. The engine loads devices for one step and then drops them.
 ///
 /// The calls of a step, in order: `take` for each row, `beginSharedStep`, `advance` and the operations on the devices,
-/// `takeSharedChanges`, `takeSharedCounts`, `takeEvents`, and `evict`. Derived state is loaded as it was stored, not
+/// `takeSharedChanges`, `takeSharedCounts`, `takeEvents`, and `evict`. Derived state is loaded as stored, not
 /// recomputed. Each step then adds exactly the difference to the counters.
 extension DeviceEngine {
     /// Switches the engine to a shared store. Call this once, before the first topic or device.

@@ -223,7 +223,7 @@ package struct WakeDurations {
             cell.isListed = false
             self.cells[key] = nil
             guard key.worker != nil else {
-                // Puts the counts into another object, so that each of these workers tries again to get a separate
+                // Put the counts into another object, so that each of these workers tries again to get a separate
                 // count.
                 guard !cell.before.isEmpty else { continue }
                 let next = Cell()
