@@ -345,7 +345,7 @@ extension DeviceEngine {
 // MARK: - Ends of requests
 
 extension DeviceEngine {
-    /// The identifier of a request of the device, or the name of a session.
+    /// Returns the identifier of a request of the device, or the name of a session.
     func text(_ task: BackgroundTask, _ device: DeviceIndex) -> String { self.tasks.row(device).text(task.name) }
 
     /// Records the end of a request, or of a session's transfers, without a result.

@@ -201,7 +201,7 @@ extension DeviceEngine {
         step.readyTasks.removeAll(keepingCapacity: true)
     }
 
-    /// The time since which a device waits for a slot, as stored.
+    /// Returns the time since which a device waits for a slot, as stored.
     func readySince(_ device: DeviceIndex) -> Instant {
         self.now - self.devices[device].readyMilliseconds(at: self.now)
     }
@@ -245,7 +245,7 @@ extension DeviceEngine {
 }
 
 extension DerivedState {
-    /// True if the derived state is consistent with this record.
+    /// Returns true if the derived state is consistent with this record.
     fileprivate func isOf(_ record: DeviceRecord) -> Bool {
         let isInFlight = record.state.inFlight.map { $0.push.handle != .none } ?? false
         guard self.isPending == (record.state.pending != nil), self.isInFlight == isInFlight else { return false }
@@ -330,7 +330,7 @@ extension DeviceEngine {
         )
     }
 
-    /// The state derived from the device's records, as of now.
+    /// Returns the state derived from the device's records, as of now.
     private func derived(_ device: DeviceIndex) -> DerivedState {
         let record = self.devices[device]
         var derived = DerivedState()

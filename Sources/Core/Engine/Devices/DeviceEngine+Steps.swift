@@ -113,7 +113,7 @@ extension DeviceEngine {
         return moment == .distantPast ? min(restored(), self.now) : moment
     }
 
-    /// The time since which a pending push has waited only for a slot, computed from its device's stored state.
+    /// Returns the time since which a pending push has waited only for a slot, computed from its device's stored state.
     func readyFrom(_ device: DeviceIndex, _ state: DeviceState, _ parameters: Parameters) -> Instant {
         guard let push = state.pending else { return self.now }
         let record = self.devices[device]
@@ -221,7 +221,7 @@ package struct EngineStep: Sendable {
 extension DeviceEngine {
     func parameters(of device: DeviceIndex) -> Parameters { self.parameters(self.devices[device].topic) }
 
-    /// The complete policy state of a device.
+    /// Returns the complete policy state of a device.
     func lanes(_ device: DeviceIndex) -> DeviceLanes {
         let record = self.devices[device]
         guard record.hasTasks, let row = self.tasks[device] else { return DeviceLanes(device: record.state) }
@@ -252,7 +252,7 @@ extension DeviceEngine {
         return self.change(device) { $0.change(with: &$1, body) }
     }
 
-    /// True if a wake in flight blocks all launches of pushes, refreshes and sessions of the device.
+    /// Returns true if a wake in flight blocks all launches of pushes, refreshes and sessions of the device.
     package func isShortLaneFull(_ device: DeviceIndex) -> Bool {
         if self.devices[device].state.inFlight != nil { return true }
         guard self.devices[device].hasTasks else { return false }

@@ -37,10 +37,10 @@ extension DeviceEngine {
         return self.devices[device].state.inFlight.flatMap { self.launchedWake(wake, .push($0), device) }
     }
 
-    /// The number of devices of this topic that wait for a slot.
+    /// Returns the number of devices of this topic that wait for a slot.
     package func readyCount(_ topic: TopicIndex) -> Int { self.ready.count(topic) }
 
-    /// The wake in flight with this id, valid until the next call of the engine.
+    /// Returns the wake in flight with this id, valid until the next call of the engine.
     package func launchedWake(_ id: WakeID) -> LaunchedWake? {
         guard let device = self.wakes.device(of: id) else { return nil }
         return self.inFlight(id, device).flatMap { self.launchedWake(id, $0, device) }
@@ -74,19 +74,19 @@ extension DeviceEngine {
         )
     }
 
-    /// The initial execution time of a push wake of this topic, in milliseconds.
+    /// Returns the initial execution time of a push wake of this topic, in milliseconds.
     package func executionWindow(_ topic: TopicIndex) -> Int64 {
         self.parameters(topic).executionWindow
     }
 
-    /// The initial execution time, in milliseconds, of a wake that is in flight or remembered.
+    /// Returns the initial execution time, in milliseconds, of a wake that is in flight or remembered.
     package func executionWindow(ofWake id: WakeID) -> Int64? {
         guard let device = self.wakes.device(of: id) else { return nil }
         let kind = self.inFlight(id, device)?.kind ?? self.devices[device].endedWake(id)?.outcome.kind
         return kind.map { DeviceLanes.window($0, self.parameters(of: device)) }
     }
 
-    /// The last wake of this device, if it expired and is remembered.
+    /// Returns the last wake of this device, if it expired and is remembered.
     package func expiredWake(_ device: DeviceIndex) -> WakeID? {
         guard let last = self.devices[device].endedWakes?.elements.last else { return nil }
         return switch last.outcome {
@@ -95,7 +95,7 @@ extension DeviceEngine {
         }
     }
 
-    /// The topic of a wake that is in flight, or ended and remembered.
+    /// Returns the topic of a wake that is in flight, or ended and remembered.
     package func topic(ofWake id: WakeID) -> TopicIndex? {
         self.wakes.device(of: id).map { self.devices[$0].topic }
     }
@@ -501,7 +501,7 @@ extension DeviceEngine {
         return self.tasks[device]?.wake(id).map { .task($0) }
     }
 
-    /// The wakes of the device that are in flight.
+    /// Returns the wakes of the device that are in flight.
     package func wakesInFlight(_ device: DeviceIndex) -> [WakeID] {
         let record = self.devices[device]
         let push = record.state.inFlight == nil ? [] : [record.wake]

@@ -7,7 +7,8 @@ package import Wire
 /// warning. The engine of a shared store has no devices, and thus no due times, between steps. `ClusterEngine`
 /// remembers the warnings for the wakes of its streams.
 extension DeviceEngine {
-    /// The time of a wake's warning, and its deadline; nil if the wake is not in flight or `expirationLead` is 0.
+    /// Returns the time of a wake's warning, and its deadline; nil if the wake is not in flight or `expirationLead` is
+    /// 0.
     package func warning(ofWake id: WakeID) -> (at: Instant, deadline: Instant)? {
         guard let device = self.wakes.device(of: id), let launch = self.inFlight(id, device) else { return nil }
         return Self.warning(launch.kind, launch.deadline, self.parameters(of: device))

@@ -163,7 +163,7 @@ extension DeviceEngine {
     /// The identifiers that the workers of each topic may submit.
     package var permittedTasks: PermittedTasks { self.configuration.permittedTasks }
 
-    /// The number of stored identifiers and session names of a device.
+    /// Returns the number of stored identifiers and session names of a device.
     package func taskNameCount(_ device: DeviceIndex) -> Int { self.tasks.nameCount(device) }
 
     /// The number of wakes in flight or remembered after their end, and the number of devices with remembered wakes.
@@ -273,7 +273,7 @@ extension DeviceEngine {
 }
 
 extension StoreError {
-    /// An error for inconsistent stored records.
+    /// Returns an error for inconsistent stored records.
     static func unreadable(_ what: String) -> StoreError {
         StoreError(message: "The stored state does not hold together at \(what). Restore a backup.")
     }
@@ -283,7 +283,7 @@ extension DeviceEngine {
     /// Returns the device with this number in events, also if it was removed.
     package func find(number: UInt64) -> DeviceIndex? { self.devices.find(hash: number) }
 
-    /// The token and topic of a device, and true if it is registered.
+    /// Returns the token and topic of a device, and true if it is registered.
     package func identity(_ device: DeviceIndex) -> (token: DeviceToken, topic: TopicIndex, isRegistered: Bool) {
         let record = self.devices[device]
         return (record.token.token, record.topic, record.isRegistered)

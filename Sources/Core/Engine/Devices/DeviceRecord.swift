@@ -90,7 +90,7 @@ extension DeviceRecord {
     /// The end of the last wake; `distantPast` if none is remembered.
     var lastEnd: Instant { self.endedWakes?.last { _ in true }?.at ?? .distantPast }
 
-    /// The remembered ended wake with this id, if there is one.
+    /// Returns the remembered ended wake with this id, if there is one.
     func endedWake(_ id: WakeID) -> EndedWake? {
         self.wakes.value?.ended.last { $0.id == id }
     }
@@ -158,7 +158,7 @@ extension DeviceRecord {
         self.readySince = UInt32(truncatingIfNeeded: moment.milliseconds)
     }
 
-    /// The time for which the device has waited in its topic's queue, in milliseconds, modulo 2^32 (49 days).
+    /// Returns the time for which the device has waited in its topic's queue, in milliseconds, modulo 2^32 (49 days).
     func readyMilliseconds(at now: Instant) -> Int64 {
         Int64(UInt32(truncatingIfNeeded: now.milliseconds) &- self.readySince)
     }

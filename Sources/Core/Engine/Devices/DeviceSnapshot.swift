@@ -130,14 +130,14 @@ package struct TaskFilter: Sendable {
 }
 
 extension DeviceEngine {
-    /// The requests and sessions of a device: pending tasks, the longest waiting first, then running tasks.
+    /// Returns the requests and sessions of a device: pending tasks, the longest waiting first, then running tasks.
     package func tasks(of device: DeviceIndex) -> [TaskSnapshot] {
         _ = self.catchUp(device)
         guard let row = self.tasks[device] else { return [] }
         return self.snapshots(device, row)
     }
 
-    /// The requests and sessions of all devices, at most `countMax`.
+    /// Returns the requests and sessions of all devices, at most `countMax`.
     package func tasks(_ filter: TaskFilter, countMax: Int) -> [TaskSnapshot] {
         var found: [TaskSnapshot] = []
         guard filter.topics?.isEmpty != true else { return found }

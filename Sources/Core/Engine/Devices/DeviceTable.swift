@@ -477,6 +477,6 @@ extension DeviceEngine {
         return latest == .distantPast ? .distantFuture : Instant(milliseconds: -latest.milliseconds)
     }
 
-    /// The arrival time of the oldest push coalesced in the device's pending push; nil if none is pending.
+    /// Returns the arrival time of the oldest push coalesced in the device's pending push; nil if none is pending.
     package func waitingSince(_ device: DeviceIndex) -> Instant? { self.devices[device].state.pending?.firstReceivedAt }
 }

@@ -63,7 +63,7 @@ package struct EventRecord {
         sequence > last && sequence - last > self.sequencesOfSecond / 2
     }
 
-    /// The key of the record in a batch.
+    /// Returns the key of the record in a batch.
     package static func key(_ sequence: UInt64) -> RecordKey {
         RecordKey(.events, UInt32(truncatingIfNeeded: sequence))
     }

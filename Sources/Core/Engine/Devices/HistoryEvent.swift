@@ -175,7 +175,7 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
         return ~(topic.withByteView { key.hash($0) } ^ (number << 1 | number >> 63))
     }
 
-    /// A fingerprint of the key. Device numbers made with one key are meaningless with another.
+    /// Returns a fingerprint of the key. Device numbers made with one key are meaningless with another.
     package static func mark(of key: HashKey) -> UInt64 {
         // A token is longer, so no device has this number.
         "history".withByteView { key.hash($0) }
@@ -359,7 +359,7 @@ package enum NameParts {
     /// The maximum length of a name, in bytes.
     package static let bytesMax = 255
 
-    /// The number of parts of a name with this number of bytes.
+    /// Returns the number of parts of a name with this number of bytes.
     package static func count(ofBytes bytes: Int) -> Int { (bytes + self.partBytes - 1) / self.partBytes }
 
     /// Appends the parts of a name; none if its length is not 1...255 bytes.

@@ -111,7 +111,8 @@ extension DeviceEngine {
 }
 
 extension DeviceEngine {
-    /// The minimum time between launches of tasks of a kind on one device, in milliseconds; nil for continued tasks.
+    /// Returns the minimum time between launches of tasks of a kind on one device, in milliseconds; nil for continued
+    /// tasks.
     package func interval(_ kind: TaskKind, topic: TopicIndex) -> Int64? {
         switch kind {
         case .appRefresh, .urlSession: self.parameters(topic).launchInterval

@@ -143,23 +143,23 @@ package struct WallOffset: Hashable, Sendable {
         return read
     }
 
-    /// The wall clock at `instant`, in milliseconds since 1970.
+    /// Returns the wall clock at `instant`, in milliseconds since 1970.
     package func wall(_ instant: Instant) -> Int64 {
         (instant + self.milliseconds).milliseconds
     }
 
-    /// The wall clock at `instant` in whole seconds, rounded up.
+    /// Returns the wall clock at `instant` in whole seconds, rounded up.
     package func wallSecondsRoundedUp(_ instant: Instant) -> Int64 {
         let milliseconds = self.wall(instant)
         return milliseconds / 1000 + (milliseconds % 1000 > 0 ? 1 : 0)
     }
 
-    /// The policy time at `milliseconds` since 1970 on the wall clock.
+    /// Returns the policy time at `milliseconds` since 1970 on the wall clock.
     package func instant(wallMilliseconds milliseconds: Int64) -> Instant {
         Instant(milliseconds: milliseconds) - self.milliseconds
     }
 
-    /// The policy time at `seconds` since 1970 on the wall clock.
+    /// Returns the policy time at `seconds` since 1970 on the wall clock.
     package func instant(wallSeconds seconds: UInt64) -> Instant {
         let wall = Instant(milliseconds: Int64(min(seconds, UInt64(Int64.max / 2000))) * 1000)
         return wall - self.milliseconds

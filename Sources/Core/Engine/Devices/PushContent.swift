@@ -82,7 +82,7 @@ package struct PushContent {
         )
     }
 
-    /// The size of the memory block for the content of a push, in bytes.
+    /// Returns the size of the memory block for the content of a push, in bytes.
     static func byteCount(_ push: Push) -> Int {
         Self.byteCount(
             collapseIDCount: push.collapseID.count,
@@ -154,7 +154,7 @@ package struct ContentMemory: ~Copyable {
         self.topicBytes[Int(topic.rawValue)] += bytes
     }
 
-    /// The bytes of one topic.
+    /// Returns the bytes of one topic.
     package func bytes(_ topic: TopicIndex) -> Int { self.topicBytes[Int(topic.rawValue)] }
 
     /// Replaces the bytes of one topic.

@@ -26,7 +26,7 @@ package struct ReadyQueues: ~Copyable {
         while self.queues.count < topicCount { self.queues.append(Queue()) }
     }
 
-    /// The device of this topic that is first in line for a slot.
+    /// Returns the device of this topic that is first in line for a slot.
     package func first(_ topic: TopicIndex, at now: Instant, in devices: borrowing DeviceTable) -> DeviceIndex? {
         let first = self.queues[Int(topic.rawValue)].first
         guard let used = self.queues[Int(topic.rawValue)].used.first else { return first == .none ? nil : first }
@@ -51,7 +51,7 @@ package struct ReadyQueues: ~Copyable {
         return self.queues[topic].used.order(at: Int(devices[device].previousReady.rawValue))
     }
 
-    /// The number of devices of this topic that wait for a slot.
+    /// Returns the number of devices of this topic that wait for a slot.
     package func count(_ topic: TopicIndex) -> Int { self.queues[Int(topic.rawValue)].count }
 
     /// Returns the longest wait of a device in any queue, in milliseconds; nil if no device waits. Among used devices
@@ -134,7 +134,7 @@ package struct ReadyOrder: Comparable, Sendable {
     /// The time of the device's last use; `distantPast` for never.
     let lastUse: Instant
 
-    /// The second of policy time that contains `moment`.
+    /// Returns the second of policy time that contains `moment`.
     static func second(of moment: Instant) -> Int64 {
         let (seconds, rest) = moment.milliseconds.quotientAndRemainder(dividingBy: 1000)
         return rest < 0 ? seconds - 1 : seconds
@@ -313,16 +313,16 @@ package struct LaunchTarget: Hashable, Sendable {
 }
 
 extension DeviceEngine {
-    /// True if the device has requests, sessions or habits.
+    /// Returns true if the device has requests, sessions or habits.
     package func hasTasks(_ device: DeviceIndex) -> Bool { self.devices[device].hasTasks }
 
-    /// The time of the device's last use; `distantPast` for never.
+    /// Returns the time of the device's last use; `distantPast` for never.
     func lastUse(_ device: DeviceIndex) -> Instant {
         guard self.devices[device].hasTasks else { return .distantPast }
         return self.tasks[device]?.policy.usage.last ?? .distantPast
     }
 
-    /// The position of a device's push among all launches that wait for a slot.
+    /// Returns the position of a device's push among all launches that wait for a slot.
     package func readyOrder(_ device: DeviceIndex) -> ReadyOrder {
         self.ready.order(device, since: self.readySince(device), in: self.devices)
     }

@@ -253,7 +253,7 @@ extension TaskRow {
     /// The memory of one task without its texts, in bytes.
     private static let bytesOfTask = 128
 
-    /// The memory of a request, in bytes.
+    /// Returns the memory of a request, in bytes.
     static func bytes(_ identifier: String, _ details: TaskDetails) -> Int {
         let texts = [details.title ?? "", details.subtitle ?? ""] + details.resources
         return self.bytesOfTask + identifier.utf8.count + details.trace.count + texts.reduce(0) { $0 + $1.utf8.count }

@@ -78,7 +78,7 @@ struct TaskTable: ~Copyable {
     /// Returns true if every row belongs to a device with a number below `count`.
     func isOfDevices(below count: Int) -> Bool { self.rows.allSatisfy { Int($0?.device.rawValue ?? 0) < count } }
 
-    /// The number of names of the device's requests and sessions.
+    /// Returns the number of names of the device's requests and sessions.
     func nameCount(_ device: DeviceIndex) -> Int { self[device]?.nameCount ?? 0 }
 
     /// Calls `body` with every row, until it returns false.

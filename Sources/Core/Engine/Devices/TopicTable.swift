@@ -68,12 +68,12 @@ package struct TopicTable: ~Copyable {
 
     package func counters(_ topic: TopicIndex) -> ActivityCounters { self.topics[Int(topic.rawValue)].counters }
 
-    /// True if the topic is paused.
+    /// Returns true if the topic is paused.
     package func isPaused(_ topic: TopicIndex) -> Bool {
         !self.paused.isEmpty && self.topics[Int(topic.rawValue)].isPaused
     }
 
-    /// The time of the topic's last resumption; `distantPast` if there was none.
+    /// Returns the time of the topic's last resumption; `distantPast` if there was none.
     package func resumedAt(_ topic: TopicIndex) -> Instant { self.topics[Int(topic.rawValue)].resumedAt }
 
     /// Returns the part of the topic's last pause that is between `start` and `end`, in milliseconds.
@@ -101,7 +101,7 @@ package struct TopicTable: ~Copyable {
         return true
     }
 
-    /// The number of the topic's devices, removed ones included.
+    /// Returns the number of the topic's devices, removed ones included.
     package func deviceCount(_ topic: TopicIndex) -> Int { self.topics[Int(topic.rawValue)].deviceCount }
 
     /// Adds a topic with a new name. This change must be stored.

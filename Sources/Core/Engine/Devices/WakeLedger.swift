@@ -47,7 +47,7 @@ package struct WakeLedger: ~Copyable {
 
     package init() {}
 
-    /// The device of a wake that is in flight, or ended and remembered.
+    /// Returns the device of a wake that is in flight, or ended and remembered.
     package func device(of wake: WakeID) -> DeviceIndex? { self.devices[wake] }
 
     /// The number of wakes known by id, in flight or ended, and the number of devices with ended wakes.
@@ -397,7 +397,7 @@ package struct WakeMap<Value> {
         return value
     }
 
-    /// The place of a wake, or the free place for it. At least one place is free.
+    /// Returns the place of a wake, or the free place for it. At least one place is free.
     @inlinable
     func place(of wake: WakeID) -> Int {
         let mask = self.places.count - 1
@@ -406,7 +406,8 @@ package struct WakeMap<Value> {
         return place
     }
 
-    /// The place at which the search for a wake starts. The lowest eight bits choose among the maps of a `WakeTable`.
+    /// Returns the place at which the search for a wake starts. The lowest eight bits choose among the maps of a
+    /// `WakeTable`.
     @inlinable
     func begin(_ wake: WakeID) -> Int {
         Int(truncatingIfNeeded: wake.first >> 8) & (self.places.count - 1)

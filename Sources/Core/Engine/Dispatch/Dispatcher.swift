@@ -157,15 +157,15 @@ extension Dispatcher {
     /// - Parameter topic: the topic; nil for all topics together.
     package func workerCounts(_ topic: TopicIndex?) -> WorkerCounts { self.streams.counts(topic) }
 
-    /// The open streams and their states; if there are more than `countMax`, the streams with the most wakes.
+    /// Returns the open streams and their states; if there are more than `countMax`, the streams with the most wakes.
     package func streams(countMax: Int) -> [StreamSnapshot] {
         Array(self.streams.all).top(countMax) { $0.wakes.count }.map {
             StreamSnapshot($0, trouble: self.streams.trouble(of: $0))
         }
     }
 
-    /// The open streams of each topic; if a topic has more than `countMax`, or more than its share of `totalMax`, the
-    /// streams with the most wakes.
+    /// Returns the open streams of each topic; if a topic has more than `countMax`, or more than its share of
+    /// `totalMax`, the streams with the most wakes.
     package func streamsByTopic(countMax: Int, totalMax: Int) -> [TopicIndex: [StreamSnapshot]] {
         let groups = Dictionary(grouping: self.streams.all, by: \.topic)
         let share = max(1, min(countMax, totalMax / max(1, groups.count)))
@@ -174,7 +174,7 @@ extension Dispatcher {
         }
     }
 
-    /// The resources that connected streams of a topic offer, sorted by name.
+    /// Returns the resources that connected streams of a topic offer, sorted by name.
     package func resources(_ topic: TopicIndex) -> [String] { self.streams.resources(topic) }
 
     /// The number of times a stream reached its limit of unanswered bytes.

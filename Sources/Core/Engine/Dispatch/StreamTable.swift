@@ -39,13 +39,13 @@ package struct StreamTable: ~Copyable {
     /// The open stream with this address.
     package subscript(address: StreamAddress) -> Subscription? { self.streams[address] }
 
-    /// The number of streams of this topic that name a device, with or without free slots.
+    /// Returns the number of streams of this topic that name a device, with or without free slots.
     package func countNaming(_ device: DeviceToken, _ topic: TopicIndex) -> Int {
         let place = Int(topic.rawValue)
         return place < self.workers.count ? self.workers[place].naming.count(device) : 0
     }
 
-    /// Worker counts of one topic, or of all topics together.
+    /// Returns worker counts of one topic, or of all topics together.
     package func counts(_ topic: TopicIndex?) -> Dispatcher.WorkerCounts {
         let places = topic.map { Int($0.rawValue)..<Int($0.rawValue) + 1 } ?? self.workers.indices
         var counts = Dispatcher.WorkerCounts()
