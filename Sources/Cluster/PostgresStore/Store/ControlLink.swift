@@ -201,7 +201,7 @@ final class ControlLink {
     /// - Parameter found: the version of the existing tables; 0 for none.
     private func makeSchema(from found: Int32) {
         self.session?.exchange(.schemaMake) { sender in
-            // A schema change that waits for a lock blocks all writers of the table, so it waits only briefly.
+            // A schema change that is waiting for a lock blocks all writers of the table, so it gives up soon.
             if found > 0 { sender.query("SET LOCAL lock_timeout = '1s'") }
             for statement in Schema.statements(from: found) { sender.query(statement) }
             sender.query("COMMIT")
@@ -422,7 +422,7 @@ final class ControlLink {
         self.state.replies.append(.value(name: name, self.values[name] ?? []))
     }
 
-    /// Marks gateways as dead whose locks are held by sessions of roles that may not write the tables.
+    /// Marks as dead the gateways whose locks are held by sessions of roles that may not write the tables.
     private func fenceMasked() {
         guard let number = self.number else { return }
         self.session?.exchange(.fenceMasked) { sender in

@@ -19,7 +19,7 @@ enum ControlStatement: Int, CaseIterable {
         switch self {
         // Rows that only describe the current state need not be durable.
         case .light: "SELECT set_config('synchronous_commit', 'off', true)"
-        // The control session keeps the settings of its role in order to monitor them, so it sets each transaction.
+        // The control session keeps the settings of its role in order to monitor them, so each transaction sets this.
         case .durable: "SELECT set_config('synchronous_commit', 'on', true)"
         case .keepTime: Self.keepTimeSQL(clock)
         case .raiseOldest:
@@ -101,8 +101,8 @@ enum ControlStatement: Int, CaseIterable {
             """
     }
 
-    /// Marks gateways as dead whose locks are held by sessions of roles that may not write the tables. Any role that
-    /// may connect can take the lock of a dead gateway.
+    /// Marks as dead the gateways whose locks are held by sessions of roles that may not write the tables. Any role
+    /// that may connect can take the lock of a dead gateway.
     private static let fenceMaskedSQL = """
         WITH masked AS (
             SELECT g.number FROM wakegate.gateway g

@@ -189,8 +189,8 @@ package final class DatabaseImport {
     /// Writes the counters and the shared values, and records that only the delivery log remains.
     ///
     /// - `values`: the shared values by name; a value that the database already has is not replaced.
-    /// - `countingSince`: the start of the counters, in milliseconds since 1970; an earlier start in the database is
-    ///   kept.
+    /// - `countingSince`: the start of the counters, in milliseconds since 1970; an earlier start in the database
+    ///   remains.
     /// - Returns: the names of the values that the database already had.
     package func finish(
         _ counts: Counts,

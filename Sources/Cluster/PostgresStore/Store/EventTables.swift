@@ -139,7 +139,7 @@ package enum EventTables {
         }
     }
 
-    /// Groups events by device, in the order of each device's first event. The order of a device's events is kept.
+    /// Groups events by device, in the order of each device's first event. The events of a device remain in order.
     package static func rows(_ events: [HistoryEvent]) -> [Row] {
         var places: [UInt64: Int] = [:]
         var rows: [Row] = []
@@ -316,7 +316,7 @@ struct ImportedEvents: ~Copyable {
             if case .push = event.kind { return place + 1 }
             guard place + 1 < newestFirst.count else { break }
             let older = newestFirst[place + 1]
-            // Keep the parts of a name in the row of their event.
+            // Store the parts of a name in the row of their event.
             guard !older.isNamePart else { continue }
             let isFull = place + 1 - start >= EventTables.eventsPerRow / 2
             if isFull || newest.milliseconds - older.at.milliseconds > self.spanMax { return place + 1 }

@@ -211,7 +211,7 @@ private struct StoredFields {
 }
 
 extension ClusterView {
-    /// - Parameter results: the results of a report's statements: two results of the report itself, clock, members,
+    /// - Parameter results: the results of the statements of a report: two of the report itself, then clock, members,
     ///   dead, ready, due, totals.
     init(results: [PostgresRows], time: inout PolicyTime) {
         let (clock, members, dead) = (results[2], results[3], results[4])

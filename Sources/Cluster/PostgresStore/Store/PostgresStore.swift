@@ -16,7 +16,7 @@ package final class PostgresStore: ClusterStore {
     ///
     /// - Parameters:
     ///   - settings: the address and settings of the database.
-    ///   - signal: called on the store's thread when replies are ready to be taken.
+    ///   - signal: called on the store's thread when replies are ready for `takeReplies`.
     ///   - onWarning: called on the store's thread with each setting of the database that may lose pushes, and its
     ///     remedy.
     /// - Throws: `StoreError` if the database cannot be reached, is older than version 15, is read-only, has tables of

@@ -66,7 +66,7 @@ final class SharedLink {
     var waits: [Descriptor.Wait] { self.session?.waits ?? [] }
     private var isWorking: Bool { if case .working = self.phase { true } else { false } }
 
-    /// The time of the next `timePassed` with work to do, on the monotonic clock; nil if there is none.
+    /// The next time at which `timePassed` has work, on the monotonic clock; nil if there is none.
     var nextMoment: Int64? {
         switch self.phase {
         case .closed: self.state.number == nil ? nil : self.retryAt
@@ -135,8 +135,7 @@ final class SharedLink {
         self.isMakingTopics = true
         self.session?.exchange(.topics(names)) { sender in
             if !names.isEmpty {
-                // A gateway that cannot take the lock adds topics without the lock; a unique constraint detects equal
-                // numbers.
+                // A gateway that cannot get the lock adds topics without it; a unique constraint detects equal numbers.
                 sender.query(ControlStatement.lockTopics.sql(clock: self.state.settings.clock))
                 var parameters = PostgresParameters()
                 parameters.append(names)

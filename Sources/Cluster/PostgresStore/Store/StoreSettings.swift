@@ -92,7 +92,7 @@ enum SessionSetup {
     static let shared = Self.settings([("jit", "off")] + Self.common + [("lock_timeout", "3000")])
 
     /// A statement that makes the session wait for durable commits, even if settings of the server, the database or the
-    /// role change later. A stronger setting, such as remote_apply, is kept.
+    /// role change later. A stronger setting, such as remote_apply, remains in effect.
     static let durable = """
         SELECT set_config('synchronous_commit', CASE WHEN current_setting('synchronous_commit') IN ('off', 'local')
             THEN 'on' ELSE current_setting('synchronous_commit') END, false)

@@ -39,7 +39,7 @@ struct WriteStep<Runner: StatementRunner> {
         }
     }
 
-    /// Writes devices and their lookup rows.
+    /// Writes devices and their rows in `due` and `ready`.
     init(
         devices: [SharedDeviceChange],
         versions: RowVersions,

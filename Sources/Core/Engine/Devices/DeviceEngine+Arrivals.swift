@@ -351,7 +351,7 @@ extension DeviceEngine {
     /// Records the end of a request, or of a session's transfers, without a result.
     ///
     /// - `isCancelled`: true if the task was cancelled while pending; such tasks have a separate counter.
-    /// - `waits`: false if the task was in flight.
+    /// - `waits`: true if the task was pending; false if it was in flight.
     func noteDropped(
         _ task: BackgroundTask,
         _ reason: DiscardReason,
@@ -400,7 +400,7 @@ extension LaunchAnswer {
     ///
     /// - Parameters:
     ///   - hold: the first hold from the device's conditions.
-    /// - isLaneFull: true if the launch's lane has its maximum number of wakes in flight.
+    ///   - isLaneFull: true if the launch's lane has its maximum number of wakes in flight.
     ///   - isPaused: true if the device's topic is paused.
     init(
         _ disposition: Disposition,

@@ -23,10 +23,10 @@ extension DeviceEngine {
         return shared
     }
 
-    /// Adds the topics that the store has numbered and the engine does not know yet.
+    /// Adds the topics that the store has numbered and that are new to the engine.
     ///
-    /// The engine does not create topics on its own: its owner creates a topic in the store first. A push, registration
-    /// or subscription that names an unknown topic is refused with `tooManyTopics` or `topicsMax`.
+    /// The engine does not create topics on its own: the caller creates a topic in the store first. A push,
+    /// registration or subscription that names an unknown topic is refused with `tooManyTopics` or `topicsMax`.
     ///
     /// - Parameter names: every topic, by number.
     /// - Throws: `StoreError` if a known topic has another name.
@@ -206,8 +206,8 @@ extension DeviceEngine {
         self.now - self.devices[device].readyMilliseconds(at: self.now)
     }
 
-    /// Removes every device and the counts since `show`. Keeps topics, policies, `times`, untaken events, and the
-    /// memory for the next step.
+    /// Removes every device and the counts since `show`. Keeps topics, policies, `times`, events not yet returned by
+    /// `takeEvents`, and the memory for the next step.
     package func evict() {
         let step = self.step
         self.takeCountedTopics { _ in }

@@ -27,15 +27,15 @@ extension DeviceEngine {
         }
     }
 
-    /// Applies all due events of one device, even if the current step would reach them later. The engine's owner makes
-    /// the launches that then wait for a slot.
+    /// Applies all due events of one device, even if the current step would reach them later. The caller makes the
+    /// launches that then wait for a slot.
     ///
     /// - Returns: true if anything was due.
     package func catchUp(_ device: DeviceIndex) -> Bool {
         let isDue = self.schedule[device].map { $0 <= self.now } ?? false
         if isDue {
             self.warnIfDue(device)
-            // Perhaps only a warning was due.
+            // Possibly only a warning was due.
             if let moment = self.schedule[device], moment <= self.now {
                 self.schedule.begin(moment)
                 self.settle(device)
@@ -187,7 +187,7 @@ extension DeviceEngine {
     /// The time at which reported progress becomes a change; nil if none is delayed.
     package var progressDue: Instant? { self.tasks.progressDue }
 
-    /// Makes delayed progress a change now. The owner calls this before its last step.
+    /// Makes delayed progress a change now. Called before the last step.
     package func flushProgress() { self.tasks.flushProgress() }
 
     /// Returns the changes since the last call, which a store must make durable.

@@ -46,7 +46,8 @@ extension DeviceEngine {
         self.topics.indices.map { self.snapshot($0) }
     }
 
-    /// Returns all topics in order of creation if there are at most `countMax`; otherwise those with the most pushes.
+    /// Returns all topics in order of creation if there are at most `countMax`; otherwise the topics with the most
+    /// pushes.
     package func topicSnapshots(countMax: Int) -> [TopicSnapshot] {
         guard self.topics.count > countMax else { return self.topicSnapshots }
         return self.topics.indices.top(countMax) { Int(clamping: self.topics.counters($0).accepted) }.map {
@@ -67,7 +68,7 @@ extension DeviceEngine {
 /// Paused topics. A paused topic launches nothing, and its new pushes and requests stay pending.
 ///
 /// A pause does not change the devices of the topic, their due times or queues, so its cost does not depend on their
-/// number. The engine's owner must not claim launches of a paused topic.
+/// number. The caller must not launch devices of a paused topic.
 extension DeviceEngine {
     /// Returns true if the topic is paused.
     package func isPaused(_ topic: TopicIndex) -> Bool { self.topics.isPaused(topic) }
@@ -131,9 +132,9 @@ extension DeviceEngine {
     }
 }
 
-/// Queries of the engine's owner.
+/// Queries of the dispatcher.
 extension DeviceEngine {
-    /// Returns the device of this topic whose push is first in line for a slot.
+    /// Returns the device of this topic whose push is the next to get a slot.
     package func longestReady(_ topic: TopicIndex) -> DeviceIndex? {
         self.ready.first(topic, at: self.now, in: self.devices)
     }

@@ -2,7 +2,7 @@ import Policy
 package import Wire
 
 extension DeviceEngine {
-    /// Launches the device of this topic that is first in line for a slot.
+    /// Launches the push of the device of this topic that is the next to get a slot.
     ///
     /// - Returns: the wake, valid until the next call of the engine; nil if no device waits.
     package func claim(_ topic: TopicIndex) -> LaunchedWake? {

@@ -313,13 +313,14 @@ extension DeviceEngine {
         self.devices[device].isRegistered = true
         // The answers are for pushes that the removal discarded.
         self.devices[device].forgetAnswers()
-        // Discards conditions reported while the device was removed. Nothing is pending.
+        // Discard conditions reported while the device was removed. Nothing is pending.
         _ = self.startAfresh(device)
         self.noteRegistration(device)
         return .device(device)
     }
 
-    /// Removes a token. Everything pending is discarded, and wakes in flight continue without a retry.
+    /// Removes a token. Pending pushes, requests and sessions are discarded, and wakes in flight continue without a
+    /// retry.
     package func unregister(_ device: DeviceIndex) {
         self.settle(device)
         guard self.devices[device].isRegistered else { return }

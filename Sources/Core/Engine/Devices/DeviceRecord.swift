@@ -3,8 +3,8 @@ package import Wire
 
 /// One row of the device table.
 ///
-/// Most of a gateway's memory is device records, up to a million. Rarely used fields are therefore allocated on first
-/// use (`LazyMemory`), and the other fields are ordered to minimize padding.
+/// Device records, up to millions, are the largest part of a gateway's memory. Rarely used fields are therefore
+/// allocated on first use (`LazyMemory`), and the other fields are ordered to minimize padding.
 @safe
 package struct DeviceRecord {
     var state = DeviceState()
@@ -43,14 +43,14 @@ package struct DeviceRecord {
 private struct DeviceWakes {
     /// The wake in flight; undefined if there is none.
     var inFlight = WakeID(random: (0, 0))
-    /// The most recently ended wakes.
+    /// The last ended wakes.
     var ended = Ring<EndedWake>()
     /// The log of the pending push's wait; nil if the wait can be derived from the device's state.
     var wait: WaitLog?
 }
 
 extension DeviceRecord {
-    /// Frees the memory that the record owns. The owner calls this before it drops a record.
+    /// Frees the memory that the record owns. Must be called before a record is dropped.
     func deallocate() {
         self.state.pending.flatMap { PushContent($0.handle) }?.deallocate()
         self.state.inFlight.flatMap { PushContent($0.push.handle) }?.deallocate()
@@ -77,7 +77,7 @@ extension DeviceRecord {
         set { self.wakes.change(from: DeviceWakes()) { $0.wait = newValue } }
     }
 
-    /// The most recently ended wakes; nil if no wake was ever launched.
+    /// The last ended wakes; nil if no wake was ever launched.
     var endedWakes: Ring<EndedWake>? { self.wakes.value?.ended }
 
     /// Remembers an ended wake.

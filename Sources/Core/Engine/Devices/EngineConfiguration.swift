@@ -27,11 +27,11 @@ package struct EngineConfiguration: Sendable {
     package var pendingBytesPerTopicMax = Int.max
     /// The maximum number of requests and sessions that are pending or running; by default two per device.
     package var taskRequestsMax = 20_000_000
-    /// The maximum number of such requests and sessions in one topic.
+    /// The maximum number of requests and sessions of one topic that are pending or running.
     package var taskRequestsPerTopicMax = 20_000_000
     /// The maximum bytes of names and details of requests and sessions, and of the ids of session events.
     package var taskBytesMax = Int.max
-    /// The maximum of such bytes in one topic.
+    /// The maximum of these bytes in one topic.
     package var taskBytesPerTopicMax = Int.max
     /// The rate limit of pushes to one device.
     package var pushRate = PushRate()

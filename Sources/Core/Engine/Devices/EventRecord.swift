@@ -28,7 +28,7 @@ package struct EventRecord {
     /// The maximum size of one event, in bytes.
     fileprivate static let eventBytesMax = 2 + 8 + 8 + 4 + 2 * 20
 
-    /// The maximum sequence number that is accepted. Enough greater numbers remain for all later records of a store.
+    /// The maximum sequence number that is accepted, so that later numbers cannot overflow.
     package static let sequenceMax: UInt64 = 1 << 62
     /// The number of sequence numbers for each second. A store that restarts its numbering begins with the first number
     /// of the current second.
@@ -250,7 +250,7 @@ private struct EventReader {
     }
 }
 
-/// Events of devices that the history has not taken yet. The history identifies a device by a number.
+/// Events of devices for the history that `take` has not returned. The history identifies a device by a number.
 package struct EventQueue: ~Copyable {
     /// The key of the hash from device tokens to numbers. The device table uses the same hash.
     package let key: HashKey

@@ -308,7 +308,7 @@ package struct PushTerms: Hashable, Sendable {
         self.lifetime = lifetime
     }
 
-    /// The terms of a push that arrives at `now`.
+    /// Creates the terms of a push that arrives at `now`.
     package init(_ priority: Priority, _ expiration: Expiration, at now: Instant) {
         self.priority = priority
         self.lifetime =

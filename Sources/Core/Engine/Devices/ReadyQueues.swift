@@ -26,7 +26,7 @@ package struct ReadyQueues: ~Copyable {
         while self.queues.count < topicCount { self.queues.append(Queue()) }
     }
 
-    /// Returns the device of this topic that is first in line for a slot.
+    /// Returns the device of this topic that is the next to get a slot.
     package func first(_ topic: TopicIndex, at now: Instant, in devices: borrowing DeviceTable) -> DeviceIndex? {
         let first = self.queues[Int(topic.rawValue)].first
         guard let used = self.queues[Int(topic.rawValue)].used.first else { return first == .none ? nil : first }
@@ -55,7 +55,7 @@ package struct ReadyQueues: ~Copyable {
     package func count(_ topic: TopicIndex) -> Int { self.queues[Int(topic.rawValue)].count }
 
     /// Returns the longest wait of a device in any queue, in milliseconds; nil if no device waits. Among used devices
-    /// that began to wait in the same second, only the first in line is examined.
+    /// that began to wait in the same second, only the next to get a slot is examined.
     ///
     /// - `longestOf`: the longest possible wait of a topic's devices; nil to skip the topic.
     package func longestMilliseconds(
@@ -116,13 +116,14 @@ package struct ReadyQueues: ~Copyable {
     /// Empties the queue of this topic without access to the records of its devices, which are being dropped.
     package mutating func removeAll(_ topic: TopicIndex) { self.queues[Int(topic.rawValue)] = Queue() }
 
-    /// Forgets the devices that were not offered yet.
+    /// Empties the queue of devices to offer.
     package mutating func removeNewcomers() { self.newcomers.removeAll() }
 
     /// True if there is a device for `popNewcomer`.
     package var hasNewcomer: Bool { !self.newcomers.isEmpty }
 
-    /// Removes and returns the device that was first to begin to wait. The device may no longer wait.
+    /// Removes and returns the next device to offer, in the order in which they began to wait. The device may no longer
+    /// wait.
     package mutating func popNewcomer() -> DeviceIndex? { self.newcomers.popFirst() }
 }
 
@@ -160,13 +161,13 @@ private struct UsedDevices {
         }
     }
 
-    /// The value of `nextReady` of a device in a heap; `previousReady` is its position there.
+    /// The value of `nextReady` of a device in a heap; `previousReady` is its position in the heap.
     private static let mark = DeviceIndex(rawValue: .max - 1)
 
     private var heap: [Entry] = []
     private var latest: UInt64 = 0
 
-    /// Returns true if a device that waits is in a heap.
+    /// Returns true if a waiting device is in a heap.
     static func holds(_ record: DeviceRecord) -> Bool { record.nextReady == Self.mark }
 
     /// The first device in the order.
@@ -231,7 +232,7 @@ package struct FIFOQueue<Element> {
     /// The index of the first remaining element.
     @usableFromInline var firstIndex = 0
 
-    /// An empty queue.
+    /// Creates an empty queue.
     @inlinable
     package init() {}
 

@@ -27,7 +27,7 @@ package protocol RecordStore: AnyObject {
     /// - Throws: `StoreError` if the store cannot be written; it is then unusable.
     func begin() throws(StoreError)
 
-    /// Makes one batch durable. After this returns, a crash loses nothing of it.
+    /// Makes one batch durable. After the call has returned, a crash does not lose the batch.
     ///
     /// - Throws: `StoreError` on failure. The next start may or may not find the batch. Its effects must not be
     ///   published, and no further commit may follow.
@@ -214,8 +214,8 @@ struct RecordReader {
         Instant(milliseconds: self.integer(-Self.momentMax...Self.momentMax))
     }
 
-    /// Reads a time chosen by a client, such as an expiry. It may be farther in the future than the time of an event.
-    /// Differences of such times, and sums with the time of an event, do not overflow.
+    /// Reads a time chosen by a client, such as an expiry. It may be later than any time of an event. Differences of
+    /// such times, and sums with the time of an event, do not overflow.
     mutating func distantMoment() -> Instant {
         Instant(milliseconds: self.integer(-Self.momentMax...Self.distantMomentMax))
     }

@@ -21,8 +21,8 @@ final class TaskRow {
         var details: TaskDetails
         /// The state from which a pending continued task will resume; nil before its first launch.
         var resumption: TaskResumption?
-        /// The log of the task's wait. Starts at the first hold or at the end of the last launch; nil before, and while
-        /// the task is in flight.
+        /// The log of the task's wait. It starts at the first hold or at the end of the last launch; nil before that,
+        /// and while the task is in flight.
         var wait: WaitLog?
 
         var isBlank: Bool { self.details == TaskDetails() && self.resumption == nil && self.wait == nil }

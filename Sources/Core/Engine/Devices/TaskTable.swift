@@ -1,7 +1,7 @@
 import Policy
 import Wire
 
-/// The task rows of devices that have requests, sessions or habits. Other devices take no memory here.
+/// The task rows of devices that have requests, sessions or habits. Other devices use no memory in this table.
 struct TaskTable: ~Copyable {
     /// 256 dictionaries, chosen by the device's number, so that growth of a dictionary moves only a few entries.
     private var shards = [[DeviceIndex: Int]](repeating: [:], count: 256)

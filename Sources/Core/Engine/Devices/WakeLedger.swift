@@ -31,7 +31,7 @@ package struct ExpiringWake: Hashable, Sendable {
     package let deadline: Instant
 }
 
-/// An index of wakes, in flight or remembered after their end, to their devices. It also has queues of the wakes near
+/// An index from wakes, in flight or remembered after their end, to their devices. It also has queues of the wakes near
 /// their deadline and of the ended wakes whose slots must be freed.
 ///
 /// Ended wakes are remembered in their device's row: the last four of each device, for ten minutes.
@@ -299,7 +299,7 @@ package struct WakeMap<Value> {
     @usableFromInline
     struct Place {
         @usableFromInline var wake: WakeID
-        /// The value; nil if the place is free. `wake` is undefined then.
+        /// The value; nil if the cell is free. `wake` is then undefined.
         @usableFromInline var value: Value?
 
         @inlinable
@@ -310,10 +310,10 @@ package struct WakeMap<Value> {
     }
 
     @inlinable static var placesMin: Int { 4 }
-    /// The maximum number of places to keep when the last wake is removed: enough for 48 wakes.
+    /// The maximum number of cells that remain allocated when the last wake is removed: enough for 48 wakes.
     @inlinable static var placesKeptMax: Int { 64 }
 
-    /// The places; their number is 0 or a power of two.
+    /// The cells; their number is 0 or a power of two.
     @usableFromInline var places: [Place] = []
     @usableFromInline var wakeCount = 0
 
@@ -397,7 +397,7 @@ package struct WakeMap<Value> {
         return value
     }
 
-    /// Returns the place of a wake, or the free place for it. At least one place is free.
+    /// Returns the index of a wake's cell, or of the free cell for it. At least one cell is free.
     @inlinable
     func place(of wake: WakeID) -> Int {
         let mask = self.places.count - 1
@@ -406,8 +406,8 @@ package struct WakeMap<Value> {
         return place
     }
 
-    /// Returns the place at which the search for a wake starts. The lowest eight bits choose among the maps of a
-    /// `WakeTable`.
+    /// Returns the index at which the search for a wake starts. The lowest eight bits of an id choose among the maps of
+    /// a `WakeTable`.
     @inlinable
     func begin(_ wake: WakeID) -> Int {
         Int(truncatingIfNeeded: wake.first >> 8) & (self.places.count - 1)

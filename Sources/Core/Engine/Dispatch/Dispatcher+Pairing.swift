@@ -30,7 +30,7 @@ extension Dispatcher {
         if stream.request.devices.isEmpty {
             self.launchLongest(for: stream)
             guard stream.request.takesTasks, self.engine.longestReady(identity.topic) != nil else { return }
-            // A task launched before the push. There may still be a slot for the push, on this stream or another.
+            // A task launched before the push. A slot for the push may remain, on this stream or another.
             if let next = self.streams.nextInRotation(identity.topic) { self.freed.append(next) }
         } else if self.engine.hasTasks(device) {
             self.launchNext(device)

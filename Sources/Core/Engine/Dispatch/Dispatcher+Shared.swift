@@ -179,8 +179,8 @@ extension Dispatcher {
     /// The maximum number of devices in `conditionsOwed`.
     private static var owedMax: Int { 256 }
 
-    /// Devices whose conditions must be sent to streams here but were not in memory, at most 256. The owner loads the
-    /// devices, for which a read-only step suffices, and calls `sendOwedConditions`.
+    /// Devices whose conditions must be sent to streams of this gateway but were not in memory, at most 256. The owner
+    /// loads the devices, for which a read-only step suffices, and calls `sendOwedConditions`.
     package var conditionsOwed: [DeviceToken] {
         var tokens: [DeviceToken] = []
         var known: Set<DeviceToken> = []

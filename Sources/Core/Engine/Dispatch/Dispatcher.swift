@@ -23,9 +23,9 @@ package final class Dispatcher {
     /// The number of further streams and changes to examine for condition changes before the next call of `advance`. It
     /// also starts at `workPerStepMax`, but is counted separately, so that neither kind of work delays the other.
     var looksLeft: Int
-    /// True if the gateway is shutting down: nothing is launched.
+    /// True if the gateway is shutting down and launches nothing.
     var isDraining = false
-    /// True while an operation only reads devices: nothing is launched or sent.
+    /// True while an operation only reads devices and must not launch or send.
     package var isReading = false
     /// The number of progress reports that this gateway accepted.
     package internal(set) var progressReports: Int64 = 0
@@ -56,7 +56,7 @@ package final class Dispatcher {
 extension Dispatcher {
     /// Advances to `now`.
     ///
-    /// - Returns: true if everything due was done. If false, call this again soon.
+    /// - Returns: true if all due events were applied. If false, call this again soon.
     package func advance(to now: Instant, devicesMax: Int) -> Bool {
         self.workLeft = self.workPerStepMax
         self.looksLeft = self.workPerStepMax
@@ -157,15 +157,16 @@ extension Dispatcher {
     /// - Parameter topic: the topic; nil for all topics together.
     package func workerCounts(_ topic: TopicIndex?) -> WorkerCounts { self.streams.counts(topic) }
 
-    /// Returns the open streams and their states; if there are more than `countMax`, the streams with the most wakes.
+    /// Returns the open streams and their states; if there are more than `countMax`, only the streams with the most
+    /// wakes.
     package func streams(countMax: Int) -> [StreamSnapshot] {
         Array(self.streams.all).top(countMax) { $0.wakes.count }.map {
             StreamSnapshot($0, trouble: self.streams.trouble(of: $0))
         }
     }
 
-    /// Returns the open streams of each topic; if a topic has more than `countMax`, or more than its share of
-    /// `totalMax`, the streams with the most wakes.
+    /// Returns the open streams of each topic. If a topic has more than `countMax`, or more than its share of
+    /// `totalMax`, returns only the streams with the most wakes.
     package func streamsByTopic(countMax: Int, totalMax: Int) -> [TopicIndex: [StreamSnapshot]] {
         let groups = Dictionary(grouping: self.streams.all, by: \.topic)
         let share = max(1, min(countMax, totalMax / max(1, groups.count)))
@@ -229,7 +230,7 @@ extension Dispatcher {
 
 /// The first and last steps of every operation.
 extension Dispatcher {
-    /// Before an operation on a device, applies all of its due events, including launches, even if the current step
+    /// Applies all due events of a device, including launches, before an operation on it, even if the current step
     /// would reach them later. A launch that is due now precedes the operation.
     func catchUp(_ device: DeviceIndex) {
         if !self.ended.isEmpty {
@@ -252,7 +253,7 @@ extension Dispatcher {
         self.hand(wake, to: stream)
     }
 
-    /// Frees and fills slots until nothing more happens, and sends condition changes.
+    /// Frees and fills slots as long as it has an effect, then sends condition changes.
     func flow() {
         guard !self.isReading else { return }
         if !self.ended.isEmpty { self.loseWakes() }

@@ -137,9 +137,9 @@ package final class Subscription {
     var isPaused = false
     /// True if the stream gets no wakes until it answers a wake, because too many in a row expired or were given back.
     var isStalled = false
-    /// True once the worker has sent anything about a wake of the stream.
+    /// True if the worker has ever answered or reported a wake of the stream.
     var hasResponded = false
-    /// True if the worker has answered, and nothing has expired or been given back since.
+    /// True if the worker has answered a wake, and no wake has expired or been given back since.
     var isClear = false
     /// True if the stream is in its topic's rotation for pushes.
     var isInRotation = false

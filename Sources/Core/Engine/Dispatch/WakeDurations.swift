@@ -140,7 +140,7 @@ package struct WakeDurations {
     final class Cell {
         var current = DurationCounts()
         var before = DurationCounts()
-        /// False if streams must look for another cell: this cell was dropped, or their name may now get a separate
+        /// False if streams must find another cell, because this cell was dropped or their name may now get a separate
         /// count.
         var isListed = true
     }

@@ -42,14 +42,14 @@ package enum WakeEndedAction: Hashable, Sendable {
 
 /// The effect of a worker's request for more time, with the current deadline.
 package enum ExtensionRequestedAction: Hashable, Sendable {
-    /// The deadline was moved, perhaps less far than requested.
+    /// The deadline was moved, but possibly not as far as requested.
     case extended(Instant)
     /// The deadline is already at the requested time or later.
     case unchanged(Instant)
     /// The wake has reached its maximum duration.
     case limitReached(Instant)
 
-    /// Computes the effect of moving a deadline to `moment`, but not past `most`. A deadline never moves back, even if
+    /// Creates the effect of moving a deadline to `moment`, but not past `most`. A deadline never moves back, even if
     /// new parameters allow less time.
     init(_ moment: Instant, deadline: Instant, most: Instant) {
         if moment <= deadline {

@@ -1,6 +1,6 @@
 /// The number of an identifier or a session name. The policy compares numbers and does not know the texts.
 package struct TaskName: Hashable, Sendable {
-    /// The number, chosen by the owner of the policy value; equal for equal identifiers or session names.
+    /// The number, chosen by the code that owns the policy value; equal for equal identifiers or session names.
     package let rawValue: UInt64
 
     package init(rawValue: UInt64) {
@@ -129,7 +129,7 @@ package struct BackgroundTask: Hashable, Sendable {
         self.name == other.name && (self.kind == .urlSession) == (other.kind == .urlSession)
     }
 
-    /// Adds the transfers of an ended wake of the same session, and takes over its position in the order.
+    /// Adds the transfers of an ended wake of the same session, and adopts its position in the order.
     mutating func takeUp(_ older: BackgroundTask) {
         self.transfers += older.transfers
         self.arrivedAt = min(self.arrivedAt, older.arrivedAt)
@@ -188,7 +188,7 @@ package struct TaskWake: Hashable, Sendable {
 /// The policy state of a device's requests, sessions and habits.
 ///
 /// A device without tasks, launches of processing tasks and reported uses has a blank state, which need not be stored.
-/// At most `TaskKind.waitingMax` tasks of each kind are pending, besides lost tasks.
+/// At most `TaskKind.waitingMax` tasks of each kind are pending, not counting lost tasks.
 package struct BackgroundTasks: Hashable, Sendable {
     /// Pending tasks, in order of arrival.
     package internal(set) var waiting: [BackgroundTask]

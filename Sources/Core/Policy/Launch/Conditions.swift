@@ -61,7 +61,7 @@ extension Conditions {
 }
 
 extension Conditions {
-    /// Returns the fields that differ in `other`, with their values there.
+    /// Returns the fields that differ in `other`, with the values of `other`.
     package func changes(to other: Conditions) -> ConditionsReport {
         func changed<Value: Equatable>(_ field: KeyPath<Conditions, Value>) -> Value? {
             self[keyPath: field] == other[keyPath: field] ? nil : other[keyPath: field]

@@ -2,9 +2,9 @@ package import Wire
 
 /// The policy state of one device with its background tasks, and all operations on it.
 ///
-/// This is a pure value, like its two parts. At each instant, the owner first applies results from workers and calls
-/// `timePassed` until it returns `nothing`, lane by lane. It then launches `nextLaunch` and repeats both until nothing
-/// more happens. Then it applies outside events, one at a time (the article "The rules of background tasks").
+/// This is a pure value, like its two parts. At each instant, the caller first applies results from workers and calls
+/// `timePassed` until it returns `nothing`, lane by lane. It then launches `nextLaunch`, and repeats both while they
+/// have an effect. Then it applies outside events, one at a time (the article "The rules of background tasks").
 package struct DeviceLanes: Hashable, Sendable {
     /// Pushes, conditions, and the charges of launches in the short lane.
     package internal(set) var device: DeviceState

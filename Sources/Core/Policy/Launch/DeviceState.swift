@@ -2,9 +2,9 @@ package import Wire
 
 /// The policy state of one device, and all operations on it.
 ///
-/// This is a pure value: times are arguments, and effects are returned as actions. At each instant, the owner first
-/// calls `timePassed` until it returns `nothing`, launches if `isLaunchable`, and repeats both until nothing more
-/// happens. Then it applies outside events, one at a time (the article "The rules").
+/// This is a pure value: times are arguments, and effects are returned as actions. At each instant, the caller first
+/// calls `timePassed` until it returns `nothing`, launches if `isLaunchable`, and repeats both while they have an
+/// effect. Then it applies outside events, one at a time (the article "The rules").
 ///
 /// Properties are ordered to minimize padding, because there is a value in memory for each device.
 package struct DeviceState: Hashable, Sendable {
