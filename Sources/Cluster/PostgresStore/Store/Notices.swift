@@ -3,8 +3,14 @@ import Wire
 
 /// The payload of a notification. The first line is the number of the sending gateway.
 ///
-/// Further lines are `r TOPIC`, `e HOLDER WAKE REASON` (`-` for none), `a WAKE`, `c TOKEN TOPIC`, `t` (topics were
-/// added), `v` (a value was stored). Other lines, such as lines of newer gateways or other clients, are ignored.
+/// Each further line is one notice. Other lines, such as lines of newer gateways or other clients, are ignored.
+///
+/// - `r TOPIC`: `ClusterNotice.ready`.
+/// - `e HOLDER WAKE REASON`: `ClusterNotice.ended`, with `-` for no reason.
+/// - `a WAKE`: `ClusterNotice.answeredLate`.
+/// - `c TOKEN TOPIC`: `ClusterNotice.conditions`.
+/// - `t`: topics were added.
+/// - `v`: a value was stored.
 package enum NoticePayload {
     /// One line of a payload.
     package enum Item: Hashable {

@@ -19,8 +19,8 @@ package final class PostgresStore: ClusterStore {
     ///   - signal: called on the store's thread when replies are ready for `takeReplies`.
     ///   - onWarning: called on the store's thread with each setting of the database that may lose pushes, and its
     ///     remedy.
-    /// - Throws: `StoreError` if the database cannot be reached, is older than version 15, is read-only, has tables of
-    ///   a newer WakeGate, or gives the role too few rights.
+    /// - Throws: `StoreError` if the database cannot be reached or used. It cannot be used if it is older than version
+    ///   15 or read-only, has tables of a newer WakeGate, or gives the role too few rights.
     package init(
         _ settings: StoreSettings,
         signal: @escaping @Sendable () -> Void,

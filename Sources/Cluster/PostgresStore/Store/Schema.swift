@@ -61,8 +61,8 @@ enum AdvisoryLock {
 /// The tables as created by version 1 of the schema.
 ///
 /// Tokens, records and similar values are bytes; times are milliseconds of policy time; topics are numbers from 0, and
-/// -1 stands for all topics together. Values of a device that change in every transaction are in separate tables, so
-/// that most updates of `device` change no index and stay within their page.
+/// -1 stands for all topics together. Values of a device that change in every transaction are in separate tables. Most
+/// updates of `device` thus change no index and stay within their page.
 enum SchemaTables {
     static let statements =
         [

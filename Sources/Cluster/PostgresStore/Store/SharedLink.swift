@@ -3,8 +3,8 @@ import Platform
 
 /// The connection that adds topics, stores shared values, and sends and receives notices.
 ///
-/// It is separate from the control connection, so that a commit that waits for a standby, a lock of another session or
-/// a flood of notices does not delay the heartbeat.
+/// A separate connection protects the heartbeat of the control connection from delays. Such delays are a commit that
+/// waits for a standby, a lock of another session, or a flood of notices.
 final class SharedLink {
     private enum Purpose {
         case listen, notify, checkSenders

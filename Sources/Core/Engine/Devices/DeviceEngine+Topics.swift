@@ -102,8 +102,8 @@ extension DeviceEngine {
         return totals
     }
 
-    /// Returns the time in milliseconds for which a launch has waited for a slot since `moment` or, if that is later,
-    /// since the topic was resumed.
+    /// Returns the time in milliseconds for which a launch has waited for a slot. The wait starts at `moment` or, if
+    /// that is later, when the topic was resumed.
     func lateness(since moment: Instant, _ topic: TopicIndex) -> Int64 {
         let begin = max(moment, self.topics.resumedAt(topic))
         return begin == .distantPast ? .max : self.now.milliseconds - begin.milliseconds

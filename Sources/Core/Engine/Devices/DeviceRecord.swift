@@ -339,8 +339,8 @@ extension DeviceRecord {
         return spacing
     }
 
-    /// Stores the battery level (8 bytes), app state, background refresh, thermal state (1 each), and one byte with
-    /// three switches and the memory pressure above them. Older versions accept only normal memory pressure.
+    /// Stores the battery level (8 bytes), app state, background refresh and thermal state (1 each). A last byte has
+    /// three switches and, in higher bits, the memory pressure. Older versions accept only normal memory pressure.
     private static func store(_ conditions: Conditions, to buffer: inout ByteBuffer) {
         buffer.appendLittleEndian(conditions.batteryLevel.bitPattern)
         buffer.append(conditions.appState.storedCode)

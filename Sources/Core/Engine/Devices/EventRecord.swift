@@ -3,11 +3,15 @@ package import Wire
 
 /// The events of one commit, as a store retains them until the history has made them durable.
 ///
-/// A record is a version (1 byte), its sequence number (8), the fingerprint of the history's key (8), the number of
-/// events (4), and the events. An event is its code (1), flags (1), and the fields that differ from the previous event,
-/// as announced by the flags: device (8), time (8), attempt and coalesced count (2 each), the identifiers of the push
-/// and of the related push (16 each, and 4 if letters are in upper case). A part of a name is written like an event
-/// with push identifiers, but no later event refers to its bytes. All integers are little-endian.
+/// Integers are little-endian, and sizes are in bytes. A record is a version (1), its sequence number (8), the
+/// fingerprint of the history's key (8), the number of events (4), and the events. An event is its code (1), flags (1),
+/// and the fields that differ from the previous event. The flags announce these fields:
+///
+/// - device (8) and time (8);
+/// - attempt and coalesced count (2 each);
+/// - the identifiers of the push and of the related push (16 each, and 4 if letters are in upper case).
+///
+/// A part of a name is written like an event with push identifiers, but no later event refers to its bytes.
 package struct EventRecord {
     /// The description of a malformed record, as a clause.
     package struct Fault: Error, Hashable {

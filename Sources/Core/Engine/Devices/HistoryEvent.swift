@@ -45,19 +45,31 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
     package let apnsID: APNsID?
     /// The kind of event, as a number that may be stored in files. Codes never change their meaning.
     package let code: UInt8
-    /// For a launch: the attempt of its push or task. For an extension: the seconds left. For a push: its priority in
-    /// the lowest four bits (0 if not recorded), and above them the size of its payload minus one. For finished
-    /// transfers: their count. For a part of a name: the length of the name. For conditions: the lower half of the
-    /// changed fields.
+    /// A number whose meaning depends on the kind:
+    ///
+    /// - for a launch: the attempt of its push or task;
+    /// - for an extension: the seconds left;
+    /// - for a push: its priority in the lowest four bits (0 if not recorded), above them the size of its payload minus
+    ///   one;
+    /// - for finished transfers: their count;
+    /// - for a part of a name: the length of the name;
+    /// - for conditions: the lower half of the changed fields.
     package let attempt: UInt16
-    /// The other push of a coalescing: the push that the event's push replaced, or the push that absorbed it. In a part
-    /// of a name: the bytes after the first 16; in a part of a worker's name: all bytes. For a launch or a drop: the
-    /// wait (`Waited`). For conditions: the battery level in the first word, if it changed.
+    /// The other push of a coalescing: the push that the event's push replaced, or the push that absorbed it. Other
+    /// kinds:
+    ///
+    /// - for a part of a name: the bytes after the first 16; for a part of a worker's name: all bytes;
+    /// - for a launch or a drop: the wait (`Waited`);
+    /// - for conditions: the battery level in the first word, if it changed.
     package let related: APNsID?
-    /// For the launch of a push: the number of pushes coalesced into it. For a push: the code of its lifetime. For the
-    /// launch or extension of a task: the code of its kind. For the result, submission or drop of a task: the codes of
-    /// its kind and of the outcome, disposition or reason. For a part of a name: its number. For conditions: the upper
-    /// half of the changed fields.
+    /// A second number whose meaning depends on the kind:
+    ///
+    /// - for the launch of a push: the number of pushes coalesced into it;
+    /// - for a push: the code of its lifetime;
+    /// - for the launch or extension of a task: the code of its kind;
+    /// - for the result, submission or drop of a task: the codes of its kind and of the outcome, disposition or reason;
+    /// - for a part of a name: its number;
+    /// - for conditions: the upper half of the changed fields.
     package let coalesced: UInt16
 
     /// Creates an event of a device.

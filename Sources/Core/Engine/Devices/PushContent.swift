@@ -172,9 +172,13 @@ package struct ContentMemory: ~Copyable {
 
 /// The trace of a push, and the traces of the pushes coalesced into it: a view of their stored form.
 ///
-/// All integers are little-endian: 1 if the push has its own trace, else 0 (1 byte), number of links (1), size of
-/// `tracestate` in bytes (2), number of dropped links (4); then the push's own parent, the links, and `tracestate`. A
-/// parent or link is trace id (16), parent id (8) and flags (1). A push without traces has no bytes.
+/// Integers are little-endian, and sizes are in bytes. The fields:
+///
+/// - 1 if the push has its own trace, else 0 (1);
+/// - the number of links (1), the size of `tracestate` (2), the number of dropped links (4);
+/// - the push's own parent, the links, and `tracestate`.
+///
+/// A parent or link is trace id (16), parent id (8) and flags (1). A push without traces has no bytes.
 package struct PushTrace {
     /// The maximum number of links. The newest links are retained.
     package static let linksMax = 8

@@ -217,11 +217,17 @@ extension DerivedState {
 
 // MARK: - Stored
 
-/// The stored form: version and flags (1 byte each), then, each if flagged: the digest (8), the due time (8), the hold
-/// (1), the start of the push's wait for a slot (4), the window of the push rate (4) and its count (2), and for tasks
-/// the gauges (8 each) and the tasks that wait for a slot as count (2) and arrival and start of the wait (8 each).
-/// Integers are little-endian. Version 2 appends the gauge of tasks held by memory pressure. It is written only if that
-/// gauge is not zero, because older versions cannot read it.
+/// The stored form. Integers are little-endian, and sizes are in bytes. A version (1) and flags (1) come first; each
+/// other field is present if its flag is set:
+///
+/// - the digest (8) and the due time (8);
+/// - the hold (1), and the start of the push's wait for a slot (4);
+/// - the window of the push rate (4) and its count (2);
+/// - for tasks: the gauges (8 each), the number of tasks that wait for a slot (2), and for each of them the arrival and
+///   the start of its wait (8 each).
+///
+/// Version 2 appends the gauge of tasks held by memory pressure. It is written only if that gauge is not zero, because
+/// older versions cannot read it.
 extension DerivedState {
     private static let version: UInt8 = 1
     private static let versionWithMemory: UInt8 = 2

@@ -296,11 +296,16 @@ extension TaskRow {
     }
 }
 
-/// The stored form of a row. Integers are little-endian, and a text follows its size (2 bytes). The fields, with sizes
-/// in bytes: flags (1); if flagged, the time of the last use (8), the hour in which a use last began (8) and the hours
-/// of a week (3 times 8); if flagged, the last launch of a processing task (8); if flagged, the time at which pressure
-/// ends the next continued task (4); the numbers of arrivals (3 times 8); the pending tasks and the wakes in flight,
-/// each list after its count (2); the ids of session events after their count (1).
+/// The stored form of a row. Integers are little-endian, sizes are in bytes, and a text follows its size (2). The
+/// fields:
+///
+/// - flags (1);
+/// - if flagged: the time of the last use (8), the hour in which a use last began (8), the hours of a week (3 times 8);
+/// - if flagged: the last launch of a processing task (8);
+/// - if flagged: the time at which memory pressure ends the next continued task (4);
+/// - the numbers of arrivals (3 times 8);
+/// - the pending tasks and the wakes in flight, each list after its count (2);
+/// - the ids of session events after their count (1).
 extension TaskRow {
     private struct Flags: OptionSet {
         let rawValue: UInt8

@@ -278,16 +278,22 @@ package struct TopicNames: ~Copyable {
     }
 }
 
-/// The stored form of a topic: name (2 bytes of length and its bytes), `accepted`, `noWake`, `completed`, `coalesced`,
-/// `launched` (8 each), then discards and results as pairs of a code (1) and a count (8), each list after its length
-/// (1). Then parts, each after its code (1): for each kind of task with launches, its code, its launches (8) and its
-/// results as such a list; after `requestsCode`, if there ever was a request, `replaced` and `cancelled` (8 each) and
-/// lists of submitted, refused and discarded requests; after `sessionsCode`, if a transfer ever finished, `finished`,
-/// `refused` and `completed` (8 each) and the list of discarded transfers; `pausedCode` alone while the topic is
-/// paused. Gauges (pending, in flight, registered, held) are recomputed from the devices.
+/// The stored form of a topic. Sizes are in bytes. A list of counts is its length (1), then a code (1) and a count (8)
+/// for each entry. The fields:
 ///
-/// A version refuses a record with a code that it does not know. Parts of newer versions are therefore written only if
-/// they have content, such as the count of cancelled pushes.
+/// - the length of the name (2), and the name;
+/// - `accepted`, `noWake`, `completed`, `coalesced` and `launched` (8 each);
+/// - the lists of discards and of results;
+/// - for each kind of task with launches: its code (1), its launches (8), and the list of its results;
+/// - if there ever was a request: `requestsCode` (1), `replaced` and `cancelled` (8 each), and the lists of submitted,
+///   refused and discarded requests;
+/// - if a transfer ever finished: `sessionsCode` (1), `finished`, `refused` and `completed` (8 each), and the list of
+///   discarded transfers;
+/// - while the topic is paused: `pausedCode` (1).
+///
+/// Gauges (pending, in flight, registered, held) are recomputed from the devices. A version rejects a record with an
+/// unknown code. Parts of newer versions, such as the count of cancelled pushes, are therefore written only if they
+/// have content.
 extension Topic {
     /// Codes above those of task kinds.
     private static let requestsCode: UInt8 = 32

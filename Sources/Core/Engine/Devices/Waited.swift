@@ -60,8 +60,8 @@ package struct Waited: Hashable, Sendable {
 /// The stored form of a wait, in the field for a related push. Launches and discards have no related push.
 ///
 /// The lower half of the first word is the interval in milliseconds. Its upper half, both halves of the second word and
-/// `upperCase` are a span each: bits 0 to 3 are the hold's code, bit 4 marks the hold at the end, and bits 6 to 31 are
-/// milliseconds, or units of 64 milliseconds if bit 5 is set. Longer times are stored as the maximum.
+/// `upperCase` are a span each. Bits 0 to 3 of a span are the hold's code, and bit 4 is set for the hold at the end.
+/// Bits 6 to 31 are milliseconds, or units of 64 milliseconds if bit 5 is set. Longer times are stored as the maximum.
 extension Waited {
     private static let unit: Int64 = 64
     private static let amountMax: Int64 = (1 << 26) - 1
@@ -140,8 +140,8 @@ final class WaitLog {
         return Waited(interval: 0, times: self.ended + [Waited.Span(hold, time)]).spans
     }
 
-    /// Stores the start of the wait and of the current hold (8 bytes each), the code of the hold (1, 0 for none), and
-    /// the ended holds after their number (1): code (1) and milliseconds (8).
+    /// Stores the start of the wait and of the current hold (8 bytes each) and the code of the hold (1, 0 for none).
+    /// The number of ended holds (1) follows, and for each its code (1) and milliseconds (8).
     func store(to buffer: inout ByteBuffer) {
         buffer.appendLittleEndian(self.start.milliseconds)
         buffer.appendLittleEndian(self.changedAt.milliseconds)

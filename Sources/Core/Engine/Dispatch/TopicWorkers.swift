@@ -183,7 +183,7 @@ struct StreamRotation {
 /// by their number of wakes. A list has the streams that accept tasks or receive condition changes.
 ///
 /// Finding a stream for a push costs one lookup. A change or the end of a stream costs a few heap steps for each device
-/// that it names, independent of the number of other streams that name it.
+/// that it names, even if many other streams name the device.
 struct NamingStreams {
     /// The positions of a stream for one of its devices.
     struct Place {

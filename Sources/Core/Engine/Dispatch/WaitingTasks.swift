@@ -3,9 +3,9 @@ import Wire
 
 /// The tasks and sessions of one topic that wait for a slot, in the order of `ReadyOrder`.
 ///
-/// To find the first task for a stream, the search descends one tree for each pattern and each set of resources that
-/// the stream can satisfy. A stream offers at most eight resources, so there are at most 256 sets. Sets that no waiting
-/// task needs have no tree. A descent costs O(log n) for n waiting tasks.
+/// To find the first task for a stream, the search descends one tree for each pattern and each set of resources. A
+/// stream offers at most eight resources, so it can satisfy at most 256 sets. Sets that no waiting task needs have no
+/// tree. A descent costs O(log n) for n waiting tasks.
 ///
 /// An obsolete task is dropped when a stream finds it, or by a scan that advances as tasks are added.
 struct WaitingTasks {
@@ -111,7 +111,7 @@ struct WaitingTasks {
 ///
 /// Several trees share one array. Each orders its tasks by name, then by `ReadyOrder` and arrival. Each node stores the
 /// first task of its subtree in launch order. The trees are treaps: a parent has a greater priority than its children,
-/// and priorities are random, so a tree of n tasks is about 3 log n deep for any names.
+/// and priorities are random. A tree of n tasks is therefore about 3 log n deep for any names.
 struct TaskTree {
     /// A task, or the root of a tree.
     typealias Node = Int32
