@@ -5,15 +5,15 @@ internal import Wire
 /// A libpq connection: the handle, its calls, and the notices of the server.
 @safe
 final class LibPQ {
-    /// The event for which a connection in progress waits.
+    /// The event that a connection in progress waits for; `nothing` once it is open.
     enum Polling {
         case readable, writable, nothing, failed
     }
 
-    /// The maximum number of notices kept until a caller takes them.
+    /// The maximum number of unread notices.
     static let noticesMax = 256
 
-    /// The server's notices; after `noticesMax`, further notices are dropped.
+    /// The unread notices of the server. Notices beyond `noticesMax` are dropped.
     private(set) var notices: [PostgresNotice] = []
     /// The notice with which the server ends an idle session.
     private(set) var ending: PostgresNotice?
@@ -115,7 +115,8 @@ final class LibPQ {
         }
     }
 
-    /// Enters pipeline mode without blocking, in which statements can be sent before the answers to earlier statements.
+    /// Makes the connection nonblocking and enters pipeline mode, in which statements can be sent before earlier
+    /// statements are answered.
     ///
     /// - Returns: true on success.
     func beginPipeline() -> Bool {
@@ -123,8 +124,8 @@ final class LibPQ {
         return unsafe PQsetnonblocking(self.connection, 1) == 0 && PQenterPipelineMode(self.connection) == 1
     }
 
-    /// Leaves pipeline mode: the connection executes one statement at a time and waits for it. No statement may be in
-    /// progress.
+    /// Leaves pipeline mode. Each call then executes one statement and blocks until it has ended. No statement may be
+    /// in progress.
     func endPipeline() -> Bool {
         unsafe PQexitPipelineMode(self.connection) == 1 && PQsetnonblocking(self.connection, 0) == 0
     }
@@ -181,13 +182,13 @@ final class LibPQ {
 
     // MARK: Reading
 
-    /// Reads the available bytes; false if the connection is lost.
+    /// Reads the available bytes. Returns false if the connection is lost.
     func consume() -> Bool { unsafe PQconsumeInput(self.connection) == 1 }
 
     /// True if the next result has not arrived.
     var isBusy: Bool { unsafe PQisBusy(self.connection) != 0 }
 
-    /// Returns the next result; nil ends the results of one statement.
+    /// Returns the next result; nil at the end of a statement's results.
     func next() -> LibPQResult? {
         guard let result = unsafe PQgetResult(self.connection) else { return nil }
         return unsafe LibPQResult(result)

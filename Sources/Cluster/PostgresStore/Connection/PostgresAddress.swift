@@ -43,7 +43,7 @@ package struct PostgresAddress: Hashable, Sendable, CustomStringConvertible, Cus
                 message: "hosts, addresses and ports of the address are not equally many, or one is empty"
             )
         }
-        // After an unencoded character in a password, libpq takes the rest for a host, a port or a database.
+        // If a password contains an unencoded delimiter, libpq parses the rest of it as a host, a port or a database.
         let database = options["dbname"] ?? ""
         guard !(names + addresses + [database]).contains(where: { $0.dropFirst().contains("@") }),
             ports.allSatisfy({ $0.isEmpty || (UInt16($0) ?? 0) > 0 })
@@ -145,13 +145,13 @@ struct ConnectionOptions {
         self.values = values
     }
 
-    /// Returns a value that is set and not empty.
+    /// Returns the value of an option; nil if it is not set or empty.
     subscript(_ keyword: String) -> String? {
         guard let value = self.values[keyword], !value.isEmpty else { return nil }
         return value
     }
 
-    /// Returns the parts of a value, one for each host.
+    /// Returns the comma-separated parts of an option's value, such as one for each host.
     func list(_ keyword: String) -> [String] {
         self[keyword].map { $0.split(separator: ",", omittingEmptySubsequences: false).map(String.init) } ?? []
     }

@@ -8,7 +8,7 @@ package final class PostgresClient {
     private let link: PostgresLink
     private let answerMilliseconds: Int64
 
-    /// Connects, and waits for the end of the attempt.
+    /// Connects, and blocks until the connection is open or has failed.
     ///
     /// - Parameters:
     ///   - address: the address of the database.
@@ -89,7 +89,7 @@ package final class PostgresClient {
         try self.link.script(sql)
     }
 
-    /// Waits for the next notification; nil if none arrived in time.
+    /// Waits for the next notification. Returns nil if none arrives in time.
     ///
     /// - Throws: an error if the connection is lost.
     package func notification(waitingAtMost milliseconds: Int64) throws(PostgresError) -> PostgresNotification? {

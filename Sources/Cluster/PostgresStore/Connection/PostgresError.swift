@@ -1,6 +1,6 @@
 /// An error of the server or of the connection to it.
 package struct PostgresError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The kind of failure, for callers.
+    /// The kind of failure.
     package let kind: Kind
     /// The SQLSTATE of five characters; empty if the error is not from a server.
     package let state: String
@@ -161,7 +161,7 @@ extension PostgresError {
 }
 
 extension PostgresError {
-    /// Creates the error of a failed statement. Omits its detail, which contains values of rows.
+    /// Creates the error of a failed statement. Omits the server's detail, which contains values of rows.
     init(_ fields: ResultFields, server: String) {
         let message = ConnectFailure.line(fields.message) ?? "the connection is lost"
         if let state = fields.state {
@@ -175,7 +175,8 @@ extension PostgresError {
 
 /// Interprets libpq's messages about failed connection attempts.
 enum ConnectFailure {
-    /// Creates the error of one attempt from libpq's text, which contains the server's code if the server refused.
+    /// Creates the error of one attempt from libpq's message, which contains a SQLSTATE if the server rejected the
+    /// connection.
     static func read(_ text: String, server: String) -> PostgresError {
         let message = self.line(text) ?? "the connection cannot be made"
         guard let state = self.state(in: message) else {
@@ -203,8 +204,8 @@ enum ConnectFailure {
         return PostgresError(state: state, message: self.dropping(state, of: message), server: server)
     }
 
-    /// Combines the failed attempts at all servers of an address into one error of the kind from the first server that
-    /// answered.
+    /// Combines the errors of the attempts at all servers of an address. The kind is that of the first server that was
+    /// reached, or `unreachable`.
     static func sum(of attempts: [PostgresError]) -> PostgresError {
         guard attempts.count != 1, let telling = attempts.first(where: { $0.kind != .unreachable }) ?? attempts.first
         else { return attempts.first ?? PostgresError(kind: .unreachable, message: "the address names no server") }
@@ -215,7 +216,7 @@ enum ConnectFailure {
         )
     }
 
-    /// Joins the lines of a text without hints and source locations; nil if no line remains.
+    /// Returns a message as one line, without libpq's hints and source locations; nil if no text remains.
     static func line(_ text: String) -> String? {
         let lines = text.split(separator: "\n").map(self.trimmed).filter { line in
             !line.isEmpty && !line.hasPrefix("LOCATION:") && !line.hasPrefix("This probably means the server")
@@ -230,7 +231,7 @@ enum ConnectFailure {
         return String(line)
     }
 
-    /// Returns the code after the severity: `FATAL:  28P01: password authentication failed`.
+    /// Returns the SQLSTATE after the severity, such as `28P01` in `FATAL:  28P01: password authentication failed`.
     private static func state(in message: String) -> String? {
         let words = message.split(separator: " ")
         for (word, next) in zip(words, words.dropFirst()) where word.hasSuffix(":") && next.hasSuffix(":") {

@@ -2,9 +2,11 @@ internal import Platform
 
 /// A connection to a database that never waits for the network. Used by one caller at a time, on any thread.
 ///
-/// To connect, call `advance` until `phase` is `ready` or `failed`: whenever `descriptor` is ready as `phase` says, or
-/// `deadline` has passed. Then send statements in batches: any number of `prepare`, `query` and `execute`, one `sync`,
-/// and `flush` until it returns `nothingLeft`. Further batches may be sent before the first is answered. When
+/// To connect, call `advance` until `phase` is `ready` or `failed`. Call it whenever `deadline` has passed, or when
+/// `descriptor` is readable (in phase `reading`) or writable (in phase `writing`).
+///
+/// Then send statements in batches. A batch is any number of `prepare`, `query` and `execute`, and one `sync`; then
+/// call `flush` until it returns `nothingLeft`. Further batches may be sent before the first is answered. When
 /// `descriptor` is readable, `consume` reads the available bytes, and `next` returns events in the order of the
 /// statements. A batch is one transaction, unless it contains BEGIN.
 ///
@@ -15,13 +17,13 @@ package final class PostgresLink {
         case reading
         /// Connecting; waits for the descriptor to be writable.
         case writing
-        /// Connected; `isLost` says whether the connection was lost since.
+        /// Connected; `isLost` is true if the connection was lost later.
         case ready
         /// Connecting failed; `failure` has the reason.
         case failed
     }
 
-    /// The state of unsent bytes after a flush.
+    /// The result of a flush.
     package enum Flush: Hashable, Sendable {
         case nothingLeft
         /// Call `flush` again when the descriptor is writable, and `consume` when it is readable.
@@ -171,7 +173,7 @@ package final class PostgresLink {
         )
         let connection = LibPQ(words)
         self.connection = connection
-        // Nothing is sent yet, and the effective options are known, including options of a service file and the
+        // Before anything is sent, check the effective options, including options of a service file and the
         // environment.
         guard let options = ConnectionOptions(of: connection) else {
             throw PostgresError(kind: .client, message: "out of memory for a connection", server: self.tried)
@@ -182,7 +184,7 @@ package final class PostgresLink {
 
     // MARK: Sending
 
-    /// Sends a statement to prepare under a name; the server infers the types of its parameters.
+    /// Sends a request to prepare a statement under a name; the server infers the types of its parameters.
     package func prepare(_ name: String, _ sql: String) {
         if self.connection?.prepare(name, sql) != true { self.lose() }
     }
@@ -335,7 +337,7 @@ package struct PostgresNotice: Hashable, Sendable {
     /// The message as one line.
     package let message: String
 
-    /// True if a commit stopped waiting for standbys without their confirmation, and is durable only on this server.
+    /// True if a commit is durable only on this server, because it stopped waiting for the standbys.
     package var isUnreplicatedCommit: Bool {
         self.severity == "WARNING" && self.message.contains("synchronous replication")
     }
@@ -345,7 +347,7 @@ package struct PostgresNotice: Hashable, Sendable {
 package struct PostgresNotification: Hashable, Sendable {
     package let channel: String
     package let payload: String
-    /// The process id of the sender's session, which equals `PostgresLink.backend` for the own notifications.
+    /// The process id of the sender's session; equals `PostgresLink.backend` if this session sent the notification.
     package let sender: Int32
 
     package init(channel: String, payload: String, sender: Int32) {

@@ -57,7 +57,7 @@ extension PostgresValues where Self: ~Copyable {
     }
 }
 
-/// The binary parameters of one statement, in order. Emptying keeps the memory.
+/// The binary parameters of one statement, in order.
 package struct PostgresParameters: PostgresValues, ~Copyable {
     /// The position of a parameter in the buffer.
     struct Place {
@@ -109,10 +109,10 @@ package struct PostgresParameters: PostgresValues, ~Copyable {
     }
 }
 
-/// A one-dimensional array in PostgreSQL's binary format. Emptying keeps the memory.
+/// A one-dimensional array in PostgreSQL's binary format.
 ///
-/// The format: dimensions (4 bytes), flag for nulls (4), the type of the elements (4), their count (4), the first index
-/// (4), then each element after its length (4), all big-endian.
+/// The format: the number of dimensions (4 bytes), a flag for nulls (4), the type of the elements (4), their count (4),
+/// the first index (4), then each element after its length (4), all big-endian.
 package struct PostgresArray: PostgresValues, ~Copyable {
     private static let flagOffset = 4
     private static let countOffset = 12

@@ -50,7 +50,7 @@ extension PostgresRows {
         self.uuid(row, column).map(WakeID.init(random:))
     }
 
-    /// Returns the place (`ctid`) of a row version; `nowhere` for NULL and for a value of another size.
+    /// Returns the location (`ctid`) of a row version; `nowhere` for NULL and for a value of another size.
     package func place(_ row: Int, _ column: Int) -> PostgresPlace {
         let bytes = self.bytes(row, column)
         guard bytes.count == 6 else { return .nowhere }
@@ -142,10 +142,10 @@ package enum PostgresEvent {
     case synced
 }
 
-/// The place of a row version (`ctid`): the number of its page, and its number on the page, starting at 1.
+/// The location of a row version (`ctid`): its page number, and its number on the page, starting at 1.
 ///
-/// A transaction that has locked the row finds the row there without an index. After the transaction, the row may move
-/// and another row may take the place.
+/// A transaction that has locked the row can find it by its `ctid`, without an index. After the transaction, the row
+/// may move, and its `ctid` may be reused.
 package struct PostgresPlace: Hashable, Sendable {
     package let block: UInt32
     package let offset: UInt16
@@ -155,6 +155,6 @@ package struct PostgresPlace: Hashable, Sendable {
         self.offset = offset
     }
 
-    /// A place without a row.
+    /// A location that has no row.
     package static let nowhere = PostgresPlace(block: 0, offset: 0)
 }

@@ -5,7 +5,7 @@ import Wire
 
 /// A connection that commits one transaction at a time, each in two round trips.
 final class CommitLink {
-    /// A task for a connection.
+    /// A unit of work for a connection.
     enum Job {
         case load(TransactionNumber, LoadPlan)
         case bury(GatewayNumber)
@@ -60,9 +60,9 @@ final class CommitLink {
     private var epoch: Int64 = 0
     private var retryAt: Int64 = 0
     private var pause = RetryPause()
-    /// The gateway whose rows this connection writes. Another gateway starts new counters.
+    /// The gateway whose rows this connection writes. The counters restart when it changes.
     private var gateway: GatewayNumber?
-    /// The deadline for an answer after the store was detached.
+    /// The deadline for the answer to a commit in progress once the store is detached; nil otherwise.
     private var answerDeadline: Int64?
     /// The reason why the connection is not open.
     private(set) var failure: StoreError?
@@ -81,7 +81,7 @@ final class CommitLink {
 
     var waits: [Descriptor.Wait] { self.session?.waits ?? [] }
 
-    /// The time of the next action without input, on the monotonic clock; nil if there is none.
+    /// The next time at which `timePassed` has work, on the monotonic clock; nil if there is none.
     var nextMoment: Int64? {
         switch self.phase {
         case .closed: self.state.number == nil ? nil : self.retryAt
@@ -93,7 +93,7 @@ final class CommitLink {
 
     // MARK: Connecting
 
-    /// Does the work that is due.
+    /// Connects if it is time, and handles a deadline that has passed.
     func timePassed(_ now: Int64) {
         switch self.phase {
         case .closed:
@@ -279,7 +279,7 @@ final class CommitLink {
 
     private func loaded(_ number: TransactionNumber, _ step: LoadStep, _ outcome: Session<Purpose>.Outcome) {
         if let failure = outcome.failure, failure.kind == .lockNotAvailable, step.passesOverLocked {
-            // The wait was not for a row: the table is locked.
+            // Locked rows are skipped here, so the lock is on the table.
             self.session?.exchange(.blocked) { sender in
                 sender.run(.rollback)
                 sender.run(.tableHolder)
@@ -307,7 +307,7 @@ final class CommitLink {
         guard outcome.results.last?.tag == "COMMIT" else {
             return self.state.fail(commit.number, self.failure(of: .odd))
         }
-        // The rows are written, maybe only on this server, so the counters continue from there.
+        // The rows are written, perhaps only on this server, so the counters include them.
         self.counters.take(commit.counters)
         if let warning = outcome.unreplicated {
             return self.state.fail(commit.number, .refused(StoreError(warning)))
@@ -319,7 +319,7 @@ final class CommitLink {
         self.state.replies.append(.committed(commit.number, endedElsewhere: held))
     }
 
-    /// Returns the wakes that another gateway holds, from rows with the columns `id` and `holder`.
+    /// Returns the wakes whose holder is another gateway, from rows with the columns `id` and `holder`.
     private static func held(_ rows: PostgresRows, _ own: GatewayNumber) -> [HeldElsewhere] {
         (0..<rows.count).compactMap { row in
             let holder = GatewayNumber(rawValue: rows.int32(row, 1))
@@ -405,7 +405,7 @@ final class CommitLink {
         }
     }
 
-    /// Detaches the store. Only a commit in progress may still complete.
+    /// Ends the work because the store was detached. Only a commit in progress may still complete.
     func detached(_ error: StoreError) {
         if case .committing = self.phase {
             self.answerDeadline = SystemClock.monotonic + self.state.settings.silenceMilliseconds

@@ -1,8 +1,8 @@
-/// The statements of connections that commit, prepared once per connection.
+/// The prepared statements of the connections that commit.
 ///
-/// Rows of named devices are locked in the order of their tokens, so that transactions do not deadlock. Other rows are
-/// skipped if another transaction has locked them, and named devices are skipped after a failed wait. One statement
-/// over arrays, with one element per row, writes all rows of a transaction in a table.
+/// Devices given by token are locked in the order of their tokens, so that transactions do not deadlock. After a lock
+/// timeout, the next attempt skips locked devices. Other statements always skip locked rows. One statement writes all
+/// rows of a transaction in a table, from arrays with one element per row.
 enum CommitStatement: Int, CaseIterable {
     case begin, commit, rollback, clock
     case lockTokens, lockTokensAndWakes, lockFreeTokens, lockHolder, lockDue
@@ -13,8 +13,8 @@ enum CommitStatement: Int, CaseIterable {
     case wakesOfHolder, holders, resolve
     case lockBurial, burialRows, foldCounters, foldRejections, endBurial
 
-    /// The names of the prepared statements in the order of their raw values: created once, because each transaction
-    /// uses several.
+    /// The names of the prepared statements, indexed by raw value. They are created once, because each transaction uses
+    /// several.
     private static let names = Self.allCases.map { "wakegate_\($0)" }
 
     /// The name of the prepared statement.
@@ -26,7 +26,7 @@ enum CommitStatement: Int, CaseIterable {
         case .begin: "BEGIN"
         case .commit: "COMMIT"
         case .rollback: "ROLLBACK"
-        // The devices are already locked. The timeout of 2 s is for sessions that have locked rows of other tables.
+        // The devices are already locked. The timeout of 2 s is for locks on rows of other tables.
         case .clock: "SELECT \(clock), shift, oldest, set_config('lock_timeout', '2000', true) FROM wakegate.meta"
         case .lockTokens: Self.tokens + Self.inOrder
         case .lockTokensAndWakes: Self.tokensAndWakes + Self.inOrder
@@ -95,9 +95,9 @@ enum CommitStatement: Int, CaseIterable {
         """
     }
 
-    /// A claim for streams that only take pushes. Rows are read in the order of their index, and each device is locked
-    /// as its row is read, until there are enough. The cost depends only on the rows taken. OFFSET 0 prevents
-    /// PostgreSQL from sorting after the join, which the planner prefers while the tables are empty.
+    /// Loads ready devices for streams that accept only pushes. Rows are read in index order, and each device is locked
+    /// as its row is read, until the limit is reached. The cost depends only on the number of loaded rows. OFFSET 0
+    /// prevents PostgreSQL from sorting after the join, which the planner prefers while the tables are empty.
     private static let readyPushes = """
         \(row) JOIN (
             SELECT r.device, r.since FROM wakegate.ready r WHERE r.topic = $1 AND r.kind = 0
@@ -105,11 +105,11 @@ enum CommitStatement: Int, CaseIterable {
         ORDER BY q.since LIMIT $2::integer
         """
 
-    /// A claim for streams that name tasks or sessions. It reads only rows that these streams take.
+    /// Loads ready devices for streams that name tasks or sessions. Reads only rows that these streams accept.
     ///
-    /// Rows with the same kind, key and resources form a group, which is as old as its first row. `found` has the
-    /// groups in the ranges that the streams name. `taken` has the oldest groups that the streams take. With many
-    /// groups, few rows of each are read. `sample` also searches ranges with more groups than the limit.
+    /// Rows with the same kind, key and resources form a group, ordered by its oldest row. `found` has the groups in
+    /// the ranges that the streams name. `taken` has the oldest of these groups that the streams accept. If there are
+    /// many groups, few rows of each are read. `sample` also searches ranges with more groups than the limit.
     private static let ready = """
         WITH found AS MATERIALIZED (\(named) UNION ALL \(matched)),
         taken AS MATERIALIZED (
@@ -139,14 +139,15 @@ enum CommitStatement: Int, CaseIterable {
         end: "left(n.low, -1) || '/'"
     )
 
-    /// The maximum number of rows that a claim reads of one name. A claim takes fewer rows, because other claims may
-    /// have locked the first.
+    /// The maximum number of rows read for one name. It exceeds the number of devices to load, because concurrent
+    /// transactions may have locked the first rows.
     private static let lanesMax = "4 * $8::integer + 64"
 
-    /// The groups whose key is in a range. Two arrays have the starts of the ranges. "/" follows "." in byte order.
+    /// Returns SQL for the groups whose key is in one of several ranges. `tasks` and `sessions` are arrays with the
+    /// starts of the ranges. The range of a stem ends with "/", which follows "." in byte order.
     ///
-    /// Each group costs one index lookup. The next lookup begins at the next resources that the streams could take, and
-    /// skips the groups in between. At most `$9` groups of a range are found.
+    /// Each group costs one index lookup. The next lookup begins at the next list of resources that the streams could
+    /// offer, and skips the groups before it. At most `$9` groups of a range are found.
     ///
     /// - Parameters:
     ///   - key: `name`, or the expression for its stem.
@@ -177,16 +178,16 @@ enum CommitStatement: Int, CaseIterable {
             """
     }
 
-    /// The least resources, after the resources of the group `g`, that a stream may take; NULL if there are none. If
-    /// the stream takes the group, an empty name is appended to its resources. Otherwise, the last possible name is
-    /// replaced with a greater name that the stream has.
+    /// The least list of resources, greater than that of the group `g`, that the streams could offer; NULL if there is
+    /// none. If the streams offer the resources of `g`, the list is extended by an empty name. Otherwise, the rightmost
+    /// possible name is replaced with the next greater name that the streams offer.
     private static let nextResources = """
         CASE WHEN g.resources <@ $7::text[] THEN g.resources || ''::text ELSE (
             SELECT g.resources[:j - 1] || o FROM generate_subscripts(g.resources, 1) j, unnest($7::text[]) o
             WHERE o > g.resources[j] AND g.resources[:j - 1] <@ $7::text[] ORDER BY j DESC, o LIMIT 1) END
         """
 
-    /// The oldest rows of each group in `taken`. A name that ends with a dot does not match its own pattern.
+    /// Returns SQL for the oldest rows of each group in `taken`. The pattern `a.*` does not match the name `a.`.
     private static func rows(key: String, _ condition: String) -> String {
         """
         SELECT l.device, l.since FROM taken g, LATERAL (
@@ -199,7 +200,7 @@ enum CommitStatement: Int, CaseIterable {
         """
     }
 
-    /// The rows that the streams take, among the topic's oldest rows and among the rows after a random time. They are
+    /// The rows that the streams accept among the topic's oldest rows and among the rows after a random time. They are
     /// read only if a range has more groups than the limit, so that each row is found eventually.
     private static let sample = """
         SELECT r.device, r.since FROM (
@@ -211,7 +212,7 @@ enum CommitStatement: Int, CaseIterable {
         WHERE (SELECT bool_or(number = $9::integer) FROM found) AND \(isTaken)
         """
 
-    /// True if the streams take the row `r`.
+    /// True if the streams accept the row `r`.
     private static let isTaken = """
         r.resources <@ $7::text[] AND (
             (r.kind = 0 AND $2::boolean)
@@ -219,8 +220,8 @@ enum CommitStatement: Int, CaseIterable {
             OR (r.kind = 4 AND (r.name = ANY($5::text[]) OR \(beginning("$6")))))
         """
 
-    /// A claim for named devices, which are found by their tokens. The sum `r.topic + 0` prevents a scan of the topic's
-    /// whole queue.
+    /// Loads those of the given devices that are ready. The sum `r.topic + 0` prevents a scan of the topic's whole
+    /// queue.
     private static let readyOfDevices = """
         \(row) JOIN (
             SELECT r.device, r.since FROM wakegate.ready r
@@ -243,7 +244,7 @@ enum CommitStatement: Int, CaseIterable {
             u(token, topic, record, tasks, derived)
         """
 
-    /// Each row is found without an index by its place, which the transaction has locked.
+    /// Each row is found by its `ctid`, without an index. It cannot move, because the transaction has locked it.
     private static let updateDevicesSQL = """
         WITH changed AS (
             UPDATE wakegate.device d SET topic = u.topic, version = d.version + 1, at = $8::bigint,
@@ -276,8 +277,7 @@ enum CommitStatement: Int, CaseIterable {
         FROM unnest($1::uuid[], $2::bytea[], $3::bigint[]) u(id, device, deadline)
         """
 
-    /// Each wake is found by its id. `coalesce` keeps the planner from scanning the index of wakes in flight
-    /// completely.
+    /// Each wake is found by its id. `coalesce` keeps the planner from scanning the whole index of wakes in flight.
     private static let endWakesSQL = """
         UPDATE wakegate.wake SET ended = $2::bigint WHERE id = ANY($1::uuid[]) AND coalesce(ended, 0) = 0
         RETURNING id, holder
@@ -314,7 +314,7 @@ enum CommitStatement: Int, CaseIterable {
         SELECT wakegate.mark($1::integer, $2::smallint, $3::bigint, $4::bigint, $5::bigint)
         """
 
-    /// The wakes in flight of the devices that this transaction has locked, and of one more device, if there is one.
+    /// The holder's wakes in flight for the devices that this transaction has locked, and for one other device, if any.
     /// The `xmax` of a row that is locked for writing is the locking transaction.
     private static let wakesOfHolderSQL = """
         SELECT w.id, w.device FROM (
@@ -338,8 +338,8 @@ enum CommitStatement: Int, CaseIterable {
         RETURNING number, epoch, alive
         """
 
-    /// The named devices that exist, each with the session that holds its lock. The `xmax` of a row that is locked for
-    /// writing is the locking transaction.
+    /// The requested devices that exist, each with the session that has locked it. The `xmax` of a row that is locked
+    /// for writing is the locking transaction.
     private static let passedOverSQL = """
         WITH holder AS MATERIALIZED (
             SELECT l.transactionid, \(holderColumns) FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
@@ -370,8 +370,8 @@ enum CommitStatement: Int, CaseIterable {
             AND pg_try_advisory_xact_lock(\(AdvisoryLock.others), \(AdvisoryLock.burial))
         """
 
-    /// The rows to fold. Of refused pushes, only the last row of each gateway and topic is read, because it has the
-    /// totals.
+    /// The counters of a dead gateway, and the sums of earlier dead gateways (gateway 0). For refused pushes, only the
+    /// last row of each gateway and topic is read, because it has the totals.
     private static let burialRowsSQL = """
         SELECT 0, topic, counts FROM wakegate.books WHERE gateway = 0 OR gateway = $1::integer
         UNION ALL

@@ -3,10 +3,10 @@ import Platform
 import Policy
 import Wire
 
-/// The connection that holds the gateway's number. It creates the tables, takes a number, sends a heartbeat each
+/// The connection that owns the gateway's number. It creates the tables, acquires a number, sends a heartbeat each
 /// second, and reads the topics and values that all gateways share.
 ///
-/// It commits only its own rows and waits only briefly for locks, because a late heartbeat ends the number.
+/// It writes no devices and waits only briefly for locks, because a gateway with a late heartbeat loses its number.
 final class ControlLink {
     private enum Purpose {
         case greet, schemaFind, schemaRead, schemaLock, schemaReadLocked, schemaLockHolder, schemaMake, enter, register
@@ -16,7 +16,7 @@ final class ControlLink {
     private enum State {
         /// Not connected. Can move to: connecting.
         case closed
-        /// Connecting, and taking the number. Can move to: working, closed.
+        /// Connecting, and acquiring the number. Can move to: working, closed.
         case attaching
         /// Can move to: leaving, closed.
         case working
@@ -26,7 +26,7 @@ final class ControlLink {
 
     /// An event for the store.
     enum Event {
-        /// The number is taken; the initial state of the gateway.
+        /// The number was acquired, with the initial state of the gateway.
         case entered(Attachment)
         /// The connection is lost or unusable.
         case ended(StoreError)
@@ -44,7 +44,7 @@ final class ControlLink {
     private var gracePeriodMilliseconds = StoreSettings.answerMilliseconds
     private var nextBeat: Int64 = 0
     private(set) var topics: [String] = []
-    /// The versions that were read, by name.
+    /// The version that was last read of each shared value, by name.
     private var valueVersions: [String: Int64] = [:]
     private(set) var values: [String: [UInt8]] = [:]
     private var isReporting = false
@@ -52,7 +52,7 @@ final class ControlLink {
     /// True if topics or values have changed since the current read began.
     private var hasMoreNews = false
     private var events: [Event] = []
-    /// The last value of synchronous_commit for new sessions, if it is weak; otherwise empty.
+    /// The last value of synchronous_commit for new sessions, if commits are not durable under it; otherwise empty.
     private var durability = ""
 
     init(_ state: StoreState) {
@@ -63,7 +63,7 @@ final class ControlLink {
     var isClosed: Bool { if case .closed = self.phase { true } else { false } }
     private var isWorking: Bool { if case .working = self.phase { true } else { false } }
 
-    /// The time of the next action without input, on the monotonic clock; nil if there is none.
+    /// The next time at which `timePassed` has work, on the monotonic clock; nil if there is none.
     var nextMoment: Int64? {
         switch self.phase {
         case .closed: nil
@@ -169,8 +169,8 @@ final class ControlLink {
         }
     }
 
-    /// Serializes the creation of the tables by gateways. Gateways that find current tables take no lock, because every
-    /// role that may connect could hold the lock.
+    /// Takes the lock under which one gateway at a time creates or upgrades the tables. A gateway that finds current
+    /// tables takes no lock, because any role that may connect could hold it.
     private func lockSchema() {
         self.gracePeriodMilliseconds = StoreSettings.schemaMilliseconds
         self.session?.exchange(.schemaLock) { sender in
@@ -201,7 +201,7 @@ final class ControlLink {
     /// - Parameter found: the version of the existing tables; 0 for none.
     private func makeSchema(from found: Int32) {
         self.session?.exchange(.schemaMake) { sender in
-            // A schema change that waits for a lock blocks all writers of the table, so it waits only briefly.
+            // A schema change that is waiting for a lock blocks all writers of the table, so it gives up soon.
             if found > 0 { sender.query("SET LOCAL lock_timeout = '1s'") }
             for statement in Schema.statements(from: found) { sender.query(statement) }
             sender.query("COMMIT")
@@ -216,7 +216,7 @@ final class ControlLink {
         }
     }
 
-    /// Returns the role, and the tables that it may not read and write.
+    /// A query for the role, and for the tables that it may not read and write.
     private static let rights = """
         SELECT current_user::text, coalesce(string_agg(c.relname, ', '), '')::text FROM pg_class c
         WHERE c.relnamespace = 'wakegate'::regnamespace AND c.relkind = 'r' AND NOT (
@@ -243,7 +243,7 @@ final class ControlLink {
             sender.run(.durable)
             sender.query("SELECT FROM wakegate.meta FOR UPDATE")
             sender.run(.keepTime, self.reachedMoment)
-            // Every role that may connect can hold the locks of future numbers, so locked numbers are skipped.
+            // Any role that may connect can lock future numbers, so skip locked numbers.
             sender.query(
                 """
                 SELECT n FROM (SELECT nextval('wakegate.gateway_number')::integer AS n
@@ -322,7 +322,7 @@ final class ControlLink {
 
     // MARK: Working
 
-    /// Does the work that is due.
+    /// Sends a heartbeat if one is due, and ends the connection if an answer is overdue.
     func timePassed(_ now: Int64) {
         guard let session = self.session else { return }
         if let deadline = session.server.deadline, now >= deadline { return self.advance() }
@@ -402,14 +402,14 @@ final class ControlLink {
         }
     }
 
-    /// Takes all rows of topics, after topics were added for this gateway.
+    /// Reads the table of topics after this gateway has added some.
     func topicsMade(_ rows: PostgresRows) {
         guard self.isWorking else { return }
         _ = self.takeTopics(rows)
         self.state.replies.append(.topics(self.topics))
     }
 
-    /// Takes a value that was stored for this gateway.
+    /// Records a shared value that this gateway has stored.
     func kept(_ name: String, _ content: [UInt8], version: Int64) {
         guard self.isWorking else { return }
         self.state.replies.append(.value(name: name, content))
@@ -418,11 +418,11 @@ final class ControlLink {
             self.values[name] = content
             return
         }
-        // Another gateway has stored a later version, which is already known.
+        // Another gateway has stored a later version, which was already read.
         self.state.replies.append(.value(name: name, self.values[name] ?? []))
     }
 
-    /// Fences silent gateways whose locks are held by sessions of roles that may not write the tables.
+    /// Marks as dead the gateways whose locks are held by sessions of roles that may not write the tables.
     private func fenceMasked() {
         guard let number = self.number else { return }
         self.session?.exchange(.fenceMasked) { sender in
@@ -487,7 +487,8 @@ final class ControlLink {
         if let failure = outcome.failure, !failure.isConflict { self.end(failure) }
     }
 
-    /// Warns of a setting under which a commit is confirmed before it is durable, each time the setting becomes weak.
+    /// Warns if the setting lets a commit be confirmed before it is durable. Warns again only after the setting has
+    /// changed.
     private func durabilityRead(_ value: String, _ hasStandbys: Bool) {
         let isWeak = ["off", "false", "no", "0"].contains(value) || (value == "local" && hasStandbys)
         let durability = isWeak ? value : ""

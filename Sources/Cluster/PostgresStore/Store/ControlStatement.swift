@@ -7,8 +7,8 @@ enum ControlStatement: Int, CaseIterable {
     case valuesChanged, keep, notify, sendersOfGateways
     case sweepWakes
 
-    /// The time in milliseconds for which the marks of a dead gateway are kept, so that a gateway can look up its own
-    /// after an interruption.
+    /// The time in milliseconds for which the commit numbers of a dead gateway are retained. A gateway that was
+    /// interrupted reads them to find out whether its last commit succeeded.
     private static let memoryMilliseconds: Int64 = 86_400_000
 
     /// The name of the prepared statement.
@@ -19,7 +19,7 @@ enum ControlStatement: Int, CaseIterable {
         switch self {
         // Rows that only describe the current state need not be durable.
         case .light: "SELECT set_config('synchronous_commit', 'off', true)"
-        // The control session keeps the settings of its role, because it monitors them.
+        // The control session keeps the settings of its role in order to monitor them, so each transaction sets this.
         case .durable: "SELECT set_config('synchronous_commit', 'on', true)"
         case .keepTime: Self.keepTimeSQL(clock)
         case .raiseOldest:
@@ -92,8 +92,8 @@ enum ControlStatement: Int, CaseIterable {
         """
     }
 
-    /// Moves policy time to the latest time of any commit, or to the latest time that this gateway has seen, if the
-    /// primary's clock is behind. Otherwise policy time would stop until a clock that stepped back has caught up.
+    /// Advances policy time to the latest time of any commit, or to the latest time known to this gateway, if the
+    /// primary's clock is behind. Without this, policy time would stop until a clock that was set back has caught up.
     private static func keepTimeSQL(_ clock: String) -> String {
         let reached = "greatest((SELECT max(moment) FROM wakegate.connection), $1::bigint)"
         return """
@@ -101,8 +101,8 @@ enum ControlStatement: Int, CaseIterable {
             """
     }
 
-    /// Fences gateways whose locks are held by sessions of roles that may not write the tables: every role that may
-    /// connect can take the lock of a dead gateway.
+    /// Marks as dead the gateways whose locks are held by sessions of roles that may not write the tables. Any role
+    /// that may connect can take the lock of a dead gateway.
     private static let fenceMaskedSQL = """
         WITH masked AS (
             SELECT g.number FROM wakegate.gateway g
@@ -117,8 +117,8 @@ enum ControlStatement: Int, CaseIterable {
         UPDATE wakegate.gateway g SET alive = false FROM masked m WHERE g.number = m.number
         """
 
-    /// Returns the value of synchronous_commit for new sessions of this role, and true if standbys are configured.
-    /// Settings of a role and of a database apply to new sessions only.
+    /// A query for the value of synchronous_commit in new sessions of this role, and for a flag that is true if
+    /// standbys are configured. Settings of a role and of a database apply to new sessions only.
     private static let durabilitySQL = """
         SELECT coalesce((
             SELECT split_part(c, '=', 2) FROM pg_db_role_setting s, unnest(s.setconfig) c

@@ -1,8 +1,8 @@
-/// A read-only check of a database for faults that would make a start fail and for risks of losing pushes.
+/// A read-only check of a database for faults that prevent a start and for risks of losing pushes.
 package struct DatabaseCheck {
     /// The result of a check.
     package struct Report {
-        /// The faults that make a start fail.
+        /// The faults that prevent a start or can lose pushes.
         package var faults: [Fault] = []
         /// The risks that do not prevent a start.
         package var warnings: [Fault] = []
@@ -18,7 +18,7 @@ package struct DatabaseCheck {
     private let settings: StoreSettings
     private var server: String { self.client.server }
 
-    /// Checks the database, and waits for its answers.
+    /// Checks the database. Blocks until the queries are answered.
     package static func report(_ settings: StoreSettings) -> Report {
         do throws(PostgresError) {
             let client = try PostgresClient(

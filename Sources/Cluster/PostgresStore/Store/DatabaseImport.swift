@@ -13,7 +13,7 @@ package final class DatabaseImport {
         package let id: String
         /// A fingerprint of the state's content.
         package let fingerprint: UInt64
-        /// The state's topics, by their numbers in the state.
+        /// The state's topics. The index of a topic is its number in the state.
         package let topics: [String]
 
         package init(id: String, fingerprint: UInt64, topics: [String]) {
@@ -26,10 +26,10 @@ package final class DatabaseImport {
     /// The counters of a state.
     package struct Counts {
         package var total: ActivityCounters
-        /// The counters by the topic's number in the state.
+        /// The counters of each topic, in the order of `Source.topics`.
         package var topics: [ActivityCounters]
-        /// The refused pushes in the format of `Rejections`, by the topic's number in the state; the total is under
-        /// `RecordKey.everyTopic`.
+        /// The refused pushes in the format of `Rejections`. `topic` is an index in `Source.topics`, or
+        /// `RecordKey.everyTopic` for the total.
         package var rejections: [(topic: UInt32, content: [UInt8])]
 
         package init(
@@ -49,7 +49,7 @@ package final class DatabaseImport {
     private let client: PostgresClient
     private let source: Source
     private var mark: ImportMark
-    /// The numbers of the topics in the tables, by their numbers in the state.
+    /// The database's topic number for each of the state's topics.
     package private(set) var topicNumbers: [Int32] = []
 
     /// The policy time of all imported rows.
@@ -63,9 +63,9 @@ package final class DatabaseImport {
 
     /// Starts or resumes the import; creates missing tables.
     ///
-    /// - `now`: the policy time of the rows if the import starts now.
-    /// - Throws: `StoreError` if the state was already imported, has changed since an interruption, or has a topic that
-    ///   the database already has, or if another import is in progress.
+    /// - Parameter now: the policy time of the rows if the import starts now.
+    /// - Throws: `StoreError` in one of these cases, or if the database fails: the state was already imported; it has
+    ///   changed since an interruption; the database already has one of its topics; another import is in progress.
     package init(_ source: Source, at now: Instant, _ settings: StoreSettings) throws(StoreError) {
         // Attaching a store creates the tables or upgrades them to this version.
         try PostgresStore(settings) {}.stop()
@@ -81,7 +81,7 @@ package final class DatabaseImport {
     // MARK: Beginning
 
     private func begin() throws(PostgresError) -> StoreError? {
-        // The session holds the lock until it ends.
+        // The first lock belongs to the session, and lasts until the connection closes.
         let lock = try self.client.query(
             """
             SELECT pg_try_advisory_lock(\(AdvisoryLock.others), \(AdvisoryLock.imports)),
@@ -186,10 +186,11 @@ package final class DatabaseImport {
         }
     }
 
-    /// Writes the counters and the shared values, and marks the import as done.
+    /// Writes the counters and the shared values, and records that only the delivery log remains.
     ///
-    /// - `values`: the shared values by name; existing values are kept.
-    /// - `countingSince`: the start of the counters, in milliseconds since 1970; the earlier time is kept.
+    /// - `values`: the shared values by name; a value that the database already has is not replaced.
+    /// - `countingSince`: the start of the counters, in milliseconds since 1970; an earlier start in the database
+    ///   remains.
     /// - Returns: the names of the values that the database already had.
     package func finish(
         _ counts: Counts,
@@ -342,7 +343,7 @@ struct ImportMark: Hashable {
     var fingerprint: UInt64
     /// The policy time of every row, also after a resumption.
     var now: Instant
-    /// The number of devices written, in their order.
+    /// The number of devices written.
     var next: Int
     /// True if the counters and shared values are written as well.
     var isDone: Bool
@@ -404,8 +405,8 @@ struct ImportRows: StatementRunner {
         try self.client.query(statement.sql(clock: ""), parameters)
     }
 
-    /// Writes the remembered ended wakes. No gateway of this database has launched them, and no imported wake is in
-    /// flight.
+    /// Writes the ended wakes, so that late results find their device. No imported wake is in flight. The holder is 0,
+    /// because no gateway of this database has launched these wakes.
     private func writeWakes(_ rows: [SharedDeviceChange]) throws(PostgresError) {
         var wakes = PostgresArray(.uuid)
         var tokens = PostgresArray(.bytes)

@@ -26,9 +26,9 @@ package enum EventTables {
 
     /// The indexes of version 2 of the schema: BRIN summaries of pages.
     ///
-    /// An index entry per row, at a random place, would be half the cost of a push. A query reads the summaries, which
-    /// have a hundredth of the rows' size, the few pages that they select, and all pages that autovacuum has not
-    /// summarized yet.
+    /// An index entry for each row, at a random position, would be half the cost of a push. A query reads the
+    /// summaries, the few pages that they select, and all pages that autovacuum has not summarized yet. The summaries
+    /// have a hundredth of the rows' size.
     static let summaries = [
         "DROP INDEX wakegate.event_at, wakegate.event_device, wakegate.push_apns, wakegate.push_at",
         """
@@ -46,10 +46,10 @@ package enum EventTables {
 
     /// The tables that version 3 of the schema adds, with rows for the events of many devices at the same time.
     ///
-    /// Rows per device and rows per push cause a third of PostgreSQL's cost of a push. A bundle replaces dozens of
-    /// both, and has a filter of its devices and pushes. A query with a time reads the bundles of that time. A query
-    /// for a push by its identifier alone reads the pages of all bundles, because filters are stored next to the
-    /// bodies. Storage is PLAIN, so that no value is moved out of its page; two rows fill a page.
+    /// Separate rows for each device and each push would cause a third of PostgreSQL's cost of a push. A bundle
+    /// replaces dozens of them, and has a filter of its devices and pushes. A query with a time reads the bundles of
+    /// that time. A query with only the identifier of a push reads the pages of all bundles, because filters are stored
+    /// next to the bodies. Storage is PLAIN, so that no value is moved out of its page; two rows fill a page.
     static let bundles = [
         """
         CREATE TABLE wakegate.bundle (
@@ -64,9 +64,9 @@ package enum EventTables {
         Self.summarize,
     ]
 
-    /// Summarizes pages that have no summary. Autovacuum alone summarizes a few hundred pages a minute, so that queries
-    /// after a burst would read the other pages for up to an hour. Does nothing during a vacuum, which also summarizes,
-    /// or if another role owns the tables.
+    /// An SQL function that summarizes pages without a summary. Autovacuum alone summarizes a few hundred pages a
+    /// minute; after a burst, queries would read the other pages for up to an hour. The function does nothing during a
+    /// vacuum, which also summarizes, or if another role owns the tables.
     private static let summarize = """
         CREATE FUNCTION wakegate.summarize() RETURNS void LANGUAGE plpgsql SET lock_timeout = '100ms' AS $$
         BEGIN
@@ -92,8 +92,8 @@ package enum EventTables {
     /// The approximate number of rows in the pages of one summary.
     private static let rowsPerSummary = 2000
 
-    /// Returns two times: no events exist up to `early`, and some events exist up to `late`. Their difference is at
-    /// most about a 64th of the time after `late`. NULL if the table is empty.
+    /// An SQL function that returns two times: no event has a time up to `early`, and some event has a time up to
+    /// `late`. They differ by at most about a 64th of the time since `late`. Both are NULL if the table is empty.
     private static let oldest = """
         CREATE FUNCTION wakegate.oldest_events(OUT early bigint, OUT late bigint) LANGUAGE plpgsql STABLE
         SET enable_seqscan = off AS $$
@@ -139,7 +139,7 @@ package enum EventTables {
         }
     }
 
-    /// Groups events by device, in the order of each device's first event. The order of a device's events is kept.
+    /// Groups events by device, in the order of each device's first event. The events of a device remain in order.
     package static func rows(_ events: [HistoryEvent]) -> [Row] {
         var places: [UInt64: Int] = [:]
         var rows: [Row] = []
@@ -175,7 +175,7 @@ package struct EventBundle {
     /// The events in the format of `EventRecord`.
     package let body: [UInt8]
 
-    /// Returns true if events should be stored as bundles: there are at least `eventsMin`, all with the same time.
+    /// Returns true if there are at least `eventsMin` events, all with the same time, so that a bundle is cheaper.
     package static func isWorthwhile(_ events: [HistoryEvent]) -> Bool {
         guard events.count >= self.eventsMin else { return false }
         let moment = events[0].at
@@ -207,7 +207,7 @@ package struct EventBundle {
     }
 }
 
-/// A Bloom filter of keys. About one in several hundred other keys is a false positive.
+/// A Bloom filter of keys. It also matches about one in several hundred keys that were not added.
 ///
 /// The number of bits is a power of two. PostgreSQL tests the bits, so a key's bits must never change.
 package struct BundleFilter {
@@ -250,7 +250,7 @@ package struct BundleFilter {
         return bytes
     }
 
-    /// Returns the positions of a key's bits, modulo the number of bits.
+    /// Returns the positions of a key's bits, to be reduced modulo the number of bits.
     static func places(_ key: UInt64) -> [Int64] { (0..<self.bitsPerKey).map { self.place($0, of: key) } }
 
     @inline(__always)
@@ -271,7 +271,8 @@ package struct BundleFilter {
 /// A device's rows are read in the order of their ids. Imported rows have negative ids and rows of gateways have
 /// positive ids, so imported rows come first even if they are written last.
 struct ImportedEvents: ~Copyable {
-    /// The longest time span of one row, in milliseconds. The age of the first event decides when a row is deleted.
+    /// The maximum time span of one row, in milliseconds. It is limited, because a row is deleted by the age of its
+    /// first event.
     private static let spanMax: Int64 = 3_600_000
 
     private var ids = PostgresArray(.int8)
@@ -306,8 +307,8 @@ struct ImportedEvents: ~Copyable {
         }
     }
 
-    /// Returns the end of a row. A push ends its row, because the events of a push are searched in rows from its time
-    /// on.
+    /// Returns the end of a row. A push is the oldest event of its row, because the events of a push are searched in
+    /// rows from its time on.
     private static func end(ofRowFrom start: Int, _ newestFirst: [HistoryEvent]) -> Int {
         let newest = newestFirst[start].at
         for place in start..<newestFirst.count {
@@ -315,7 +316,7 @@ struct ImportedEvents: ~Copyable {
             if case .push = event.kind { return place + 1 }
             guard place + 1 < newestFirst.count else { break }
             let older = newestFirst[place + 1]
-            // Keep the parts of a name in the row of their event.
+            // Store the parts of a name in the row of their event.
             guard !older.isNamePart else { continue }
             let isFull = place + 1 - start >= EventTables.eventsPerRow / 2
             if isFull || newest.milliseconds - older.at.milliseconds > self.spanMax { return place + 1 }

@@ -16,8 +16,8 @@ package import Wire
 /// Further bytes are from newer versions and are ignored.
 extension GatewayReport {
     private static let storedVersion: UInt8 = 3
-    /// The maximum size of the stored offers, in bytes, because every gateway reads all offers each second. Offers
-    /// beyond the limit are omitted.
+    /// The maximum size of the stored offers, in bytes. It is small, because every gateway reads all offers each
+    /// second. Offers beyond the limit are omitted.
     package static let offerBytesMax = 16_384
     /// The maximum size of the stored durations, in bytes. Rows of topics come before rows of workers, each with the
     /// most wakes first. Rows beyond the limit are omitted.
@@ -211,7 +211,7 @@ private struct StoredFields {
 }
 
 extension ClusterView {
-    /// - Parameter results: the results of a report's statements: two results of the report itself, clock, members,
+    /// - Parameter results: the results of the statements of a report: two of the report itself, then clock, members,
     ///   dead, ready, due, totals.
     init(results: [PostgresRows], time: inout PolicyTime) {
         let (clock, members, dead) = (results[2], results[3], results[4])
@@ -245,7 +245,7 @@ extension ClusterView {
 }
 
 /// The counts of refused pushes by reason, for one topic. A row has, for each reason, its name (with a length of 1
-/// byte) and its count (8 bytes, little-endian). Names from newer gateways are kept.
+/// byte) and its count (8 bytes, little-endian). Unknown reasons of newer gateways are retained.
 package struct RefusedCounts: Hashable {
     private var counts: [[UInt8]: Int64] = [:]
 

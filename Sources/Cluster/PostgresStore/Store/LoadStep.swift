@@ -12,7 +12,7 @@ struct LoadStep {
         /// Rows selected from a slice of the devices, and the slice's end.
         case slice(countMax: Int)
         case heldWakes
-        /// All named devices, with the sessions that have locked them.
+        /// All requested devices, with the sessions that have locked them.
         case passedOver
         case clock
     }
@@ -48,7 +48,8 @@ struct LoadStep {
 
     // MARK: Locking
 
-    /// The maximum number of groups of waiting rows that a claim examines, for all names and patterns of its streams.
+    /// The maximum number of groups of ready rows that one load examines, for all names and patterns of its streams.
+    /// `CommitStatement.ready` explains groups.
     private static let groupsMax = 256
     /// The minimum number of groups for each name or pattern, even if the total then exceeds `groupsMax`.
     private static let groupsOfRangeMin = 8
@@ -251,8 +252,8 @@ extension LockHolder {
     /// The maximum number of characters of an application's name.
     private static let applicationMax = 63
 
-    /// Reads a session from the columns starting at `first`; nil if they are NULL. Clients choose the application's
-    /// name, so other than plain characters are replaced.
+    /// Reads a session from the columns starting at `first`; nil if they are NULL. Any client may choose the
+    /// application's name, so unexpected characters are replaced.
     init?(_ rows: PostgresRows, _ row: Int, _ first: Int) {
         let pid = rows.int32(row, first)
         guard pid != 0 else { return nil }
@@ -283,8 +284,7 @@ private struct NamePatterns {
 
 /// The versions of the rows that a transaction has read, by token.
 ///
-/// Rows are normally written in the order in which they were read, so each version follows the previous one without a
-/// lookup.
+/// Rows are normally written in the order in which they were read, so the next version is found without a hash lookup.
 struct RowVersions {
     private var tokens: [DeviceToken] = []
     private var versions: [RowVersion] = []
@@ -300,9 +300,9 @@ struct RowVersions {
         self.versions.reserveCapacity(count)
     }
 
-    /// - Parameter isKnownNew: true if the rows of one statement with distinct tokens are being added first, so that no
-    ///   row of this token exists.
-    /// - Returns: false if a row of this token exists.
+    /// - Parameter isKnownNew: true if this token was not appended before, because the versions are the first and are
+    ///   from one statement with distinct tokens.
+    /// - Returns: false if a version of this token was appended before.
     mutating func append(_ version: RowVersion, of token: DeviceToken, isKnownNew: Bool) -> Bool {
         if !isKnownNew {
             self.makePlaces()
@@ -338,7 +338,7 @@ struct RowVersions {
 /// The version of a row that a transaction has read. A write fails if the row has another version.
 struct RowVersion: Hashable {
     let number: Int64
-    /// The place of the row, which is constant while the transaction has locked the row.
+    /// The location of the row. It does not change while the transaction has locked the row.
     let place: PostgresPlace
 
     /// The version for a row that was not read. No stored row has this version.

@@ -3,8 +3,14 @@ import Wire
 
 /// The payload of a notification. The first line is the number of the sending gateway.
 ///
-/// Further lines are `r TOPIC`, `e HOLDER WAKE REASON` (`-` for none), `a WAKE`, `c TOKEN TOPIC`, `t` (topics were
-/// added), `v` (a value was stored). Other lines, such as lines of newer gateways or other clients, are ignored.
+/// Each further line is one notice. Other lines, such as lines of newer gateways or other clients, are ignored.
+///
+/// - `r TOPIC`: `ClusterNotice.ready`.
+/// - `e HOLDER WAKE REASON`: `ClusterNotice.ended`, with `-` for no reason.
+/// - `a WAKE`: `ClusterNotice.answeredLate`.
+/// - `c TOKEN TOPIC`: `ClusterNotice.conditions`.
+/// - `t`: topics were added.
+/// - `v`: a value was stored.
 package enum NoticePayload {
     /// One line of a payload.
     package enum Item: Hashable {
@@ -51,8 +57,7 @@ package enum NoticePayload {
         return buffer.view.string
     }
 
-    /// Returns the items of a payload, without ended wakes of other holders than the receiver. Own payloads have no
-    /// items.
+    /// Returns the items of a payload; none if the receiver sent it. Ended wakes of other holders are omitted.
     package static func read(_ text: String, receiver: GatewayNumber) -> [Item] {
         var lines = text.split(separator: "\n", omittingEmptySubsequences: true)
         guard let first = lines.first, let sender = Int32(first), sender != receiver.rawValue else { return [] }
@@ -122,13 +127,12 @@ package struct NoticeQueue {
     }
 }
 
-/// The sessions that send notices, of which only gateways are trusted.
+/// The sessions that send notices. Only gateways are trusted.
 ///
 /// Every role that may connect to the database can send notices. PostgreSQL reports the sender's session. Notices are
 /// accepted only if the role of this session may write the gateways' tables. Other notices are dropped and counted.
 package struct NoticeSenders {
-    /// The maximum number of known sessions. The same limit applies to notices that wait for the check of their
-    /// session.
+    /// The maximum number of known sessions. It also limits the notices whose sessions are not yet checked.
     package static let countMax = 1000
     /// The number of notices dropped in a second above which the connection counts as flooded.
     package static let droppedMax = 2000
@@ -137,7 +141,7 @@ package struct NoticeSenders {
 
     /// The known sessions by process id: true if the session has the role of gateways.
     private var known: [Int32: Bool] = [:]
-    /// The sessions to check next, and in `asked` the sessions that are being checked.
+    /// The sessions to check next. `asked` has the sessions that are being checked.
     private var unchecked: Set<Int32> = []
     private var asked: Set<Int32> = []
     private var waiting: [PostgresNotification] = []
@@ -166,7 +170,7 @@ package struct NoticeSenders {
         self.unchecked.formUnion(self.known.keys)
     }
 
-    /// Returns true if a notice is from a gateway. A notice of an unknown session is kept for `checked`.
+    /// Returns true if a notice is from a gateway. A notice of an unknown session is retained until `checked`.
     package mutating func mayHear(_ notification: PostgresNotification) -> Bool {
         let sender = notification.sender
         if self.known[sender] == true { return true }
@@ -192,7 +196,7 @@ package struct NoticeSenders {
     /// Applies the server's answer.
     ///
     /// - Parameter trusted: the sessions of gateways.
-    /// - Returns: the kept notices of gateways.
+    /// - Returns: the retained notices that gateways have sent.
     package mutating func checked(trusted: Set<Int32>) -> [PostgresNotification] {
         for sender in self.asked { self.known[sender] = trusted.contains(sender) }
         self.asked = []

@@ -4,7 +4,7 @@ extension PostgresError {
     /// The error code with which `wakegate.mark` refuses a commit.
     static let fencedState = "WG001"
 
-    /// Other gateways consider this gateway dead, or a newer connection has replaced this connection.
+    /// The error of a gateway that others have marked as dead, or of a connection that a newer connection has replaced.
     static let fenced = PostgresError(state: Self.fencedState, message: "the gateway's number is dead")
     static let odd = PostgresError(kind: .client, message: "an answer that no statement of WakeGate has")
 

@@ -4,8 +4,8 @@ package import Policy
 package import Storage
 package import Wire
 
-/// Lists of the pushes and latest events of many devices. Page summaries contain only times, so the search reads one
-/// time span after the other, starting with the newest.
+/// Lists of the pushes and latest events of many devices. Page summaries find a range of times but do not sort rows, so
+/// the search reads one time span after the other, starting with the newest.
 extension PostgresHistory {
     /// The first time span that is searched, in milliseconds; each further span is eight times as long.
     private static let spanMilliseconds: Int64 = 1000
@@ -17,12 +17,12 @@ extension PostgresHistory {
     private static let eventRowsMax: Int64 = 65_536
     private static let eventBundlesMax: Int64 = 8_192
     /// The first span that is read for the latest events of devices, in milliseconds; each further span is eight times
-    /// as long. The search ends with a span that took `latestMillisecondsMax`.
+    /// as long. The search ends after a query that takes `latestMillisecondsMax` or longer.
     private static let latestSpanMilliseconds: Int64 = 60_000
     private static let latestMillisecondsMax: Int64 = 1_000
     /// The maximum number of tokens read at a time.
     private static let tokensPerPage: Int32 = 8192
-    /// The maximum number of devices that are remembered by number.
+    /// The maximum number of devices in `remembered`.
     private static let rememberedMax = 65_536
 
     package func pushes(behind place: LoggedPush?, notBefore oldest: Instant, countMax: Int) -> LoggedPushes {
@@ -39,13 +39,13 @@ extension PostgresHistory {
         while upper > end, upper >= collector.bound.milliseconds {
             let lower = max(end, min(upper, newest.int64(0, 0)) - span)
             upper = self.collect(after: lower, notAfter: upper, countMax: countMax, &collector)
-            // After a completely searched span, the next span is longer. Otherwise it continues in the same span.
+            // After a completely searched span, the next span is longer. Otherwise, it has the same length.
             if upper == lower, span < Self.spanMillisecondsMax { span *= 8 }
         }
         return collector.finish(unseen: nil)
     }
 
-    /// Collects the newest pushes of a span, and all other pushes at the time of the oldest of these.
+    /// Collects the newest pushes of a span, and all other pushes with the same time as the oldest of these.
     ///
     /// - Returns: the latest time that was not examined.
     private func collect(
@@ -126,8 +126,8 @@ extension PostgresHistory {
         return events
     }
 
-    /// Reads all devices together, span by span from the newest on, until there are many events or a span took so long
-    /// that the next span might exceed the timeout.
+    /// Reads the events of all devices together, one time span after the other, the newest first. It ends at
+    /// `eventRowsMax` events, or after a slow query, because the next query might exceed the timeout.
     package func entries(devices: some Collection<UInt64>, since oldest: Instant, countEach: Int) -> LoggedEntries {
         var (found, entries) = (LoggedEntries(), [UInt64: HistoryEntries]())
         guard let newest = self.query(Self.newestMoment, PostgresParameters()), newest.count == 1 else { return found }
@@ -190,7 +190,7 @@ extension PostgresHistory {
         return found
     }
 
-    /// Searches the tokens of all devices for the devices with these numbers.
+    /// Returns the devices with these numbers. It computes the number of each stored token, because numbers are hashes.
     private func find(_ numbers: Set<UInt64>, _ key: HashKey) -> [UInt64: LoggedDevice] {
         var tokens = PostgresArray(.bytes)
         var after: [UInt8] = []

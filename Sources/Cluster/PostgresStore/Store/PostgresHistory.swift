@@ -5,8 +5,8 @@ package import Wire
 
 /// The events of devices and pushes, as all gateways have written them to `EventTables`.
 ///
-/// Used by one caller at a time, on any thread. Each query blocks. The query after a loss of the connection connects
-/// again.
+/// Used by one caller at a time, on any thread. Each query blocks. After a loss of the connection, the next query
+/// connects again.
 package final class PostgresHistory: HistorySource {
     /// The maximum number of rows read at a time, which is enough for most devices.
     private static let rowsPerPage: Int64 = 64
@@ -18,20 +18,19 @@ package final class PostgresHistory: HistorySource {
     /// events.
     private static let deletedMax: Int64 = 5_000
     private static let deletedBundlesMax: Int64 = 100
-    /// The maximum number of outdated summaries remembered per table, which cover a gigabyte of rows.
+    /// The maximum number of outdated summaries remembered per table. They cover up to a gigabyte of rows.
     private static let staleSummariesMax = 4096
-    /// The maximum number of summaries recreated at a time, which reads 4,096 pages.
+    /// The maximum number of summaries recreated at a time, which reads up to 4,096 pages.
     private static let summariesMadeMax = 128
-    /// The maximum numbers, in the search for a push, of bundles read at a time, of devices, and of rows of these
-    /// devices. An identifier is normally unique; of an identifier that was used many times, the last pushes are
-    /// returned.
+    /// Limits of the search for a push: the bundles read at a time, the devices, and the rows of these devices. An
+    /// identifier is normally unique. If it was used for many pushes, the latest are returned.
     private static let bundlesPerPage: Int64 = 1_024
     private static let devicesOfPushMax = 64
     private static let rowsOfPushMax: Int64 = 4_096
 
     private let address: PostgresAddress
     private(set) var limits: HistoryLimits
-    /// Some devices by their numbers in events.
+    /// A cache of devices, by their numbers in events.
     var remembered: [UInt64: LoggedDevice] = [:]
     private var client: PostgresClient?
     private var failure: StoreError?
@@ -66,7 +65,7 @@ package final class PostgresHistory: HistorySource {
 
     /// Visits the events of a device after one time and up to another.
     ///
-    /// - Returns: true if more events are wanted.
+    /// - Returns: true if `body` accepts more events.
     private func visit(
         device: UInt64,
         after lower: Int64,
@@ -137,8 +136,8 @@ package final class PostgresHistory: HistorySource {
         return first.map { ($0.key, $0.value) }.sorted { ($0.1, $0.0) < ($1.1, $1.0) }
     }
 
-    /// Adds the devices and times of receipts in bundles. One filter in a thousand contains a push by chance, so
-    /// bundles are read page by page, the newest first, until a device is found.
+    /// Adds the devices and times of receipts in bundles. About one filter in a thousand matches although the push is
+    /// not in its bundle. Therefore, bundles are read page by page, the newest first, until a device is found.
     ///
     /// - Returns: false if a query failed.
     private func addBundled(_ apnsID: APNsID, to first: inout [UInt64: Int64]) -> Bool {
@@ -235,7 +234,7 @@ package final class PostgresHistory: HistorySource {
             self.staleSummaries[table, default: []].insert(rows.int64(row, 0))
             deleted += Int(rows.int64(row, 1))
         }
-        // A role without the right to summarize would accumulate numbers.
+        // Without the right to summarize, the set would grow indefinitely.
         while self.staleSummaries[table, default: []].count > Self.staleSummariesMax {
             _ = self.staleSummaries[table]?.popFirst()
         }
@@ -282,8 +281,8 @@ package final class PostgresHistory: HistorySource {
         let client = try PostgresClient(
             self.address,
             application: "wakegate history",
-            // The planner overestimates these queries, which read few rows by their summaries. It would scan whole
-            // tables, start workers and compile.
+            // The planner overestimates the cost of these queries, which read few rows by page summaries. By default,
+            // it would scan whole tables, start parallel workers and compile.
             settings: [
                 PostgresSetting("enable_seqscan", "off"), PostgresSetting("jit", "off"),
                 PostgresSetting("max_parallel_workers_per_gather", "0"),
@@ -389,8 +388,8 @@ extension PostgresHistory {
 
     private static let pushesOfNothing = "at <= (SELECT early FROM wakegate.oldest_events())"
 
-    /// Does nothing if another role owns the table, or if a vacuum or another gateway holds its lock. A new summary
-    /// includes deleted rows that an old snapshot still sees.
+    /// Returns SQL that recreates summaries. It does nothing if another role owns the table, or if a vacuum or another
+    /// gateway has locked the table. A new summary includes deleted rows that are visible in an old snapshot.
     private static func summarizeAgain(_ table: EventTables.Summarized) -> String {
         """
         SELECT brin_desummarize_range('wakegate.\(table)_place', page),

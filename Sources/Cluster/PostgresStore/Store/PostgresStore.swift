@@ -4,23 +4,23 @@ import Wire
 
 /// The store in a PostgreSQL database that several gateways share.
 ///
-/// One thread has all connections: one holds the gateway's number, one shares topics, values and notices, one is for
-/// queries, and several commit devices. A transaction takes two round trips. The database contains no policy: it only
+/// One thread serves all connections: one owns the gateway's number, one shares topics, values and notices, one is for
+/// queries, and several commit devices. A transaction takes two round trips. The database applies no policy: it only
 /// locks, returns and stores rows.
 package final class PostgresStore: ClusterStore {
     package let transactionsMax: Int
     private let exchange: StoreExchange
     private let thread: NamedThread
 
-    /// Attaches a store, and waits until it is attached.
+    /// Attaches the store. Blocks until it is attached or the first attempt fails.
     ///
     /// - Parameters:
     ///   - settings: the address and settings of the database.
-    ///   - signal: called on the store's thread when replies are ready to be taken.
+    ///   - signal: called on the store's thread when replies are ready for `takeReplies`.
     ///   - onWarning: called on the store's thread with each setting of the database that may lose pushes, and its
     ///     remedy.
-    /// - Throws: `StoreError` if the database cannot be reached, is older than version 15, is read-only, has tables of
-    ///   a newer WakeGate, or gives the role too few rights.
+    /// - Throws: `StoreError` if the database cannot be reached or used. It cannot be used if it is older than version
+    ///   15 or read-only, has tables of a newer WakeGate, or gives the role too few rights.
     package init(
         _ settings: StoreSettings,
         signal: @escaping @Sendable () -> Void,
@@ -58,7 +58,7 @@ package final class PostgresStore: ClusterStore {
 package enum SharedValue {
     /// Returns the value stored under a name, after storing `content` if the name has none.
     ///
-    /// Waits for the database. The tables must exist; attaching a store creates them.
+    /// Blocks until the database answers. The tables must exist; attaching a store creates them.
     ///
     /// - Throws: `StoreError` that names the server and the remedy.
     package static func find(

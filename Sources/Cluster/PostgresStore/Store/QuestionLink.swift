@@ -67,7 +67,7 @@ final class QuestionLink {
 
     // MARK: Connecting
 
-    /// Does the work that is due.
+    /// Connects if it is time, and handles a deadline that has passed.
     func timePassed(_ now: Int64) {
         if case .closed = self.phase {
             guard self.state.number != nil, now >= self.retryAt else { return }
@@ -263,7 +263,7 @@ enum QuestionStatement: Int, CaseIterable {
     /// - Parameter clock: an expression for the primary's clock in milliseconds since 1970.
     func sql(clock: String) -> String {
         switch self {
-        // Commits go only to the server that has the gateway's number and accepts writes.
+        // Queries go only to the server that has the gateway's number and accepts writes.
         case .standing:
             "SELECT alive AND NOT pg_is_in_recovery() FROM wakegate.gateway WHERE number = $1::integer"
         case .clock: "SELECT \(clock), shift, oldest FROM wakegate.meta"
@@ -286,8 +286,8 @@ enum QuestionStatement: Int, CaseIterable {
     /// The maximum number of devices that one statement examines.
     private static let sliceMax = 4096
 
-    /// Reads the rows of a slice that satisfy a filter. If devices follow the slice, a last row without a version has
-    /// the slice's end. The slice bounds the time of a statement, even if few devices match.
+    /// Returns SQL for the rows of a slice that satisfy a filter. If devices may follow the slice, a last row without a
+    /// version has the slice's end. The slice limits the time of a statement, even if few devices match.
     ///
     /// - Parameters:
     ///   - condition: the condition on the devices in the slice, in the order of their tokens.

@@ -2,7 +2,8 @@
 ///
 /// Programs of two consecutive versions may run at the same time, so a step changes nothing that the previous version
 /// reads or writes. `meta.version` is the version of the tables, and `meta.oldest` the oldest program version that may
-/// be attached. `oldest` stays one version behind until no older gateway is alive.
+/// be attached. An upgrade sets `oldest` to the previous version. It is raised when no gateway of the previous version
+/// is alive.
 enum Schema {
     /// The version that this program supports.
     static let version: Int32 = 6
@@ -12,7 +13,7 @@ enum Schema {
         SchemaTables.statements, EventTables.summaries, EventTables.bundles, SchemaTables.readyIndices, [], [],
     ]
 
-    /// The first version whose programs read the events of subscriptions. It changed no table.
+    /// The first program version that reads subscription events. Its step has no statements.
     static let subscriptionsFrom: Int32 = 6
 
     /// Returns the statements that upgrade tables of version `found` to `version`; 0 for no tables. They must run in
@@ -61,8 +62,8 @@ enum AdvisoryLock {
 /// The tables as created by version 1 of the schema.
 ///
 /// Tokens, records and similar values are bytes; times are milliseconds of policy time; topics are numbers from 0, and
-/// -1 stands for all topics together. Values of a device that change in every transaction are in separate tables, so
-/// that most updates of `device` change no index and stay within their page.
+/// -1 stands for all topics together. Values of a device that change in every transaction are in separate tables. Most
+/// updates of `device` thus change no index and stay within their page.
 enum SchemaTables {
     static let statements =
         [
@@ -180,7 +181,7 @@ enum SchemaTables {
     /// `com.example.*` find a name by this part.
     static let stem = "left(name, length(name) - strpos(reverse(name), '.') + 1)"
 
-    /// The indexes of `ready` that claims use, from version 4 on: for pushes, for names, and for patterns.
+    /// The indexes for finding ready devices (from version 4): by push, by exact name, by name pattern.
     static let readyIndices = [
         "CREATE INDEX ready_pushes ON wakegate.ready (topic, since) WHERE kind = 0",
         """
@@ -198,8 +199,8 @@ enum SchemaTables {
             + "autovacuum_analyze_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 1"
     }
 
-    /// Fails a transaction that wrote fewer rows than it had read, because another transaction has changed the missing
-    /// rows.
+    /// An SQL function that fails a transaction if it has written fewer rows than it had read. Another transaction has
+    /// then changed the missing rows.
     private static let expect = """
         CREATE FUNCTION wakegate.expect(there bigint, wanted bigint) RETURNS void LANGUAGE plpgsql AS $$
         BEGIN
@@ -209,7 +210,7 @@ enum SchemaTables {
         END $$
         """
 
-    /// Records the number of the transaction. Fails the transaction if its gateway is dead or has replaced the
+    /// An SQL function that records the number of the transaction. It fails if the gateway is dead or has replaced the
     /// connection.
     private static let mark = """
         CREATE FUNCTION wakegate.mark(
@@ -226,8 +227,8 @@ enum SchemaTables {
         END $$
         """
 
-    /// Fences the gateways whose locks are not held, after which they can commit nothing. The next call fences a
-    /// gateway that has a commit in progress.
+    /// An SQL function that marks every gateway that has lost its lock as dead. A dead gateway cannot commit. A gateway
+    /// with a commit in progress is skipped until the next call.
     private static let fence = """
         CREATE FUNCTION wakegate.fence(own integer) RETURNS void LANGUAGE plpgsql SET lock_timeout = '300ms' AS $$
         DECLARE silent integer;
@@ -246,7 +247,7 @@ enum SchemaTables {
         END $$
         """
 
-    /// Marks a gateway's number as dead when it leaves.
+    /// An SQL function that marks a gateway's number as dead when the gateway leaves.
     private static let leave = """
         CREATE FUNCTION wakegate.leave(own integer) RETURNS void LANGUAGE sql AS $$
             UPDATE wakegate.connection SET alive = false WHERE gateway = own;

@@ -61,7 +61,7 @@ final class Session<Purpose> {
         self.hasUnsent = self.link.flush() == .someLeft
     }
 
-    /// Sends a batch of statements, which also determine the purpose of the exchange.
+    /// Sends the statements of `body` as a batch. Its outcome is reported under the purpose that `body` returns.
     func exchange(_ body: (SessionSender) -> Purpose) {
         let sentAt = SystemClock.monotonic
         self.exchanges.append(Exchange(purpose: body(SessionSender(link: self.link)), sentAt: sentAt))

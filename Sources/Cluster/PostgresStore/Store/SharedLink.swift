@@ -3,8 +3,8 @@ import Platform
 
 /// The connection that adds topics, stores shared values, and sends and receives notices.
 ///
-/// A commit that waits for a standby, a lock of another session, and a flood of notices delay this connection, but not
-/// the heartbeat of the control connection.
+/// A separate connection protects the heartbeat of the control connection from delays. Such delays are a commit that
+/// waits for a standby, a lock of another session, or a flood of notices.
 final class SharedLink {
     private enum Purpose {
         case listen, notify, checkSenders
@@ -36,8 +36,8 @@ final class SharedLink {
         case news
     }
 
-    /// The maximum number of attempts to add the same topics, which fail when other gateways add topics at the same
-    /// time.
+    /// The maximum number of attempts to add the same topics. An attempt fails if another gateway adds topics at the
+    /// same time.
     private static let attemptsMax = 20
 
     private let state: StoreState
@@ -66,7 +66,7 @@ final class SharedLink {
     var waits: [Descriptor.Wait] { self.session?.waits ?? [] }
     private var isWorking: Bool { if case .working = self.phase { true } else { false } }
 
-    /// The time of the next `timePassed` with work to do, on the monotonic clock; nil if there is none.
+    /// The next time at which `timePassed` has work, on the monotonic clock; nil if there is none.
     var nextMoment: Int64? {
         switch self.phase {
         case .closed: self.state.number == nil ? nil : self.retryAt
@@ -83,7 +83,7 @@ final class SharedLink {
 
     // MARK: Connecting
 
-    /// Does the work that is due.
+    /// Connects or checks the senders of notices, if it is time.
     func timePassed(_ now: Int64) {
         switch self.phase {
         case .closed:
@@ -135,8 +135,7 @@ final class SharedLink {
         self.isMakingTopics = true
         self.session?.exchange(.topics(names)) { sender in
             if !names.isEmpty {
-                // A gateway that cannot take the lock adds topics without the lock; a unique constraint detects equal
-                // numbers.
+                // A gateway that cannot get the lock adds topics without it; a unique constraint detects equal numbers.
                 sender.query(ControlStatement.lockTopics.sql(clock: self.state.settings.clock))
                 var parameters = PostgresParameters()
                 parameters.append(names)
@@ -246,7 +245,7 @@ final class SharedLink {
             if self.senders.mayHear(notification) { self.hear(notification.payload) }
         }
         guard !self.senders.isFlooded else {
-            // A new session does not receive the notices sent so far.
+            // Connect again later, because a new session does not receive the notices sent so far.
             self.close()
             self.retryAt = SystemClock.monotonic + StoreSettings.pauseMilliseconds.upperBound
             return
@@ -305,7 +304,7 @@ final class SharedLink {
         case .listen:
             if let failure = outcome.failure { return self.ended(failure) }
             self.pause = RetryPause()
-            // The gateway missed earlier notices.
+            // Notices sent before LISTEN were missed.
             self.events.append(.news)
             self.notify()
         case .notify:

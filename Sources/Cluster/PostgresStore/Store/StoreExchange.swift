@@ -109,7 +109,7 @@ final class StoreExchange: @unchecked Sendable {
     }
 }
 
-/// Ends a wait for descriptors, from any thread.
+/// A wakeup that ends a wait for descriptors, from any thread.
 package final class PostgresWakeup: Sendable {
     /// A descriptor that is readable from `signal` until `silence`.
     package let descriptor: Int32

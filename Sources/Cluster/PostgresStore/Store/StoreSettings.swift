@@ -39,7 +39,7 @@ package struct StoreSettings: Sendable {
     static let connectMilliseconds: Int64 = 3000
     /// The time for which failed connections are retried before the number is released, in milliseconds.
     static let readyMilliseconds: Int64 = 5000
-    /// The pause before the store is attached again: the first, and the longest, in milliseconds.
+    /// The first and the longest pause between attempts to connect, in milliseconds.
     static let pauseMilliseconds: ClosedRange<Int64> = 50...1000
     /// The time for which ended wakes are remembered, in milliseconds.
     static let wakeMemoryMilliseconds: Int64 = 600_000
@@ -63,15 +63,15 @@ extension StoreSettings {
 
 /// The settings of sessions from their start.
 enum SessionSetup {
-    /// Planner settings that make plans use the given arrays and index order. Otherwise sessions would keep plans that
-    /// scan whole tables, made while a table was small.
+    /// Planner settings for plans that use the given arrays and the order of the indexes. Otherwise, sessions would
+    /// reuse plans that scan whole tables, because the plans were made while the tables were small.
     private static let plans = [
         ("jit", "off"), ("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off"),
         ("enable_bitmapscan", "off"), ("enable_hashjoin", "off"), ("enable_mergejoin", "off"),
     ]
 
-    /// Returns the settings of connections that commit. Statements have no timeout, because a commit that was cancelled
-    /// while it waited for a standby has still happened.
+    /// Returns the settings of connections that commit. Statements have no timeout, because a commit takes effect even
+    /// if it is cancelled while it waits for a standby.
     static func committing(silenceMilliseconds: Int64) -> [PostgresSetting] {
         self.settings(
             self.plans + self.common + [("idle_in_transaction_session_timeout", "\(silenceMilliseconds)")]
@@ -92,13 +92,13 @@ enum SessionSetup {
     static let shared = Self.settings([("jit", "off")] + Self.common + [("lock_timeout", "3000")])
 
     /// A statement that makes the session wait for durable commits, even if settings of the server, the database or the
-    /// role change later. A stronger setting, such as remote_apply, is kept.
+    /// role change later. A stronger setting, such as remote_apply, remains in effect.
     static let durable = """
         SELECT set_config('synchronous_commit', CASE WHEN current_setting('synchronous_commit') IN ('off', 'local')
             THEN 'on' ELSE current_setting('synchronous_commit') END, false)
         """
 
-    /// Common settings. With them, a peer that disappears is detected within seconds.
+    /// Common settings. With them, the server detects within seconds that a gateway has disappeared.
     private static let common = [
         ("statement_timeout", "0"), ("lock_timeout", "0"), ("default_transaction_isolation", "read committed"),
         ("tcp_keepalives_idle", "2"), ("tcp_keepalives_interval", "1"), ("tcp_keepalives_count", "3"),

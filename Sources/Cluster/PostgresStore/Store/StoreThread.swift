@@ -2,7 +2,7 @@ import Engine
 import Platform
 import Policy
 
-/// The store's thread, which has all connections and waits for them.
+/// The store's thread, which serves all connections.
 final class StoreThread {
     private let exchange: StoreExchange
     private let state: StoreState
@@ -247,7 +247,8 @@ final class StoreState {
     var number: GatewayNumber?
     /// True if the engine was notified that the store is attached.
     var isAttached = false
-    /// The index of the server that connections try first: the server on which the number was taken.
+    /// The index of the server that connections try first: the control connection's server, or the next one after a
+    /// failure.
     var firstHost = 0
     /// The reason why a connection has found the number invalid; nil if none has.
     var fault: StoreError?
@@ -270,8 +271,8 @@ final class StoreState {
     }
 }
 
-/// Policy time as seen by this gateway: the primary's clock plus a shift for earlier primaries that were ahead. It
-/// never decreases.
+/// Policy time as known to this gateway: the primary's clock plus a shift, which makes up for earlier primaries whose
+/// clocks were ahead. It never decreases.
 struct PolicyTime {
     /// The latest time returned, or read in a row.
     private(set) var last = Instant(milliseconds: 0)
@@ -291,7 +292,7 @@ struct PolicyTime {
     /// Returns the wall clock at a policy time. The two times differ by exactly the shift.
     static func wall(_ moment: Instant, shift: Int64) -> Int64 { moment.milliseconds - shift }
 
-    /// Raises the minimum of the times to return.
+    /// Makes every later time at least `moment`.
     mutating func reached(_ moment: Int64) {
         self.last = max(self.last, Instant(milliseconds: moment))
     }

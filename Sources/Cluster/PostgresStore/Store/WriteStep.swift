@@ -9,8 +9,8 @@ protocol StatementRunner {
     func run(_ statement: CommitStatement, _ parameters: borrowing PostgresParameters) throws(Failure)
 }
 
-/// The statements that write the changes of a transaction, in this order: devices, their lookup rows, wakes, events,
-/// counters.
+/// The statements that write the changes of a transaction, in this order: devices, their rows in `due` and `ready`,
+/// wakes, events, counters.
 ///
 /// Changes are accessed by index, because copies would retain and release their contents.
 struct WriteStep<Runner: StatementRunner> {
@@ -39,7 +39,7 @@ struct WriteStep<Runner: StatementRunner> {
         }
     }
 
-    /// Writes devices and their lookup rows.
+    /// Writes devices and their rows in `due` and `ready`.
     init(
         devices: [SharedDeviceChange],
         versions: RowVersions,
@@ -240,8 +240,8 @@ struct WriteStep<Runner: StatementRunner> {
         try self.append(.insertPushes, parameters)
     }
 
-    /// Appends the rows that only this connection writes. The last row is the mark that shows later whether the
-    /// transaction has committed.
+    /// Appends the rows that only this connection writes. The last of them records the number of the transaction, which
+    /// later shows whether the transaction has committed.
     mutating func appendOwn(
         _ counters: ConnectionCounters.Step,
         _ rejections: [(topic: UInt32, content: [UInt8])],

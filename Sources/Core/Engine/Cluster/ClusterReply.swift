@@ -3,7 +3,7 @@ package import Wire
 
 /// A reply of a shared store to a request, or a notification that it sends on its own.
 package enum ClusterReply {
-    /// The store is attached under a new number. Wakes held under an earlier number are lost.
+    /// The store is attached under a new number. Wakes launched under an earlier number are lost.
     case attached(Attachment)
     /// The store is detached, and tries to attach again. Until then, nothing commits.
     ///
@@ -12,7 +12,7 @@ package enum ClusterReply {
     case loaded(TransactionNumber, LoadedDevices)
     /// The commit is durable.
     ///
-    /// - Parameter endedElsewhere: the wakes that this commit ended and that another gateway holds.
+    /// - Parameter endedElsewhere: the wakes that this commit ended and that another gateway had launched.
     case committed(TransactionNumber, endedElsewhere: [HeldElsewhere])
     case failed(TransactionNumber, ClusterFailure)
     case counts(TransactionNumber, ClusterCounts)
@@ -28,7 +28,7 @@ package enum ClusterReply {
     case unkept(name: String, [UInt8], StoreError)
 }
 
-/// A wake that another gateway holds.
+/// A wake and the gateway that launched it, if that is another gateway.
 package struct HeldElsewhere: Hashable, Sendable {
     package let wake: WakeID
     package let holder: GatewayNumber
@@ -95,10 +95,10 @@ package struct LockHolder: Hashable, Sendable {
     }
 }
 
-/// A named device that a load left out because another session holds the lock of its row.
+/// A requested device that a load skipped because another session has locked its row.
 package struct PassedOverDevice {
     package let token: DeviceToken
-    /// The wake that named the device; nil if its token named it.
+    /// The wake by which the device was requested; nil if it was requested by token.
     package let wake: WakeID?
     /// The session that holds the lock, if it is known.
     package let holder: LockHolder?
@@ -119,15 +119,16 @@ package struct LoadedDevices {
     package var devices: [SharedDevice]
     /// True if the selection may have more rows.
     package var hasMore: Bool
-    /// The last examined device, of any topic, if fewer rows than requested matched up to there and more devices
-    /// follow.
+    /// The last examined device, of any topic, if the read examined the maximum number of devices before it found
+    /// enough rows. A further read continues after this device.
     package var sliceEnd: DeviceToken?
-    /// For a selection of a gateway's wakes: the wakes in flight that this gateway holds on these devices. A device may
-    /// also have wakes that other gateways hold.
+    /// For a selection of a gateway's wakes: the wakes in flight on these devices that this gateway launched. A device
+    /// may also have wakes of other gateways.
     package var heldWakes: [WakeID]
-    /// The named devices locked by other sessions, if the plan skips them; one entry for each token and wake.
+    /// The requested devices that other sessions have locked, if the plan skips them; one entry for each token and
+    /// wake.
     package var passedOver: [PassedOverDevice]
-    /// False while a gateway may be attached that cannot read the events of subscriptions.
+    /// False while a gateway that cannot read subscription events may be attached.
     package var keepsSubscriptions = true
 
     package init(
@@ -237,7 +238,7 @@ package struct ClusterView: Sendable {
     package let dead: [GatewayNumber]
     /// The topics with a launch that waits for a slot, each with the start of its longest wait.
     package let ready: [(topic: TopicIndex, since: Instant)]
-    /// The earliest time at which a device has something due.
+    /// The earliest due time of any device.
     package let nextDue: Instant?
     /// The number of devices of all topics, including removed devices.
     package let deviceCount: Int
@@ -265,11 +266,11 @@ package struct ClusterView: Sendable {
 package enum ClusterNotice: Hashable, Sendable {
     /// A launch of the topic waits for a slot.
     case ready(TopicIndex)
-    /// A wake of the named gateway has ended, so its stream has a free slot.
+    /// A wake that `holder` launched has ended, so its stream has a free slot.
     ///
     /// - `reason`: the cause of an expiration; nil if the wake ended otherwise.
     case ended(holder: GatewayNumber, WakeID, reason: ExpirationReason?)
-    /// A result arrived for a wake that had already ended, so that its stream, on any gateway, counts as responsive.
+    /// A result arrived for a wake that had already ended. Therefore, its stream, on any gateway, counts as responsive.
     case answeredLate(WakeID)
     /// The conditions of a device have changed.
     case conditions(DeviceToken, TopicIndex)

@@ -77,11 +77,11 @@ package struct LoadPlan {
     /// Rows that are found without a device's token.
     package enum Selection {
         case none
-        /// Devices with a due time that has come, the earliest first. Rows locked by other sessions are skipped.
+        /// Devices whose due time has passed, the earliest first. Rows locked by other sessions are skipped.
         case due(countMax: Int)
         /// Devices with a lane that waits for a slot. Rows locked by other sessions are skipped.
         case ready(ReadyPlan)
-        /// Devices with wakes that this gateway holds or held. Rows locked by other sessions are skipped.
+        /// Devices with wakes in flight that one gateway launched. Rows locked by other sessions are skipped.
         case wakes(of: GatewayNumber, countMax: Int)
     }
 
@@ -90,7 +90,7 @@ package struct LoadPlan {
     /// The devices of these wakes are loaded, too. A wake must be in flight or have ended in the last 10 minutes.
     package var wakes: [WakeID] = []
     package var selection = Selection.none
-    /// True to skip named devices that other sessions have locked, and list them in `LoadedDevices.passedOver`. If
+    /// True to skip requested devices that other sessions have locked, and list them in `LoadedDevices.passedOver`. If
     /// false, the load waits briefly for the locks, then fails with `ClusterFailure.locked`.
     package var passesOverLocked = false
 

@@ -18,7 +18,7 @@ package struct ActivityCounters: Hashable, Sendable {
     package var pending: Int64 = 0
     /// The number of pushes whose wake is in flight.
     package var inFlight: Int64 = 0
-    /// The number of launched push wakes, empty ones included.
+    /// The number of launched push wakes, including wakes without a push.
     package var launched: Int64 = 0
     /// Push wakes that ended, by outcome.
     package var results = PerCase<WakeOutcome>()
@@ -65,7 +65,7 @@ package struct ActivityCounters: Hashable, Sendable {
 
     package static func += (left: inout ActivityCounters, right: ActivityCounters) { left.combine(right, &+) }
 
-    /// The differences of the counters of `left` and `right`.
+    /// Returns the differences of the counters of `left` and `right`.
     package static func - (left: ActivityCounters, right: ActivityCounters) -> ActivityCounters {
         var difference = left
         difference.combine(right, &-)
@@ -211,7 +211,7 @@ extension ActivityCounters {
     /// Requests and sessions that are pending or in flight.
     var requestCount: Int64 { self.requests.waiting.sum + self.requests.inFlight.sum + self.sessions.wakes }
 
-    /// The number of request wakes that ended with this outcome.
+    /// Returns the number of request wakes that ended with this outcome.
     package func requestResults(_ outcome: TaskOutcome) -> Int64 {
         TaskKind.requestable.reduce(0) { $0 + self.tasks[$1][outcome] }
     }

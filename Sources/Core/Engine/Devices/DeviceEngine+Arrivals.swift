@@ -2,7 +2,7 @@ package import Policy
 package import Wire
 
 extension DeviceEngine {
-    /// Looks up the token. With open registration, an unknown token is registered.
+    /// Decides on a push for a token. With open registration, an unknown token is registered, except in a dry run.
     package func admit(_ token: borrowing DeviceToken, topic name: ByteView, isDryRun: Bool) -> Admission {
         guard let device = self.find(token) else {
             guard self.configuration.openRegistration else { return .refused(.unknown) }
@@ -120,7 +120,7 @@ extension DeviceEngine {
         )
     }
 
-    /// Returns the refusal of a push for which memory is lacking, or nil. Changes nothing.
+    /// Returns the refusal of a push if the memory for pending pushes is used up; otherwise nil. Changes nothing.
     ///
     /// A push that replaces a pending push of at least its size needs no memory.
     ///
@@ -164,7 +164,7 @@ extension DeviceEngine {
 extension DeviceEngine {
     /// Accepts a task request for a registered device. Call `catchUp` for the device first.
     ///
-    /// - `hasSlot`: true if a stream that takes the request has a free slot for this device.
+    /// - `hasSlot`: true if a stream that accepts the request has a free slot for this device.
     /// - Throws: `TaskRejection` if the request is not accepted. A rejection changes only a counter and the log.
     package func submit(
         _ request: IncomingTask,
@@ -298,7 +298,7 @@ extension DeviceEngine {
         return rejection
     }
 
-    /// Removes a row that was created for a submission that was not accepted.
+    /// Removes a row that was created for a rejected submission.
     private func letGo(_ device: DeviceIndex) {
         self.tasks.remove(device)
         self.devices[device].hasTasks = false
@@ -307,7 +307,7 @@ extension DeviceEngine {
     /// Returns the limit that `count` more requests or sessions with `bytes` more bytes would exceed, or nil.
     private func limitMet(_ bytes: Int, count: Int64, _ topic: TopicIndex) -> EngineLimit? {
         let configuration = self.configuration
-        // Checks the limits of the topic before the totals, so that the reason for a topic over its share is its own
+        // Check the limits of the topic before the totals, so that a topic beyond its share is refused with its own
         // limit. A share of 100% does not limit a topic.
         let (requestsMax, bytesMax) = (configuration.taskRequestsPerTopicMax, configuration.taskBytesPerTopicMax)
         if count > 0, requestsMax < configuration.taskRequestsMax,
@@ -345,13 +345,13 @@ extension DeviceEngine {
 // MARK: - Ends of requests
 
 extension DeviceEngine {
-    /// The identifier of a request of the device, or the name of a session.
+    /// Returns the identifier of a request of the device, or the name of a session.
     func text(_ task: BackgroundTask, _ device: DeviceIndex) -> String { self.tasks.row(device).text(task.name) }
 
     /// Records the end of a request, or of a session's transfers, without a result.
     ///
     /// - `isCancelled`: true if the task was cancelled while pending; such tasks have a separate counter.
-    /// - `waits`: false if the task was in flight.
+    /// - `waits`: true if the task was pending; false if it was in flight.
     func noteDropped(
         _ task: BackgroundTask,
         _ reason: DiscardReason,
@@ -400,7 +400,7 @@ extension LaunchAnswer {
     ///
     /// - Parameters:
     ///   - hold: the first hold from the device's conditions.
-    ///   - isLaneFull: true if the launch's lane has no room for another wake in flight.
+    ///   - isLaneFull: true if the launch's lane has its maximum number of wakes in flight.
     ///   - isPaused: true if the device's topic is paused.
     init(
         _ disposition: Disposition,
@@ -487,7 +487,7 @@ package struct TaskDetails: Hashable, Sendable {
     package var title: String?
     /// At most 256 bytes.
     package var subtitle: String?
-    /// The resources that a stream must offer to take the request.
+    /// The resources that a stream must offer to receive the request.
     package var resources: [String]
     /// The trace in the form of `PushTrace`; empty when there is none.
     package var trace: [UInt8]
@@ -550,7 +550,7 @@ package enum Admission: Hashable, Sendable {
 package enum Refusal: Error, Hashable, Sendable {
     /// The token was never registered.
     case unknown
-    /// The token was removed at this moment.
+    /// The token was removed at this time.
     case unregistered(Instant)
     /// The token belongs to another topic.
     case otherTopic

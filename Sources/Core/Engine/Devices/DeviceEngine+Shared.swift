@@ -1,11 +1,11 @@
 package import Policy
 package import Wire
 
-/// Operation on a store that several gateways share: the engine holds rows only during a step.
+/// Support for a store that several gateways share. The engine loads devices for one step and then drops them.
 ///
-/// A step consists of `take` for each row, `beginSharedStep`, `advance` and the operations on the devices,
-/// `takeSharedChanges`, `takeSharedCounts` and `takeEvents`, and `evict`. State derived from a row is loaded as stored,
-/// regardless of the time and of policy changes since then, so that the changes of the counters are exact.
+/// The calls of a step, in order: `take` for each row, `beginSharedStep`, `advance` and the operations on the devices,
+/// `takeSharedChanges`, `takeSharedCounts`, `takeEvents`, and `evict`. Derived state is loaded as stored, not
+/// recomputed. Each step then adds exactly the difference to the counters.
 extension DeviceEngine {
     /// Switches the engine to a shared store. Call this once, before the first topic or device.
     package func share() {
@@ -23,10 +23,10 @@ extension DeviceEngine {
         return shared
     }
 
-    /// Adds the topics that the store has numbered and the engine does not know yet.
+    /// Adds the topics that the store has numbered and that are new to the engine.
     ///
-    /// The engine does not create topics on its own: its owner creates a topic in the store first. A push, registration
-    /// or subscription that names an unknown topic is refused with `tooManyTopics` or `topicsMax`.
+    /// The engine does not create topics on its own: the caller creates a topic in the store first. A push,
+    /// registration or subscription that names an unknown topic is refused with `tooManyTopics` or `topicsMax`.
     ///
     /// - Parameter names: every topic, by number.
     /// - Throws: `StoreError` if a known topic has another name.
@@ -58,8 +58,8 @@ extension DeviceEngine {
         self.configuration.topicsMax = self.topics.count
     }
 
-    /// Sets the recent counters of all gateways together. Until the next call, each step starts from these counters and
-    /// memory totals. Call this while no row is taken.
+    /// Sets the starting counters: recent sums over all gateways. Until the next call, each step starts from these
+    /// counters and memory totals. Call this while no rows are loaded.
     ///
     /// - `byTopic`: the new counters of topics; other topics keep their counters.
     package func show(_ total: ActivityCounters, byTopic: [TopicIndex: ActivityCounters]) {
@@ -92,12 +92,12 @@ extension DeviceEngine {
 // MARK: - Steps
 
 extension DeviceEngine {
-    /// The number of rows taken or created in this step.
+    /// The number of rows loaded or created in this step.
     package var takenCount: Int { self.devices.count }
 
-    /// Takes a row. If lanes of the device wait for a slot, `Dispatcher.flow` launches them in this step.
+    /// Loads a row. If lanes of the device wait for a slot, `Dispatcher.flow` launches them in this step.
     ///
-    /// - Throws: `StoreError` if the row is inconsistent or its device was taken before. The step is then unusable and
+    /// - Throws: `StoreError` if the row is inconsistent or its device is already loaded. The step is then unusable and
     ///   must be evicted.
     package func take(_ row: SharedDevice) throws(StoreError) -> DeviceIndex {
         let step = self.step
@@ -141,7 +141,7 @@ extension DeviceEngine {
         return device
     }
 
-    /// True if a row that `take` refused may be accepted once more topics are known.
+    /// Returns true if the topic of a row is unknown, so that `take` may accept the row later.
     package func isOfUnknownTopic(_ row: SharedDevice) -> Bool {
         guard let record = row.record.withByteView({ DeviceRecord(stored: $0) }) else { return false }
         defer { record.deallocate() }
@@ -175,16 +175,16 @@ extension DeviceEngine {
         }
     }
 
-    /// Starts the step after all rows are taken. All events of the step happen at `now`, which may be earlier than the
-    /// time of a previous step.
+    /// Starts the step after all rows are loaded. All events of the step happen at `now`. It may be earlier than the
+    /// time of a previous step, but not earlier than the time at which any loaded row was written.
     ///
     /// - `deviceCount`: the recent number of devices in the store, to be compared with `devicesMax`.
     package func beginSharedStep(now: Instant, deviceCount: Int) {
         let step = self.step
         self.now = now
-        // The devices taken are included in the store's count.
+        // The store's count includes the loaded devices.
         self.configuration.devicesMax = step.configuration.devicesMax - deviceCount + self.devices.count
-        // Ties are resolved by the order in which rows were taken.
+        // Ties are resolved by the order in which rows were loaded.
         let waits = step.ready.enumerated().map { place, device in
             let order = ReadyOrder(since: self.readySince(device), lastUse: self.lastUse(device))
             return (place: place, device: device, order: order)
@@ -201,13 +201,13 @@ extension DeviceEngine {
         step.readyTasks.removeAll(keepingCapacity: true)
     }
 
-    /// The time since which a device waits for a slot, as stored.
+    /// Returns the time since which a device waits for a slot, as stored.
     func readySince(_ device: DeviceIndex) -> Instant {
         self.now - self.devices[device].readyMilliseconds(at: self.now)
     }
 
-    /// Removes every device and the counts since `show`. Topics, policies, `times` and events that were not taken are
-    /// kept. The memory is kept for the next step.
+    /// Removes every device and the counts since `show`. Keeps topics, policies, `times`, events not yet returned by
+    /// `takeEvents`, and the memory for the next step.
     package func evict() {
         let step = self.step
         self.takeCountedTopics { _ in }
@@ -227,8 +227,8 @@ extension DeviceEngine {
         step.removeRows()
     }
 
-    /// Ends wakes as lost because their gateway is dead. Their attempts are taken back, and a loss takes precedence
-    /// over a deadline that has passed. Call this before `advance`. Ids of wakes that are not in flight are ignored.
+    /// Ends wakes as lost because their gateway is dead. The wakes do not count as attempts. They end as lost even if
+    /// their deadline has passed. Call this before `advance`. Ids of wakes that are not in flight are ignored.
     package func loseForGood(_ wakes: [WakeID]) {
         let lost = Set(wakes)
         for number in 0..<self.devices.count {
@@ -245,7 +245,7 @@ extension DeviceEngine {
 }
 
 extension DerivedState {
-    /// True if the derived state is consistent with this record.
+    /// Returns true if the derived state is consistent with this record.
     fileprivate func isOf(_ record: DeviceRecord) -> Bool {
         let isInFlight = record.state.inFlight.map { $0.push.handle != .none } ?? false
         guard self.isPending == (record.state.pending != nil), self.isInFlight == isInFlight else { return false }
@@ -255,7 +255,7 @@ extension DerivedState {
 
 /// The durable results of a step of a shared store.
 extension DeviceEngine {
-    /// Takes the device changes of this step, in token order. Call this once per step.
+    /// Returns the device changes of this step, in token order. Call this once per step.
     ///
     /// A wake that launched and ended within the step is in both `launched` and `ended`, so that a late result finds
     /// its device.
@@ -274,14 +274,14 @@ extension DeviceEngine {
             changed.append((TokenPlace(device, self.devices[device].token.token), derived))
         }
         _ = self.devices.takeChanges()
-        // Rows were taken in token order, and new devices follow them.
+        // Rows were loaded in token order, and new devices follow them.
         if zip(changed, changed.dropFirst()).contains(where: { $1.place.isBefore($0.place, self.devices) }) {
             changed.sort { $0.place.isBefore($1.place, self.devices) }
         }
         return changed.map { self.change(of: $0.place.device, $0.derived) }
     }
 
-    /// Returns the row of a device for a shared store, to which an engine with its own store is migrated.
+    /// Returns a device's row for the migration from a local store to a shared one.
     package func sharedRow(_ device: DeviceIndex) -> SharedDeviceChange {
         var buffer = ByteBuffer()
         return self.change(of: device, self.derived(device), nil, &buffer)
@@ -291,7 +291,7 @@ extension DeviceEngine {
         self.change(of: device, derived, self.step, &self.step.buffer)
     }
 
-    /// - `step`: nil if no row was ever taken.
+    /// - `step`: nil if no rows were loaded.
     private func change(
         of device: DeviceIndex,
         _ derived: DerivedState,
@@ -330,7 +330,7 @@ extension DeviceEngine {
         )
     }
 
-    /// The state derived from the device's records, as of now.
+    /// Returns the state derived from the device's records, as of now.
     private func derived(_ device: DeviceIndex) -> DerivedState {
         let record = self.devices[device]
         var derived = DerivedState()
@@ -396,8 +396,8 @@ extension DeviceEngine {
 // MARK: - Counts
 
 extension DeviceEngine {
-    /// Takes the changes of this step to the counters of topics, by topic number. Decreases are negative. A second call
-    /// returns nothing.
+    /// Returns the changes of this step to the counters of topics, by topic number. Decreases are negative. A second
+    /// call returns nothing.
     package func takeSharedCounts() -> [(topic: TopicIndex, added: ActivityCounters)] {
         var counts: [(topic: TopicIndex, added: ActivityCounters)] = []
         self.takeCountedTopics { topic in
@@ -428,7 +428,7 @@ extension DeviceEngine {
     }
 }
 
-/// A device with the first bytes of its token, by which rows are sorted.
+/// The sort key of a device: the first bytes of its token.
 private struct TokenPlace {
     let device: DeviceIndex
     private let beginning: UInt64

@@ -27,15 +27,15 @@ extension DeviceEngine {
         }
     }
 
-    /// Applies all due events of one device, even if the current step would reach them later. The engine's owner makes
-    /// the launches that wait for a slot.
+    /// Applies all due events of one device, even if the current step would reach them later. The caller makes the
+    /// launches that then wait for a slot.
     ///
     /// - Returns: true if anything was due.
     package func catchUp(_ device: DeviceIndex) -> Bool {
         let isDue = self.schedule[device].map { $0 <= self.now } ?? false
         if isDue {
             self.warnIfDue(device)
-            // Perhaps only a warning was due.
+            // Possibly only a warning was due.
             if let moment = self.schedule[device], moment <= self.now {
                 self.schedule.begin(moment)
                 self.settle(device)
@@ -63,7 +63,7 @@ extension DeviceEngine {
         let parameters = self.parameters(self.devices[device].topic)
         let isReady = state.isLaunchable(self.now, parameters)
         self.derivePush(device, state, parameters, isReady: isReady)
-        // `claim` launches a device that waits for a slot. Only the expiry of its push depends on time.
+        // `claim` launches a device that waits for a slot, so only the expiry of its push depends on time.
         let next = isReady ? state.pending?.expiry : state.nextMoment(parameters)
         self.schedule.set(device, to: self.warning(device, state, parameters, before: next))
     }
@@ -105,15 +105,15 @@ extension DeviceEngine {
         }
     }
 
-    /// The time at which a push or task becomes ready: the due time of the event being applied, or now. At a restart,
-    /// `restored`.
+    /// Returns the time at which a push or task becomes ready: the due time of the event that is being applied, or now
+    /// if there is none. During a restart, the time is `restored`.
     @inline(__always)
     private func readyMoment(_ restored: @autoclosure () -> Instant) -> Instant {
         guard let moment = self.schedule.momentBeingDone else { return self.now }
         return moment == .distantPast ? min(restored(), self.now) : moment
     }
 
-    /// The time since which a pending push has waited only for a slot, computed from its device's stored state.
+    /// Returns the time since which a pending push has waited only for a slot, computed from its device's stored state.
     func readyFrom(_ device: DeviceIndex, _ state: DeviceState, _ parameters: Parameters) -> Instant {
         guard let push = state.pending else { return self.now }
         let record = self.devices[device]
@@ -187,10 +187,10 @@ extension DeviceEngine {
     /// The time at which reported progress becomes a change; nil if none is delayed.
     package var progressDue: Instant? { self.tasks.progressDue }
 
-    /// Makes delayed progress a change now. The owner calls this before its last step.
+    /// Makes delayed progress a change now. Called before the last step.
     package func flushProgress() { self.tasks.flushProgress() }
 
-    /// Takes the changes since the last call, which a store must make durable.
+    /// Returns the changes since the last call, which a store must make durable.
     package func takeStep() -> EngineStep {
         self.tasks.progressPassed(self.now)
         return EngineStep(now: self.now, devices: self.devices.takeChanges(), topics: self.topics.takeChanges())
@@ -221,7 +221,7 @@ package struct EngineStep: Sendable {
 extension DeviceEngine {
     func parameters(of device: DeviceIndex) -> Parameters { self.parameters(self.devices[device].topic) }
 
-    /// The complete policy state of a device.
+    /// Returns the complete policy state of a device.
     func lanes(_ device: DeviceIndex) -> DeviceLanes {
         let record = self.devices[device]
         guard record.hasTasks, let row = self.tasks[device] else { return DeviceLanes(device: record.state) }
@@ -252,7 +252,7 @@ extension DeviceEngine {
         return self.change(device) { $0.change(with: &$1, body) }
     }
 
-    /// True if a wake in flight blocks all launches of pushes, refreshes and sessions of the device.
+    /// Returns true if a wake in flight blocks all launches of pushes, refreshes and sessions of the device.
     package func isShortLaneFull(_ device: DeviceIndex) -> Bool {
         if self.devices[device].state.inFlight != nil { return true }
         guard self.devices[device].hasTasks else { return false }
@@ -336,22 +336,23 @@ package struct DueSchedule: ~Copyable {
     private var due = DueIndex()
     /// The first device that the scan has not reached; nil if the scan is complete.
     private var firstUnjudged: Int?
-    /// The due time of the event being applied; nil while an outside request is applied.
+    /// The due time of the event that is being applied; nil during an operation that is not caused by a due time.
     package private(set) var momentBeingDone: Instant?
 
     /// Creates an empty schedule.
     package init() {}
 
-    /// The earliest time at which something is due.
+    /// The earliest due time.
     package var first: Instant? { self.due.first }
 
-    /// The time at which `device` has something due.
+    /// The due time of `device`; nil for none.
     package subscript(device: DeviceIndex) -> Instant? { self.due[device] }
 
-    /// Sets the time at which `device` next has something due; nil for never.
+    /// Sets the next due time of `device`; nil for none.
     package mutating func set(_ device: DeviceIndex, to moment: Instant?) { self.due.set(device, to: moment) }
 
-    /// Takes the device with the earliest time if that is at or before `now`, and begins to apply what is due.
+    /// Removes and returns the device with the earliest due time, if that is at or before `now`. `momentBeingDone` is
+    /// then this due time.
     package mutating func popDue(_ now: Instant) -> DeviceIndex? {
         let moment = self.due.first
         let device = self.due.popDue(now)
@@ -359,13 +360,13 @@ package struct DueSchedule: ~Copyable {
         return device
     }
 
-    /// Begins to apply what was due at `moment`, without taking a device.
+    /// Sets `momentBeingDone` without removing a device.
     package mutating func begin(_ moment: Instant) { self.momentBeingDone = moment }
 
-    /// Ends the application of what was due.
+    /// Resets `momentBeingDone`.
     package mutating func end() { self.momentBeingDone = nil }
 
-    /// Starts the scan of all devices.
+    /// Starts the scan of all devices, because the policy has changed.
     package mutating func policyChanged() { self.firstUnjudged = 0 }
 
     /// True if the scan is not complete.
@@ -378,7 +379,7 @@ package struct DueSchedule: ~Copyable {
         self.momentBeingDone = nil
     }
 
-    /// Takes the next devices of the scan, at most `devicesMax`.
+    /// Returns the next devices of the scan, at most `devicesMax`.
     package mutating func popUnjudged(devicesMax: Int, of deviceCount: Int) -> Range<Int> {
         guard let first = self.firstUnjudged else { return 0..<0 }
         let end = min(first + devicesMax, deviceCount)
@@ -389,7 +390,7 @@ package struct DueSchedule: ~Copyable {
 
 /// An index of devices by due time: a 4-ary heap that knows each device's position.
 ///
-/// Setting, clearing and taking the first cost O(log n). Equal times are in no particular order.
+/// Setting, clearing and removing the first cost O(log n). Equal times are in no particular order.
 package struct DueIndex {
     private struct Entry {
         var moment: Instant
@@ -403,20 +404,20 @@ package struct DueIndex {
 
     package init() {}
 
-    /// The number of devices with something due.
+    /// The number of devices with a due time.
     package var count: Int { self.heap.count }
 
-    /// The earliest time at which something is due.
+    /// The earliest due time.
     package var first: Instant? { self.heap.first?.moment }
 
-    /// The time at which `device` has something due.
+    /// The due time of `device`; nil for none.
     package subscript(device: DeviceIndex) -> Instant? {
         let number = Int(device.rawValue)
         guard number < self.places.count, self.places[number] != Self.nowhere else { return nil }
         return self.heap[Int(self.places[number])].moment
     }
 
-    /// Sets the time at which `device` next has something due; nil for never.
+    /// Sets the next due time of `device`; nil for none.
     package mutating func set(_ device: DeviceIndex, to moment: Instant?) {
         let number = Int(device.rawValue)
         if number >= self.places.count {
@@ -437,7 +438,7 @@ package struct DueIndex {
         }
     }
 
-    /// Takes the device with the earliest time if that is at or before `now`.
+    /// Removes and returns the device with the earliest due time, if that is at or before `now`.
     package mutating func popDue(_ now: Instant) -> DeviceIndex? {
         guard let first = self.heap.first, first.moment <= now else { return nil }
         self.remove(0)

@@ -2,10 +2,10 @@ package import Policy
 package import Wire
 
 extension DeviceEngine {
-    /// The topic of this name; nil if it does not exist.
+    /// Returns the topic of this name; nil if it does not exist.
     package func findTopic(_ name: ByteView) -> TopicIndex? { self.topics.find(name) }
 
-    /// The topic of this name, created if it is new.
+    /// Returns the topic of this name, created if it is new.
     package func topic(_ name: ByteView) -> TopicIndex {
         if let topic = self.topics.find(name) { return topic }
         let topic = self.topics.insert(name, self.configuration)
@@ -20,7 +20,7 @@ extension DeviceEngine {
         self.taskMemory.grow(topicCount: self.topics.count)
     }
 
-    /// True if the topic of this name exists or may be created by a subscription.
+    /// Returns true if the topic of this name exists or may be created by a subscription.
     package func mayAddTopic(_ name: ByteView) -> Bool {
         self.topics.find(name) != nil || self.topics.count < self.configuration.topicsMax
     }
@@ -31,7 +31,7 @@ extension DeviceEngine {
     package var topicCount: Int { self.topics.count }
 
     /// The longest time for which a due launch has waited for a worker or for the engine, in milliseconds; 0 if nothing
-    /// is due. Launches of paused topics are not due.
+    /// is due. Launches of paused topics do not count.
     package var oldestDueMilliseconds: Int64 {
         // The due time of a first launch is `.distantPast`; it counts as on time.
         let late = self.schedule.first.map { $0 == .distantPast ? 0 : self.now.milliseconds - $0.milliseconds } ?? 0
@@ -46,7 +46,8 @@ extension DeviceEngine {
         self.topics.indices.map { self.snapshot($0) }
     }
 
-    /// All topics in order of creation if there are at most `countMax`; otherwise those with the most pushes.
+    /// Returns all topics in order of creation if there are at most `countMax`; otherwise the topics with the most
+    /// pushes.
     package func topicSnapshots(countMax: Int) -> [TopicSnapshot] {
         guard self.topics.count > countMax else { return self.topicSnapshots }
         return self.topics.indices.top(countMax) { Int(clamping: self.topics.counters($0).accepted) }.map {
@@ -67,9 +68,9 @@ extension DeviceEngine {
 /// Paused topics. A paused topic launches nothing, and its new pushes and requests stay pending.
 ///
 /// A pause does not change the devices of the topic, their due times or queues, so its cost does not depend on their
-/// number. The engine's owner must not claim launches of a paused topic.
+/// number. The caller must not launch devices of a paused topic.
 extension DeviceEngine {
-    /// True if the topic is paused.
+    /// Returns true if the topic is paused.
     package func isPaused(_ topic: TopicIndex) -> Bool { self.topics.isPaused(topic) }
 
     package var pausedTopics: Set<TopicIndex> { self.topics.paused }
@@ -85,13 +86,13 @@ extension DeviceEngine {
         return isChanged
     }
 
-    /// The counters of a topic to show, which reflect a pause.
+    /// Returns the counters of a topic as users see them, which reflect a pause.
     package func countersShown(_ topic: TopicIndex) -> ActivityCounters {
         let counters = self.topics.counters(topic)
         return self.isPaused(topic) ? counters.paused : counters
     }
 
-    /// The counters of all topics together to show, which reflect pauses.
+    /// The counters of all topics together as users see them, which reflect pauses.
     package var totalsShown: ActivityCounters {
         var totals = self.topics.totals
         for topic in self.topics.paused {
@@ -101,8 +102,8 @@ extension DeviceEngine {
         return totals
     }
 
-    /// The time in milliseconds for which a launch has waited for a slot since `moment` or, if that is later, since the
-    /// topic was resumed.
+    /// Returns the time in milliseconds for which a launch has waited for a slot. The wait starts at `moment` or, if
+    /// that is later, when the topic was resumed.
     func lateness(since moment: Instant, _ topic: TopicIndex) -> Int64 {
         let begin = max(moment, self.topics.resumedAt(topic))
         return begin == .distantPast ? .max : self.now.milliseconds - begin.milliseconds
@@ -124,16 +125,16 @@ extension DeviceEngine {
         return true
     }
 
-    /// The pending push of a device and its content; nil if there is none.
+    /// Returns the pending push of a device and its content; nil if there is none.
     package func pendingPush(_ device: DeviceIndex) -> (push: PendingPush, content: PushContent)? {
         guard let push = self.devices[device].state.pending, let content = PushContent(push.handle) else { return nil }
         return (push, content)
     }
 }
 
-/// Queries of the engine's owner.
+/// Queries of the dispatcher.
 extension DeviceEngine {
-    /// The device of this topic whose push is first in line for a slot.
+    /// Returns the device of this topic whose push is the next to get a slot.
     package func longestReady(_ topic: TopicIndex) -> DeviceIndex? {
         self.ready.first(topic, at: self.now, in: self.devices)
     }
@@ -144,8 +145,8 @@ extension DeviceEngine {
 }
 
 extension Array {
-    /// The `countMax` elements with the largest amounts, in descending order. Takes one pass, with a few heap steps per
-    /// element.
+    /// Returns the `countMax` elements with the largest amounts, in descending order. Takes one pass, with a few heap
+    /// steps per element.
     package consuming func top(_ countMax: Int, by amount: (Element) -> Int) -> [Element] {
         guard countMax > 0 else { return [] }
         // A min-heap of the elements to return: a larger element replaces the first.

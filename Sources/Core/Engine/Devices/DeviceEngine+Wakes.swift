@@ -2,7 +2,7 @@ import Policy
 package import Wire
 
 extension DeviceEngine {
-    /// Launches the device of this topic that is first in line for a slot.
+    /// Launches the push of the device of this topic that is the next to get a slot.
     ///
     /// - Returns: the wake, valid until the next call of the engine; nil if no device waits.
     package func claim(_ topic: TopicIndex) -> LaunchedWake? {
@@ -37,10 +37,10 @@ extension DeviceEngine {
         return self.devices[device].state.inFlight.flatMap { self.launchedWake(wake, .push($0), device) }
     }
 
-    /// The number of devices of this topic that wait for a slot.
+    /// Returns the number of devices of this topic that wait for a slot.
     package func readyCount(_ topic: TopicIndex) -> Int { self.ready.count(topic) }
 
-    /// The wake in flight with this id, valid until the next call of the engine.
+    /// Returns the wake in flight with this id, valid until the next call of the engine.
     package func launchedWake(_ id: WakeID) -> LaunchedWake? {
         guard let device = self.wakes.device(of: id) else { return nil }
         return self.inFlight(id, device).flatMap { self.launchedWake(id, $0, device) }
@@ -74,19 +74,19 @@ extension DeviceEngine {
         )
     }
 
-    /// The initial execution time of a push wake of this topic, in milliseconds.
+    /// Returns the initial execution time of a push wake of this topic, in milliseconds.
     package func executionWindow(_ topic: TopicIndex) -> Int64 {
         self.parameters(topic).executionWindow
     }
 
-    /// The initial execution time, in milliseconds, of a wake that is in flight or remembered.
+    /// Returns the initial execution time, in milliseconds, of a wake that is in flight or remembered.
     package func executionWindow(ofWake id: WakeID) -> Int64? {
         guard let device = self.wakes.device(of: id) else { return nil }
         let kind = self.inFlight(id, device)?.kind ?? self.devices[device].endedWake(id)?.outcome.kind
         return kind.map { DeviceLanes.window($0, self.parameters(of: device)) }
     }
 
-    /// The last wake of this device, if it expired and is remembered.
+    /// Returns the last wake of this device, if it expired and is remembered.
     package func expiredWake(_ device: DeviceIndex) -> WakeID? {
         guard let last = self.devices[device].endedWakes?.elements.last else { return nil }
         return switch last.outcome {
@@ -95,7 +95,7 @@ extension DeviceEngine {
         }
     }
 
-    /// The topic of a wake that is in flight, or ended and remembered.
+    /// Returns the topic of a wake that is in flight, or ended and remembered.
     package func topic(ofWake id: WakeID) -> TopicIndex? {
         self.wakes.device(of: id).map { self.devices[$0].topic }
     }
@@ -199,9 +199,9 @@ extension DeviceEngine {
         self.settle(device)
     }
 
-    /// Applies the events of a device that precede the outcome of a wake, which arrives now. At the same instant, the
-    /// deadlines of this wake and of wakes listed before it precede the outcome; the expiry of a pending push follows
-    /// it.
+    /// Applies the due events of a device that come before the outcome of a wake, which arrives now. Deadlines at
+    /// exactly `now` come before the outcome, for this wake and for the wakes listed before it. The expiry of a pending
+    /// push at `now` comes after it.
     func settleBeforeWakeEnds(_ device: DeviceIndex, _ id: WakeID) {
         self.warnIfDue(device)
         guard let moment = self.schedule[device], moment <= self.now else { return }
@@ -220,8 +220,8 @@ extension DeviceEngine {
         if wakes.prefix(last + 1).contains(where: { $0.deadline <= self.now }) { self.settle(device) }
     }
 
-    /// Launches the request with this identifier; without an identifier, the pending push or, if there is none, an
-    /// empty wake. Ignores interval, budget and holds.
+    /// Launches the request with this identifier. Without an identifier, launches the pending push, or a wake without a
+    /// push if none is pending. Ignores interval, budget and holds.
     package func launchForced(_ device: DeviceIndex, identifier: String? = nil) -> ForcedLaunch {
         self.settle(device)
         let (now, parameters) = (self.now, self.parameters(of: device))
@@ -242,8 +242,8 @@ extension DeviceEngine {
         return .launched(id)
     }
 
-    /// Expires a wake in flight immediately: the wake of the request with this identifier, or of the session with this
-    /// name; without an identifier, the wake in the short lane, of any kind.
+    /// Expires a wake in flight immediately. The identifier names a request or a session. Without an identifier, the
+    /// wake in the short lane expires.
     ///
     /// - Returns: the wake; nil if none is in flight.
     package func expireForced(_ device: DeviceIndex, identifier: String? = nil) -> WakeID? {
@@ -316,7 +316,7 @@ extension DeviceEngine {
         }
     }
 
-    /// Adds the traces of a push that was coalesced into the pending push when its wake ended.
+    /// Adds the traces of a push to the pending push that it was coalesced into when its wake ended.
     private func linkTraces(of older: PushHandle, _ device: DeviceIndex) {
         guard let older = PushContent(older), let pending = self.devices[device].state.pending,
             let newer = PushContent(pending.handle), let joined = self.traces.content(of: newer, inPlaceOf: older)
@@ -327,7 +327,7 @@ extension DeviceEngine {
         self.memory.letGo(newer, topic)
     }
 
-    /// The apns-id of the pending push that absorbed the push of an ended wake.
+    /// Returns the apns-id of the pending push that absorbed the push of an ended wake.
     private func heir(_ device: DeviceIndex, _ action: WakeEndedAction) -> APNsID? {
         guard case .absorbed = action else { return nil }
         return self.devices[device].state.pending.flatMap { PushContent($0.handle)?.apnsID }
@@ -501,7 +501,7 @@ extension DeviceEngine {
         return self.tasks[device]?.wake(id).map { .task($0) }
     }
 
-    /// The wakes of the device that are in flight.
+    /// Returns the wakes of the device that are in flight.
     package func wakesInFlight(_ device: DeviceIndex) -> [WakeID] {
         let record = self.devices[device]
         let push = record.state.inFlight == nil ? [] : [record.wake]

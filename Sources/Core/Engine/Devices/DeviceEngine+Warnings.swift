@@ -4,10 +4,11 @@ package import Wire
 /// Warnings to workers some time before the deadlines of their wakes.
 ///
 /// A warning adds a due time to its device and changes no stored state. Streams remember the deadline of their last
-/// warning. The engine of a shared store has no devices between steps, and thus no such due times; `ClusterEngine`
-/// keeps them for the wakes of its streams.
+/// warning. The engine of a shared store has no devices, and thus no due times, between steps. `ClusterEngine`
+/// remembers the warnings for the wakes of its streams.
 extension DeviceEngine {
-    /// The time of a wake's warning, and its deadline; nil if the wake is not in flight or `expirationLead` is 0.
+    /// Returns the time of a wake's warning, and its deadline; nil if the wake is not in flight or `expirationLead` is
+    /// 0.
     package func warning(ofWake id: WakeID) -> (at: Instant, deadline: Instant)? {
         guard let device = self.wakes.device(of: id), let launch = self.inFlight(id, device) else { return nil }
         return Self.warning(launch.kind, launch.deadline, self.parameters(of: device))
@@ -23,8 +24,8 @@ extension DeviceEngine {
         return lead > 0 ? (deadline - lead, deadline) : nil
     }
 
-    /// Returns the next due time of a device without tasks: that of a warning, or `next`, the due time by the policy.
-    /// Notes a wake whose deadline is near.
+    /// Returns the next due time of a device without tasks: the time of a warning, or `next` if that is earlier. `next`
+    /// is the due time by the policy. If the warning is due now, the wake is passed to `popExpiringWake`.
     @inline(__always)
     func warning(
         _ device: DeviceIndex,
@@ -38,8 +39,8 @@ extension DeviceEngine {
         return self.moment(of: warning, self.devices[device].wake, before: next)
     }
 
-    /// Returns the next due time of a device: that of a warning, or `next`, the due time by the policy. Notes the wakes
-    /// whose deadlines are near.
+    /// Returns the next due time of a device: the earliest time of a warning, or `next` if that is earlier. `next` is
+    /// the due time by the policy. Wakes whose warning is due now are passed to `popExpiringWake`.
     func warning(
         _ device: DeviceIndex,
         _ row: TaskRow,
@@ -68,7 +69,7 @@ extension DeviceEngine {
         return next
     }
 
-    /// Warns the workers of a device about due deadlines, until another kind of event is due or nothing is.
+    /// Warns the workers of a device until nothing is due, or an event of another kind is.
     func warnIfDue(_ device: DeviceIndex) {
         while let moment = self.schedule[device], moment <= self.now, self.warn(device, at: moment) {}
     }
@@ -87,7 +88,7 @@ extension DeviceEngine {
             self.schedule.set(device, to: self.warning(device, state, parameters, before: next))
             return true
         }
-        // Uses the instant before `moment`, because a task that becomes launchable at `moment` is still due there.
+        // Use the instant before `moment`: a task that becomes launchable at `moment` is then still due.
         let next = self.lanes(device).nextMoment(beside: moment - 1, parameters)
         guard let next, next > moment, self.isWarning(moment, device, row, parameters) else { return false }
         self.schedule.set(device, to: self.warning(device, row, parameters, before: next))

@@ -30,7 +30,7 @@ package final class DeviceEngine {
     var events: EventQueue
     /// The subscriptions that `takeSubscriptions` has not returned, as events for the history.
     var subscriptions: [HistoryEvent] = []
-    /// The number of subscriptions of each topic, noted as events, in `subscriptionSecond`, a second of policy time.
+    /// The number of subscription events of each topic in `subscriptionSecond`, a second of policy time.
     var subscriptionCounts: [TopicIndex: Int] = [:]
     var subscriptionSecond: Int64 = 0
     /// Pending events for watchers.
@@ -43,7 +43,7 @@ package final class DeviceEngine {
     package var times = WakeTimes()
     /// The step of a shared store; nil if the engine has its own store.
     var shared: SharedStep?
-    /// The tasks of devices that have none. Always blank.
+    /// A value that stands for the tasks of a device without tasks. Always blank.
     var noTasks = BackgroundTasks()
 
     /// Creates an engine without devices.
@@ -115,10 +115,10 @@ extension DeviceEngine {
     /// The next time at which `advance` has work to do.
     package var nextDue: Instant? { self.schedule.first }
 
-    /// Takes the oldest wake that ended without a result of its worker. Its slot must be freed.
+    /// Removes and returns the oldest wake that ended without a result of its worker. The caller must free its slot.
     package func popExpiredWake() -> ExpiredWake? { self.wakes.popExpired() }
 
-    /// Takes a wake whose deadline is near. Its worker may already have been warned.
+    /// Removes and returns a wake whose deadline is near. Its worker may already have been warned.
     package func popExpiringWake() -> ExpiringWake? { self.wakes.popExpiring() }
 
     /// True if there is a wake for `popExpiredWake` or `popExpiringWake`, or a launch that waits for a slot and was not
@@ -127,7 +127,7 @@ extension DeviceEngine {
         self.wakes.hasExpired || self.wakes.hasExpiring || self.ready.hasNewcomer || !self.readyTasks.isEmpty
     }
 
-    /// Applies another configuration from now on.
+    /// Replaces the configuration.
     ///
     /// The next calls of `advance` update the launch times of pending pushes and tasks, each for a bounded number of
     /// devices. An operation on a device updates it earlier. Wakes in flight keep their deadlines. Contents that exceed
@@ -163,7 +163,7 @@ extension DeviceEngine {
     /// The identifiers that the workers of each topic may submit.
     package var permittedTasks: PermittedTasks { self.configuration.permittedTasks }
 
-    /// The number of stored identifiers and session names of a device.
+    /// Returns the number of stored identifiers and session names of a device.
     package func taskNameCount(_ device: DeviceIndex) -> Int { self.tasks.nameCount(device) }
 
     /// The number of wakes in flight or remembered after their end, and the number of devices with remembered wakes.
@@ -178,7 +178,7 @@ extension DeviceEngine {
         return self.subscriptions
     }
 
-    /// Returns events of `takeSubscriptions` that were not stored to the engine.
+    /// Gives events of `takeSubscriptions` back to the engine, because they were not stored.
     package func keep(_ subscriptions: [HistoryEvent]) {
         if !subscriptions.isEmpty { self.subscriptions.insert(contentsOf: subscriptions, at: 0) }
     }
@@ -193,7 +193,7 @@ extension DeviceEngine {
     /// Restores a record of a topic, a device or its tasks. Ignores other records. Call this before the first step
     /// only.
     ///
-    /// - Throws: `StoreError` if `takeStep` did not write the record.
+    /// - Throws: `StoreError` if `takeStep` cannot have written the record.
     package func restore(_ key: RecordKey, _ content: ByteView) throws(StoreError) {
         switch key.kind {
         case .clock, .origin, .rejections, .policies, .events: break
@@ -258,8 +258,8 @@ extension DeviceEngine {
         self.topics.beginSteps()
     }
 
-    /// Ends every wake in flight as lost and takes its attempt back. Call this only if no worker holds a wake, as when
-    /// the only gateway of a store starts. A loss takes precedence over a deadline that has passed.
+    /// Ends every wake in flight as lost, even if its deadline has passed. The attempts do not count. Call this only if
+    /// no worker still has a wake, such as when the only gateway of a store starts.
     package func loseEveryWake() {
         for number in 0..<self.devices.count {
             let device = DeviceIndex(rawValue: UInt32(number))
@@ -273,7 +273,7 @@ extension DeviceEngine {
 }
 
 extension StoreError {
-    /// An error for inconsistent stored records.
+    /// Returns an error for inconsistent stored records.
     static func unreadable(_ what: String) -> StoreError {
         StoreError(message: "The stored state does not hold together at \(what). Restore a backup.")
     }
@@ -283,7 +283,7 @@ extension DeviceEngine {
     /// Returns the device with this number in events, also if it was removed.
     package func find(number: UInt64) -> DeviceIndex? { self.devices.find(hash: number) }
 
-    /// The token and topic of a device, and true if it is registered.
+    /// Returns the token and topic of a device, and true if it is registered.
     package func identity(_ device: DeviceIndex) -> (token: DeviceToken, topic: TopicIndex, isRegistered: Bool) {
         let record = self.devices[device]
         return (record.token.token, record.topic, record.isRegistered)
@@ -313,13 +313,14 @@ extension DeviceEngine {
         self.devices[device].isRegistered = true
         // The answers are for pushes that the removal discarded.
         self.devices[device].forgetAnswers()
-        // Discards conditions reported while the device was removed. Nothing is pending.
+        // Discard conditions reported while the device was removed. Nothing is pending.
         _ = self.startAfresh(device)
         self.noteRegistration(device)
         return .device(device)
     }
 
-    /// Removes a token. Everything pending is discarded, and wakes in flight continue without a retry.
+    /// Removes a token. Pending pushes, requests and sessions are discarded, and wakes in flight continue without a
+    /// retry.
     package func unregister(_ device: DeviceIndex) {
         self.settle(device)
         guard self.devices[device].isRegistered else { return }
@@ -377,7 +378,7 @@ extension DeviceEngine {
 
     private func reported(_ report: ConditionsReport, _ device: DeviceIndex) -> DroppedAction {
         let isUsed = self.devices[device].state.conditions.appState == .active
-        // The task row stores a use of the device, so a report with one needs the row.
+        // The task row records the use of a device, so a report that starts or ends a use needs the row.
         guard self.devices[device].hasTasks || isUsed || report.appState == .active else {
             return DroppedAction(discardedPush: self.devices[device].state.conditionsReported(report))
         }
@@ -401,12 +402,12 @@ extension DeviceEngine {
         self.reconcile(device)
     }
 
-    /// Returns the refusal of a new device in the topic with this name; nil if there is room.
+    /// Returns the refusal of a new device in the topic with this name; nil if no limit is reached.
     func refusalOfNewcomer(topic name: ByteView) -> Refusal? {
         self.devices.count < self.configuration.devicesMax ? self.refusalOfMove(topic: name) : .tooManyDevices
     }
 
-    /// Returns the refusal of an existing device that moves to the topic with this name; nil if there is room.
+    /// Returns the refusal of an existing device that moves to the topic with this name; nil if no limit is reached.
     private func refusalOfMove(topic name: ByteView) -> Refusal? {
         guard let topic = self.topics.find(name) else {
             return self.topics.count < self.configuration.topicsMax ? nil : .tooManyTopics

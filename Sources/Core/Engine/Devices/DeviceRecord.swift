@@ -3,12 +3,12 @@ package import Wire
 
 /// One row of the device table.
 ///
-/// Most of a gateway's memory is device records, up to a million. Rarely used fields are therefore allocated on first
-/// use (`LazyMemory`), and the other fields are ordered to minimize padding.
+/// Device records, up to millions, are the largest part of a gateway's memory. Rarely used fields are therefore
+/// allocated on first use (`LazyMemory`), and the other fields are ordered to minimize padding.
 @safe
 package struct DeviceRecord {
     var state = DeviceState()
-    /// The hold under which the counters include this device.
+    /// The hold under which the counters include this device's pending push.
     var held: Hold?
     private var marks: Marks = .isRegistered
     var topic: TopicIndex
@@ -25,7 +25,7 @@ package struct DeviceRecord {
     /// The answers to recent pushes with a client-supplied apns-id; allocated at the first such push.
     var answeredPushes = LazyMemory<Ring<AnsweredPush>>()
     /// The neighbors in the topic's list of devices that wait for a slot (`ReadyQueues`). A device that was ever used
-    /// is in a heap instead; the fields are then its position there and a marker.
+    /// is in a heap instead. The fields then contain its position in the heap and a marker.
     var previousReady = DeviceIndex.none
     var nextReady = DeviceIndex.none
     /// The time at which the device entered the topic's queue: the lower 32 bits of policy time in milliseconds.
@@ -39,18 +39,18 @@ package struct DeviceRecord {
     }
 }
 
-/// State of a device's wakes that the policy does not keep.
+/// State of a device's wakes outside of the policy's state.
 private struct DeviceWakes {
     /// The wake in flight; undefined if there is none.
     var inFlight = WakeID(random: (0, 0))
-    /// The most recently ended wakes.
+    /// The last ended wakes.
     var ended = Ring<EndedWake>()
     /// The log of the pending push's wait; nil if the wait can be derived from the device's state.
     var wait: WaitLog?
 }
 
 extension DeviceRecord {
-    /// Frees the memory that the record owns. The owner calls this before it drops a record.
+    /// Frees the memory that the record owns. Must be called before a record is dropped.
     func deallocate() {
         self.state.pending.flatMap { PushContent($0.handle) }?.deallocate()
         self.state.inFlight.flatMap { PushContent($0.push.handle) }?.deallocate()
@@ -77,12 +77,12 @@ extension DeviceRecord {
         set { self.wakes.change(from: DeviceWakes()) { $0.wait = newValue } }
     }
 
-    /// The most recently ended wakes; nil if no wake was ever launched.
+    /// The last ended wakes; nil if no wake was ever launched.
     var endedWakes: Ring<EndedWake>? { self.wakes.value?.ended }
 
     /// Remembers an ended wake.
     ///
-    /// - Returns: the wake that was dropped to make room, if any.
+    /// - Returns: the oldest wake, if it was dropped because the ring was full.
     mutating func ended(_ wake: EndedWake) -> EndedWake? {
         self.wakes.change(from: DeviceWakes()) { $0.ended.append(wake) }
     }
@@ -90,7 +90,7 @@ extension DeviceRecord {
     /// The end of the last wake; `distantPast` if none is remembered.
     var lastEnd: Instant { self.endedWakes?.last { _ in true }?.at ?? .distantPast }
 
-    /// The remembered ended wake with this id, if there is one.
+    /// Returns the remembered ended wake with this id, if there is one.
     func endedWake(_ id: WakeID) -> EndedWake? {
         self.wakes.value?.ended.last { $0.id == id }
     }
@@ -158,7 +158,7 @@ extension DeviceRecord {
         self.readySince = UInt32(truncatingIfNeeded: moment.milliseconds)
     }
 
-    /// The time for which the device has waited in its topic's queue, in milliseconds, modulo 2^32 (49 days).
+    /// Returns the time for which the device has waited in its topic's queue, in milliseconds, modulo 2^32 (49 days).
     func readyMilliseconds(at now: Instant) -> Int64 {
         Int64(UInt32(truncatingIfNeeded: now.milliseconds) &- self.readySince)
     }
@@ -339,8 +339,8 @@ extension DeviceRecord {
         return spacing
     }
 
-    /// Stores the battery level (8 bytes), app state, background refresh, thermal state (1 each), and one byte with
-    /// three switches and the memory pressure above them. Older versions accept only normal memory pressure.
+    /// Stores the battery level (8 bytes), app state, background refresh and thermal state (1 each). A last byte has
+    /// three switches and, in higher bits, the memory pressure. Older versions accept only normal memory pressure.
     private static func store(_ conditions: Conditions, to buffer: inout ByteBuffer) {
         buffer.appendLittleEndian(conditions.batteryLevel.bitPattern)
         buffer.append(conditions.appState.storedCode)
@@ -520,7 +520,7 @@ extension DeviceRecord {
     /// The time for which answers are remembered, in milliseconds.
     static let answeredPushMemory: Int64 = 600_000
 
-    /// The earlier answer to this push, if it has a client-supplied apns-id and may be a repetition.
+    /// Returns the earlier answer to this push, if it has a client-supplied apns-id and may be a repetition.
     func answerBefore(_ push: Push, at now: Instant) -> PushAnswer? {
         guard push.isNamedByClient, let answered = self.answeredPushes.value else { return nil }
         let horizon = now - Self.answeredPushMemory
@@ -554,7 +554,7 @@ struct LazyMemory<Value> {
         unsafe self.pointer?.pointee
     }
 
-    /// Changes the value, which starts as `initial`.
+    /// Changes the value. Its value before the first change is `initial`.
     mutating func change<Result>(from initial: @autoclosure () -> Value, _ body: (inout Value) -> Result) -> Result {
         if let pointer = unsafe self.pointer { return unsafe body(&pointer.pointee) }
         let pointer = UnsafeMutablePointer<Value>.allocate(capacity: 1)

@@ -26,15 +26,15 @@ package struct DeviceSnapshot: Sendable {
     package var pushTakers = Takers.none
 }
 
-/// The readiness of open streams to take a push or a task.
+/// The readiness of open streams for a push or a task.
 package enum Takers: Int, Comparable, Sendable {
-    /// No stream takes the launch.
+    /// No stream accepts the launch.
     case none
-    /// Streams take the launch, but none of them has a free slot.
+    /// Streams accept the launch, but none of them has a free slot.
     case busy
-    /// Streams of other gateways may take the launch; this gateway does not know their state.
+    /// Streams of other gateways may accept the launch; this gateway does not know their state.
     case unknown
-    /// A stream that takes the launch has a free slot.
+    /// A stream that accepts the launch has a free slot.
     case free
 
     package static func < (left: Takers, right: Takers) -> Bool { left.rawValue < right.rawValue }
@@ -48,13 +48,13 @@ package struct TopicSnapshot: Sendable {
     /// True if the topic is paused: nothing of it launches.
     package let isPaused: Bool
 
-    /// The counters to show, which reflect a pause.
+    /// The counters as users see them, which reflect a pause.
     package var countersShown: ActivityCounters { self.isPaused ? self.counters.paused : self.counters }
 }
 
 extension DeviceEngine {
     package func snapshot(_ device: DeviceIndex) -> DeviceSnapshot {
-        // Ignores the result: if nothing was due, nothing changed that a store must keep.
+        // Ignore the result: if nothing was due, nothing changed that must be stored.
         _ = self.catchUp(device)
         let record = self.devices[device]
         let parameters = self.parameters(record.topic)
@@ -104,7 +104,7 @@ package struct TaskSnapshot: Sendable {
     package let task: BackgroundTask
     package let details: TaskDetails
     package let state: State
-    /// True if the task is pending and an open stream takes it, with or without a free slot. The dispatcher sets this
+    /// True if the task is pending and an open stream accepts it, with or without a free slot. The dispatcher sets this
     /// property.
     package var isTaken = false
     /// The name of the worker that runs the task on a stream of this gateway; nil if it gave none. The dispatcher sets
@@ -130,14 +130,14 @@ package struct TaskFilter: Sendable {
 }
 
 extension DeviceEngine {
-    /// The requests and sessions of a device: pending tasks, the longest waiting first, then running tasks.
+    /// Returns the requests and sessions of a device: pending tasks, the longest waiting first, then running tasks.
     package func tasks(of device: DeviceIndex) -> [TaskSnapshot] {
         _ = self.catchUp(device)
         guard let row = self.tasks[device] else { return [] }
         return self.snapshots(device, row)
     }
 
-    /// The requests and sessions of all devices, at most `countMax`.
+    /// Returns the requests and sessions of all devices, at most `countMax`.
     package func tasks(_ filter: TaskFilter, countMax: Int) -> [TaskSnapshot] {
         var found: [TaskSnapshot] = []
         guard filter.topics?.isEmpty != true else { return found }
@@ -202,14 +202,14 @@ extension DeviceEngine {
 }
 
 extension TaskFilter {
-    /// True if the device has a task that matches the filter, apart from its topics.
+    /// Returns true if the device has a task that matches the filter, ignoring `topics`.
     fileprivate func takesAny(of tasks: BackgroundTasks) -> Bool {
         func takes(_ task: BackgroundTask) -> Bool { self.kind == nil || self.kind == task.kind }
         if self.state != .running, tasks.waiting.contains(where: takes) { return true }
         return self.state != .waiting && tasks.inFlight.contains { takes($0.task) }
     }
 
-    /// True if the task matches the filter, apart from its topics.
+    /// Returns true if the task matches the filter, ignoring `topics`.
     fileprivate func takes(_ snapshot: TaskSnapshot) -> Bool {
         if let kind = self.kind, kind != snapshot.task.kind { return false }
         switch (self.state, snapshot.state) {

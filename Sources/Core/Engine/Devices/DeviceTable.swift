@@ -99,7 +99,7 @@ package struct DeviceTable: ~Copyable {
     /// True if a row has changed since the last call of `takeChanges`.
     package var hasChanges: Bool { !self.changed.isEmpty }
 
-    /// Takes the devices whose rows changed since the last call, each once.
+    /// Returns the devices whose rows changed since the last call, each once.
     package mutating func takeChanges() -> [DeviceIndex] {
         for device in self.changed { self[device].isChanged = false }
         defer { self.changed.removeAll(keepingCapacity: true) }
@@ -217,7 +217,8 @@ package struct DeviceTable: ~Copyable {
     /// The maximum number of index cells that `removeAll` keeps: enough for 3,000 devices.
     private static let cellsKeptMax = 4096
 
-    /// Removes every device and frees the memory its row owns. Keeps the blocks of rows, and an index of moderate size.
+    /// Removes every device and frees the memory that its row owns. Keeps the blocks of rows, and an index of up to
+    /// `cellsKeptMax` cells.
     mutating func removeAll() {
         for number in 0..<self.count {
             unsafe self.row(DeviceIndex(rawValue: UInt32(number))).pointee.deallocate()
@@ -353,9 +354,9 @@ extension DeviceSnapshot {
     }
 }
 
-/// An incremental search through all registered devices for the first ones of an order.
+/// An incremental search through all registered devices for the first devices in an order.
 ///
-/// The device table is not sorted. A search scans all of it and keeps the first devices of the order.
+/// The device table is not sorted. A search scans all of it and remembers the first devices so far.
 package struct DeviceSearch: Sendable {
     /// An order of devices.
     package enum Order: String, CaseIterable, Sendable {
@@ -369,7 +370,7 @@ package struct DeviceSearch: Sendable {
         package static let listed: [Order] = [.token, .waiting]
     }
 
-    /// A device that was found. In token order, `since` is equal for all devices.
+    /// A device that was found. In a search in token order, `since` is equal for all devices.
     private struct Found {
         let since: Instant
         let token: DeviceToken
@@ -460,7 +461,7 @@ package struct DeviceSearch: Sendable {
 }
 
 extension DeviceEngine {
-    /// Continues a search with at most `placesMax` rows.
+    /// Continues a search, and examines at most `placesMax` rows.
     ///
     /// - Parameter filter: the filter for devices; nil for all of them.
     /// - Returns: true if the search is complete.
@@ -469,13 +470,13 @@ extension DeviceEngine {
         return search.look(at: self, placesMax: placesMax, isWanted: isWanted)
     }
 
-    /// Returns the place of a device in the order `recent`: lower for newer activity.
+    /// Returns the sort key of a device in the order `recent`, which is lower for newer activity.
     package func recency(_ device: DeviceIndex) -> Instant {
         let state = self.devices[device].state
         let latest = max(state.pending?.receivedAt ?? .distantPast, state.spacing.lastLaunch)
         return latest == .distantPast ? .distantFuture : Instant(milliseconds: -latest.milliseconds)
     }
 
-    /// The arrival time of the oldest push coalesced in the device's pending push; nil if none is pending.
+    /// Returns the arrival time of the oldest push coalesced in the device's pending push; nil if none is pending.
     package func waitingSince(_ device: DeviceIndex) -> Instant? { self.devices[device].state.pending?.firstReceivedAt }
 }

@@ -14,7 +14,8 @@ package struct EngineConfiguration: Sendable {
     /// The maximum number of tokens, including removed tokens. Ten million take 3 GB when idle, and 9 GB with one
     /// pending push each.
     package var devicesMax = 10_000_000
-    /// The maximum number of tokens in one topic. By default all, as a gateway may serve a single app.
+    /// The maximum number of tokens in one topic. The default is that of `devicesMax`, because a gateway may serve a
+    /// single app.
     package var devicesPerTopicMax = 10_000_000
     /// The maximum number of topics. A topic corresponds to an app.
     package var topicsMax = 10_000
@@ -26,11 +27,11 @@ package struct EngineConfiguration: Sendable {
     package var pendingBytesPerTopicMax = Int.max
     /// The maximum number of requests and sessions that are pending or running; by default two per device.
     package var taskRequestsMax = 20_000_000
-    /// The maximum number of such requests and sessions in one topic.
+    /// The maximum number of requests and sessions of one topic that are pending or running.
     package var taskRequestsPerTopicMax = 20_000_000
     /// The maximum bytes of names and details of requests and sessions, and of the ids of session events.
     package var taskBytesMax = Int.max
-    /// The maximum of such bytes in one topic.
+    /// The maximum of these bytes in one topic.
     package var taskBytesPerTopicMax = Int.max
     /// The rate limit of pushes to one device.
     package var pushRate = PushRate()
@@ -41,29 +42,30 @@ package struct EngineConfiguration: Sendable {
     func parameters(topic name: String) -> Parameters { self.topicPolicies[name] ?? self.policy }
 }
 
-/// The limits that the engine and its dispatcher enforce, by their names in the configuration.
+/// The limits that the engine and its dispatcher enforce, by their names in the configuration. Each case documents the
+/// effect of reaching the limit.
 package enum EngineLimit: String, Sendable, CaseIterable {
-    /// The device was not registered.
+    /// The registration of a device is refused.
     case devicesMax
-    /// The device was not registered.
+    /// The registration of a device is refused.
     case devicesPerTopicMax
-    /// The device or stream was refused because its topic is new.
+    /// A device or stream is refused if its topic is new.
     case topicsMax
-    /// The push was refused.
+    /// A push is refused.
     case pushesPerDeviceMax
-    /// The push was refused.
+    /// A push is refused.
     case pendingBytesMax
-    /// The push was refused.
+    /// A push is refused.
     case pendingTopicPercentMax
-    /// The stream got no more wakes until it answered some.
+    /// A stream gets no more wakes until it answers some.
     case wakeBytesPerStreamMax
-    /// The stream was refused because the maximum number of streams already name one of its devices.
+    /// A stream is refused, because the maximum number of streams already name one of its devices.
     case streamsPerDeviceMax
-    /// The submission of a background task was refused.
+    /// The submission of a background task is refused.
     case taskRequestsMax
-    /// The submission of a background task was refused.
+    /// The submission of a background task is refused.
     case taskBytesMax
-    /// The submission of a background task was refused.
+    /// The submission of a background task is refused.
     case taskTopicPercentMax
 }
 
@@ -93,7 +95,7 @@ package struct PermittedTasks: Hashable, Sendable {
 
     /// Permits only the listed identifiers of each topic.
     package static let none = PermittedTasks(permitsUnnamed: false)
-    /// Permits everything, except in topics with a list.
+    /// Permits every identifier in topics without a list, and the listed identifiers in the others.
     package static let all = PermittedTasks(permitsUnnamed: true)
 
     /// The list of one topic.
@@ -125,7 +127,8 @@ package struct PermittedTasks: Hashable, Sendable {
         /// Returns true if at least one identifier that matches `pattern` is permitted.
         func permitsAny(of pattern: IdentifierPattern) -> Bool {
             guard !pattern.isExact else { return self.permits(pattern.text) }
-            // The stem ends with a dot, so a pattern that covers the stem permits the identifier with "x" appended.
+            // If a listed pattern covers the whole of `pattern`, it permits any identifier below the stem, so one
+            // example is enough.
             if self.permits(pattern.stem + "x") { return true }
             var (low, high) = (0, self.stems.count)
             while low < high {
@@ -199,7 +202,7 @@ package struct SubscriptionWarning: Hashable, Sendable {
     /// The label of the stream.
     package let worker: String
 
-    /// The maximum number of patterns in the text, which limits the size of a header that must pass through proxies.
+    /// The maximum number of patterns in the text, to limit the size of the header, which must pass through proxies.
     package static let namesMax = 8
 
     /// The first `namesMax` patterns, and the number of further patterns.
@@ -230,7 +233,8 @@ package struct SubscriptionWarning: Hashable, Sendable {
     }
 }
 
-/// The rate limit of pushes to one device: a maximum number per window. The first push after a window starts the next.
+/// The rate limit of pushes to one device: a maximum number per window. A window starts with the first push after the
+/// previous window has ended.
 ///
 /// The rate is checked before the launch policy sees a push. The current windows do not survive a restart.
 package struct PushRate: Hashable, Sendable {
@@ -243,7 +247,7 @@ package struct PushRate: Hashable, Sendable {
 }
 
 extension DeviceRecord {
-    /// Returns the refusal of a push now; nil if the window has room.
+    /// Returns the refusal of a push now; nil if the push is within the limit.
     func rateRefusal(_ rate: PushRate, at now: Instant) -> Refusal? {
         guard rate.pushesMax > 0, !self.isRateWindowOver(rate, at: now), Int(self.rateWindowCount) >= rate.pushesMax
         else { return nil }

@@ -1,13 +1,17 @@
 package import Policy
 package import Wire
 
-/// Events of one commit as a store keeps them until the history has made them durable.
+/// The events of one commit, as a store retains them until the history has made them durable.
 ///
-/// A record is a version (1 byte), its sequence number (8), the mark of the history's key (8), the number of events
-/// (4), and the events. An event is its code (1), flags (1), and the fields that differ from the previous event, as
-/// announced by the flags: device (8), time (8), attempt and coalesced count (2 each), the identifiers of the push and
-/// of the related push (16 each, and 4 if letters are in upper case). A part of a name is written like an event with
-/// push identifiers, but no later event refers to its bytes. All integers are little-endian.
+/// Integers are little-endian, and sizes are in bytes. A record is a version (1), its sequence number (8), the
+/// fingerprint of the history's key (8), the number of events (4), and the events. An event is its code (1), flags (1),
+/// and the fields that differ from the previous event. The flags announce these fields:
+///
+/// - device (8) and time (8);
+/// - attempt and coalesced count (2 each);
+/// - the identifiers of the push and of the related push (16 each, and 4 if letters are in upper case).
+///
+/// A part of a name is written like an event with push identifiers, but no later event refers to its bytes.
 package struct EventRecord {
     /// The description of a malformed record, as a clause.
     package struct Fault: Error, Hashable {
@@ -28,15 +32,15 @@ package struct EventRecord {
     /// The maximum size of one event, in bytes.
     fileprivate static let eventBytesMax = 2 + 8 + 8 + 4 + 2 * 20
 
-    /// The maximum sequence number of a record that is read. All later records of a store fit above it.
+    /// The maximum sequence number that is accepted, so that later numbers cannot overflow.
     package static let sequenceMax: UInt64 = 1 << 62
-    /// The count of sequence numbers per second. A store that restarts its numbering begins with the first number of
-    /// the current second.
+    /// The number of sequence numbers for each second. A store that restarts its numbering begins with the first number
+    /// of the current second.
     package static let sequencesOfSecond: UInt64 = 1 << 30
 
     /// The sequence number, from 1 to `sequenceMax`. Each record of a store has the number after the previous one.
     package let sequence: UInt64
-    /// The mark of the key by which the devices are numbered: `HistoryEvent.mark(of:)`.
+    /// The fingerprint of the key by which the devices are numbered: `HistoryEvent.mark(of:)`.
     package let keyMark: UInt64
     package let eventCount: Int
     private let content: ByteView
@@ -63,7 +67,7 @@ package struct EventRecord {
         sequence > last && sequence - last > self.sequencesOfSecond / 2
     }
 
-    /// The key of the record in a batch.
+    /// Returns the key of the record in a batch.
     package static func key(_ sequence: UInt64) -> RecordKey {
         RecordKey(.events, UInt32(truncatingIfNeeded: sequence))
     }
@@ -123,10 +127,10 @@ private struct EventParts: OptionSet {
     static let time = EventParts(rawValue: 1 << 1)
     static let numbers = EventParts(rawValue: 1 << 2)
     static let apnsID = EventParts(rawValue: 1 << 3)
-    /// The event has the push that an earlier event named last.
+    /// The event's push is the last push named by an earlier event.
     static let sameAPNsID = EventParts(rawValue: 1 << 4)
     static let related = EventParts(rawValue: 1 << 5)
-    /// The event has the related push that an earlier event named last.
+    /// The event's related push is the last push named by an earlier event.
     static let sameRelated = EventParts(rawValue: 1 << 6)
     /// Each identifier is followed by four bytes of upper-case bits.
     static let upperCase = EventParts(rawValue: 1 << 7)
@@ -250,7 +254,7 @@ private struct EventReader {
     }
 }
 
-/// Events of devices that the history has not taken yet. The history identifies a device by a number.
+/// Events of devices for the history that `take` has not returned. The history identifies a device by a number.
 package struct EventQueue: ~Copyable {
     /// The key of the hash from device tokens to numbers. The device table uses the same hash.
     package let key: HashKey
@@ -353,7 +357,7 @@ package struct EventQueue: ~Copyable {
 /// An event for watchers, with names where the history has numbers.
 package struct WatchedEvent: Sendable {
     package enum Kind: Hashable, Sendable {
-        /// An event that the history keeps, too.
+        /// An event that is also in the history.
         case kept(HistoryEvent.Kind)
         /// A push was refused for the reason with this number.
         case refused(reason: Int)
@@ -446,7 +450,7 @@ extension DeviceEngine {
     /// Starts or stops the collection of events for watchers.
     ///
     /// - `offset`: wall clock minus policy time; nil without watchers.
-    /// - `now`: the present, for events between the steps of a shared store.
+    /// - `now`: the current time, for events between the steps of a shared store.
     package func watch(_ offset: WallOffset?, at now: Instant) {
         self.watchOffset = offset
         self.watchedAt = now

@@ -1,7 +1,7 @@
 package import Policy
 package import Wire
 
-/// One event of one device as the history keeps it: 64 bytes of plain memory.
+/// One event of one device in the history: 64 bytes of plain memory.
 package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
     package enum Kind: Hashable, Sendable {
         case registered
@@ -27,7 +27,7 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
         /// - `length`: the length of the whole name, in bytes.
         /// - `place`: the number of the part, from 0.
         case worker(length: UInt8, place: UInt8)
-        /// A worker's stream opened; the event's name describes what the stream takes. `device` is then
+        /// A worker's stream opened. The event's name describes the stream. `device` is a number from
         /// `HistoryEvent.streams`, and readers add the event to the logs of the stream's devices.
         case subscribed
         /// Up to 32 bytes of the name that belongs to the next event.
@@ -45,25 +45,37 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
     package let apnsID: APNsID?
     /// The kind of event, as a number that may be stored in files. Codes never change their meaning.
     package let code: UInt8
-    /// For a launch: the attempt of its push or task. For an extension: the seconds left. For a push: its priority, or
-    /// 0 if not kept, in the lowest four bits, and above them the size of its payload minus one. For finished
-    /// transfers: their count. For a part of a name: the length of the name. For conditions: the lower half of the
-    /// changed fields.
+    /// A number whose meaning depends on the kind:
+    ///
+    /// - for a launch: the attempt of its push or task;
+    /// - for an extension: the seconds left;
+    /// - for a push: its priority in the lowest four bits (0 if not recorded), above them the size of its payload minus
+    ///   one;
+    /// - for finished transfers: their count;
+    /// - for a part of a name: the length of the name;
+    /// - for conditions: the lower half of the changed fields.
     package let attempt: UInt16
-    /// The other push of a coalescing: the push that the event's push replaced, or the push that absorbed it. In a part
-    /// of a name: the bytes after the first 16; in a part of a worker's name: all bytes. For a launch or a drop: the
-    /// wait (`Waited`). For conditions: the battery level in the first word, if it changed.
+    /// The other push of a coalescing: the push that the event's push replaced, or the push that absorbed it. Other
+    /// kinds:
+    ///
+    /// - for a part of a name: the bytes after the first 16; for a part of a worker's name: all bytes;
+    /// - for a launch or a drop: the wait (`Waited`);
+    /// - for conditions: the battery level in the first word, if it changed.
     package let related: APNsID?
-    /// For the launch of a push: the number of pushes coalesced into it. For a push: the code of its lifetime. For the
-    /// launch or extension of a task: the code of its kind. For the result, submission or drop of a task: the codes of
-    /// its kind and of the outcome, disposition or reason. For a part of a name: its number. For conditions: the upper
-    /// half of the changed fields.
+    /// A second number whose meaning depends on the kind:
+    ///
+    /// - for the launch of a push: the number of pushes coalesced into it;
+    /// - for a push: the code of its lifetime;
+    /// - for the launch or extension of a task: the code of its kind;
+    /// - for the result, submission or drop of a task: the codes of its kind and of the outcome, disposition or reason;
+    /// - for a part of a name: its number;
+    /// - for conditions: the upper half of the changed fields.
     package let coalesced: UInt16
 
     /// Creates an event of a device.
     ///
     /// - `terms`: the terms on which a push was sent; nil for other kinds.
-    /// - `payloadBytes`: the size of the payload of a push, at most 4,096; 0 if it is not kept.
+    /// - `payloadBytes`: the size of the payload of a push, at most 4,096; 0 if it is not recorded.
     /// - `changed`: the conditions that a report changed.
     package init(
         device: UInt64,
@@ -118,13 +130,13 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
         self.coalesced = coalesced
     }
 
-    /// The terms on which a push was sent; nil for other events, and if they were not kept.
+    /// The terms on which a push was sent; nil for other events, and if they were not recorded.
     package var terms: PushTerms? {
         guard case .push = self.kind, let priority = Priority(rawValue: UInt8(self.attempt & 15)) else { return nil }
         return PushTerms(priority: priority, lifetime: PushTerms.Lifetime(code: self.coalesced))
     }
 
-    /// The size of the payload of a push; nil for other events, and if it was not kept.
+    /// The size of the payload of a push; nil for other events, and if it was not recorded.
     package var payloadBytes: Int? {
         guard case .push = self.kind, self.attempt >> 4 != 0 else { return nil }
         return Int(self.attempt >> 4) + 1
@@ -138,7 +150,7 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
         }
     }
 
-    /// The wait of a push or task that was launched or dropped; nil if there was none, or if it was not kept.
+    /// The wait of a push or task that was launched or dropped; nil if there was none, or if it was not recorded.
     package var waited: Waited? {
         switch self.kind {
         case .launch, .discard: self.related.map { Waited(stored: $0) }
@@ -146,7 +158,7 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
         }
     }
 
-    /// The conditions that a report changed; nil for other events, and if they were not kept.
+    /// The conditions that a report changed; nil for other events, and if they were not recorded.
     package var changed: ConditionsReport? {
         guard case .conditions = self.kind else { return nil }
         return ConditionsReport(code: UInt32(self.coalesced) << 16 | UInt32(self.attempt), self.related)
@@ -161,8 +173,8 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
 
     /// Returns the number by which the history knows a device.
     ///
-    /// The key prevents a client from computing a token with the number of another client's device, whose events it
-    /// could then read. A million random tokens hit one of a million devices with a probability of 2^-24.
+    /// Because of the key, a client cannot compute a token that has the number of another client's device, whose events
+    /// it could then read. A million random tokens hit one of a million devices with a probability of 2^-24.
     package static func device(of token: borrowing DeviceToken, _ key: HashKey) -> UInt64 {
         key.hash(token)
     }
@@ -175,7 +187,7 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
         return ~(topic.withByteView { key.hash($0) } ^ (number << 1 | number >> 63))
     }
 
-    /// A fingerprint of the key. Device numbers made with one key are meaningless with another.
+    /// Returns a fingerprint of the key. Device numbers made with one key are meaningless with another.
     package static func mark(of key: HashKey) -> UInt64 {
         // A token is longer, so no device has this number.
         "history".withByteView { key.hash($0) }
@@ -308,7 +320,7 @@ package struct PushTerms: Hashable, Sendable {
         self.lifetime = lifetime
     }
 
-    /// The terms of a push that arrives at `now`.
+    /// Creates the terms of a push that arrives at `now`.
     package init(_ priority: Priority, _ expiration: Expiration, at now: Instant) {
         self.priority = priority
         self.lifetime =
@@ -359,7 +371,7 @@ package enum NameParts {
     /// The maximum length of a name, in bytes.
     package static let bytesMax = 255
 
-    /// The number of parts of a name with this number of bytes.
+    /// Returns the number of parts of a name with this number of bytes.
     package static func count(ofBytes bytes: Int) -> Int { (bytes + self.partBytes - 1) / self.partBytes }
 
     /// Appends the parts of a name; none if its length is not 1...255 bytes.
@@ -401,7 +413,7 @@ package enum NameParts {
         APNsID(first: self.nextWord(&bytes), second: self.nextWord(&bytes), upperCase: 0)
     }
 
-    /// The next eight bytes, the first in the lowest bits, padded with zeros.
+    /// Returns the next eight bytes, the first in the lowest bits, padded with zeros.
     private static func nextWord(_ bytes: inout String.UTF8View.Iterator) -> UInt64 {
         var word: UInt64 = 0
         for shift in stride(from: 0, to: UInt64.bitWidth, by: 8) {
@@ -423,7 +435,7 @@ package enum NameParts {
 }
 
 extension HistoryEvent {
-    /// The bytes of a part of a worker's name, with zeros behind the last.
+    /// The bytes of a part of a worker's name, padded with zeros.
     package var workerBytes: [UInt8] {
         let words = self.related.map { [$0.first, $0.second] } ?? []
         return words.flatMap { word in (0..<8).map { UInt8(truncatingIfNeeded: word >> ($0 * 8)) } }

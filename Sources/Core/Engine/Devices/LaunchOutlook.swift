@@ -16,7 +16,7 @@ package struct LaunchOutlook: Hashable, Sendable {
     /// The time of the outlook.
     package let now: Instant
 
-    /// The first obstacle: a hold (a missing slot included), a wake in flight, or a time.
+    /// The first obstacle: a hold (a missing slot included), a wake in flight, or an earliest time.
     package enum Verdict: String, Sendable {
         case ready, waiting, held, inFlight
     }
@@ -111,7 +111,8 @@ extension DeviceEngine {
 }
 
 extension DeviceEngine {
-    /// The minimum time between launches of tasks of a kind on one device, in milliseconds; nil for continued tasks.
+    /// Returns the minimum time between launches of tasks of a kind on one device, in milliseconds; nil for continued
+    /// tasks.
     package func interval(_ kind: TaskKind, topic: TopicIndex) -> Int64? {
         switch kind {
         case .appRefresh, .urlSession: self.parameters(topic).launchInterval

@@ -5,7 +5,7 @@ package import Wire
 package struct LaunchedWake {
     /// The reason for a wake.
     package enum Cause {
-        /// - `content`: valid during the call; nil for an empty wake.
+        /// - `content`: valid until the next call of the engine; nil for a wake without a push.
         case push(PendingPush, content: PushContent?)
         case task(LaunchedTask)
     }
@@ -23,7 +23,7 @@ package struct LaunchedWake {
         if case .push(let push, _) = self.cause { push } else { nil }
     }
 
-    /// The content of the push, valid during the call; nil for an empty wake and for a task.
+    /// The content of the push, valid until the next call of the engine; nil for a wake without a push and for a task.
     package var content: PushContent? {
         if case .push(_, let content) = self.cause { content } else { nil }
     }
@@ -105,7 +105,7 @@ package enum ReleaseOutcome: Hashable, Sendable {
 /// The effect of an operator's forced launch.
 package enum ForcedLaunch: Hashable, Sendable {
     case launched(WakeID)
-    /// The lane has no room for another wake.
+    /// The lane has its maximum number of wakes in flight.
     case laneIsFull
     /// No request with the identifier is pending.
     case notWaiting

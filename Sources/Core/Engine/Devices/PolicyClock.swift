@@ -27,11 +27,12 @@ package struct PolicyClock: Sendable {
 
     /// Creates the clock of a restart: policy time continues at the stored time plus the elapsed time.
     ///
-    /// Within one boot, the uptime measures the elapsed time. Across boots, the wall clock measures it: never below
-    /// zero, and without the part that makes up for a clock that was set back. A result above `jumpMax` counts as zero.
+    /// Within one boot, the uptime measures the elapsed time. Across boots, the wall clock measures it, without the
+    /// part by which a wall clock that was set back has caught up. A negative result, or a result above `jumpMax`,
+    /// counts as zero.
     ///
-    /// - Returns: the clock, and the jump of the wall clock if it exceeds `jumpMax` in either direction and the uptime
-    ///   does not determine the elapsed time.
+    /// - Returns: the clock, and the jump of the wall clock if it exceeds `jumpMax` in either direction. The jump is
+    ///   nil if the uptime measures the elapsed time.
     package static func resumed(
         _ stored: ClockRecord,
         wall: Int64,
@@ -71,7 +72,7 @@ package struct PolicyClock: Sendable {
         self.wallAheadMax = wallAheadMax
     }
 
-    /// The policy time at an uptime of `boot`.
+    /// Returns the policy time at an uptime of `boot`.
     package func now(boot: Int64) -> Instant {
         self.origin + (boot - self.bootAtOrigin)
     }
@@ -97,7 +98,7 @@ package struct PolicyClock: Sendable {
     }
 }
 
-/// A change of the wall clock between the last commit and a start, larger than the time between them can explain.
+/// A change of the wall clock between the last commit and a start that is larger than accepted.
 package struct WallClockJump: Hashable, Sendable {
     /// The wall clock at the last commit, in milliseconds since 1970.
     package let from: Int64
@@ -113,10 +114,10 @@ package struct WallClockJump: Hashable, Sendable {
     }
 }
 
-/// The offset of the wall clock to policy time, used to convert times at the edges.
+/// The offset of the wall clock to policy time, used to convert the times in requests and answers.
 ///
-/// The offset changes only if the wall clock is set by at least `stepMin`, so that one instant otherwise always
-/// converts to the same number.
+/// The offset changes only if the wall clock is set by at least `stepMin`. Otherwise, one instant always converts to
+/// the same number.
 package struct WallOffset: Hashable, Sendable {
     /// The minimum change that counts as setting the wall clock, in milliseconds. A reading of both clocks may take at
     /// most a tenth of it.
@@ -142,23 +143,23 @@ package struct WallOffset: Hashable, Sendable {
         return read
     }
 
-    /// The wall clock at `instant`, in milliseconds since 1970.
+    /// Returns the wall clock at `instant`, in milliseconds since 1970.
     package func wall(_ instant: Instant) -> Int64 {
         (instant + self.milliseconds).milliseconds
     }
 
-    /// The wall clock at `instant` in whole seconds, rounded up.
+    /// Returns the wall clock at `instant` in whole seconds, rounded up.
     package func wallSecondsRoundedUp(_ instant: Instant) -> Int64 {
         let milliseconds = self.wall(instant)
         return milliseconds / 1000 + (milliseconds % 1000 > 0 ? 1 : 0)
     }
 
-    /// The policy time at `milliseconds` since 1970 on the wall clock.
+    /// Returns the policy time at `milliseconds` since 1970 on the wall clock.
     package func instant(wallMilliseconds milliseconds: Int64) -> Instant {
         Instant(milliseconds: milliseconds) - self.milliseconds
     }
 
-    /// The policy time at `seconds` since 1970 on the wall clock.
+    /// Returns the policy time at `seconds` since 1970 on the wall clock.
     package func instant(wallSeconds seconds: UInt64) -> Instant {
         let wall = Instant(milliseconds: Int64(min(seconds, UInt64(Int64.max / 2000))) * 1000)
         return wall - self.milliseconds

@@ -40,7 +40,7 @@ package struct PushContent {
         self.write(trace, at: collapseID.count + payload.count)
     }
 
-    /// Returns the content behind a value of `handle`; nil for `PushHandle.none`.
+    /// Creates the reference from a handle; nil for `PushHandle.none`.
     package init?(_ handle: PushHandle) {
         guard let base = unsafe UnsafeMutableRawPointer(bitPattern: UInt(handle.rawValue)) else { return nil }
         unsafe self.base = base
@@ -82,7 +82,7 @@ package struct PushContent {
         )
     }
 
-    /// The size of the memory block for the content of a push, in bytes.
+    /// Returns the size of the memory block for the content of a push, in bytes.
     static func byteCount(_ push: Push) -> Int {
         Self.byteCount(
             collapseIDCount: push.collapseID.count,
@@ -138,7 +138,7 @@ package struct ContentMemory: ~Copyable {
         bytesPerTopicMax: Int
     ) -> Refusal? {
         let topicBytes = topic.map { self.topicBytes[Int($0.rawValue)] } ?? 0
-        // The limit of the topic is checked first, so that the reason for a topic over its share is its own limit.
+        // Check the limit of the topic first, so that a topic beyond its share is refused with its own limit.
         if topicBytes + byteCount > bytesPerTopicMax { return .noMemoryForTopic }
         return self.bytes + byteCount > bytesMax ? .noMemory : nil
     }
@@ -154,7 +154,7 @@ package struct ContentMemory: ~Copyable {
         self.topicBytes[Int(topic.rawValue)] += bytes
     }
 
-    /// The bytes of one topic.
+    /// Returns the bytes of one topic.
     package func bytes(_ topic: TopicIndex) -> Int { self.topicBytes[Int(topic.rawValue)] }
 
     /// Replaces the bytes of one topic.
@@ -172,11 +172,15 @@ package struct ContentMemory: ~Copyable {
 
 /// The trace of a push, and the traces of the pushes coalesced into it: a view of their stored form.
 ///
-/// All integers are little-endian: 1 if the push has its own trace, else 0 (1 byte), number of links (1), size of
-/// `tracestate` in bytes (2), number of dropped links (4); then the push's own parent, the links, and `tracestate`. A
-/// parent or link is trace id (16), parent id (8) and flags (1). A push without traces has no bytes.
+/// Integers are little-endian, and sizes are in bytes. The fields:
+///
+/// - 1 if the push has its own trace, else 0 (1);
+/// - the number of links (1), the size of `tracestate` (2), the number of dropped links (4);
+/// - the push's own parent, the links, and `tracestate`.
+///
+/// A parent or link is trace id (16), parent id (8) and flags (1). A push without traces has no bytes.
 package struct PushTrace {
-    /// The maximum number of links, of which the newest are kept.
+    /// The maximum number of links. The newest links are retained.
     package static let linksMax = 8
     /// The maximum size of `tracestate` in bytes, as the W3C recommendation requires.
     package static let stateBytesMax = 512
@@ -201,13 +205,13 @@ package struct PushTrace {
     /// The `tracestate` that the client sent; empty if there is none.
     package var state: ByteView { self.bytes.dropFirst(self.stateStart) }
 
-    /// The number of kept traces of coalesced pushes.
+    /// The number of retained traces of coalesced pushes.
     package var linkCount: Int { Int(self.bytes[1]) }
 
     /// The number of dropped traces of coalesced pushes.
     package var linksDropped: UInt32 { UInt32(littleEndian: self.bytes.load(UInt32.self, at: 4)) }
 
-    /// The trace of a coalesced push, the newest at 0.
+    /// Returns the trace of a coalesced push; index 0 is the newest.
     package func link(_ index: Int) -> TraceParent {
         self.parent(at: Self.headCount + (Int(self.bytes[0]) + index) * Self.parentCount)
     }

@@ -26,7 +26,7 @@ package struct ReadyQueues: ~Copyable {
         while self.queues.count < topicCount { self.queues.append(Queue()) }
     }
 
-    /// The device of this topic that is first in line for a slot.
+    /// Returns the device of this topic that is the next to get a slot.
     package func first(_ topic: TopicIndex, at now: Instant, in devices: borrowing DeviceTable) -> DeviceIndex? {
         let first = self.queues[Int(topic.rawValue)].first
         guard let used = self.queues[Int(topic.rawValue)].used.first else { return first == .none ? nil : first }
@@ -37,8 +37,8 @@ package struct ReadyQueues: ~Copyable {
         return second(used) <= second(first) ? used : first
     }
 
-    /// The position of a device among all waiting devices. A use of the device while it waits does not change its
-    /// position. With a shared store, the last use is read from the device's row in each step.
+    /// Returns the position of a device among all waiting devices. A use of the device while it waits does not change
+    /// its position. With a shared store, the last use is read from the device's row in each step.
     ///
     /// - Parameter moment: the time at which the device began to wait.
     package func order(
@@ -51,11 +51,11 @@ package struct ReadyQueues: ~Copyable {
         return self.queues[topic].used.order(at: Int(devices[device].previousReady.rawValue))
     }
 
-    /// The number of devices of this topic that wait for a slot.
+    /// Returns the number of devices of this topic that wait for a slot.
     package func count(_ topic: TopicIndex) -> Int { self.queues[Int(topic.rawValue)].count }
 
-    /// The longest wait of a device in any queue, in milliseconds; nil if no device waits. Of used devices that began
-    /// to wait in the same second, only the first in line is examined.
+    /// Returns the longest wait of a device in any queue, in milliseconds; nil if no device waits. Among used devices
+    /// that began to wait in the same second, only the next to get a slot is examined.
     ///
     /// - `longestOf`: the longest possible wait of a topic's devices; nil to skip the topic.
     package func longestMilliseconds(
@@ -116,13 +116,14 @@ package struct ReadyQueues: ~Copyable {
     /// Empties the queue of this topic without access to the records of its devices, which are being dropped.
     package mutating func removeAll(_ topic: TopicIndex) { self.queues[Int(topic.rawValue)] = Queue() }
 
-    /// Forgets the devices that were not offered yet.
+    /// Empties the queue of devices to offer.
     package mutating func removeNewcomers() { self.newcomers.removeAll() }
 
     /// True if there is a device for `popNewcomer`.
     package var hasNewcomer: Bool { !self.newcomers.isEmpty }
 
-    /// Takes the device that began to wait first. The device may no longer wait.
+    /// Removes and returns the next device to offer, in the order in which they began to wait. The device may no longer
+    /// wait.
     package mutating func popNewcomer() -> DeviceIndex? { self.newcomers.popFirst() }
 }
 
@@ -134,7 +135,7 @@ package struct ReadyOrder: Comparable, Sendable {
     /// The time of the device's last use; `distantPast` for never.
     let lastUse: Instant
 
-    /// The second of policy time that contains `moment`.
+    /// Returns the second of policy time that contains `moment`.
     static func second(of moment: Instant) -> Int64 {
         let (seconds, rest) = moment.milliseconds.quotientAndRemainder(dividingBy: 1000)
         return rest < 0 ? seconds - 1 : seconds
@@ -160,16 +161,16 @@ private struct UsedDevices {
         }
     }
 
-    /// The value of `nextReady` of a device in a heap; `previousReady` is its position there.
+    /// The value of `nextReady` of a device in a heap; `previousReady` is its position in the heap.
     private static let mark = DeviceIndex(rawValue: .max - 1)
 
     private var heap: [Entry] = []
     private var latest: UInt64 = 0
 
-    /// Returns true if a device that waits is in a heap.
+    /// Returns true if a waiting device is in a heap.
     static func holds(_ record: DeviceRecord) -> Bool { record.nextReady == Self.mark }
 
-    /// The first device of the order.
+    /// The first device in the order.
     var first: DeviceIndex? { self.heap.first?.device }
 
     func order(at place: Int) -> ReadyOrder { self.heap[place].order }
@@ -228,10 +229,10 @@ private struct UsedDevices {
 @usableFromInline
 package struct FIFOQueue<Element> {
     @usableFromInline var elements: [Element] = []
-    /// The index of the first element that was not taken.
+    /// The index of the first remaining element.
     @usableFromInline var firstIndex = 0
 
-    /// An empty queue.
+    /// Creates an empty queue.
     @inlinable
     package init() {}
 
@@ -247,14 +248,14 @@ package struct FIFOQueue<Element> {
     @inlinable
     package mutating func append(_ element: Element) { self.elements.append(element) }
 
-    /// Takes the oldest element.
+    /// Removes and returns the oldest element.
     @inlinable
     package mutating func popFirst() -> Element? {
         guard self.firstIndex < self.elements.count else { return nil }
         let element = self.elements[self.firstIndex]
         self.firstIndex += 1
-        // An empty queue keeps its memory. A queue that is never empty drops its taken elements, so that its memory is
-        // bounded.
+        // An empty queue keeps its memory. A queue that is never empty deletes its removed elements now and then, to
+        // bound its memory.
         if self.firstIndex == self.elements.count {
             self.elements.removeAll(keepingCapacity: true)
             self.firstIndex = 0
@@ -284,7 +285,7 @@ package struct FIFOQueue<Element> {
     }
 }
 
-/// A request or a session that has begun to wait for a slot on a stream that takes it.
+/// A request or a session that has begun to wait for a slot.
 package struct ReadyTask: Sendable {
     package let device: DeviceIndex
     package let topic: TopicIndex
@@ -295,7 +296,7 @@ package struct ReadyTask: Sendable {
     let arrival: UInt64
 }
 
-/// The properties that a stream must have to take a launch.
+/// The properties that a stream must have to receive a launch.
 package struct LaunchTarget: Hashable, Sendable {
     package let kind: LaunchKind
     /// The identifier, or the name of the session; empty for a push.
@@ -313,21 +314,21 @@ package struct LaunchTarget: Hashable, Sendable {
 }
 
 extension DeviceEngine {
-    /// True if the device has requests, sessions or habits.
+    /// Returns true if the device has requests, sessions or habits.
     package func hasTasks(_ device: DeviceIndex) -> Bool { self.devices[device].hasTasks }
 
-    /// The time of the device's last use; `distantPast` for never.
+    /// Returns the time of the device's last use; `distantPast` for never.
     func lastUse(_ device: DeviceIndex) -> Instant {
         guard self.devices[device].hasTasks else { return .distantPast }
         return self.tasks[device]?.policy.usage.last ?? .distantPast
     }
 
-    /// The position of a device's push among all launches that wait for a slot.
+    /// Returns the position of a device's push among all launches that wait for a slot.
     package func readyOrder(_ device: DeviceIndex) -> ReadyOrder {
         self.ready.order(device, since: self.readySince(device), in: self.devices)
     }
 
-    /// True if the task still waits only for a slot.
+    /// Returns true if the task still waits only for a slot.
     package func isReady(_ task: ReadyTask) -> Bool {
         guard let row = self.tasks[task.device], row.readySince(task.arrival) != nil,
             let waiting = row.policy.waiting.first(where: { $0.arrival == task.arrival })
@@ -335,9 +336,9 @@ extension DeviceEngine {
         return LaunchKind(waiting.kind) == task.target.kind && row.text(waiting.name) == task.target.name
     }
 
-    /// Launches the device's next push or task by its policy, given a slot.
+    /// Launches the device's next push or task by its policy, if a slot is free.
     ///
-    /// - `hasSlot`: returns true if a stream that takes the launch has a free slot for this device.
+    /// - `hasSlot`: returns true if a stream that accepts the launch has a free slot for this device.
     /// - Returns: the wake, valid until the next call of the engine; nil if nothing launches.
     package func claim(_ device: DeviceIndex, hasSlot: (LaunchTarget) -> Bool) -> LaunchedWake? {
         guard let row = self.tasks[device] else {
@@ -365,7 +366,7 @@ extension DeviceEngine {
 }
 
 extension TaskRow {
-    /// The properties that a stream must have to take this task.
+    /// Returns the properties that a stream must have to receive this task.
     func target(_ task: BackgroundTask) -> LaunchTarget {
         LaunchTarget(
             kind: LaunchKind(task.kind),

@@ -21,13 +21,13 @@ package protocol RecordStore: AnyObject {
     /// numbers could then be assigned twice. Available until `begin`.
     var isFork: Bool { get }
 
-    /// Accepts the loaded records after the user has verified them. They are then durable. Called once, before the
+    /// Accepts the loaded records after the caller has verified them. They are then durable. Called once, before the
     /// first commit. Until then, no file is changed.
     ///
     /// - Throws: `StoreError` if the store cannot be written; it is then unusable.
     func begin() throws(StoreError)
 
-    /// Makes one batch durable. After this returns, a crash loses nothing of it.
+    /// Makes one batch durable. After the call has returned, a crash does not lose the batch.
     ///
     /// - Throws: `StoreError` on failure. The next start may or may not find the batch. Its effects must not be
     ///   published, and no further commit may follow.
@@ -112,8 +112,8 @@ package struct RecordKey: Hashable, Sendable {
         case tasks = 8
     }
 
-    /// Marks that workers were required to authenticate. Its content is the start of the counters, because older
-    /// versions read every record of this kind as that.
+    /// The key of a record that exists if workers were required to authenticate. Its content is the start of the
+    /// counters, because older versions expect that in every record of this kind.
     package static let workersAsked = RecordKey(.origin, 1)
 
     /// The index for the total of all topics.
@@ -214,8 +214,8 @@ struct RecordReader {
         Instant(milliseconds: self.integer(-Self.momentMax...Self.momentMax))
     }
 
-    /// Reads a time chosen by a client, such as an expiry. It may be farther in the future than the time of an event.
-    /// Differences of such times, and sums with the time of an event, do not overflow.
+    /// Reads a time chosen by a client, such as an expiry. It may be later than any time of an event. Differences of
+    /// such times, and sums with the time of an event, do not overflow.
     mutating func distantMoment() -> Instant {
         Instant(milliseconds: self.integer(-Self.momentMax...Self.distantMomentMax))
     }
@@ -223,7 +223,7 @@ struct RecordReader {
     /// Reads a counter. Thousands of counters can be added without overflow.
     mutating func count() -> Int64 { self.integer(0...Self.countMax) }
 
-    /// Reads an integer; its lower bound if it is outside of `range`.
+    /// Reads an integer; returns the lower bound of `range` if the integer is outside of it.
     mutating func integer<Value: FixedWidthInteger & BitwiseCopyable>(_ range: ClosedRange<Value>) -> Value {
         let value: Value = self.integer()
         if range.contains(value) { return value }
@@ -238,7 +238,7 @@ struct RecordReader {
     /// 100,000 per second for 89 years.
     private static let countMax: Int64 = 1 << 48
 
-    /// The next `count` bytes; empty if fewer remain.
+    /// Returns the next `count` bytes; empty if fewer remain.
     mutating func view(_ count: Int) -> ByteView {
         guard self.take(count) else { return ByteView() }
         return self.bytes[self.offset - count..<self.offset]

@@ -1,9 +1,9 @@
 package import Policy
 package import Wire
 
-/// The rows taken by a step of a shared store, in their stored form, and the counters of all devices.
+/// The rows loaded by a step of a shared store, in their stored form, and the counters at its start.
 final class SharedStep {
-    /// A row in the state in which it was taken. Its index is the device's index.
+    /// A row in the state in which it was loaded. Its index is the device's index.
     struct Row {
         let topic: TopicIndex
         let derived: DerivedState
@@ -13,7 +13,7 @@ final class SharedStep {
         let endedCount: Int
     }
 
-    /// The configuration with its own limits, some of which the engine overrides in a step.
+    /// The configuration with its own limits. In a step, the engine uses other values for some of them.
     var configuration: EngineConfiguration
     private(set) var rows: [Row] = []
     private var wakes: [WakeID] = []
@@ -48,15 +48,15 @@ final class SharedStep {
         )
     }
 
-    /// The row of a device in the state in which it was taken; nil if the device is new in this step.
+    /// Returns the row of a device in the state in which it was loaded; nil if the device is new in this step.
     func row(_ device: DeviceIndex) -> Row? {
         Int(device.rawValue) < self.rows.count ? self.rows[Int(device.rawValue)] : nil
     }
 
-    /// The wakes that were in flight when the row was taken.
+    /// Returns the wakes that were in flight when the row was loaded.
     func inFlight(_ row: Row) -> ArraySlice<WakeID> { self.wakes[row.firstWake..<row.firstWake + row.inFlightCount] }
 
-    /// The remembered ended wakes when the row was taken.
+    /// Returns the remembered ended wakes when the row was loaded.
     func ended(_ row: Row) -> ArraySlice<WakeID> {
         let start = row.firstWake + row.inFlightCount
         return self.wakes[start..<start + row.endedCount]
@@ -76,7 +76,7 @@ final class SharedStep {
         set { self.counters[topic] = newValue }
     }
 
-    /// The digest of a topic's policy.
+    /// Returns the digest of a topic's policy.
     func digest(_ topic: TopicIndex, _ parameters: @autoclosure () -> Parameters) -> UInt64 {
         let place = Int(topic.rawValue)
         if place < self.digests.count, let digest = self.digests[place] { return digest }
@@ -168,7 +168,7 @@ package struct SharedDeviceChange: Sendable {
 }
 
 /// State that was derived from a device's records when they were last written, and additional stored values. The
-/// counters include exactly this state, so that its changes correct them exactly.
+/// counters include exactly this state, so a step corrects them by the differences.
 struct DerivedState {
     /// The gauges of a device's requests and sessions, and the tasks that wait only for a slot.
     final class Tasks {
@@ -193,12 +193,13 @@ struct DerivedState {
     var due: Instant?
     /// The state of tasks; nil for a device without requests, sessions and habits.
     var tasks: Tasks?
-    /// `Parameters.digest`. Irrelevant for a device with nothing pending or in flight.
+    /// `Parameters.digest`. Irrelevant for a device without a pending push and without tasks.
     var policy: UInt64 = 0
 }
 
 extension DerivedState {
-    /// True if a store that has `other` needs no write. The policy's digest alone does not require a write.
+    /// Returns true if a store that has `other` needs no write. A different policy digest alone does not require a
+    /// write.
     func isSame(as other: DerivedState) -> Bool {
         self.isPending == other.isPending && self.isInFlight == other.isInFlight && self.held == other.held
             && self.rateWindowStart == other.rateWindowStart && self.rateWindowCount == other.rateWindowCount
@@ -206,7 +207,7 @@ extension DerivedState {
             && self.tasks?.counted == other.tasks?.counted
     }
 
-    /// True if the same launches wait for a slot since the same times.
+    /// Returns true if the same launches wait for a slot since the same times.
     func isSameReady(as other: DerivedState) -> Bool {
         guard self.isReady == other.isReady, self.readySince == other.readySince else { return false }
         let (ready, others) = (self.tasks?.ready ?? [], other.tasks?.ready ?? [])
@@ -216,11 +217,17 @@ extension DerivedState {
 
 // MARK: - Stored
 
-/// The stored form: version and flags (1 byte each), then, each if flagged: the digest (8), the due time (8), the hold
-/// (1), the start of the push's wait for a slot (4), the window of the push rate (4) and its count (2), and for tasks
-/// the gauges (8 each) and the tasks that wait for a slot as count (2) and arrival and start of the wait (8 each).
-/// Integers are little-endian. Version 2 appends the gauge of tasks held by memory pressure. It is written only if that
-/// gauge is not zero, because older versions cannot read it.
+/// The stored form. Integers are little-endian, and sizes are in bytes. A version (1) and flags (1) come first; each
+/// other field is present if its flag is set:
+///
+/// - the digest (8) and the due time (8);
+/// - the hold (1), and the start of the push's wait for a slot (4);
+/// - the window of the push rate (4) and its count (2);
+/// - for tasks: the gauges (8 each), the number of tasks that wait for a slot (2), and for each of them the arrival and
+///   the start of its wait (8 each).
+///
+/// Version 2 appends the gauge of tasks held by memory pressure. It is written only if that gauge is not zero, because
+/// older versions cannot read it.
 extension DerivedState {
     private static let version: UInt8 = 1
     private static let versionWithMemory: UInt8 = 2
@@ -306,7 +313,8 @@ extension DerivedState {
 }
 
 extension TaskGauges {
-    /// Pauses are counted per topic, not per device. The count for memory pressure is stored separately.
+    /// The holds whose gauges are stored in all versions. Pauses are counted per topic, not per device. The gauge for
+    /// memory pressure is stored separately.
     private static let storedHolds = Hold.taskCodes.filter { $0 != .paused && $0 != .memory }
 
     fileprivate func store(to buffer: inout ByteBuffer) {

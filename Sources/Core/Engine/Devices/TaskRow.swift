@@ -21,8 +21,8 @@ final class TaskRow {
         var details: TaskDetails
         /// The state from which a pending continued task will resume; nil before its first launch.
         var resumption: TaskResumption?
-        /// The log of the task's wait. Starts at the first hold or at the end of the last launch; nil before, and while
-        /// the task is in flight.
+        /// The log of the task's wait. It starts at the first hold or at the end of the last launch; nil before that,
+        /// and while the task is in flight.
         var wait: WaitLog?
 
         var isBlank: Bool { self.details == TaskDetails() && self.resumption == nil && self.wait == nil }
@@ -86,7 +86,7 @@ extension TaskRow {
 
     var nameCount: Int { self.texts.count }
 
-    /// The identifier or session of a name in `policy`.
+    /// Returns the identifier or session of a name in `policy`.
     func text(_ name: TaskName) -> String {
         guard let place = self.texts.find(name.rawValue, { $0.name.rawValue }) else {
             preconditionFailure("a task has a name that stands for nothing")
@@ -122,7 +122,7 @@ extension TaskRow {
         if !note.isBlank { self.notes.insert(note, { $0.arrival }) }
     }
 
-    /// The data of a request; nil if it has none.
+    /// Returns the data of a request; nil if it has none.
     func note(_ task: BackgroundTask) -> Note? {
         self.notes.find(task.arrival, { $0.arrival }).map { self.notes[$0] }
     }
@@ -136,7 +136,7 @@ extension TaskRow {
         }
     }
 
-    /// Notes the hold of a task that waits.
+    /// Notes the hold of a pending task.
     private func noteHold(_ hold: Hold?, of task: BackgroundTask, at now: Instant) {
         let wait = self.note(task)?.wait
         guard hold != wait?.hold else { return }
@@ -144,7 +144,7 @@ extension TaskRow {
         self.note(task)?.wait?.change(to: hold, at: now)
     }
 
-    /// Keeps the state from which a continued task resumes, when it is pending again.
+    /// Stores the state from which a continued task will resume, when the task is pending again.
     func keepResumption(of flight: Flight) {
         let resumption = flight.progress.map { .progress($0) } ?? flight.resumedFrom ?? .noProgress
         if let index = self.notes.find(flight.arrival, { $0.arrival }) {
@@ -158,7 +158,7 @@ extension TaskRow {
 // MARK: - Wakes
 
 extension TaskRow {
-    /// The wake with this id; nil if it is not in flight.
+    /// Returns the wake with this id; nil if it is not in flight.
     func wake(_ id: WakeID) -> TaskWake? {
         guard let flight = self.flights.first(where: { $0.wake == id }) else { return nil }
         return self.policy.inFlight.first { $0.task.arrival == flight.arrival }
@@ -190,14 +190,14 @@ extension TaskRow {
 // MARK: - Waits for a slot
 
 extension TaskRow {
-    /// The time since which the task waits only for a slot; nil if it does not.
+    /// Returns the time since which the task waits only for a slot; nil if it does not.
     func readySince(_ arrival: UInt64) -> Instant? {
         self.ready.find(arrival, { $0.arrival }).map { self.ready[$0].since }
     }
 }
 
 extension Array {
-    /// The index of the first element whose number is at least `number`, in an array sorted by number.
+    /// Returns the index of the first element whose number is at least `number`, in an array sorted by number.
     private func place(_ number: UInt64, _ numberOf: (Element) -> UInt64) -> Int {
         var (low, high) = (0, self.count)
         while low < high {
@@ -207,7 +207,7 @@ extension Array {
         return low
     }
 
-    /// The index of the element with this number, in an array sorted by number; nil if there is none.
+    /// Returns the index of the element with this number, in an array sorted by number; nil if there is none.
     fileprivate func find(_ number: UInt64, _ numberOf: (Element) -> UInt64) -> Int? {
         let place = self.place(number, numberOf)
         return place < self.count && numberOf(self[place]) == number ? place : nil
@@ -253,7 +253,7 @@ extension TaskRow {
     /// The memory of one task without its texts, in bytes.
     private static let bytesOfTask = 128
 
-    /// The memory of a request, in bytes.
+    /// Returns the memory of a request, in bytes.
     static func bytes(_ identifier: String, _ details: TaskDetails) -> Int {
         let texts = [details.title ?? "", details.subtitle ?? ""] + details.resources
         return self.bytesOfTask + identifier.utf8.count + details.trace.count + texts.reduce(0) { $0 + $1.utf8.count }
@@ -271,7 +271,7 @@ extension TaskRow {
         return Self.bytes(event: id) - (oldest.map { Self.bytes(event: $0) } ?? 0)
     }
 
-    /// Returns the device's gauges at `now`, and stores the hold of each task with its wait.
+    /// Returns the device's gauges at `now`, and records the hold of each pending task in the log of its wait.
     func gauges(_ lanes: DeviceLanes, at now: Instant, _ parameters: Parameters) -> TaskGauges {
         var gauges = TaskGauges()
         gauges.bytes = self.eventIDs.reduce(0) { $0 + Self.bytes(event: $1) }
@@ -296,11 +296,16 @@ extension TaskRow {
     }
 }
 
-/// The stored form of a row. Integers are little-endian, and a text follows its size (2 bytes). The fields, with sizes
-/// in bytes: flags (1); if flagged, the time of the last use (8), the hour in which a use last began (8) and the hours
-/// of a week (3 times 8); if flagged, the last launch of a processing task (8); if flagged, the time at which pressure
-/// ends the next continued task (4); the numbers of arrivals (3 times 8); the pending tasks and the wakes in flight,
-/// each list after its count (2); the ids of session events after their count (1).
+/// The stored form of a row. Integers are little-endian, sizes are in bytes, and a text follows its size (2). The
+/// fields:
+///
+/// - flags (1);
+/// - if flagged: the time of the last use (8), the hour in which a use last began (8), the hours of a week (3 times 8);
+/// - if flagged: the last launch of a processing task (8);
+/// - if flagged: the time at which memory pressure ends the next continued task (4);
+/// - the numbers of arrivals (3 times 8);
+/// - the pending tasks and the wakes in flight, each list after its count (2);
+/// - the ids of session events after their count (1).
 extension TaskRow {
     private struct Flags: OptionSet {
         let rawValue: UInt8

@@ -1,11 +1,12 @@
 import Policy
 import Wire
 
-/// The task rows of devices that have requests, sessions or habits. Other devices take no memory here.
+/// The task rows of devices that have requests, sessions or habits. Other devices use no memory in this table.
 struct TaskTable: ~Copyable {
     /// 256 dictionaries, chosen by the device's number, so that growth of a dictionary moves only a few entries.
     private var shards = [[DeviceIndex: Int]](repeating: [:], count: 256)
-    /// The rows, with nil at free positions. Unlike a dictionary's, their order is the same in every process.
+    /// The rows, with nil at free positions. Unlike the order of a dictionary, their order is the same in every
+    /// process.
     private var rows: [(device: DeviceIndex, row: TaskRow)?] = []
     private var unused: [Int] = []
     /// Devices whose rows have changed or were removed, each once.
@@ -25,7 +26,7 @@ struct TaskTable: ~Copyable {
         self.shards[Self.shard(device)][device].flatMap { self.rows[$0]?.row }
     }
 
-    /// The device's row, created if it has none.
+    /// Returns the device's row, created if it has none.
     mutating func row(_ device: DeviceIndex) -> TaskRow {
         if let row = self[device] { return row }
         let row = TaskRow()
@@ -37,7 +38,7 @@ struct TaskTable: ~Copyable {
         let place = self.unused.popLast() ?? self.rows.count
         if place == self.rows.count { self.rows.append((device, row)) } else { self.rows[place] = (device, row) }
         self.shards[Self.shard(device)][device] = place
-        // The device is already in `changed`, for the removal of its row. Now the new row is stored.
+        // The device is already in `changed`, because its row was removed. The new row will be stored instead.
         if self.gone.remove(device) != nil { row.isChanged = true }
     }
 
@@ -74,10 +75,10 @@ struct TaskTable: ~Copyable {
         self.progressDue = nil
     }
 
-    /// True if every row belongs to a device below `count`.
+    /// Returns true if every row belongs to a device with a number below `count`.
     func isOfDevices(below count: Int) -> Bool { self.rows.allSatisfy { Int($0?.device.rawValue ?? 0) < count } }
 
-    /// The number of names of the device's requests and sessions.
+    /// Returns the number of names of the device's requests and sessions.
     func nameCount(_ device: DeviceIndex) -> Int { self[device]?.nameCount ?? 0 }
 
     /// Calls `body` with every row, until it returns false.
@@ -95,7 +96,7 @@ extension TaskTable {
     /// progress; the remaining 250 milliseconds are for the commit and for a commit before it.
     static let progressInterval: Int64 = 750
 
-    /// True if a row has changed since the last call of `takeChanges`, or delayed progress is due.
+    /// Returns true if a row has changed since the last call of `takeChanges`, or delayed progress is due.
     func hasChanges(at now: Instant) -> Bool {
         !self.changed.isEmpty || self.progressDue.map { $0 <= now } ?? false
     }
@@ -130,7 +131,7 @@ extension TaskTable {
         if let due = self.progressDue, due <= now { self.flushProgress() }
     }
 
-    /// Takes the devices whose rows changed or were removed since the last call, each once.
+    /// Returns the devices whose rows changed or were removed since the last call, each once.
     mutating func takeChanges() -> [DeviceIndex] {
         for device in self.changed {
             guard let row = self[device] else { continue }

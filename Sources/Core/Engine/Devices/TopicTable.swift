@@ -18,7 +18,7 @@ struct Topic {
     var deviceCount = 0
     /// True if the topic is paused: nothing of it launches.
     var isPaused = false
-    /// The moment of its last pause; `distantPast` if it was paused before this engine started, or never.
+    /// The time of the topic's last pause; `distantPast` if it was paused before this engine started, or never.
     var pausedAt = Instant.distantPast
     /// The time of the last resumption in this engine's lifetime. Waits for a slot before this time do not count.
     var resumedAt = Instant.distantPast
@@ -68,15 +68,15 @@ package struct TopicTable: ~Copyable {
 
     package func counters(_ topic: TopicIndex) -> ActivityCounters { self.topics[Int(topic.rawValue)].counters }
 
-    /// True if the topic is paused.
+    /// Returns true if the topic is paused.
     package func isPaused(_ topic: TopicIndex) -> Bool {
         !self.paused.isEmpty && self.topics[Int(topic.rawValue)].isPaused
     }
 
-    /// The time of the topic's last resumption; `distantPast` if there was none.
+    /// Returns the time of the topic's last resumption; `distantPast` if there was none.
     package func resumedAt(_ topic: TopicIndex) -> Instant { self.topics[Int(topic.rawValue)].resumedAt }
 
-    /// The duration of the topic's last pause between `start` and `end`, in milliseconds.
+    /// Returns the part of the topic's last pause that is between `start` and `end`, in milliseconds.
     func pausedMilliseconds(_ topic: TopicIndex, since start: Instant, until end: Instant) -> Int64 {
         let topic = self.topics[Int(topic.rawValue)]
         let (pausedAt, resumedAt) = (max(start, topic.pausedAt), topic.isPaused ? end : min(end, topic.resumedAt))
@@ -101,10 +101,10 @@ package struct TopicTable: ~Copyable {
         return true
     }
 
-    /// The number of the topic's devices, removed ones included.
+    /// Returns the number of the topic's devices, removed ones included.
     package func deviceCount(_ topic: TopicIndex) -> Int { self.topics[Int(topic.rawValue)].deviceCount }
 
-    /// Adds a topic with a new name. This is a change that a store must keep.
+    /// Adds a topic with a new name. This change must be stored.
     package mutating func insert(_ name: ByteView, _ configuration: EngineConfiguration) -> TopicIndex {
         let text = name.string
         self.texts.append(text)
@@ -127,7 +127,7 @@ package struct TopicTable: ~Copyable {
         self.topics[Int(topic.rawValue)].deviceCount += change
     }
 
-    /// Replaces the counters of a topic. A store need not keep this change.
+    /// Replaces the counters of a topic. This change need not be stored.
     mutating func set(_ topic: TopicIndex, to counters: ActivityCounters) {
         self.topics[Int(topic.rawValue)].counters = counters
         self.topics[Int(topic.rawValue)].deviceCount = Int(counters.stock.devices)
@@ -164,7 +164,7 @@ extension TopicTable {
     /// True if a topic has changed since the last call of `takeChanges`.
     package var hasChanges: Bool { !self.changed.isEmpty }
 
-    /// Takes the topics that changed since the last call, each once.
+    /// Returns the topics that changed since the last call, each once.
     package mutating func takeChanges() -> [TopicIndex] {
         for topic in self.changed { self.topics[Int(topic.rawValue)].isChanged = false }
         defer { self.changed.removeAll(keepingCapacity: true) }
@@ -195,7 +195,7 @@ extension TopicTable {
         self.restored.sorted { $0.key < $1.key }.map { $0.value.name.withByteView { $0.string } }
     }
 
-    /// Creates the topics of all restored records. Counts before `beginSteps` are not changes that a store must keep.
+    /// Creates the topics of all restored records. Counts before `beginSteps` need not be stored.
     ///
     /// - Throws: `StoreError` if a record is missing or duplicated.
     package mutating func finishRestoring(_ configuration: EngineConfiguration) throws(StoreError) {
@@ -278,16 +278,22 @@ package struct TopicNames: ~Copyable {
     }
 }
 
-/// The stored form of a topic: name (2 bytes of length and its bytes), `accepted`, `noWake`, `completed`, `coalesced`,
-/// `launched` (8 each), then discards and results as pairs of a code (1) and a count (8), each list after its length
-/// (1). Then parts, each after its code (1): for each kind of task with launches, its code, its launches (8) and its
-/// results as such a list; after `requestsCode`, if there ever was a request, `replaced` and `cancelled` (8 each) and
-/// lists of submitted, refused and discarded requests; after `sessionsCode`, if a transfer ever finished, `finished`,
-/// `refused` and `completed` (8 each) and the list of discarded transfers; `pausedCode` alone while the topic is
-/// paused. Gauges (pending, in flight, registered, held) are recomputed from the devices.
+/// The stored form of a topic. Sizes are in bytes. A list of counts is its length (1), then a code (1) and a count (8)
+/// for each entry. The fields:
 ///
-/// A version refuses a record with a code that it does not know. Parts of newer versions are therefore written only if
-/// they have content, such as the count of cancelled pushes.
+/// - the length of the name (2), and the name;
+/// - `accepted`, `noWake`, `completed`, `coalesced` and `launched` (8 each);
+/// - the lists of discards and of results;
+/// - for each kind of task with launches: its code (1), its launches (8), and the list of its results;
+/// - if there ever was a request: `requestsCode` (1), `replaced` and `cancelled` (8 each), and the lists of submitted,
+///   refused and discarded requests;
+/// - if a transfer ever finished: `sessionsCode` (1), `finished`, `refused` and `completed` (8 each), and the list of
+///   discarded transfers;
+/// - while the topic is paused: `pausedCode` (1).
+///
+/// Gauges (pending, in flight, registered, held) are recomputed from the devices. A version rejects a record with an
+/// unknown code. Parts of newer versions, such as the count of cancelled pushes, are therefore written only if they
+/// have content.
 extension Topic {
     /// Codes above those of task kinds.
     private static let requestsCode: UInt8 = 32

@@ -21,7 +21,7 @@ package struct Waited: Hashable, Sendable {
     /// The hold at the end of the wait; nil for a launch.
     package private(set) var held: Hold?
 
-    /// The maximum number of spans that an event keeps. The time of further spans is added to `interval`.
+    /// The maximum number of spans in an event. The time of further spans is added to `interval`.
     static let spansMax = 4
 
     /// - Parameters:
@@ -38,7 +38,7 @@ package struct Waited: Hashable, Sendable {
             }
         }
         if let held, !self.spans.contains(where: { $0.hold == held }) { self.spans.append(Span(held, 0)) }
-        // The hold at the end of the wait sorts first, so that it is always kept.
+        // The hold at the end of the wait sorts first, so that it is always among the spans.
         self.spans.sort { ($0.hold == held ? 1 : 0, $0.milliseconds) > ($1.hold == held ? 1 : 0, $1.milliseconds) }
         while self.spans.count > Self.spansMax { self.interval += self.spans.removeLast().milliseconds }
     }
@@ -60,8 +60,8 @@ package struct Waited: Hashable, Sendable {
 /// The stored form of a wait, in the field for a related push. Launches and discards have no related push.
 ///
 /// The lower half of the first word is the interval in milliseconds. Its upper half, both halves of the second word and
-/// `upperCase` are a span each: bits 0 to 3 are the hold's code, bit 4 marks the hold at the end, and bits 6 to 31 are
-/// milliseconds, or units of 64 milliseconds if bit 5 is set. Longer times are stored as the maximum.
+/// `upperCase` are a span each. Bits 0 to 3 of a span are the hold's code, and bit 4 is set for the hold at the end.
+/// Bits 6 to 31 are milliseconds, or units of 64 milliseconds if bit 5 is set. Longer times are stored as the maximum.
 extension Waited {
     private static let unit: Int64 = 64
     private static let amountMax: Int64 = (1 << 26) - 1
@@ -106,11 +106,11 @@ extension Hold {
 
 // MARK: - While it waits
 
-/// The past holds of a push or task that still waits.
+/// The past holds of a pending push or task.
 ///
-/// A push gets a log when its hold first changes or its wake ends in a retry. Before, the device's state suffices.
+/// A push gets a log when its hold first changes or its wake ends in a retry. Before that, the device's state suffices.
 final class WaitLog {
-    /// When the wait began.
+    /// The start of the wait.
     let start: Instant
     private(set) var hold: Hold?
     /// The time of the last change of the hold; the start if there was none.
@@ -133,15 +133,15 @@ final class WaitLog {
         self.changedAt = now
     }
 
-    /// The time under each hold.
+    /// Returns the time under each hold.
     func times(until now: Instant) -> [Waited.Span] {
         guard let hold = self.hold else { return self.ended }
         let time = max(0, now.milliseconds - self.changedAt.milliseconds)
         return Waited(interval: 0, times: self.ended + [Waited.Span(hold, time)]).spans
     }
 
-    /// Stores the start of the wait and of the current hold (8 bytes each), the code of the hold (1, 0 for none), and
-    /// the ended holds after their number (1): code (1) and milliseconds (8).
+    /// Stores the start of the wait and of the current hold (8 bytes each) and the code of the hold (1, 0 for none).
+    /// The number of ended holds (1) follows, and for each its code (1) and milliseconds (8).
     func store(to buffer: inout ByteBuffer) {
         buffer.appendLittleEndian(self.start.milliseconds)
         buffer.appendLittleEndian(self.changedAt.milliseconds)

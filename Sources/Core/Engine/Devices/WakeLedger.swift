@@ -31,8 +31,8 @@ package struct ExpiringWake: Hashable, Sendable {
     package let deadline: Instant
 }
 
-/// An index from wakes to devices: wakes in flight and ended wakes that are remembered. Also queues of wakes that are
-/// near their deadline, and of ended wakes whose slot is not freed yet.
+/// An index from wakes, in flight or remembered after their end, to their devices. It also has queues of the wakes near
+/// their deadline and of the ended wakes whose slots must be freed.
 ///
 /// Ended wakes are remembered in their device's row: the last four of each device, for ten minutes.
 package struct WakeLedger: ~Copyable {
@@ -47,7 +47,7 @@ package struct WakeLedger: ~Copyable {
 
     package init() {}
 
-    /// The device of a wake that is in flight, or ended and remembered.
+    /// Returns the device of a wake that is in flight, or ended and remembered.
     package func device(of wake: WakeID) -> DeviceIndex? { self.devices[wake] }
 
     /// The number of wakes known by id, in flight or ended, and the number of devices with ended wakes.
@@ -86,7 +86,7 @@ package struct WakeLedger: ~Copyable {
     /// True if there is a wake for `popExpired`.
     package var hasExpired: Bool { !self.expired.isEmpty }
 
-    /// Takes the oldest wake that ended without a result of its worker.
+    /// Removes and returns the oldest wake that ended without a result of its worker.
     package mutating func popExpired() -> ExpiredWake? { self.expired.popFirst() }
 
     /// Adds a wake whose deadline is near. A wake may be added several times.
@@ -97,7 +97,7 @@ package struct WakeLedger: ~Copyable {
     /// True if there is a wake for `popExpiring`.
     package var hasExpiring: Bool { !self.expiring.isEmpty }
 
-    /// Takes the first wake whose deadline is near.
+    /// Removes and returns the first wake whose deadline is near.
     package mutating func popExpiring() -> ExpiringWake? { self.expiring.popFirst() }
 
     /// Adds the wakes of a device whose row was restored from a store.
@@ -145,7 +145,7 @@ package struct Ring<Element> {
     static var capacity: Int { 4 }
     private var slots = InlineArray<4, Element?>(repeating: nil)
 
-    /// An empty ring.
+    /// Creates an empty ring.
     package init() {}
 
     /// Adds an element, replacing the oldest if the ring is full.
@@ -165,7 +165,7 @@ package struct Ring<Element> {
         return self.shift(nil)
     }
 
-    /// The newest element that satisfies `condition`.
+    /// Returns the newest element that satisfies `condition`.
     func last(where condition: (Element) -> Bool) -> Element? {
         for index in (0..<Self.capacity).reversed() {
             if let element = self.slots[index], condition(element) { return element }
@@ -181,7 +181,7 @@ package struct Ring<Element> {
         (0..<Self.capacity).compactMap { self.slots[$0] }
     }
 
-    /// The number of elements that satisfy `condition`.
+    /// Returns the number of elements that satisfy `condition`.
     func count(where condition: (Element) -> Bool) -> Int {
         var count = 0
         self.forEach(where: condition) { _ in count += 1 }
@@ -299,7 +299,7 @@ package struct WakeMap<Value> {
     @usableFromInline
     struct Place {
         @usableFromInline var wake: WakeID
-        /// The value; nil if the place is free. `wake` is undefined then.
+        /// The value; nil if the cell is free. `wake` is then undefined.
         @usableFromInline var value: Value?
 
         @inlinable
@@ -310,10 +310,10 @@ package struct WakeMap<Value> {
     }
 
     @inlinable static var placesMin: Int { 4 }
-    /// The maximum number of places to keep when the last wake is removed: enough for 48 wakes.
+    /// The maximum number of cells that remain allocated when the last wake is removed: enough for 48 wakes.
     @inlinable static var placesKeptMax: Int { 64 }
 
-    /// The places; their number is 0 or a power of two.
+    /// The cells; their number is 0 or a power of two.
     @usableFromInline var places: [Place] = []
     @usableFromInline var wakeCount = 0
 
@@ -392,12 +392,12 @@ package struct WakeMap<Value> {
             place = (place + 1) & mask
         }
         self.places[gap].value = nil
-        // Frees memory for thousands of wakes, which each use of `all` would scan.
+        // Free a large array, because each use of `all` would scan it.
         if self.wakeCount == 0, self.places.count > Self.placesKeptMax { self.places = [] }
         return value
     }
 
-    /// The place of a wake, or the free place for it. At least one place is free.
+    /// Returns the index of a wake's cell, or of the free cell for it. At least one cell is free.
     @inlinable
     func place(of wake: WakeID) -> Int {
         let mask = self.places.count - 1
@@ -406,7 +406,8 @@ package struct WakeMap<Value> {
         return place
     }
 
-    /// The place at which the search for a wake starts. The lowest eight bits choose among the maps of a `WakeTable`.
+    /// Returns the index at which the search for a wake starts. The lowest eight bits of an id choose among the maps of
+    /// a `WakeTable`.
     @inlinable
     func begin(_ wake: WakeID) -> Int {
         Int(truncatingIfNeeded: wake.first >> 8) & (self.places.count - 1)

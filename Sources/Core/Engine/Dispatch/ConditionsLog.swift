@@ -1,8 +1,9 @@
 /// The condition changes that streams of one topic have not received yet.
 ///
 /// A stream that names devices has its own list of changed devices. All other streams read one log. Only the last entry
-/// of each device counts. Memory is therefore bounded by one entry per device and one position per stream, even if
-/// streams do not read for a long time. Changes are sent in bounded steps.
+/// of each device counts, and obsolete entries are removed when they are the majority. Memory is therefore limited to
+/// two entries per device and one position per stream, even if streams do not read for a long time. Each step sends a
+/// limited number of changes.
 struct ConditionsLog {
     /// The read state of one stream.
     struct ReadState {

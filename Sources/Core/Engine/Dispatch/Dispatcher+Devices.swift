@@ -3,7 +3,7 @@ package import Wire
 
 /// Operations on devices.
 extension Dispatcher {
-    /// Registers a token, and notifies streams if its conditions change.
+    /// Registers a token, and notifies streams if the device's conditions change.
     package func register(_ token: borrowing DeviceToken, topic: ByteView) -> Admission {
         guard let device = self.engine.find(token) else { return self.engine.register(token, topic: topic) }
         self.catchUp(device)
@@ -31,16 +31,16 @@ extension Dispatcher {
     /// The effect of an operator's request to launch.
     package enum SimulatedLaunch: Hashable, Sendable {
         case launched
-        /// The lane has no room for another wake.
+        /// The lane has its maximum number of wakes in flight.
         case laneIsFull
         /// No push, or no request with the identifier, is pending.
         case notWaiting
-        /// No stream that takes the launch has a free slot.
+        /// No stream that accepts the launch has a free slot.
         case noWorker
     }
 
-    /// Launches the request with this identifier; without an identifier, the pending push or an empty wake. Ignores
-    /// holds.
+    /// Launches the request with this identifier. Without an identifier, launches the pending push, or a wake without a
+    /// push if none is pending. Ignores holds.
     ///
     /// - `ofPendingAlone`: true to launch a push only if one is pending.
     package func simulateLaunch(
@@ -75,8 +75,8 @@ extension Dispatcher {
         }
     }
 
-    /// Expires a wake in flight: the wake of the request with this identifier, or of the session with this name;
-    /// without an identifier, the wake in the short lane, of any kind.
+    /// Expires a wake in flight. The identifier names a request or a session. Without an identifier, the wake in the
+    /// short lane expires.
     ///
     /// - Returns: false if none is in flight.
     package func simulateExpiration(_ device: DeviceIndex, identifier: String? = nil) -> Bool {

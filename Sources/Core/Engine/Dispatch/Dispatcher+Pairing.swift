@@ -22,15 +22,15 @@ extension Dispatcher {
         return self.streams.free(topic, token, target)
     }
 
-    /// Finds a free stream for the push of a device that has begun to wait, and launches this push or the launch that
-    /// has waited longest for the stream.
+    /// Offers the push of a device that has begun to wait to a free stream. The stream gets this push, or the launch
+    /// that has waited longest for it.
     func offer(_ device: DeviceIndex) {
         let identity = self.engine.identity(device)
         guard let stream = self.freeStream(identity.topic, identity.token) else { return }
         if stream.request.devices.isEmpty {
             self.launchLongest(for: stream)
             guard stream.request.takesTasks, self.engine.longestReady(identity.topic) != nil else { return }
-            // A task launched before the push. There may still be a slot for the push, on this stream or another.
+            // A task launched before the push. A slot for the push may remain, on this stream or another.
             if let next = self.streams.nextInRotation(identity.topic) { self.freed.append(next) }
         } else if self.engine.hasTasks(device) {
             self.launchNext(device)
@@ -63,7 +63,7 @@ extension Dispatcher {
 
     /// Fills the free slots of a stream with waiting launches.
     ///
-    /// - Returns: false if more remains than this step may launch.
+    /// - Returns: false if this step reached its work limit.
     func fill(_ subscription: Subscription) -> Bool {
         guard !self.isDraining else { return true }
         // An operator can launch on a paused topic, so its streams must be in the rotation, too.
@@ -79,9 +79,9 @@ extension Dispatcher {
         return true
     }
 
-    /// Gives a stream that takes tasks the longest waiting launches that it takes, while it has free slots.
+    /// Fills the free slots of a stream that accepts tasks with the longest waiting launches that it accepts.
     ///
-    /// - Returns: false if more remains than this step may launch.
+    /// - Returns: false if this step reached its work limit.
     private func fillWithTasks(_ subscription: Subscription) -> Bool {
         guard subscription.request.takesTasks else { return true }
         while subscription.isFree {
@@ -93,7 +93,7 @@ extension Dispatcher {
 
     /// Gives a stream wakes of the devices that it names, in turn.
     ///
-    /// - Returns: false if more remains than this step may launch.
+    /// - Returns: false if this step reached its work limit.
     private func fillNaming(_ subscription: Subscription) -> Bool {
         guard subscription.request.takesTasks else {
             for _ in subscription.request.devices where subscription.isFreeForPush {
@@ -112,7 +112,7 @@ extension Dispatcher {
     }
 
     /// Launches the next push or task of a device that a free stream names, in the order of the device's policy. The
-    /// wake may go to another free stream, for which another launch may have waited longer.
+    /// wake may go to another free stream, even if another launch has waited longer for that stream.
     @discardableResult
     private func launchNamed(_ token: DeviceToken, _ subscription: Subscription) -> Bool {
         guard let device = self.engine.find(token), self.engine.topic(of: device) == subscription.topic else {
@@ -129,8 +129,8 @@ extension Dispatcher {
 // MARK: - Longest waits
 
 extension Dispatcher {
-    /// Launches the push or task that has waited longest of all that a free stream takes, on this stream or on a stream
-    /// before it in the rotation.
+    /// Launches the longest waiting push or task that a free stream accepts. The wake goes to this stream, or to a
+    /// stream before it in the rotation.
     ///
     /// - Returns: false if nothing waits for the stream, or the work limit is reached.
     @discardableResult
@@ -155,15 +155,15 @@ extension Dispatcher {
         return self.claimNext(stream.topic)
     }
 
-    /// Adds a task that has begun to wait for a slot. While a stream can take it, makes the launches that wait for this
-    /// stream, in order.
+    /// Adds a task that has begun to wait for a slot. While a stream is free for the task, makes the launches that wait
+    /// for this stream, in order.
     func offer(_ task: ReadyTask) {
         guard self.isReady(task) else { return }
         let token = self.engine.identity(task.device).token
         self.streams.wait(task, key: self.engine.topics.key) { self.isReady($0) }
         while self.isReady(task), let stream = self.freeStream(task.topic, token, task.target) {
             guard self.workLeft > 0 else {
-                // Ensures that the task is examined again.
+                // Examine the task again in the next step.
                 self.freed.append(stream)
                 return
             }
@@ -174,7 +174,7 @@ extension Dispatcher {
         }
     }
 
-    /// Launches the next push or task of a device with tasks for which a stream is free.
+    /// Launches the next push or task of a device that has tasks, if a stream is free for it.
     ///
     /// - Returns: false if nothing was launched.
     @discardableResult
@@ -201,7 +201,7 @@ extension Dispatcher {
 }
 
 extension LaunchedWake {
-    /// The properties that a stream must have to take this wake.
+    /// The properties that a stream must have to receive this wake.
     var target: LaunchTarget {
         switch self.cause {
         case .push: .push

@@ -1,10 +1,10 @@
 package import Policy
 package import Wire
 
-/// Operation on a shared store, where devices are in memory only during a step.
+/// Support for a shared store, where devices are in memory only during a step.
 ///
-/// The changes of a step to streams are recorded and taken with `takeStreamChanges`. When the step is durable or has
-/// failed, the owner passes the changes to `committed` or `undo`, in any order of the steps.
+/// `takeStreamChanges` returns the changes of a step to streams. When the step is durable, the owner passes them to
+/// `committed`. If the step fails, it passes them to `undo`. Steps may end in any order.
 extension Dispatcher {
     /// Switches the dispatcher to a shared store. Call this once, before the first stream.
     ///
@@ -15,7 +15,7 @@ extension Dispatcher {
         self.streams.shared = SharedStreams(mayLaunchElsewhere: mayLaunchElsewhere)
     }
 
-    /// Takes the changes to streams since the last call.
+    /// Returns the changes to streams since the last call.
     package func takeStreamChanges() -> StreamChanges {
         guard let changes = self.streams.shared?.changes else { return StreamChanges() }
         self.streams.shared?.changes = StreamChanges()
@@ -23,7 +23,7 @@ extension Dispatcher {
         return changes
     }
 
-    /// Completes a durable step: ends streams that were asked to end and hold no wakes.
+    /// Completes a durable step: frees the slots of released wakes, and ends draining streams without wakes.
     package func committed(_ changes: StreamChanges) {
         for case .released(_, _, _, let stream) in changes.changes {
             self.streams.releaseCommitted(stream)
@@ -33,8 +33,8 @@ extension Dispatcher {
         self.flow()
     }
 
-    /// Undoes a step that failed. Streams silently lose the wakes that they got in the step and hold the wakes again
-    /// that they released; slots, stalls and turns are restored.
+    /// Undoes a step that failed. Silently takes back the wakes that streams got in the step, and returns released
+    /// wakes to their streams. Restores slots, stalls and turns.
     ///
     /// - Returns: wakes whose end was undone although their streams have ended. The caller must end each as lost.
     package func undo(_ changes: StreamChanges) -> [WakeID] {
@@ -53,19 +53,21 @@ extension Dispatcher {
         return lost
     }
 
-    /// The topic's free slots, grouped by the launches that the streams take, in an order independent of arrival.
+    /// Returns the topic's free slots, grouped by the launches that the streams accept. The order does not depend on
+    /// the arrival of streams.
     package func freeSlots(_ topic: TopicIndex) -> [FreeSlots] {
         self.launches(topic) ? self.streams.shared?.offered.slots(of: topic) ?? [] : []
     }
 
-    /// The topic's streams, grouped by the launches that they take, for the report to other gateways.
+    /// Returns the topic's streams, grouped by the launches that they accept, for the report to other gateways.
     ///
     /// - Parameter hasFreeSlots: false to report no free slots.
     package func offers(_ topic: TopicIndex, countMax: Int, hasFreeSlots: Bool) -> [StreamOffer] {
         self.streams.shared?.offered.offers(of: topic, countMax: countMax, hasFreeSlots: hasFreeSlots) ?? []
     }
 
-    /// The devices that the streams with these free slots name, in token order; empty if the streams take every device.
+    /// Returns the devices that the streams with these free slots name, in token order; empty if the streams accept
+    /// every device.
     package func devices(_ slots: FreeSlots) -> [DeviceToken] {
         slots.namesDevices ? self.streams.shared?.offered.devices(slots) ?? [] : []
     }
@@ -79,7 +81,8 @@ extension Dispatcher {
 extension Dispatcher {
     /// Removes a stream that has ended. Used instead of `streamEnded`, which also ends the wakes.
     ///
-    /// - Returns: the wakes that the stream held. The caller must end each as lost in a step that has its device.
+    /// - Returns: the unanswered wakes of the stream. The caller must end each as lost in a step that has loaded its
+    ///   device.
     package func removeStream(_ address: StreamAddress) -> [WakeID] {
         guard let subscription = self.streams[address] else { return [] }
         self.streams.remove(subscription)
@@ -87,17 +90,17 @@ extension Dispatcher {
         return subscription.wakes.sortedWakes
     }
 
-    /// Ends wakes as lost because their stream has ended, in a step that has their devices. Every wake is lost before
-    /// any of the devices launches again.
+    /// Ends wakes as lost because their stream has ended, in a step that has loaded their devices. All of the wakes are
+    /// lost before any of the devices launches again.
     package func lose(_ wakes: [WakeID]) {
         for wake in wakes { self.engine.lose(wake) }
         self.flow()
     }
 
-    /// Ends wakes of a dead gateway as lost, in a step that has their devices. Call this before `advance`.
+    /// Ends wakes of a dead gateway as lost, in a step that has loaded their devices. Call this before `advance`.
     package func loseForGood(_ wakes: [WakeID]) { self.engine.loseForGood(wakes) }
 
-    /// Releases a wake that has ended at another gateway from the stream that holds it, if there is one here.
+    /// Releases a wake that has ended at another gateway from its stream, if the stream is at this gateway.
     ///
     /// - `reason`: the reason of the wake's expiration, which is sent to the worker; `lost` if the worker gave the wake
     ///   back; nil for another outcome.
@@ -112,7 +115,7 @@ extension Dispatcher {
             }
             self.slotFreed(subscription)
         } else if let reason {
-            // The stream is still the holder of a wake that has expired on it, but no longer holds the wake.
+            // `holder` also returns the stream of a wake that has expired and been released.
             if subscription.holds(wake) { self.wakeExpired(wake, reason, at: endedAt) }
         } else {
             _ = self.release(wake, subscription, endedAt: endedAt)
@@ -123,7 +126,8 @@ extension Dispatcher {
         self.flow()
     }
 
-    /// Expires every held wake as lost, and notifies the workers, because this gateway was considered dead.
+    /// Expires every unanswered wake as lost, and notifies the workers, because other gateways considered this gateway
+    /// dead.
     package func expireEveryWake() {
         self.streams.shared?.isSilent = true
         let held = self.streams.all.flatMap { stream in stream.wakes.all.map { (wake: $0.wake, stream: stream) } }
@@ -144,7 +148,7 @@ extension Dispatcher {
     private static var nowElsewhere: Int64 { 2000 }
 
     /// Returns the effective expiration of a push. A now-or-never push waits for two seconds if only another gateway
-    /// has a free slot; all other pushes keep their expiration. Applies what is due for the device first.
+    /// has a free slot; all other pushes keep their expiration. First applies the due events of the device.
     package func reachingElsewhere(_ push: Push, _ expiration: Expiration) -> Expiration {
         guard expiration == .nowOrNever, push.wakes, !self.isDraining,
             let topic = self.engine.findTopic(push.topic), self.launches(topic), let shared = self.streams.shared
@@ -175,8 +179,8 @@ extension Dispatcher {
     /// The maximum number of devices in `conditionsOwed`.
     private static var owedMax: Int { 256 }
 
-    /// Devices whose conditions must be sent to streams here but were not in memory, at most 256. The owner loads the
-    /// devices, for which a read-only step suffices, and calls `sendOwedConditions`.
+    /// Devices whose conditions must be sent to streams of this gateway but were not in memory, at most 256. The owner
+    /// loads the devices, for which a read-only step suffices, and calls `sendOwedConditions`.
     package var conditionsOwed: [DeviceToken] {
         var tokens: [DeviceToken] = []
         var known: Set<DeviceToken> = []

@@ -29,7 +29,7 @@ extension Dispatcher {
         return isFull ? .streamsPerDeviceMax : nil
     }
 
-    /// Ends a worker's stream. The wakes that it holds are lost.
+    /// Ends a worker's stream. Its unanswered wakes are lost.
     package func streamEnded(_ address: StreamAddress) {
         guard let subscription = self.streams[address] else { return }
         self.streams.remove(subscription)
@@ -37,7 +37,7 @@ extension Dispatcher {
         self.flow()
     }
 
-    /// Drains a stream whose worker stops: the stream gets no new wakes, and ends when it holds no wakes.
+    /// Drains a stream whose worker stops: the stream gets no new wakes, and ends when it has no unanswered wakes.
     ///
     /// - `isAdmitted`: returns true if the caller may access the stream's topic.
     /// - Returns: false if there is no such stream.
@@ -56,7 +56,7 @@ extension Dispatcher {
         self.flow()
     }
 
-    /// Changes the number of wakes that a stream may hold. The stream keeps all wakes that it holds.
+    /// Changes the number of slots of a stream. The stream keeps all of its wakes.
     package func slotsChanged(_ address: StreamAddress, to slots: Int) {
         guard let subscription = self.streams[address] else { return }
         self.streams.resize(subscription, to: slots)
@@ -64,7 +64,7 @@ extension Dispatcher {
         self.flow()
     }
 
-    /// Changes the bytes of payloads that each stream may hold. Streams keep all wakes that they hold.
+    /// Changes the limit of unanswered payload bytes per stream. Streams keep all of their wakes.
     package func wakeBytesPerStreamChanged(to bytesMax: Int) {
         self.streams.resizeAll(wakeBytesMax: bytesMax)
     }
@@ -79,7 +79,7 @@ extension Dispatcher {
     }
 }
 
-/// The ends of wakes that streams hold, and reports about them.
+/// The ends of wakes on streams, and reports about wakes.
 extension Dispatcher {
     /// Ends a wake of an open stream as lost.
     ///
@@ -177,14 +177,14 @@ extension Dispatcher {
         return outcome
     }
 
-    /// The number of continued tasks held by streams of this gateway that have not advanced for `stallSpan`.
+    /// The number of continued tasks on streams of this gateway that have made no progress for `stallSpan`.
     package var stalledTaskCount: Int { self.streams.stalledCount(at: self.engine.now, after: Self.stallSpan) }
 
-    /// The time in milliseconds after which a continued task that has not advanced counts as stalled. Operators can act
-    /// before the task's deadline.
+    /// The time in milliseconds without progress after which a continued task counts as stalled. An operator can then
+    /// act before the task's deadline.
     package static let stallSpan: Int64 = 15_000
 
-    /// Releases a wake that ended at another gateway from the stream that still holds it.
+    /// Releases a wake that ended at another gateway from its stream, if the stream is at this gateway.
     private func endedElsewhere(_ wake: WakeID) {
         guard let subscription = self.streams.holder(of: wake), self.release(wake, subscription) else { return }
         self.slotFreed(subscription)

@@ -3,10 +3,10 @@ package import Wire
 
 /// Pairs due devices with free worker slots, on the engine's thread.
 ///
-/// After every operation, every launch that a free slot can take has been made, with one exception: at most
-/// `workPerStepMax` launches are made between two calls of `advance`, so that they do not delay other requests. A
-/// device's wake goes to a free stream that names the device, if there is one; otherwise streams take turns. A stream
-/// with a freed slot gets the longest waiting launch that it takes.
+/// After every operation, no launch waits while a slot for it is free, with one exception: at most `workPerStepMax`
+/// launches are made between two calls of `advance`, so that they do not delay other requests. A device's wake goes to
+/// a free stream that names the device, if there is one; otherwise streams take turns. A stream with a freed slot gets
+/// the longest waiting launch that it accepts.
 package final class Dispatcher {
     let engine: DeviceEngine
     let output: any DispatchOutput
@@ -18,14 +18,14 @@ package final class Dispatcher {
     /// The maximum number of wakes that are launched from queues, or lost with their streams, between calls of
     /// `advance`.
     let workPerStepMax: Int
-    /// The remaining number of such wakes until the next call of `advance`.
+    /// The number of further such wakes before the next call of `advance`.
     var workLeft: Int
-    /// The remaining number of streams and changes to examine for condition changes before the next call of `advance`.
-    /// It starts at `workPerStepMax`, too, but is counted separately, so that neither kind of work delays the other.
+    /// The number of further streams and changes to examine for condition changes before the next call of `advance`. It
+    /// also starts at `workPerStepMax`, but is counted separately, so that neither kind of work delays the other.
     var looksLeft: Int
-    /// True if the gateway is shutting down: nothing is launched.
+    /// True if the gateway is shutting down and launches nothing.
     var isDraining = false
-    /// True while an operation only reads devices: nothing is launched or sent.
+    /// True while an operation only reads devices and must not launch or send.
     package var isReading = false
     /// The number of progress reports that this gateway accepted.
     package internal(set) var progressReports: Int64 = 0
@@ -56,7 +56,7 @@ package final class Dispatcher {
 extension Dispatcher {
     /// Advances to `now`.
     ///
-    /// - Returns: true if everything due was done. If false, call this again soon.
+    /// - Returns: true if all due events were applied. If false, call this again soon.
     package func advance(to now: Instant, devicesMax: Int) -> Bool {
         self.workLeft = self.workPerStepMax
         self.looksLeft = self.workPerStepMax
@@ -157,15 +157,16 @@ extension Dispatcher {
     /// - Parameter topic: the topic; nil for all topics together.
     package func workerCounts(_ topic: TopicIndex?) -> WorkerCounts { self.streams.counts(topic) }
 
-    /// The open streams and their states; if there are more than `countMax`, the streams with the most wakes.
+    /// Returns the open streams and their states; if there are more than `countMax`, only the streams with the most
+    /// wakes.
     package func streams(countMax: Int) -> [StreamSnapshot] {
         Array(self.streams.all).top(countMax) { $0.wakes.count }.map {
             StreamSnapshot($0, trouble: self.streams.trouble(of: $0))
         }
     }
 
-    /// The open streams of each topic; if a topic has more than `countMax`, or more than its share of `totalMax`, the
-    /// streams with the most wakes.
+    /// Returns the open streams of each topic. If a topic has more than `countMax`, or more than its share of
+    /// `totalMax`, returns only the streams with the most wakes.
     package func streamsByTopic(countMax: Int, totalMax: Int) -> [TopicIndex: [StreamSnapshot]] {
         let groups = Dictionary(grouping: self.streams.all, by: \.topic)
         let share = max(1, min(countMax, totalMax / max(1, groups.count)))
@@ -174,13 +175,13 @@ extension Dispatcher {
         }
     }
 
-    /// The resources that connected streams of a topic offer, sorted by name.
+    /// Returns the resources that connected streams of a topic offer, sorted by name.
     package func resources(_ topic: TopicIndex) -> [String] { self.streams.resources(topic) }
 
     /// The number of times a stream reached its limit of unanswered bytes.
     package var timesStreamWasFull: Int64 { self.streams.timesFull }
 
-    /// Returns the state of a device after applying what is due.
+    /// Returns the state of a device after applying its due events.
     package func snapshot(_ device: DeviceIndex) -> DeviceSnapshot {
         self.catchUp(device)
         var snapshot = self.engine.snapshot(device)
@@ -200,7 +201,7 @@ extension Dispatcher {
         return self.streams.isTaken(identity.topic, identity.token, target) ? .busy : .none
     }
 
-    /// Returns the conditions that delay a request of this identifier, after applying what is due.
+    /// Returns the conditions that delay a request of this identifier, after applying the device's due events.
     package func outlook(ofTask name: String, _ device: DeviceIndex) -> TaskOutlook {
         self.catchUp(device)
         var outlook = self.engine.outlook(ofTask: name, device)
@@ -208,7 +209,7 @@ extension Dispatcher {
         return outlook
     }
 
-    /// Notes in a task's snapshot if any stream takes it, or the worker that runs it.
+    /// Sets `isTaken` of a pending task, or `worker` of a running task.
     package func noteTakers(of task: inout TaskSnapshot, _ device: DeviceIndex) {
         switch task.state {
         case .waiting: task.isTaken = self.streams.isTaken(self.engine.topic(of: device), task.device, task.target)
@@ -218,10 +219,10 @@ extension Dispatcher {
         }
     }
 
-    /// The number of tasks in a topic's queues. At most half of them no longer wait.
+    /// Returns the number of tasks in a topic's queues. At most half of them no longer wait.
     package func waitingTaskCount(_ topic: TopicIndex) -> Int { self.streams.waitingCount(topic) }
 
-    /// The number of streams that were examined one by one for tasks of a topic that need several resources.
+    /// Returns the number of streams that were examined one by one for tasks of a topic that need several resources.
     package func searchedStreamCount(_ topic: TopicIndex) -> Int64 { self.streams.searchedCount(topic) }
 
     package var streamCount: Int { self.streams.count }
@@ -229,8 +230,8 @@ extension Dispatcher {
 
 /// The first and last steps of every operation.
 extension Dispatcher {
-    /// Applies all due events of a device before an operation on it, including launches, even if the current step would
-    /// reach them later. At the same instant, a launch precedes outside events.
+    /// Applies all due events of a device, including launches, before an operation on it, even if the current step
+    /// would reach them later. A launch that is due now precedes the operation.
     func catchUp(_ device: DeviceIndex) {
         if !self.ended.isEmpty {
             for wake in self.engine.wakesInFlight(device) where self.streams.isHolderGone(wake) {
@@ -252,7 +253,7 @@ extension Dispatcher {
         self.hand(wake, to: stream)
     }
 
-    /// Frees and fills slots until nothing more happens, and sends condition changes.
+    /// Frees and fills slots as long as it has an effect, then sends condition changes.
     func flow() {
         guard !self.isReading else { return }
         if !self.ended.isEmpty { self.loseWakes() }
@@ -289,7 +290,7 @@ extension Dispatcher {
         }
     }
 
-    /// Warns the stream that holds a wake whose deadline is near, once for each deadline.
+    /// Warns the stream of a wake whose deadline is near, once for each deadline.
     package func warn(_ wake: WakeID, deadline: Instant) {
         guard let stream = self.streams.holder(of: wake), stream.warned(wake, of: deadline) else { return }
         let timeLeft = deadline.milliseconds - self.engine.now.milliseconds
@@ -300,7 +301,7 @@ extension Dispatcher {
         while let wake = self.engine.popExpiredWake() { self.wakeExpired(wake.id, wake.reason, at: self.engine.now) }
     }
 
-    /// Notifies the stream that holds a wake, after the wake ended without a result of its worker.
+    /// Notifies the stream of a wake after the wake ended without a result of its worker.
     func wakeExpired(_ wake: WakeID, _ reason: ExpirationReason, at now: Instant) {
         guard let subscription = self.streams.holder(of: wake) else {
             self.streams.shared?.noteEndedElsewhere(wake, reason)
@@ -320,14 +321,14 @@ extension Dispatcher {
     /// Releases a wake from its stream and notifies the stream.
     ///
     /// - Parameter endedAt: the end of the wake; nil if its duration does not depend on the worker.
-    /// - Returns: false if the stream did not hold the wake.
+    /// - Returns: false if the wake was not on the stream.
     func release(_ wake: WakeID, _ subscription: Subscription, endedAt: Instant? = nil) -> Bool {
         guard self.streams.release(wake, subscription, endedAt: endedAt) else { return false }
         self.output.released(wake, on: subscription.address)
         return true
     }
 
-    /// Notes that a stream has a free slot. Ends the stream if it is draining and holds no wakes.
+    /// Notes that a stream has a free slot. Ends the stream if it is draining and has no wakes.
     func slotFreed(_ subscription: Subscription) {
         self.freed.append(subscription)
         self.endIfDrained(subscription)
@@ -344,13 +345,13 @@ extension Dispatcher {
 
 /// The state of a worker's open stream at one instant.
 package struct StreamSnapshot: Sendable {
-    /// The readiness of a stream to take wakes.
+    /// The readiness of a stream for wakes.
     package enum State: String, Sendable {
         /// The stream has a free slot.
         case free
-        /// Every slot holds a wake.
+        /// No slot is free.
         case busy
-        /// The payloads of the wakes that the stream holds have reached the limit of bytes.
+        /// The payloads of the stream's unanswered wakes have reached the limit of bytes.
         case full
         /// The stream's peer does not read.
         case paused
@@ -367,16 +368,16 @@ package struct StreamSnapshot: Sendable {
     package let slots: Int
     /// The subscription.
     package let request: SubscriptionRequest
-    /// The number of wakes that the stream holds.
+    /// The number of unanswered wakes of the stream.
     package let busy: Int
     /// The number of wakes that the stream has received.
     package let wakesGiven: Int64
-    /// The time at which the stream got the oldest wake that it holds; nil if it holds none.
+    /// The time at which the stream got its oldest unanswered wake; nil if it has none.
     package let oldestGivenAt: Instant?
-    /// The oldest wake that the stream holds; nil if it holds none.
+    /// The oldest unanswered wake of the stream; nil if it has none.
     package let oldestWake: WakeID?
     package let state: State
-    /// The reason why the stream gets no wakes, or may not have received a wake; nil if there is none.
+    /// The reason why the stream gets no wakes or may have missed a wake; nil if there is none.
     package let trouble: String?
 
     init(_ subscription: Subscription, trouble: String?) {
@@ -411,30 +412,30 @@ package struct StreamSnapshot: Sendable {
 }
 
 extension TaskSnapshot {
-    /// The kind, name and resources that a stream must take to get this task.
+    /// The kind, name and resources that a stream must accept to get this task.
     package var target: LaunchTarget {
         LaunchTarget(kind: LaunchKind(self.task.kind), name: self.name, resources: self.details.resources)
     }
 }
 
-/// The messages of the dispatcher to workers. The receiver must hold them back until the step is durable.
+/// The messages of the dispatcher to workers. The receiver must not send them before the step is durable.
 package protocol DispatchOutput: AnyObject {
     /// Sends a wake to the stream. Its content is valid during the call.
     func deliver(_ wake: borrowing LaunchedWake, to stream: StreamAddress)
 
-    /// Warns the stream that the deadline of a wake it holds is near, so that its worker finishes.
+    /// Warns the stream that the deadline of one of its wakes is near, so that its worker finishes.
     ///
     /// - `timeLeft`: the time until the deadline, in milliseconds.
     func warn(_ wake: WakeID, on stream: StreamAddress, deadline: Instant, timeLeft: Int64)
 
-    /// Notifies the stream that a wake it holds has expired, so that its worker stops.
+    /// Notifies the stream that one of its wakes has expired, so that its worker stops.
     func expire(_ wake: WakeID, on stream: StreamAddress, reason: ExpirationReason)
 
-    /// Notes that the stream no longer holds a wake. Not called for a stream that has ended. For an expired wake,
-    /// `expire` precedes this call.
+    /// Notes that a wake has been released from the stream. Not called for a stream that has ended. For an expired
+    /// wake, `expire` precedes this call.
     func released(_ wake: WakeID, on stream: StreamAddress)
 
-    /// Notes that a draining stream holds no wakes. It has been removed, and may be closed.
+    /// Notes that a draining stream has no wakes. It has been removed, and may be closed.
     func drained(_ stream: StreamAddress)
 
     /// Sends the current conditions of a device to a stream that receives changes. Several changes before the message

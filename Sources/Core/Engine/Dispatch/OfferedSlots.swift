@@ -1,8 +1,8 @@
 import Policy
 import Wire
 
-/// The free slots of all streams, grouped by the launches that the streams take. Every change of a stream updates it,
-/// so that the cost of a query depends only on the number of groups.
+/// The free slots of all streams, grouped by the launches that the streams accept. Each change of a stream updates its
+/// group, so the cost of a query depends only on the number of groups.
 struct OfferedSlots {
     /// The contribution of a stream, stored in the stream.
     struct Share {
@@ -12,9 +12,9 @@ struct OfferedSlots {
         fileprivate var count = 0
     }
 
-    /// The streams that take the same launches.
+    /// The streams that accept the same launches.
     private struct Group {
-        /// The launches that the streams take, with `number` and `count` zero.
+        /// The launches that the streams accept, with `number` and `count` zero.
         let shape: FreeSlots
         /// As `shape`, with the number of the group and the total of free slots.
         var slots: FreeSlots
@@ -28,14 +28,14 @@ struct OfferedSlots {
     private var freePlaces: [Int] = []
     /// The index of each group by its `shape`.
     private var places: [FreeSlots: Int] = [:]
-    /// The indexes of each topic's groups, in the order in which claims are made.
+    /// The indexes of each topic's groups, in the order in which their slots are filled.
     private var topics: [TopicIndex: [Int]] = [:]
     private var lastNumber: UInt64 = 0
 
     /// Creates a value without streams.
     init() {}
 
-    /// The free slots of a topic, in the order in which claims are made.
+    /// Returns the free slots of a topic, in the order in which they are filled.
     func slots(of topic: TopicIndex) -> [FreeSlots] {
         (self.topics[topic] ?? []).compactMap { place in
             guard let slots = self.groups[place]?.slots, slots.count > 0 else { return nil }
@@ -43,7 +43,8 @@ struct OfferedSlots {
         }
     }
 
-    /// The groups of a topic's streams, with or without free slots, in the order in which claims are made.
+    /// Returns the groups of a topic's streams, with or without free slots, in the order in which their slots are
+    /// filled.
     func offers(of topic: TopicIndex, countMax: Int, hasFreeSlots: Bool) -> [StreamOffer] {
         (self.topics[topic] ?? []).prefix(countMax).compactMap { place in
             guard let group = self.groups[place] else { return nil }
@@ -53,8 +54,8 @@ struct OfferedSlots {
         }
     }
 
-    /// The devices named by the free streams of this group, each once, in token order. The cost is linear in the number
-    /// of devices.
+    /// Returns the devices named by the free streams of this group, each once, in token order. The cost is linear in
+    /// the number of devices.
     func devices(_ slots: FreeSlots) -> [DeviceToken] {
         var shape = slots
         shape.number = 0
@@ -111,7 +112,7 @@ extension OfferedSlots {
         self.groups[place] = Group(shape: shape, slots: slots)
         self.places[shape] = place
         let there = self.topics[shape.topic] ?? []
-        // Binary search, as a client may cause many groups.
+        // Binary search, because one client can cause many groups.
         var (low, high) = (0, there.count)
         while low < high {
             let middle = (low + high) / 2
@@ -122,7 +123,7 @@ extension OfferedSlots {
     }
 }
 
-/// The free slots of a topic's streams that take the same launches. A claim of launches fills them.
+/// The free slots of a topic's streams that accept the same launches. A load of ready devices fills them.
 package struct FreeSlots: Hashable, Sendable {
     package let topic: TopicIndex
     package let takesPushes: Bool
@@ -132,11 +133,11 @@ package struct FreeSlots: Hashable, Sendable {
     package let sessions: [String]
     /// The resources that the streams offer.
     package let resources: [String]
-    /// True if the streams name devices, and take only their wakes.
+    /// True if the streams name devices, and accept only wakes of these devices.
     package let namesDevices: Bool
     /// The sequence number of the group. Numbers are never reused.
     package internal(set) var number: UInt64 = 0
-    /// The number of wakes that the streams can take.
+    /// The number of wakes that the streams can receive.
     package internal(set) var count = 0
 
     package init(
@@ -171,7 +172,8 @@ extension FreeSlots {
         )
     }
 
-    /// The order in which claims are made, independent of the arrival of streams.
+    /// Returns true if this group's slots are filled before those of `other`. The order does not depend on the arrival
+    /// of streams.
     func isBefore(_ other: FreeSlots) -> Bool {
         if self.topic != other.topic { return self.topic.rawValue < other.topic.rawValue }
         if self.namesDevices != other.namesDevices { return self.namesDevices }
@@ -185,7 +187,7 @@ extension FreeSlots {
     }
 }
 
-/// The streams of one topic that take the same launches, and their free slots.
+/// The streams of one topic that accept the same launches, and their free slots.
 package struct StreamOffer: Hashable, Sendable {
     package let slots: FreeSlots
     /// The number of streams, with or without free slots.

@@ -56,7 +56,7 @@ extension StreamTable {
 }
 
 extension StreamTable {
-    /// Notes the deadline of a continued task after a progress report, if the stream holds its wake.
+    /// Notes the deadline of a continued task after a progress report, if its wake is on the stream.
     mutating func progressed(_ wake: WakeID, _ stream: Subscription, deadline: Instant, at now: Instant) {
         if self.shared != nil, let held = stream.wakes[wake] { self.shared?.note(.progressed(wake, held, stream)) }
         stream.progressed(wake, deadline: deadline, at: now)
@@ -108,7 +108,7 @@ extension StreamTable {
         case .gaveBack(let stream): self.undoGivingBack(stream)
         case .answered(let wakes, let givenBack, let stream):
             guard !stream.hasEnded else { break }
-            // Leaves out wakes that the stream holds again because their expiration was undone.
+            // Leave out wakes that are on the stream again because their expiration was undone.
             self.undoAnswer(stream, expired: wakes.filter { !stream.holds($0) }, givenBack)
         case .progressed(let wake, let held, let stream): stream.restore(wake, held)
         case .sentConditions(let token, let stream):
@@ -130,7 +130,7 @@ extension StreamTable {
         self.changed(stream)
     }
 
-    /// Removes a stream as the holder of its wakes. The caller is responsible for them.
+    /// Removes the references from a stream's wakes to the stream. The caller must end the wakes.
     mutating func forgetWakes(_ stream: Subscription) {
         for (wake, _) in stream.wakes.all { self.holders[wake] = nil }
     }
@@ -146,13 +146,13 @@ extension StreamTable {
     }
 }
 
-/// The changes of a step of a shared store to streams, kept until the step is durable or has failed.
+/// The changes of a step of a shared store to streams. They are needed until the step is durable or has failed.
 package struct StreamChanges {
     /// The position of a stream in the rotations when it got a wake.
     struct Turn {
         /// True if the stream was the next to get a push.
         let wasNext: Bool
-        /// The places in which the stream was the next to get a task.
+        /// The indexes in `taskPlaces` of the rotations in which the stream was next.
         let taskPlaces: [Int]
         let lastTurn: UInt64
         /// The number of the turn that the wake used.
@@ -178,8 +178,9 @@ package struct StreamChanges {
     }
 
     var changes: [Change] = []
-    /// Ended wakes that no stream of this gateway held, with the reason of an expiration; nil for another outcome. Once
-    /// the step is durable, the owner notifies the gateway that holds the wake: `Dispatcher.wakeEndedElsewhere`.
+    /// Ended wakes that were not on a stream of this gateway, with the reason of an expiration; nil for another
+    /// outcome. Once the step is durable, the owner notifies the gateway that has the stream, which calls
+    /// `Dispatcher.wakeEndedElsewhere`.
     package internal(set) var endedElsewhere: [(wake: WakeID, reason: ExpirationReason?)] = []
 
     /// Wakes whose deadlines may have moved.
@@ -215,7 +216,7 @@ struct RememberedDevices {
         return DeviceIndex(rawValue: UInt32(number))
     }
 
-    /// The device with this number.
+    /// Returns the device with this number.
     func token(_ index: DeviceIndex) -> DeviceToken { self.tokens[Int(index.rawValue)] }
 
     mutating func removeAll() {

@@ -1,15 +1,15 @@
 package import Policy
 package import Wire
 
-/// The open streams by address, topic and named device, and the holders of wakes.
+/// The open streams by address, topic and named device, and the stream of each wake.
 ///
 /// Every change of a stream goes through this table, which updates the stream's positions in queues and rotations.
 package struct StreamTable: ~Copyable {
     private var streams: [StreamAddress: Subscription] = [:]
     /// Workers by topic number.
     var workers: [TopicWorkers] = []
-    /// The stream that holds each wake, or on which the wake expired. Includes ended streams until their wakes are
-    /// lost.
+    /// The stream of each unanswered wake, and of each wake that expired on its stream. Includes ended streams until
+    /// their wakes are lost.
     var holders = WakeTable<Subscription>()
     private let bounds: StreamBounds
     /// Streams that gave wakes back since they last answered a wake, by `Subscription.opened`.
@@ -39,13 +39,13 @@ package struct StreamTable: ~Copyable {
     /// The open stream with this address.
     package subscript(address: StreamAddress) -> Subscription? { self.streams[address] }
 
-    /// The number of streams of this topic that name a device, with or without free slots.
+    /// Returns the number of streams of this topic that name a device, with or without free slots.
     package func countNaming(_ device: DeviceToken, _ topic: TopicIndex) -> Int {
         let place = Int(topic.rawValue)
         return place < self.workers.count ? self.workers[place].naming.count(device) : 0
     }
 
-    /// Worker counts of one topic, or of all topics together.
+    /// Returns worker counts of one topic, or of all topics together.
     package func counts(_ topic: TopicIndex?) -> Dispatcher.WorkerCounts {
         let places = topic.map { Int($0.rawValue)..<Int($0.rawValue) + 1 } ?? self.workers.indices
         var counts = Dispatcher.WorkerCounts()
@@ -94,7 +94,7 @@ extension StreamTable {
         return stream
     }
 
-    /// Removes a stream that ends. The stream remains the recorded holder of its wakes until each is forgotten.
+    /// Removes a stream that ends. `holders` refers to it until each of its wakes is forgotten.
     package mutating func remove(_ stream: Subscription) {
         self.streams[stream.address] = nil
         stream.hasEnded = true
@@ -121,14 +121,14 @@ extension StreamTable {
         self.enqueueConditions(stream.topic)
     }
 
-    /// Changes the number of wakes that the stream may hold. The stream keeps all wakes that it holds.
+    /// Changes the number of slots. The stream keeps all of its wakes.
     package mutating func resize(_ stream: Subscription, to slots: Int) {
         self.workers[Int(stream.topic.rawValue)].slots += slots - stream.slots
         stream.slots = slots
         self.changed(stream)
     }
 
-    /// Changes the bytes of payloads that every stream may hold. Streams keep all wakes that they hold.
+    /// Changes the limit of unanswered payload bytes per stream. Streams keep all of their wakes.
     package mutating func resizeAll(wakeBytesMax: Int) {
         // A stream that was full gets its next wake when one of its wakes ends.
         self.bounds.wakeBytesMax = wakeBytesMax
@@ -159,17 +159,17 @@ extension StreamTable {
         return self.workers[place].pushes.next()
     }
 
-    /// The free stream with the fewest wakes that names this device.
+    /// Returns the free stream with the fewest wakes that names this device.
     package mutating func naming(_ topic: TopicIndex, _ device: borrowing DeviceToken) -> Subscription? {
         self.workers[Int(topic.rawValue)].naming.first(device)
     }
 
-    /// The next free stream in rotation among those that name no device.
+    /// Returns the next free stream in rotation among those that name no device.
     package mutating func nextInRotation(_ topic: TopicIndex) -> Subscription? {
         self.workers[Int(topic.rawValue)].pushes.next()
     }
 
-    /// Returns a stream that may have a free slot again to the rotation.
+    /// Puts a stream that may have a free slot again back into the rotation.
     package mutating func rotate(_ stream: Subscription) {
         self.workers[Int(stream.topic.rawValue)].rotate(stream)
     }
@@ -201,12 +201,12 @@ extension StreamTable {
         self.workers[Int(topic.rawValue)].waiting.remove(device, target)
     }
 
-    /// The first waiting task that this stream takes. The task may no longer wait.
+    /// Returns the first waiting task that this stream accepts. The task may no longer wait.
     func firstWaiting(for stream: Subscription) -> ReadyTask? {
         self.workers[Int(stream.topic.rawValue)].waiting.first(for: stream.request)
     }
 
-    /// The number of tasks in a topic's queue, including tasks that no longer wait and were not dropped yet.
+    /// Returns the number of tasks in a topic's queue, including obsolete tasks that were not dropped yet.
     package func waitingCount(_ topic: TopicIndex) -> Int {
         Int(topic.rawValue) < self.workers.count ? self.workers[Int(topic.rawValue)].waiting.count : 0
     }
@@ -215,18 +215,18 @@ extension StreamTable {
         while self.workers.count <= Int(topic.rawValue) { self.workers.append(TopicWorkers()) }
     }
 
-    /// Returns true if any stream, with or without free slots, takes this push or task of the device.
+    /// Returns true if any stream, with or without free slots, accepts this push or task of the device.
     func isTaken(_ topic: TopicIndex, _ device: borrowing DeviceToken, _ target: LaunchTarget) -> Bool {
         guard Int(topic.rawValue) < self.workers.count else { return false }
         return self.workers[Int(topic.rawValue)].isTaken(device, target)
     }
 
-    /// The resources that the streams of a topic offer, sorted by name.
+    /// Returns the resources that the streams of a topic offer, sorted by name.
     package func resources(_ topic: TopicIndex) -> [String] {
         Int(topic.rawValue) < self.workers.count ? self.workers[Int(topic.rawValue)].resources : []
     }
 
-    /// The number of streams that were examined one by one for tasks of a topic that need several resources.
+    /// Returns the number of streams that were examined one by one for tasks of a topic that need several resources.
     package func searchedCount(_ topic: TopicIndex) -> Int64 {
         Int(topic.rawValue) < self.workers.count ? self.workers[Int(topic.rawValue)].tasks.searched : 0
     }
@@ -277,16 +277,16 @@ extension StreamTable {
 // MARK: - Wakes
 
 extension StreamTable {
-    /// The open stream that holds a wake, or on which the wake expired.
+    /// Returns the open stream of an unanswered wake, or of a wake that expired on it.
     package func holder(of wake: WakeID) -> Subscription? {
         guard let stream = self.holders[wake], !stream.hasEnded else { return nil }
         return stream
     }
 
-    /// Returns true if the stream that held a wake has ended and the wake is not lost yet.
+    /// Returns true if the stream of a wake has ended and the wake is not lost yet.
     package func isHolderGone(_ wake: WakeID) -> Bool { self.holders[wake]?.hasEnded == true }
 
-    /// Removes the holder of a wake, which is lost with its ended stream.
+    /// Forgets the stream of a wake, which is lost with its ended stream.
     package mutating func forget(_ wake: WakeID) { self.holders[wake] = nil }
 
     /// Adds a wake with a payload of `bytes` to the stream.
@@ -309,7 +309,7 @@ extension StreamTable {
         if let turn { self.noteGiven(wake, stream, turn) }
     }
 
-    /// The number of continued tasks held by open streams that have not advanced for `span` milliseconds.
+    /// Returns the number of continued tasks on open streams that have made no progress for `span` milliseconds.
     func stalledCount(at now: Instant, after span: Int64) -> Int {
         self.streams.values.reduce(0) { $0 + $1.stalledCount(at: now, after: span) }
     }
@@ -317,7 +317,7 @@ extension StreamTable {
     /// Removes a wake from the stream.
     ///
     /// - Parameter endedAt: the end of the wake; nil if its duration does not depend on the worker.
-    /// - Returns: false if the stream did not hold the wake.
+    /// - Returns: false if the wake was not on the stream.
     package mutating func release(_ wake: WakeID, _ stream: Subscription, endedAt: Instant? = nil) -> Bool {
         guard let held = stream.remove(wake) else { return false }
         let took = endedAt.map { max(0, $0.milliseconds - held.givenAt.milliseconds) }
@@ -329,7 +329,7 @@ extension StreamTable {
         return true
     }
 
-    /// The kind of a wake that the stream holds; nil if it does not hold the wake.
+    /// Returns the kind of an unanswered wake of the stream; nil if the wake is not on the stream.
     func kind(of wake: WakeID, _ stream: Subscription) -> LaunchKind? { stream.wakes[wake]?.kind }
 
     /// Notes that a wake of the stream expired unanswered. A late answer still counts as an answer.
@@ -396,7 +396,7 @@ extension StreamTable {
         self.judge(stream)
     }
 
-    /// Returns the reason why a stream gets no wakes, or may not have received a wake; nil if there is none.
+    /// Returns the reason why a stream gets no wakes or may have missed a wake; nil if there is none.
     func trouble(of stream: Subscription) -> String? {
         if let givenBack = self.givenBack[stream.opened], givenBack.count >= Subscription.unansweredInARowMax {
             let reason = givenBack.reason.isEmpty ? "" : ": \(givenBack.reason)"
@@ -416,10 +416,10 @@ extension Subscription {
     var nameText: String { self.request.label.isEmpty ? "a worker without a name" : "worker \"\(self.request.label)\"" }
 }
 
-/// The wakes of ended streams, until they are lost. A stream may have held thousands.
+/// The wakes of ended streams, until they are lost. A stream may have had thousands.
 package struct EndedStreams: ~Copyable {
     private var streams = FIFOQueue<Subscription>()
-    /// The wakes of the stream that was taken last, in reverse order.
+    /// The wakes of the last stream removed from `streams`, in reverse order.
     private var wakes: [WakeID] = []
 
     /// Creates a value without streams.
@@ -433,7 +433,7 @@ package struct EndedStreams: ~Copyable {
         if !stream.wakes.isEmpty { self.streams.append(stream) }
     }
 
-    /// Takes the next wake to be lost.
+    /// Removes and returns the next wake to be lost.
     package mutating func popWake() -> WakeID? {
         while self.wakes.isEmpty, let stream = self.streams.popFirst() {
             // Sorted by id, so that the order is the same in every process.

@@ -11,17 +11,17 @@ package struct SubscriptionRequest: Sendable {
     /// The maximum number of unanswered wakes of the stream.
     package let slots: Int
     package let takesPushes: Bool
-    /// The identifiers of the tasks that the stream takes.
+    /// The identifiers of the tasks that the stream accepts.
     package let tasks: [IdentifierPattern]
-    /// The names of the sessions that the stream takes.
+    /// The names of the sessions that the stream accepts.
     package let sessions: [IdentifierPattern]
     /// The resources that the stream offers to tasks, each once, sorted by name.
     package let resources: [String]
     /// True if the worker receives condition changes of its devices.
     package let reportsConditions: Bool
-    /// The devices whose wakes the stream takes; empty for every device of the topic.
+    /// The devices whose wakes the stream accepts; empty for every device of the topic.
     package let devices: [DeviceToken]
-    /// True if unanswered wakes stall the stream; false for webhooks, whose driver handles failures.
+    /// True if unanswered wakes stall the stream; false for webhooks, which rest after failures instead.
     package let stallsWhenSilent: Bool
     /// The name shown to operators; empty if the worker gave none.
     package let label: String
@@ -48,7 +48,7 @@ package struct SubscriptionRequest: Sendable {
         self.label = label
     }
 
-    /// True if the stream takes tasks or sessions.
+    /// True if the stream accepts tasks or sessions.
     package var takesTasks: Bool { !self.tasks.isEmpty || !self.sessions.isEmpty }
 
     /// A description for logs, such as `builder: 4 slots, pushes, tasks com.example.*`.
@@ -62,7 +62,7 @@ package struct SubscriptionRequest: Sendable {
         return (self.label.isEmpty ? "" : "\(self.label): ") + parts.joined(separator: ", ")
     }
 
-    /// Returns true if the stream takes launches of this kind and name, and offers the resources that they need.
+    /// Returns true if the stream accepts launches of this kind and name, and offers the resources that they need.
     package func takes(_ target: LaunchTarget) -> Bool {
         switch target.kind {
         case .push: self.takesPushes
@@ -74,7 +74,7 @@ package struct SubscriptionRequest: Sendable {
     }
 }
 
-/// A wake that a stream holds.
+/// An unanswered wake of a stream.
 package struct HeldWake {
     let givenAt: Instant
     /// The size of the payload in bytes.
@@ -88,7 +88,7 @@ package struct HeldWake {
     var deadline: Instant
 }
 
-/// The limits of all streams, which a reload can change.
+/// The limits of all streams, which a reload of the configuration can change.
 final class StreamBounds {
     /// The maximum bytes of unanswered payloads. A stream that has reached it gets no wakes.
     var wakeBytesMax: Int
@@ -110,7 +110,7 @@ package final class Subscription {
     package let request: SubscriptionRequest
     /// The current maximum number of unanswered wakes.
     package internal(set) var slots: Int
-    /// The wakes that the stream holds.
+    /// The unanswered wakes of the stream.
     package private(set) var wakes = WakeMap<HeldWake>()
     /// The number of wakes that the stream has received.
     package private(set) var wakesGiven: Int64 = 0
@@ -123,11 +123,11 @@ package final class Subscription {
     var number: UInt64 = 0
     /// The positions among the streams that name its devices. `NamingStreams` maintains them.
     var places: [NamingStreams.Place] = []
-    /// The positions among the streams that take its tasks. `TaskRotations` maintains them.
+    /// The positions among the streams that accept its tasks. `TaskRotations` maintains them.
     var taskPlaces: [TaskRotations.Place] = []
     /// The number of positions in `taskPlaces` at which the stream is not in the rotation.
     var taskPlacesOut = 0
-    /// The number of the stream's last turn among the streams that take tasks.
+    /// The number of the stream's last turn among the streams that accept tasks.
     var lastTurn: UInt64 = 0
     /// The read state of condition changes. `ConditionsLog` maintains it.
     var conditionsRead = ConditionsLog.ReadState()
@@ -137,9 +137,9 @@ package final class Subscription {
     var isPaused = false
     /// True if the stream gets no wakes until it answers a wake, because too many in a row expired or were given back.
     var isStalled = false
-    /// True once the worker has sent anything about a wake of the stream.
+    /// True if the worker has ever answered or reported a wake of the stream.
     var hasResponded = false
-    /// True if the worker has answered, and nothing has expired or been given back since.
+    /// True if the worker has answered a wake, and no wake has expired or been given back since.
     var isClear = false
     /// True if the stream is in its topic's rotation for pushes.
     var isInRotation = false
@@ -151,7 +151,7 @@ package final class Subscription {
     var isDraining = false
     /// The number of wakes that the stream released in steps of a shared store that are not durable yet.
     var releasesInDoubt = 0
-    /// The number of such releases in steps whose changes were taken. Other steps may not use their slots until the
+    /// The number of such releases in steps that wait for their commit. Other steps may not use their slots until the
     /// releases are durable.
     var releasesOfOpenSteps = 0
     /// The contribution to the free slots of its group. `OfferedSlots` maintains it.
@@ -182,23 +182,23 @@ package final class Subscription {
         return self.request.devices[self.deviceInTurn]
     }
 
-    /// True if the stream can take one more wake.
+    /// True if the stream can receive one more wake.
     package var isFree: Bool {
         !self.hasEnded && !self.isDraining && !self.isPaused && !self.isStalled
             && self.wakes.count + self.releasesOfOpenSteps < self.slots
             && !self.isFull
     }
 
-    /// The number of further wakes that the stream can take.
+    /// The number of further wakes that the stream can receive.
     var freeSlots: Int { self.isFree ? self.slots - self.wakes.count - self.releasesOfOpenSteps : 0 }
 
-    /// True if the stream takes pushes of every device.
+    /// True if the stream accepts pushes of every device.
     var takesAnyPush: Bool { self.request.takesPushes && self.request.devices.isEmpty }
 
-    /// True if the stream takes pushes and can take one more wake.
+    /// True if the stream accepts pushes and can receive one more wake.
     var isFreeForPush: Bool { self.request.takesPushes && self.isFree }
 
-    /// True if the payloads that the stream holds have reached the limit of bytes.
+    /// True if the payloads of the unanswered wakes have reached the limit of bytes.
     var isFull: Bool { self.bytes >= self.bounds.wakeBytesMax }
 
     /// Adds a wake with a payload of `bytes`.
@@ -214,7 +214,7 @@ package final class Subscription {
         self.wakesGiven += 1
     }
 
-    /// Returns true if the stream holds this wake.
+    /// Returns true if this wake is an unanswered wake of the stream.
     package func holds(_ wake: WakeID) -> Bool { self.wakes[wake] != nil }
 
     /// Notes a deadline after a progress report. If the deadline is later than before, the task has advanced.
@@ -228,7 +228,7 @@ package final class Subscription {
 
     /// Notes that the worker is being warned of this deadline of a wake.
     ///
-    /// - Returns: false if the stream does not hold the wake, or its worker was already warned of this deadline.
+    /// - Returns: false if the wake is not on the stream, or its worker was already warned of this deadline.
     func warned(_ wake: WakeID, of deadline: Instant) -> Bool {
         guard var held = self.wakes[wake], !held.isWarned || held.deadline != deadline else { return false }
         held.isWarned = true
@@ -237,7 +237,7 @@ package final class Subscription {
         return true
     }
 
-    /// The number of the stream's continued tasks that have not advanced for `span` milliseconds.
+    /// Returns the number of the stream's continued tasks that have made no progress for `span` milliseconds.
     func stalledCount(at now: Instant, after span: Int64) -> Int {
         guard self.request.takesTasks else { return 0 }
         return self.wakes.all.count {
@@ -254,7 +254,7 @@ package final class Subscription {
         self.wakes[wake] = held
     }
 
-    /// - Returns: the removed wake; nil if the stream did not hold it.
+    /// - Returns: the removed wake; nil if it was not on the stream.
     func remove(_ wake: WakeID) -> HeldWake? {
         guard let held = self.wakes.remove(wake) else { return nil }
         self.bytes -= Int(held.bytes)
@@ -263,7 +263,7 @@ package final class Subscription {
 
     /// Removes a wake as if it had never been given.
     ///
-    /// - Returns: true if the stream held the wake.
+    /// - Returns: true if the wake was on the stream.
     func takeBack(_ wake: WakeID) -> Bool {
         guard self.remove(wake) != nil else { return false }
         self.wakesGiven -= 1
@@ -298,13 +298,13 @@ extension DeviceEngine {
     /// displace the log of other topics. Further events are not logged.
     static let subscriptionsPerSecond = 64
 
-    /// Reports that a stream opened to watchers and to the history, once for each device that the stream names.
+    /// Reports to watchers and to the history that a stream opened, once for each device that the stream names.
     func noteSubscribed(_ topic: TopicIndex, _ request: SubscriptionRequest) {
         let (now, name) = (max(self.now, self.watchedAt), self.topics.name(topic))
-        // A stream that is not logged costs no text.
+        // Create the text only if it is needed.
         lazy var text = request.text
         lazy var isLong = text.utf8.count > NameParts.bytesMax
-        // Leaves room for two characters of three bytes: a replacement for a cut character, and the ellipsis.
+        // Two characters of three bytes must fit: a replacement for a cut character, and the ellipsis.
         lazy var kept = isLong ? String(decoding: text.utf8.prefix(NameParts.bytesMax - 5), as: UTF8.self) + "…" : text
         for device in request.devices.isEmpty ? [nil] : request.devices.map(Optional.some) {
             if self.subscriptions.count < Self.subscriptionsMax, self.mayLogSubscription(topic, now) {

@@ -1,11 +1,11 @@
 import Policy
 
-/// The free streams of a topic that name no device, indexed by the names of the tasks that they take.
+/// The free streams of a topic that name no device, indexed by the names of the tasks that they accept.
 ///
 /// Each registered pattern has a rotation, and a further rotation for each resource that its streams offer. The next
-/// stream is found by looking up the name and each of its prefixes in use, independent of the number of streams. For a
-/// task that needs several resources, all streams that offer the scarcest resource are examined. Unsatisfiable needs
-/// are remembered, and not searched again until a stream is added or becomes free.
+/// stream is found by looking up the name and its prefixes, at a cost that does not depend on the number of streams.
+/// For a task that needs several resources, all streams that offer the scarcest resource are examined. Unsatisfiable
+/// needs are remembered, and not searched again until a stream is added or becomes free.
 struct TaskRotations {
     /// The membership of a stream in the rotation of one of its patterns, or of a pattern and a resource.
     struct Place {
@@ -98,7 +98,7 @@ struct TaskRotations {
         if stream.request.resources.count > 1 { self.versatile[stream.address] = nil }
     }
 
-    /// Appends a free stream to its rotations from which it is absent.
+    /// Appends a free stream to those of its rotations that do not contain it.
     mutating func rotate(_ stream: Subscription) {
         guard stream.taskPlacesOut > 0, stream.isFree else { return }
         self.mayMeetNeeds(stream)
@@ -127,7 +127,7 @@ struct TaskRotations {
         }
     }
 
-    /// Returns the places at which a stream is next.
+    /// Returns the indexes in `taskPlaces` of the rotations in which the stream is next.
     func placesNext(_ stream: Subscription) -> [Int] {
         stream.taskPlaces.indices.filter { place in
             guard stream.taskPlaces[place].isInTurn else { return false }
@@ -136,7 +136,7 @@ struct TaskRotations {
         }
     }
 
-    /// Makes a stream next again at these places, because its last task was taken back.
+    /// Makes a stream next again in these rotations, because its last task was taken back.
     mutating func turnTakenBack(_ stream: Subscription, _ places: [Int]) {
         self.mayMeetNeeds(stream)
         for place in places where stream.taskPlaces.indices.contains(place) {
@@ -176,7 +176,7 @@ struct TaskRotations {
 // MARK: - Turns
 
 extension TaskRotations {
-    /// Returns the free stream that takes the task and has waited longest for a turn; nil if there is none.
+    /// Returns the free stream that accepts the task and has waited longest for a turn; nil if there is none.
     mutating func next(_ target: LaunchTarget) -> Subscription? {
         guard !self.numbers.isEmpty else { return nil }
         var best: Subscription?
@@ -187,7 +187,7 @@ extension TaskRotations {
         return best
     }
 
-    /// Returns true if any stream, free or not, takes the task.
+    /// Returns true if any stream, free or not, accepts the task.
     func isTaken(_ target: LaunchTarget) -> Bool {
         guard !self.numbers.isEmpty else { return false }
         guard target.resources.count > 1 else {
@@ -311,7 +311,7 @@ extension TaskRotations {
         self.rotations[rotation].first = 0
     }
 
-    /// Removes ended streams once they are half of a rotation. Without tasks, the rotation does not drop them.
+    /// Removes ended streams once they are half of a rotation. While no tasks launch, nothing else drops them.
     private mutating func compact(_ rotation: Int) {
         let (ended, count) = (self.rotations[rotation].ended, self.rotations[rotation].entries.count)
         guard ended > 64, ended * 2 > count else { return }

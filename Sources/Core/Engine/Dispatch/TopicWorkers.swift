@@ -3,7 +3,7 @@ import Wire
 
 /// The streams subscribed to one topic.
 struct TopicWorkers {
-    /// The streams that take pushes of any device.
+    /// The streams that accept pushes of any device.
     var pushes = StreamRotation()
     var naming = NamingStreams()
     var tasks = TaskRotations()
@@ -18,12 +18,12 @@ struct TopicWorkers {
     /// The stalled streams, by order of arrival.
     var stalled: [UInt64: Subscription] = [:]
     var connected = 0
-    /// The number of streams that take pushes of any device.
+    /// The number of streams that accept pushes of any device.
     private var takingPushes = 0
     var slots = 0
     var busy = 0
 
-    /// Appends a free stream that takes wakes of any device to the rotations.
+    /// Appends a free stream that accepts wakes of any device to the rotations.
     mutating func rotate(_ subscription: Subscription) {
         self.tasks.rotate(subscription)
         guard subscription.request.devices.isEmpty, subscription.isFreeForPush else { return }
@@ -49,7 +49,7 @@ struct TopicWorkers {
         self.naming.first(token, target) ?? self.tasks.next(target)
     }
 
-    /// Returns true if any stream, free or not, takes this push or task of the device.
+    /// Returns true if any stream, free or not, accepts this push or task of the device.
     func isTaken(_ token: borrowing DeviceToken, _ target: LaunchTarget) -> Bool {
         if self.naming.isTaken(token, target) { return true }
         return target.kind == .push ? self.takingPushes > 0 : self.tasks.isTaken(target)
@@ -100,7 +100,7 @@ struct TopicWorkers {
     }
 }
 
-/// The rotation of free streams that take pushes of any device: a stream gets one wake and moves to the end.
+/// The rotation of free streams that accept pushes of any device: a stream gets one wake and moves to the end.
 ///
 /// Streams that are no longer free are dropped, and appended again when they are free.
 struct StreamRotation {
@@ -155,8 +155,8 @@ struct StreamRotation {
         }
     }
 
-    /// Notes that a stream has ended. Removes ended streams if there are many, because without wakes the rotation does
-    /// not drop them.
+    /// Notes that a stream has ended. Removes ended streams if there are many, because nothing else drops them while no
+    /// wakes launch.
     mutating func remove(_ stream: Subscription) {
         guard stream.isInRotation else { return }
         self.ended += 1
@@ -179,11 +179,11 @@ struct StreamRotation {
     }
 }
 
-/// The streams of a topic that name devices: for each device, a heap of the streams free for a push, ordered by their
-/// number of wakes, and a list of streams that take tasks or receive condition changes.
+/// The streams of a topic that name devices. For each device, there is a heap of the streams free for a push, ordered
+/// by their number of wakes. A list has the streams that accept tasks or receive condition changes.
 ///
 /// Finding a stream for a push costs one lookup. A change or the end of a stream costs a few heap steps for each device
-/// that it names, independent of the number of other streams that name it.
+/// that it names, even if many other streams name the device.
 struct NamingStreams {
     /// The positions of a stream for one of its devices.
     struct Place {
@@ -191,7 +191,7 @@ struct NamingStreams {
         fileprivate let queue: Int
         /// The index in the queue's heap; nil while the stream is not free.
         fileprivate var position: Int?
-        /// The index in the queue's listeners; nil for a stream that only takes pushes.
+        /// The index in the queue's listeners; nil for a stream that only receives pushes.
         fileprivate var listener: Int?
     }
 
@@ -212,11 +212,11 @@ struct NamingStreams {
     private struct Queue {
         /// The number of streams, free or not.
         var count = 0
-        /// The number of streams that take pushes.
+        /// The number of streams that accept pushes.
         var pushCount = 0
         /// The streams that are free for a push: a binary heap.
         var heap: [Entry] = []
-        /// The streams that take tasks or receive condition changes, free or not, in no particular order.
+        /// The streams that accept tasks or receive condition changes, free or not, in no particular order.
         var listeners: [Entry] = []
     }
 
@@ -226,12 +226,12 @@ struct NamingStreams {
     private var numbers: [DeviceToken: Int] = [:]
     private var lastNumber: UInt64 = 0
 
-    /// The number of streams that name this device, free or not.
+    /// Returns the number of streams that name this device, free or not.
     func count(_ token: DeviceToken) -> Int {
         self.numbers[token].map { self.queues[$0].count } ?? 0
     }
 
-    /// The free stream with the fewest wakes that names this device.
+    /// Returns the free stream with the fewest wakes that names this device.
     mutating func first(_ token: borrowing DeviceToken) -> Subscription? {
         guard !self.numbers.isEmpty, let queue = self.numbers[copy token] else { return nil }
         while let entry = self.queues[queue].heap.first {
@@ -242,7 +242,7 @@ struct NamingStreams {
         return nil
     }
 
-    /// The free stream with the fewest wakes that names this device and takes this task.
+    /// Returns the free stream with the fewest wakes that names this device and accepts this task.
     ///
     /// Examines every stream that names the device, at most `streamsPerDeviceMax`.
     func first(_ token: borrowing DeviceToken, _ target: LaunchTarget) -> Subscription? {
@@ -255,7 +255,7 @@ struct NamingStreams {
         return best?.subscription
     }
 
-    /// Returns true if any stream that names this device, free or not, takes this push or task.
+    /// Returns true if any stream that names this device, free or not, accepts this push or task.
     func isTaken(_ token: borrowing DeviceToken, _ target: LaunchTarget) -> Bool {
         guard !self.numbers.isEmpty, let queue = self.numbers[copy token] else { return false }
         if target.kind == .push { return self.queues[queue].pushCount > 0 }

@@ -3,11 +3,11 @@ import Wire
 
 /// The tasks and sessions of one topic that wait for a slot, in the order of `ReadyOrder`.
 ///
-/// A stream finds the first task that it takes by descending one tree per pattern and satisfiable set of resources.
-/// There are at most 256 such sets, because a stream offers at most eight resources; only sets that waiting tasks need
-/// count. The cost of a pattern does not depend on the number of waiting tasks.
+/// To find the first task for a stream, the search descends one tree for each pattern and each set of resources. A
+/// stream offers at most eight resources, so it can satisfy at most 256 sets. Sets that no waiting task needs have no
+/// tree. A descent costs O(log n) for n waiting tasks.
 ///
-/// A task that no longer waits is dropped when a stream finds it, or by a scan that advances as tasks are added.
+/// An obsolete task is dropped when a stream finds it, or by a scan that advances as tasks are added.
 struct WaitingTasks {
     private struct Key: Hashable {
         let device: DeviceIndex
@@ -30,15 +30,15 @@ struct WaitingTasks {
         let needs: [String]
     }
 
-    /// The number of places that the scan examines for each new task. With two, obsolete tasks stay fewer than waiting
-    /// tasks.
+    /// The number of array elements that the scan checks for each added task. Two checks per task keep obsolete tasks
+    /// in the minority.
     private static let looksPerTask = 2
 
     private var tree = TaskTree()
     /// The tree of each group that has tasks.
     private var roots: [Group: TaskTree.Node] = [:]
     private var nodes: [Key: TaskTree.Node] = [:]
-    /// The next place of the scan.
+    /// The index of the element that the scan checks next.
     private var hand = 0
 
     /// The number of tasks, including obsolete tasks that were not dropped yet.
@@ -68,7 +68,7 @@ struct WaitingTasks {
         if self.nodes.isEmpty { self.nodes = [:] }
     }
 
-    /// Returns the first task that a stream takes.
+    /// Returns the first task that a stream accepts.
     func first(for request: SubscriptionRequest) -> ReadyTask? {
         guard !self.nodes.isEmpty else { return nil }
         var best = TaskTree.none
@@ -96,7 +96,7 @@ struct WaitingTasks {
             ? .sessions : Group(isSession: false, needs: ResourceNames.sorted(target.resources))
     }
 
-    /// Drops the task at the scan's place if it no longer waits.
+    /// Drops the task at the scan's index if it no longer waits.
     private mutating func sweep(_ isReady: (ReadyTask) -> Bool) {
         if self.hand >= self.tree.capacity { self.hand = 0 }
         guard self.hand < self.tree.capacity else { return }
@@ -111,7 +111,7 @@ struct WaitingTasks {
 ///
 /// Several trees share one array. Each orders its tasks by name, then by `ReadyOrder` and arrival. Each node stores the
 /// first task of its subtree in launch order. The trees are treaps: a parent has a greater priority than its children,
-/// and priorities are random, so a tree of n tasks is about 3 log n deep for any names.
+/// and priorities are random. A tree of n tasks is therefore about 3 log n deep for any names.
 struct TaskTree {
     /// A task, or the root of a tree.
     typealias Node = Int32
@@ -140,13 +140,13 @@ struct TaskTree {
     private var unused: [Node] = []
     private var lastNumber: UInt64 = 0
 
-    /// The number of places, used or not.
+    /// The number of array elements, used or not.
     var capacity: Int { self.places.count }
 
     /// Returns the task of a node.
     func task(_ node: Node) -> ReadyTask { self.places[Int(node)].task }
 
-    /// Returns the task in one of the `capacity` places, or nil if the place is not used.
+    /// Returns the task at an index below `capacity`, or nil if the element is not used.
     func task(at place: Int) -> ReadyTask? { self.places[place].isUsed ? self.places[place].task : nil }
 
     /// Returns the node whose task launches first. If one of the nodes is `none`, returns the other node.
@@ -178,7 +178,7 @@ struct TaskTree {
         self.unused = []
     }
 
-    /// Returns the first task in launch order whose name matches the pattern; `none` if there is none.
+    /// Returns the node of the first task in launch order whose name matches the pattern; `none` if there is none.
     ///
     /// - Parameters:
     ///   - reachesStart: true if no name in the tree sorts before the matching names.

@@ -52,7 +52,8 @@ package struct DurationCounts: Hashable, Sendable {
         left.add(sum: right.sum, max: right.max)
     }
 
-    /// The duration that a share of the wakes did not exceed, rounded up by at most an eighth; nil without wakes.
+    /// Returns the duration that a share of the wakes did not exceed, rounded up by at most an eighth; nil without
+    /// wakes.
     package func quantile(_ share: Double) -> Int64? {
         let count = self.count
         guard count > 0 else { return nil }
@@ -65,12 +66,12 @@ package struct DurationCounts: Hashable, Sendable {
         return self.max
     }
 
-    /// The number of wakes in buckets that end at `milliseconds` or before.
+    /// Returns the number of wakes in buckets that end at `milliseconds` or before.
     package func count(upTo milliseconds: Int64) -> Int64 {
         self.buckets.enumerated().reduce(0) { Self.longest($1.offset) <= milliseconds ? $0 + $1.element : $0 }
     }
 
-    /// The bucket of a duration: eight buckets for each power of two.
+    /// Returns the bucket of a duration: eight buckets for each power of two.
     @inline(__always)
     private static func bucket(_ milliseconds: Int64) -> Int {
         let value = Swift.min(Swift.max(milliseconds - 1, 0), 1 << 25 - 1)
@@ -78,7 +79,7 @@ package struct DurationCounts: Hashable, Sendable {
         return shift << 3 + Int(value >> Int64(shift))
     }
 
-    /// The longest duration of a bucket.
+    /// Returns the longest duration of a bucket.
     private static func longest(_ bucket: Int) -> Int64 {
         guard bucket >= 8 else { return Int64(bucket) + 1 }
         return Int64(9 + bucket & 7) << Int64(bucket >> 3 - 1)
@@ -117,10 +118,10 @@ package struct WakeDurationRow: Hashable, Sendable {
 /// A wake that was lost, given back or ended by an operator is not counted, because its duration does not depend on its
 /// worker.
 package struct WakeDurations {
-    /// The length of a count in milliseconds. The previous count is kept.
+    /// The time span of one count, in milliseconds. The current and the previous count are retained.
     package static let span: Int64 = 1_800_000
     /// The maximum number of separate counts, one for each topic, kind of wake and worker name. A topic may use at most
-    /// half of those that other topics leave.
+    /// half of the counts that other topics do not use.
     package static let namesMax = 1024
     /// The maximum number of counts, including those of workers without a separate count. Further wakes are in no row.
     package static let cellsMax = 2048
@@ -139,7 +140,7 @@ package struct WakeDurations {
     final class Cell {
         var current = DurationCounts()
         var before = DurationCounts()
-        /// False if streams must look for another cell: this cell was dropped, or their name may now get a separate
+        /// False if streams must find another cell, because this cell was dropped or their name may now get a separate
         /// count.
         var isListed = true
     }
@@ -156,7 +157,7 @@ package struct WakeDurations {
 
     package init() {}
 
-    /// Counts a wake of a stream that took so long.
+    /// Counts a wake of a stream, which had this duration.
     @inline(__always)
     mutating func record(_ milliseconds: Int64, _ kind: LaunchKind, _ stream: Subscription) {
         if kind == .push, let cell = stream.durations, cell.isListed {
@@ -222,7 +223,7 @@ package struct WakeDurations {
             cell.isListed = false
             self.cells[key] = nil
             guard key.worker != nil else {
-                // Puts the counts into another object, so that each of these workers tries again to get a separate
+                // Put the counts into another object, so that each of these workers tries again to get a separate
                 // count.
                 guard !cell.before.isEmpty else { continue }
                 let next = Cell()
@@ -242,7 +243,7 @@ package struct WakeDurations {
         return self.start == .distantFuture ? before : max(before, self.start)
     }
 
-    /// A row for each topic and kind, and a row for each worker name.
+    /// Returns a row for each topic and kind, and a row for each worker name.
     ///
     /// - Parameter topic: nil for every topic.
     func rows(_ topic: TopicIndex?) -> [WakeDurationRow] {
@@ -290,7 +291,7 @@ extension Dispatcher {
 
     package var durationsSince: Instant { self.streams.durations.since }
 
-    /// The durations of wakes on the streams of this gateway, by topic, and by worker.
+    /// Returns the durations of wakes on the streams of this gateway, by topic, and by worker.
     package func durations(_ topic: TopicIndex?) -> [WakeDurationRow] { self.streams.durations.rows(topic) }
 
     /// The durations of the wakes of pushes since the process began, by topic.

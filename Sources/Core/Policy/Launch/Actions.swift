@@ -36,20 +36,20 @@ package enum WakeEndedAction: Hashable, Sendable {
     case absorbed(PushHandle)
     /// The push is dropped.
     case discarded(PushHandle, DiscardReason)
-    /// The wake was empty and had no push.
+    /// The wake had no push.
     case nothing
 }
 
 /// The effect of a worker's request for more time, with the current deadline.
 package enum ExtensionRequestedAction: Hashable, Sendable {
-    /// The deadline was moved, perhaps less far than requested.
+    /// The deadline was moved, but possibly not as far as requested.
     case extended(Instant)
     /// The deadline is already at the requested time or later.
     case unchanged(Instant)
     /// The wake has reached its maximum duration.
     case limitReached(Instant)
 
-    /// Computes the effect of moving a deadline to `moment`, but not past `most`. A deadline never moves back, even if
+    /// Creates the effect of moving a deadline to `moment`, but not past `most`. A deadline never moves back, even if
     /// new parameters allow less time.
     init(_ moment: Instant, deadline: Instant, most: Instant) {
         if moment <= deadline {
@@ -89,7 +89,7 @@ package enum TaskResult: String, Sendable, CaseIterable {
 /// The outcome of a wake of a task or a session.
 package enum TaskOutcome: String, Sendable, CaseIterable {
     case success, failure, expired
-    /// A condition that the task needs no longer holds.
+    /// A condition that the task requires is no longer met.
     case interrupted
     case cancelled, lost
 }
@@ -122,7 +122,7 @@ package enum TaskSubmittedAction: Hashable, Sendable {
 
 /// The effect of finished transfers.
 package enum TransfersFinishedAction: Hashable, Sendable {
-    /// The transfers are pending, as the first of their session.
+    /// The session had no pending transfers; it now waits to launch.
     case waits
     /// The transfers were added to the pending transfers of their session.
     case takenUp
@@ -134,17 +134,18 @@ package enum TransfersFinishedAction: Hashable, Sendable {
 package enum TaskEndedAction: Hashable, Sendable {
     /// The request is complete, or the transfers are processed.
     case ended(BackgroundTask)
-    /// The task is pending again. It replaced `replaced`, an older pending request with the same name.
+    /// The task is pending again. `replaced` is an older pending request with the same name, which was dropped.
     case waits(BackgroundTask, replaced: BackgroundTask?)
     /// A newer pending request with the same identifier replaced the task.
     case replaced(BackgroundTask)
     /// The transfers were added to the pending transfers of their session.
     case takenUp(BackgroundTask)
-    /// The task is dropped, and also `replaced`, an older pending request with the same name.
+    /// The task was dropped. `replaced` is an older pending request with the same name, which was dropped too.
     case discarded(BackgroundTask, DiscardReason, replaced: BackgroundTask?)
 }
 
-/// The effects of a cancellation, a conditions report or the removal of a device, in the order of the changes.
+/// The push, requests and wakes that ended because of a cancellation, a conditions report or the removal of a device.
+/// They ended in the order of the properties.
 package struct DroppedAction: Hashable, Sendable {
     /// The pending push that was discarded; nil if there was none.
     package var discardedPush: PushHandle?
@@ -162,7 +163,7 @@ package struct DroppedAction: Hashable, Sendable {
 /// The effect of an operator's request to launch a task.
 package enum TaskLaunchForcedAction: Hashable, Sendable {
     case launched(TaskWake)
-    /// The lane has no room for another wake.
+    /// The lane has its maximum number of wakes in flight.
     case laneIsFull
     /// No request with the identifier is pending.
     case notWaiting
@@ -177,13 +178,13 @@ package enum LaunchCandidate: Hashable, Sendable {
 
 /// The effect of passing time.
 package enum TimePassedAction: Hashable, Sendable {
-    /// Nothing is due, except perhaps a launch.
+    /// No deadline or expiration passed. A launch may be due.
     case nothing
     /// The deadline of the push in flight passed.
     case pushExpired(WakeEndedAction)
     /// The deadline of a task in flight passed.
     case taskExpired(TaskWake, TaskEndedAction)
-    /// Pressure ended a continued task in flight.
+    /// Memory pressure, or more tasks in flight than allowed, ended a continued task.
     case taskPressed(TaskWake, TaskOutcome, TaskEndedAction)
     /// The pending push expired.
     case pendingExpired(PushHandle)

@@ -1,6 +1,6 @@
 /// The number of an identifier or a session name. The policy compares numbers and does not know the texts.
 package struct TaskName: Hashable, Sendable {
-    /// The number, chosen by the owner of the policy value; equal for equal identifiers or session names.
+    /// The number, chosen by the code that owns the policy value; equal for equal identifiers or session names.
     package let rawValue: UInt64
 
     package init(rawValue: UInt64) {
@@ -129,7 +129,7 @@ package struct BackgroundTask: Hashable, Sendable {
         self.name == other.name && (self.kind == .urlSession) == (other.kind == .urlSession)
     }
 
-    /// Adds the transfers of an ended wake of the same session, and takes over its position in the order.
+    /// Adds the transfers of an ended wake of the same session, and adopts its position in the order.
     mutating func takeUp(_ older: BackgroundTask) {
         self.transfers += older.transfers
         self.arrivedAt = min(self.arrivedAt, older.arrivedAt)
@@ -188,7 +188,7 @@ package struct TaskWake: Hashable, Sendable {
 /// The policy state of a device's requests, sessions and habits.
 ///
 /// A device without tasks, launches of processing tasks and reported uses has a blank state, which need not be stored.
-/// At most `TaskKind.waitingMax` tasks of each kind are pending, besides lost tasks.
+/// At most `TaskKind.waitingMax` tasks of each kind are pending, not counting lost tasks.
 package struct BackgroundTasks: Hashable, Sendable {
     /// Pending tasks, in order of arrival.
     package internal(set) var waiting: [BackgroundTask]
@@ -197,8 +197,8 @@ package struct BackgroundTasks: Hashable, Sendable {
     /// The last launch of a processing task; `distantPast` before the first.
     package internal(set) var lastProcessing: Instant
     package internal(set) var usage: Usage
-    /// The lower 32 bits of the millisecond after the time at which pressure ends the next continued task in flight; 0
-    /// for never. After `usage`, the field takes no additional memory.
+    /// The time at which memory pressure ends the next continued task in flight, plus 1 ms, in the lower 32 bits; 0 for
+    /// never. At this position, the field takes no additional memory.
     package private(set) var pressure: UInt32
     package internal(set) var arrivals: Arrivals
 
@@ -260,14 +260,14 @@ extension BackgroundTasks {
         if self.pressure != 0, self.continuedInFlight.isEmpty { self.pressure = 0 }
     }
 
-    /// The time at which pressure ends the next continued task in flight; nil for never. It is at most 24 days from
-    /// `now`.
+    /// Returns the time at which memory pressure ends the next continued task in flight; nil for never. It is at most
+    /// 24 days from `now`.
     package func pressureAt(_ now: Instant) -> Instant? {
         guard self.pressure != 0 else { return nil }
         return now + Int64(Int32(truncatingIfNeeded: Int64(self.pressure) &- 1 &- now.milliseconds))
     }
 
-    /// Sets the time at which pressure ends the next continued task in flight; nil for never.
+    /// Sets the time at which memory pressure ends the next continued task in flight; nil for never.
     mutating func setPressure(_ moment: Instant?) {
         self.pressure = moment.map { max(1, UInt32(truncatingIfNeeded: $0.milliseconds &+ 1)) } ?? 0
     }

@@ -61,7 +61,7 @@ extension Conditions {
 }
 
 extension Conditions {
-    /// Returns the fields that differ in `other`, with their values there.
+    /// Returns the fields that differ in `other`, with the values of `other`.
     package func changes(to other: Conditions) -> ConditionsReport {
         func changed<Value: Equatable>(_ field: KeyPath<Conditions, Value>) -> Value? {
             self[keyPath: field] == other[keyPath: field] ? nil : other[keyPath: field]
@@ -97,7 +97,7 @@ package enum Hold: UInt8, BitwiseCopyable, Sendable, CaseIterable {
     case usage
     /// The push has a priority that never wakes a device.
     case priority
-    /// Only a free slot on a stream that takes the launch is missing.
+    /// The launch waits only for a free slot on a stream that accepts it.
     case worker
 
     /// The possible holds of a push, in order.
@@ -146,7 +146,7 @@ extension Conditions {
         }
     }
 
-    /// The first hold that applies to a push of `priority`; nil if it may launch.
+    /// Returns the first hold that applies to a push of `priority`; nil if it may launch.
     package func firstHold(_ priority: Priority, criticalBattery: Double) -> Hold? {
         // Unrolled, because this runs for every push, and a loop takes three times as long.
         if self.holds(.forceQuit, priority, criticalBattery: criticalBattery) { return .forceQuit }
@@ -183,12 +183,12 @@ package struct Holds: OptionSet, Hashable, Sendable {
 }
 
 extension DeviceLanes {
-    /// The first hold that applies to `task` at `now`; nil if there is none.
+    /// Returns the first hold that applies to `task` at `now`; nil if there is none.
     package func hold(_ task: BackgroundTask, at now: Instant, _ parameters: Parameters) -> Hold? {
         Hold.ofTasks.first { self.applies($0, to: task, at: now, parameters) }
     }
 
-    /// Every hold that applies to `task` at `now`, in order.
+    /// Returns every hold that applies to `task` at `now`, in order.
     package func allHolds(_ task: BackgroundTask, at now: Instant, _ parameters: Parameters) -> [Hold] {
         Hold.ofTasks.filter { self.applies($0, to: task, at: now, parameters) }
     }

@@ -4,7 +4,7 @@ extension DeviceLanes {
     /// Applies a submitted request. A request that can launch is launched and in `tasks.inFlight` afterwards.
     ///
     /// - `isPermitted`: true if a permitted pattern of the topic matches the identifier.
-    /// - `slotIsFree`: true if a stream that takes the request has a free slot for this device.
+    /// - `slotIsFree`: true if a stream that accepts the request has a free slot for this device.
     package mutating func submitted(
         _ submission: TaskSubmission,
         at now: Instant,
@@ -93,9 +93,8 @@ extension DeviceLanes {
 // MARK: - Ends
 
 extension DeviceLanes {
-    /// Ends a task in flight. The outcome comes from its worker before the deadline, from a missed deadline, real or
-    /// simulated by an operator, or from a lost stream or a restart. A lost launch is treated as if it had never
-    /// happened.
+    /// Ends a task in flight. The outcome is reported by its worker before the deadline, or follows from a missed
+    /// deadline (real or simulated), a lost stream or a restart. A lost launch is treated as if it had never happened.
     ///
     /// - `arrival`: the arrival number of the task.
     /// - `takingBackAttempt`: true if the lost wake never reached its worker or the gateway restarted. Such an attempt

@@ -2,9 +2,9 @@ package import Wire
 
 /// The policy state of one device with its background tasks, and all operations on it.
 ///
-/// This is a pure value, like its two parts. At each instant, the owner first applies results from workers and calls
-/// `timePassed` until it returns `nothing`, lane by lane. It then launches `nextLaunch` and repeats both until nothing
-/// more happens. Then it applies outside events, one at a time (the article "The rules of background tasks").
+/// This is a pure value, like its two parts. At each instant, the caller first applies results from workers and calls
+/// `timePassed` until it returns `nothing`, lane by lane. It then launches `nextLaunch`, and repeats both while they
+/// have an effect. Then it applies outside events, one at a time (the article "The rules of background tasks").
 package struct DeviceLanes: Hashable, Sendable {
     /// Pushes, conditions, and the charges of launches in the short lane.
     package internal(set) var device: DeviceState
@@ -20,14 +20,14 @@ package struct DeviceLanes: Hashable, Sendable {
 // MARK: - Allowed launches and due times
 
 extension DeviceLanes {
-    /// The minimum time between launches of processing tasks, in milliseconds.
+    /// Returns the minimum time between launches of processing tasks, in milliseconds.
     package func processingInterval(_ parameters: Parameters) -> Int64 {
         let shortest = parameters.processingInterval
         let interval = shortest.multipliedSaturating(by: 1 << Int64(self.device.penalty))
         return min(interval, max(shortest, parameters.maxInterval))
     }
 
-    /// The first time at which interval, budget, earliest start and habits allow a launch of `task`.
+    /// Returns the first time at which interval, budget, earliest start and habits allow a launch of `task`.
     package func eligibleAt(_ task: BackgroundTask, _ parameters: Parameters) -> Instant {
         switch task.kind {
         case .continued: return .distantPast
@@ -43,7 +43,7 @@ extension DeviceLanes {
         }
     }
 
-    /// Returns true if `lane` has no room for another wake in flight.
+    /// Returns true if `lane` has its maximum number of wakes in flight.
     package func isFull(_ lane: Lane, _ parameters: Parameters) -> Bool {
         let count = self.tasks.inFlight.count { $0.task.kind.lane == lane }
         return switch lane {
@@ -53,10 +53,10 @@ extension DeviceLanes {
         }
     }
 
-    /// The launch to make at `now`: of the first lane with a possible launch, the longest waiting one; nil if there is
-    /// none.
+    /// Returns the launch to make at `now`: the longest waiting launch of the first lane in which one is possible; nil
+    /// if there is none.
     ///
-    /// - `hasSlot`: returns true if a stream that takes the launch has a free slot.
+    /// - `hasSlot`: returns true if a stream that accepts the launch has a free slot.
     package func nextLaunch(
         at now: Instant,
         _ parameters: Parameters,
@@ -95,7 +95,7 @@ extension DeviceLanes {
     package func nextMoment(beside now: Instant, _ parameters: Parameters) -> Instant? {
         var next: Instant?
         func take(_ moment: Instant) { next = min(next ?? moment, moment) }
-        // Skips launches that are allowed now, because they wait for a slot. Keeps wakes that end now.
+        // Skip launches that are allowed now, because they wait only for a slot. Include wakes that end now.
         self.forEachLaunch(from: now, parameters) { if $0 != now { take($0) } }
         self.forEachEnd(from: now, take)
         if let end = self.tasks.usage.end(parameters.usageWindow), end > now, !self.tasks.waiting.isEmpty {
@@ -109,7 +109,7 @@ extension DeviceLanes {
         !self.isFull(.short, parameters) && self.device.isLaunchable(now, parameters)
     }
 
-    /// The tasks that may launch at `now`, given a free slot, by arrival.
+    /// Returns the tasks that may launch at `now`, given a free slot, by arrival.
     package func launchableTasks(at now: Instant, _ parameters: Parameters) -> [BackgroundTask] {
         let full = Lane.allCases.filter { self.isFull($0, parameters) }
         return self.tasks.waiting.filter {
@@ -142,7 +142,7 @@ extension DeviceLanes {
         }
     }
 
-    /// Returns true if `task` may launch at `now`, given a free slot and room in its lane.
+    /// Returns true if `task` may launch at `now`, given a free slot and a lane that is not full.
     private func isAllowed(_ task: BackgroundTask, at now: Instant, _ parameters: Parameters) -> Bool {
         self.eligibleAt(task, parameters) <= now && self.hold(task, at: now, parameters) == nil
     }
@@ -223,12 +223,13 @@ extension DeviceLanes {
         return wake
     }
 
-    /// The initial duration of a wake, in milliseconds; for a continued task, the maximum time between two advances.
+    /// Returns the initial duration of a wake, in milliseconds; for a continued task, the maximum time without
+    /// progress.
     package static func window(_ kind: LaunchKind, _ parameters: Parameters) -> Int64 {
         kind.task.map { self.window($0, parameters) } ?? parameters.executionWindow
     }
 
-    /// The time before the deadline of a wake at which its worker is warned, in milliseconds; 0 for no warning.
+    /// Returns the time before the deadline of a wake at which its worker is warned, in milliseconds; 0 for no warning.
     package static func expirationLead(_ kind: LaunchKind, _ parameters: Parameters) -> Int64 {
         min(parameters.expirationLead, self.window(kind, parameters) / 2)
     }

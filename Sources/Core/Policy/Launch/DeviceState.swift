@@ -2,11 +2,11 @@ package import Wire
 
 /// The policy state of one device, and all operations on it.
 ///
-/// This is a pure value: times are arguments, and effects are returned as actions. At each instant, the owner first
-/// calls `timePassed` until it returns `nothing`, launches if `isLaunchable`, and repeats both until nothing more
-/// happens. Then it applies outside events, one at a time (the article "The rules").
+/// This is a pure value: times are arguments, and effects are returned as actions. At each instant, the caller first
+/// calls `timePassed` until it returns `nothing`, launches if `isLaunchable`, and repeats both while they have an
+/// effect. Then it applies outside events, one at a time (the article "The rules").
 ///
-/// Properties are ordered to minimize padding, because memory has a value for each device.
+/// Properties are ordered to minimize padding, because there is a value in memory for each device.
 package struct DeviceState: Hashable, Sendable {
     package internal(set) var spacing = Spacing()
     /// The number of doublings of the interval.
@@ -39,7 +39,7 @@ package struct DeviceState: Hashable, Sendable {
 // MARK: - Allowed launches and due times
 
 extension DeviceState {
-    /// The minimum time between launches of priority `priority`, in milliseconds.
+    /// Returns the minimum time between launches of priority `priority`, in milliseconds.
     package func interval(_ priority: Priority, _ parameters: Parameters) -> Int64 {
         var interval = parameters.launchInterval.multipliedSaturating(by: 1 << Int64(self.penalty))
         if self.conditions.lowPowerMode && priority < .immediate {
@@ -48,7 +48,7 @@ extension DeviceState {
         return min(interval, max(parameters.launchInterval, parameters.maxInterval))
     }
 
-    /// The first time at which interval, allowance and budget allow a launch of `priority`.
+    /// Returns the first time at which interval, `immediateBurst` and budget allow a launch of `priority`.
     package func eligibleAt(_ priority: Priority, _ parameters: Parameters) -> Instant {
         guard self.conditions.appState != .active else { return .distantPast }
         let spaced = self.spacedFrom(priority, parameters)
@@ -56,7 +56,7 @@ extension DeviceState {
         return max(spaced, self.spacing.windowStart + parameters.budgetWindow)
     }
 
-    /// The first time at which interval and allowance allow a launch of `priority` in the background.
+    /// Returns the first time at which interval and `immediateBurst` allow a launch of `priority` in the background.
     @inline(__always)
     package func spacedFrom(_ priority: Priority, _ parameters: Parameters) -> Instant {
         let spaced = self.spacing.lastLaunch + self.interval(priority, parameters)
@@ -65,7 +65,7 @@ extension DeviceState {
         return min(spaced, self.spacing.immediateTAT - burst)
     }
 
-    /// The first hold that applies to a push of `priority`; nil if there is none.
+    /// Returns the first hold that applies to a push of `priority`; nil if there is none.
     package func hold(_ priority: Priority, _ parameters: Parameters) -> Hold? {
         self.conditions.firstHold(priority, criticalBattery: parameters.criticalBattery)
     }
@@ -76,8 +76,8 @@ extension DeviceState {
         return self.mayLaunch(pending.priority, now, parameters)
     }
 
-    /// The next due time: a deadline, an expiry, or the time from which the pending push may launch; nil for never. It
-    /// may be in the past.
+    /// Returns the next due time: a deadline, an expiry, or the time from which the pending push may launch; nil for
+    /// never. It may be in the past.
     package func nextMoment(_ parameters: Parameters) -> Instant? {
         if let inFlight = self.inFlight {
             return min(inFlight.deadline, self.pending?.expiry ?? .distantFuture)
@@ -99,7 +99,7 @@ extension DeviceState {
     /// Applies an arriving push. A push that can launch is launched and in `inFlight` afterwards.
     ///
     /// - `workerIsFree`: true if a worker subscribed to the topic has a free slot for this device.
-    /// - `tasks`: the tasks of the device, which share the short lane with its pushes. All methods use this name.
+    /// - `tasks`: the tasks of the device, which share the short lane with its pushes.
     package mutating func pushReceived(
         _ handle: PushHandle,
         _ priority: Priority,
@@ -146,7 +146,8 @@ extension DeviceState {
         self.wake(pending, at: now, spacingBefore: before, parameters, with: &tasks)
     }
 
-    /// Launches the pending push, or an empty wake, for an operator, without charge and regardless of holds.
+    /// Launches the pending push, or a wake without a push, for an operator. The launch is not charged and ignores
+    /// holds.
     package mutating func launchForced(at now: Instant, _ parameters: Parameters, with tasks: inout BackgroundTasks) {
         let empty = PendingPush(
             handle: .none,
@@ -201,9 +202,8 @@ extension DeviceState {
         return action
     }
 
-    /// Ends the wake in flight. The outcome comes from its worker before the deadline, from a missed deadline, real or
-    /// simulated by an operator, or from a lost stream or a restart. A lost launch is treated as if it had never
-    /// happened.
+    /// Ends the wake in flight. The outcome is reported by its worker before the deadline, or follows from a missed
+    /// deadline (real or simulated), a lost stream or a restart. A lost launch is treated as if it had never happened.
     ///
     /// - `takingBackAttempt`: true if the lost wake never reached its worker or the gateway restarted. Such an attempt
     ///   does not count.
@@ -350,7 +350,7 @@ extension DeviceState {
 }
 
 extension Int64 {
-    /// The product of two positive factors; the maximum value on overflow.
+    /// Returns the product of two positive factors; the maximum value on overflow.
     func multipliedSaturating(by other: Int64) -> Int64 {
         let (product, overflow) = self.multipliedReportingOverflow(by: other)
         return overflow ? .max : product

@@ -21,7 +21,7 @@ package struct Instant: BitwiseCopyable, Hashable, Sendable {
     @inlinable
     package static var distantFuture: Instant { Instant(milliseconds: .max) }
 
-    /// The instant `milliseconds` later; minus infinity stays minus infinity.
+    /// Returns the instant `milliseconds` later; minus infinity stays minus infinity.
     @inlinable
     package static func + (instant: Instant, milliseconds: Int64) -> Instant {
         guard instant != .distantPast else { return instant }
@@ -30,7 +30,7 @@ package struct Instant: BitwiseCopyable, Hashable, Sendable {
         return milliseconds > 0 ? .distantFuture : .distantPast
     }
 
-    /// The instant `milliseconds` earlier; minus infinity stays minus infinity.
+    /// Returns the instant `milliseconds` earlier; minus infinity stays minus infinity.
     @inlinable
     package static func - (instant: Instant, milliseconds: Int64) -> Instant {
         instant + (milliseconds == .min ? .max : -milliseconds)

@@ -71,7 +71,7 @@ package enum TaskKind: String, Sendable, CaseIterable {
         }
     }
 
-    /// The maximum number of the kind pending on one device. Lost tasks that are pending again may exceed the maximum.
+    /// The maximum number of pending tasks of this kind on one device. Lost tasks that are pending again may exceed it.
     package var waitingMax: Int {
         switch self {
         case .appRefresh: 1

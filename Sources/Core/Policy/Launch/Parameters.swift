@@ -117,7 +117,7 @@ package enum PolicyParameter: String, CaseIterable, Sendable {
     ///
     /// - Returns: true if `value` is valid; if not, nothing is changed.
     package func set(_ value: Double, in parameters: inout Parameters) -> Bool {
-        // Uses only conversions, because `rounded` and `init(exactly:)` need the C math library, which this module does
+        // Use only conversions, because `rounded` and `init(exactly:)` need the C math library, which this module does
         // not link.
         switch self.field {
         case .duration(let path, canBeZero: true) where value == 0: parameters[keyPath: path] = 0
