@@ -483,8 +483,8 @@ extension GatewayLimit {
             countedAs: "controlFramesPerSecond",
             "the most control frames of one connection at once: PING, SETTINGS, PRIORITY, RST_STREAM, GOAWAY, "
                 + "CONTINUATION, empty DATA and TLS records without data",
-            "A client may reset every stream that it has open, and send as many of WINDOW_UPDATE. A stream that "
-                + "the gateway resets for a fault of its request counts, too."
+            "A client may reset every stream that it has open. WINDOW_UPDATE has a separate budget of the same "
+                + "size. A stream that the gateway resets for a fault of its request counts, too."
         ),
         GatewayLimit(
             "controlFramesPerSecond",
