@@ -377,7 +377,7 @@ extension GatewayLimit {
             4_194_304...1_099_511_627_776,
             \.historyBytesMax,
             "the largest delivery log",
-            "Six million events of about 40 bytes. Raise it to keep more than `historySeconds` needs."
+            "Six million events of about 40 bytes. Raise it if the events of `historySeconds` need more."
         ),
     ]
 
