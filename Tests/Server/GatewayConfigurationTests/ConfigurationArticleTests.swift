@@ -147,6 +147,12 @@ struct MetricsArticleTests {
             #expect(rule.contains("severity: "), "\(name)")
         }
         #expect(try self.text("deploy/grafana/alerts-test.yml").contains("exp_samples: [{value: \(rules.count)}]"))
+        // No alert fires for a limit that normal work reaches.
+        let expression = try #require(rules.first { $0.hasPrefix("WakeGateLimitMet\n") })
+        let start = try #require(expression.range(of: "limit!~\""))
+        let excluded = expression[start.upperBound...].prefix { $0 != "\"" }.split(separator: "|").map(String.init)
+        #expect(Set(excluded) == GatewayLimit.routineNames)
+        #expect(excluded.count == GatewayLimit.routineNames.count)
     }
 }
 
@@ -180,9 +186,13 @@ struct BoundsArticleTests {
         #expect(rows == wanted, "the table should be:\n\(wanted.joined(separator: "\n"))")
     }
 
-    @Test("The article describes the consequence of each limit")
+    @Test("The article describes the consequence of each limit, and names exactly those that normal work reaches")
     func consequences() throws {
-        let section = try #require(self.article().components(separatedBy: "## What happens past a bound").last)
+        let article = try self.article()
+        let section = try #require(article.components(separatedBy: "## What happens past a bound").last)
         for name in GatewayLimit.countedNames { #expect(section.contains("`\(name)`"), "\(name)") }
+        let item = try #require(article.components(separatedBy: "\n- Normal work reaches ").dropFirst().first)
+        let sentence = try #require(item.replacing("\n", with: " ").components(separatedBy: ". ").first)
+        #expect(Set(sentence.matches(of: /`(\w+)`/).map { String($0.1) }) == GatewayLimit.routineNames)
     }
 }

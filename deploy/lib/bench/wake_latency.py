@@ -88,6 +88,7 @@ def measure(options: argparse.Namespace, folder: str) -> list[Table]:
     table = Table("From the 200 of a push to its wake, ms", ["", "median", "p10", "p90", "p99"], [cells])
     table.notes = [
         f"target: a median under {MEDIAN_TARGET_MS:g}  {table.target(median < MEDIAN_TARGET_MS)}",
-        f"below 0 the wake came first; from sending the push to the wake: {sent:.3f}",
+        "a negative time means that the wake came before the 200; "
+        f"the median from sending the push to its wake is {sent:.3f} ms",
     ]
     return [table]

@@ -377,7 +377,7 @@ extension GatewayLimit {
             4_194_304...1_099_511_627_776,
             \.historyBytesMax,
             "the largest delivery log",
-            "Six million events of about 40 bytes. Raise it to keep more than `historySeconds` needs."
+            "Six million events of about 40 bytes. Raise it if the events of `historySeconds` need more."
         ),
     ]
 
@@ -483,8 +483,8 @@ extension GatewayLimit {
             countedAs: "controlFramesPerSecond",
             "the most control frames of one connection at once: PING, SETTINGS, PRIORITY, RST_STREAM, GOAWAY, "
                 + "CONTINUATION, empty DATA and TLS records without data",
-            "A client may reset every stream that it has open, and send as many of WINDOW_UPDATE. A stream that "
-                + "the gateway resets for a fault of its request counts, too."
+            "A client may reset every stream that it has open. WINDOW_UPDATE has a separate budget of the same "
+                + "size. A stream that the gateway resets for a fault of its request counts, too."
         ),
         GatewayLimit(
             "controlFramesPerSecond",

@@ -107,9 +107,10 @@ extension CommandDefinition {
             """,
             """
             --report-app-state, with --report-conditions or alone: appState is active while the machine's own screen
-            and keyboard (logind's seat0) are in use, and wakes then come at once and cost nothing; background while
-            they are idle. Where `loginctl show-seat seat0 --property=IdleHint` always says no, it is always
-            active. Without logind nothing is reported, and `wakegate device conditions TOKEN appState=...` says it.
+            and keyboard (logind's seat0) are in use, and background while they are idle. While it is active, pushes
+            and wakes of sessions come at once and cost nothing, and refresh and processing tasks are held. Where
+            `loginctl show-seat seat0 --property=IdleHint` always says no, it is always active. Without logind nothing
+            is reported, and `wakegate device conditions TOKEN appState=...` says it.
             """,
             """
             The exit status is 77 when the gateway refuses what the worker shows, as of a token that was revoked, has

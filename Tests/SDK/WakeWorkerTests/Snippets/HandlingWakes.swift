@@ -156,7 +156,7 @@ func startExport(_ worker: WakeWorker, _ token: String) async throws {
 func exportInParts(_ task: BackgroundTaskContext) async throws {
     task.progress.totalUnitCount = 100
     let upload = BackgroundTaskProgress(totalUnitCount: 2048, parent: task.progress, pendingUnitCount: 60)
-    upload.cancellationHandler = { log("the upload is wanted no more") }
+    upload.cancellationHandler = { log("the upload was cancelled") }
     try await downloadArchive()
     task.progress.completedUnitCount += 40
     while !upload.isFinished {
