@@ -16,6 +16,18 @@ struct EventsTests {
         return EventStream(process)
     }
 
+    @Test("wakegate events ends when the reader of its output has ended")
+    func closedOutput() throws {
+        let gateway = try RunningGateway()
+        let script = "\"$0\" events --json | head -n 1; echo ended"
+        let follower = try ChildProcess("bash", ["-c", script, RunningGateway.program], folder: gateway.folder)
+        try gateway.eventually("the end of the command") {
+            _ = try gateway.push(self.token, topic: self.topic)
+            return !follower.isRunning
+        }
+        #expect(try follower.finish().output.hasSuffix("ended\n"))
+    }
+
     @Test("A client that reads too slowly receives the number of missed events, and then new events again")
     func slow() throws {
         let gateway = try RunningGateway(["--set", "limits.streamingBytesSoftMax=16384"])

@@ -160,7 +160,7 @@ extension ConditionsLog {
             return nil
         }
         guard let device = self.unheard(stream, &looksLeft) else {
-            self.endTurn(isDone: true)
+            if stream.conditionsRead.lastRead == self.lastNumber { self.endTurn(isDone: true) }
             return nil
         }
         self.sentInTurn += 1
@@ -189,7 +189,7 @@ extension ConditionsLog {
         self.latest = [:]
     }
 
-    /// Returns the next changed device for this stream; nil if it is up to date.
+    /// Returns the next changed device for this stream; nil if it is up to date or `looksLeft` is used up.
     private func unheard(_ stream: Subscription, _ looksLeft: inout Int) -> DeviceIndex? {
         guard stream.conditionsRead.lastRead < self.lastNumber else { return nil }
         var (low, high) = (0, self.log.count)
@@ -201,6 +201,7 @@ extension ConditionsLog {
             stream.conditionsRead.lastRead = entry.number
             if self.latest[entry.device] == entry.number { return entry.device }
             looksLeft -= 1
+            guard looksLeft > 0 else { return nil }
         }
         stream.conditionsRead.lastRead = self.lastNumber
         return nil

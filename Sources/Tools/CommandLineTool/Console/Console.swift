@@ -27,14 +27,18 @@ package enum Console {
 
     /// Writes the drawing of a view to standard output unchanged. `TerminalText` must have filtered its text.
     static func draw(_ text: String) {
-        guard let error = self.write(text, to: STDOUT_FILENO), error.number != EPIPE else { return }
-        self.failure.store(error.number, ordering: .relaxed)
+        if let error = self.write(text, to: STDOUT_FILENO) { self.failed(error) }
+    }
+
+    /// Records an error of standard output. It is not an error if the reader has closed the pipe.
+    private static func failed(_ error: SystemError) {
+        if error.number != EPIPE { self.failure.store(error.number, ordering: .relaxed) }
     }
 
     /// Writes lines of text, or JSON, to standard output. Meanwhile it reads signals from the pipe
     /// `signals`, and stops at a signal for which `isEnd` returns true.
     ///
-    /// - Returns: false if it stopped before the whole text was written.
+    /// - Returns: false if it stopped before the whole text was written, or if standard output failed.
     package static func out(
         _ text: String,
         isJSON: Bool,
@@ -54,8 +58,9 @@ package enum Console {
                     let part = rest[0..<min(rest.count, Int(PIPE_BUF))]
                     rest = rest.dropFirst(try Descriptor.write(STDOUT_FILENO, part))
                 } catch {
-                    // It is not an error if the reader has closed the pipe.
-                    guard error.number == EINTR || error.number == EAGAIN else { return true }
+                    if error.number == EINTR || error.number == EAGAIN { continue }
+                    self.failed(error)
+                    return false
                 }
             }
             return true

@@ -52,10 +52,11 @@ package enum EntityLength {
         return Int64(first)
     }
 
-    /// Returns the text without leading white space, up to the next white space.
+    /// Returns the text without spaces and tabs at its ends.
     private static func trimmed(_ text: Substring) -> Substring {
-        let rest = text.drop { $0 == " " || $0 == "\t" }
-        return rest.prefix { $0 != " " && $0 != "\t" }
+        var rest = text.drop { $0 == " " || $0 == "\t" }
+        while rest.last == " " || rest.last == "\t" { rest.removeLast() }
+        return rest
     }
 }
 
