@@ -33,7 +33,8 @@ package struct WebhookConfiguration: Hashable, Sendable {
     /// The timeout for establishing a connection, in milliseconds. It is well below the execution window, so an
     /// undeliverable wake can launch again before its deadline.
     static let connectTimeout = 5000
-    /// The time without any packet from a receiver after which its wakes are lost, in milliseconds. It is the same as for
+    /// The time without any packet from a receiver after which its wakes are lost, in milliseconds. It is the same as
+    /// for streams.
     /// streams.
     static let peerSilence = 10_000
 
