@@ -100,8 +100,7 @@ package final class HTTPClient {
         return id
     }
 
-    /// Ends a request without further events. The next `poll` notifies the server. Does nothing if the request has
-    /// ended.
+    /// Ends a request without further events. The next `poll` notifies the server. Does nothing for an ended request.
     package func cancel(_ id: HTTPRequestID) {
         guard let handle = unsafe self.handles.removeValue(forKey: id) else { return }
         guard let active = unsafe self.active.removeValue(forKey: handle) else { return }
@@ -139,8 +138,7 @@ extension HTTPClient {
     /// Ends the cancelled requests, and notifies their servers immediately.
     ///
     /// libcurl 7.88 delays the RST_STREAM of a cancelled request until another request of the connection sends
-    /// something. This function therefore makes another request send something. It closes a connection that has no
-    /// other request.
+    /// something. So this makes another request send something, or closes a connection without other requests.
     private func endCancelled() {
         var ports: Set<Int32> = []
         while let (handle, active) = unsafe self.cancelled.popLast() {
@@ -199,8 +197,7 @@ extension HTTPClient {
     /// §8.1). For example, a server may answer before it has read the whole request, and then reset the stream.
     private static func isAnswered(_ transfer: HTTPTransfer, _ code: CURLcode) -> Bool {
         switch code {
-        // Without an error message, this code means that libcurl wanted to send more on a stream that had ended
-        // normally.
+        // Without a message, this code means that libcurl wanted to send more on a stream that had ended normally.
         case CURLE_HTTP2_STREAM where unsafe transfer.words.pointee == 0: transfer.hasFinalHead
         case CURLE_HTTP2_STREAM, CURLE_HTTP2, CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_PARTIAL_FILE,
             CURLE_OPERATION_TIMEDOUT:
@@ -216,7 +213,7 @@ extension HTTPClient {
         return unsafe wakegate_curl_is_cut(handle, self.owner.ends, connection) != 0
     }
 
-    /// Returns a handle with a buffer for the answer; nil if there is no memory.
+    /// Returns a handle with a buffer for the answer; nil if memory is exhausted.
     private func handle(isStreaming: Bool) -> UnsafeMutableRawPointer? {
         while let handle = unsafe self.idle.popLast() ?? curl_easy_init() {
             // A handle keeps its buffer and accepts no new size if other requests used its connection until it ended.
@@ -349,11 +346,9 @@ extension HTTPClient {
     private static func headerList(_ request: HTTPRequest) -> UnsafeMutablePointer<curl_slist>? {
         let isJoined = request.cookies != nil
         let headers = request.headers.filter { !(isJoined && HTTPCookies.isField($0.name)) }
-        // libcurl omits a field without text after the colon. With a semicolon instead, it sends the field with an
-        // empty value.
+        // libcurl omits a field without text after the colon. A semicolon instead makes it send an empty value.
         let lines = headers.map { $0.value.isEmpty ? "\($0.name);" : "\($0.name): \($0.value)" }
-        // Without the last line, libcurl would wait one second for 100 Continue before it sends a body of more than 1
-        // MB.
+        // Without the last line, libcurl waits a second for 100 Continue before it sends a body of more than 1 MB.
         return unsafe self.list(lines + ["expect:"])
     }
 
@@ -540,8 +535,7 @@ func beginRequest(
     transfer.localPort = localPort
     let address = unsafe peer.flatMap { unsafe IPAddress(String(cString: $0)) }
     guard transfer.admits(address) else { return CURL_PREREQFUNC_ABORT }
-    // libcurl repeats a request if a reused connection ends without an answer, even if libcurl itself ended the
-    // connection.
+    // libcurl repeats a request if a reused connection ends without an answer, even if libcurl itself ended it.
     if transfer.hasBegun, transfer.hasRefusedHead {
         transfer.isHeadTooLarge = true
         return CURL_PREREQFUNC_ABORT
@@ -581,7 +575,7 @@ extension HTTPCookies {
 @safe
 final class MultiHandle: @unchecked Sendable {
     private let multi: UnsafeMutableRawPointer
-    /// Records of how TLS connections ended. libcurl writes them until the multi handle is freed.
+    /// Records of how TLS connections ended. Callbacks write them until the multi handle is freed.
     let ends: UnsafeMutablePointer<wakegate_curl_tls_ends>
 
     init(_ multi: UnsafeMutableRawPointer) {

@@ -268,7 +268,7 @@ package final class HTTPCookies: @unchecked Sendable {
     /// libcurl's handle. It must outlive the requests that use it.
     let share: UnsafeMutableRawPointer
 
-    /// - Returns: nil if there is no memory.
+    /// - Returns: nil if memory is exhausted.
     package init?() {
         guard let share = unsafe Self.makeShare() else { return nil }
         unsafe self.share = share

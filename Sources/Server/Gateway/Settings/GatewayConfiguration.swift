@@ -15,8 +15,8 @@ package struct GatewayConfiguration: Sendable {
     package var admin = ListenSetting("127.0.0.1:9197")
     /// A listener with the routes of the edge in cleartext, for test clients without TLS.
     package var plain = ListenSetting.off
-    /// True if the start accepts a journal that lacks its last commits. This applies to one start, so there is no
-    /// configuration key.
+    /// True if the start accepts a journal that lacks its last commits. This applies to one start, so a configuration
+    /// cannot set it.
     package var acceptsLoss = false
     /// The listening sockets received from the service manager. `adopt` sets them and the listener addresses.
     package internal(set) var inheritedSockets: [InheritedSocket] = []
@@ -77,7 +77,7 @@ package struct GatewayConfiguration: Sendable {
     /// The webhooks, by topic.
     package var webhooks: [String: WebhookConfiguration] = [:]
 
-    /// The initial fault rules; nil if none are accepted. Only `wakegate dev` sets them; there is no configuration key.
+    /// The initial fault rules; nil if none are accepted. Only `wakegate dev` sets them; a configuration cannot.
     package var faultRules: [FaultRule]?
 
     /// Every limit of the gateway.

@@ -53,7 +53,7 @@ package struct FieldDecoder: ~Copyable {
         self.literalBytesMax = literalBytesMax
     }
 
-    /// The number of changes of the table. As long as it is the same, equal bytes mean equal fields.
+    /// The number of changes of the table. While it is constant, equal bytes mean equal fields.
     var tableChanges: Int { self.table.changes }
 
     /// Records that fields of the block were recognized by their bytes and not decoded.

@@ -137,8 +137,7 @@ struct DynamicTable: ~Copyable {
         self.ring[self.place(index)].note = note
     }
 
-    /// Adds an entry, and first removes the oldest entries for which there is no space. An entry larger than the table
-    /// empties the table.
+    /// Adds an entry, and removes the oldest entries to make space. An entry larger than the table empties the table.
     ///
     /// - Parameter name: a name outside the table's memory, like `value`.
     mutating func insert(name: ByteView, value: ByteView, note: UInt32) {
@@ -305,7 +304,8 @@ struct HuffmanCode: @unchecked Sendable {
                 taken &+= (63 &- held) &>> 3
                 held |= 56
             } else {
-                // Fewer than eight bytes remain. Load the last eight bytes, and remove those that were already read.
+                // Fewer than eight bytes remain. Load the last eight bytes, and remove the bytes that were already
+                // read.
                 let rest = UInt64(bigEndian: coded.load(UInt64.self, at: last)) &<< UInt64((taken &- last) &* 8)
                 bits |= rest &>> UInt64(held)
                 let count = min((63 &- held) &>> 3, coded.count &- taken)

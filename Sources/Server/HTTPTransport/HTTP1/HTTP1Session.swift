@@ -44,8 +44,7 @@ package final class HTTP1Session {
     /// True if the last lines of the answer's head have not been written. They depend on whether the connection ends.
     var isHeadOpen = false
     var isAnswerChunked = false
-    /// True if the connection ends after the current answer, or after the remaining output if there is no current
-    /// answer.
+    /// True if the connection ends after the current answer, or otherwise after the remaining output.
     private(set) var isLast = false
     /// True if the answer was sent although the request has not arrived completely.
     private(set) var isAnswerSent = false
@@ -359,7 +358,7 @@ package final class HTTP1Session {
         if self.isAnswerSent { self.release(slot) }
     }
 
-    /// Ends the connection after the answer to the current request, or immediately if there is no request.
+    /// Ends the connection after the answer to the current request, or immediately without one.
     package func closeAfterAnswer() {
         self.isLast = true
         if self.slot == nil || self.isAnswerSent { self.readNoMore() }

@@ -109,7 +109,7 @@ final class LibrarySeam {
 
     /// Creates the libnghttp2 session, which calls back `session`, and submits the same SETTINGS as APNs.
     ///
-    /// - Returns: false if there is no memory.
+    /// - Returns: false if memory is exhausted.
     func begin(for session: HTTP2Session, _ limits: TransportLimits) -> Bool {
         let user = unsafe Unmanaged.passUnretained(session).toOpaque()
         let library = self.library

@@ -59,7 +59,7 @@ extension EventLoop {
         }
     }
 
-    /// Moves a connection to the other poll. If there is no memory, the connection stays.
+    /// Moves a connection to the other poll. If memory is exhausted, the connection stays.
     private func watch(_ connection: Connection, asBusy isBusy: Bool) {
         let (poll, other) = isBusy ? (self.poll, self.busyPoll) : (self.busyPoll, self.poll)
         guard other.add(connection.descriptor, connection.interest, token: connection.token) else { return }

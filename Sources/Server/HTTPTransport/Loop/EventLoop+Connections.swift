@@ -400,7 +400,7 @@ extension EventLoop {
         self.watch(connection, isReadable ? [.readable, .writable] : .writable)
     }
 
-    /// Watches a connection for other events. If there is no memory, the connection ends, because its events would be
+    /// Watches a connection for other events. If memory is exhausted, the connection ends, because its events would be
     /// lost.
     private func watch(_ connection: Connection, _ interest: Poll.Readiness) {
         guard connection.interest != interest else { return }

@@ -302,7 +302,7 @@ package final class EventLoop: @unchecked Sendable {
 
     // MARK: Listeners
 
-    /// Watches all listeners that are not watched. If this fails because there is no memory, it is tried again in the
+    /// Watches all listeners that are not watched. If this fails because memory is exhausted, it is tried again in the
     /// next second.
     func watchListeners() {
         for (index, listener) in self.server.listeners.enumerated() where !self.areListenersWatched[index] {

@@ -173,7 +173,7 @@ package struct RecentCounts {
     /// Returns the counts at the last full minute before `moment`. For times more than an hour ago, uses the last
     /// quarter of an hour.
     ///
-    /// - Returns: the first counts if `moment` is before all samples; nil if there are no samples.
+    /// - Returns: the first counts if `moment` is before all samples; nil without samples.
     private func sample(of topic: TopicIndex?, at moment: Int64, _ now: Instant) -> (at: Int64, values: [Int64])? {
         guard let series = self.series[topic] else { return nil }
         let step = moment >= now.milliseconds - Self.hour - Self.fine ? Self.fine : Self.coarse

@@ -122,7 +122,7 @@ extension FaultRuleReader {
         return Dictionary(members.map { ($0.name, $0.value) }) { _, last in last }
     }
 
-    /// Returns an integer; nil if there is no valid value. Reports an invalid value.
+    /// Returns an integer; nil if the value is missing or invalid. Reports an invalid value.
     mutating func whole(_ value: JSONValue?, _ path: String, _ range: ClosedRange<Int>) -> Int? {
         guard let value else { return nil }
         if case .number(let number) = value, let whole = Int(exactly: number.double), range.contains(whole) {
