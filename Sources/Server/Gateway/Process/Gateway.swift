@@ -30,8 +30,8 @@ package final class Gateway: Sendable {
     /// - `onStoreFailed`: called once, when nothing can be stored any more.
     /// - `onIdle`: called from a loop during a shutdown, when the last connection has ended.
     /// - Throws: `TransportError` with the address, certificate or key at fault; `StoreError` or `CredentialError` with
-    ///   the file; `ConfigurationError` with the key; or `HTTPClientError` if webhooks are configured and libcurl
-    ///   cannot be set up.
+    ///   the file; `ConfigurationError` with the key. `HTTPClientError` means that libcurl cannot be set up for
+    ///   webhooks.
     package init(
         _ configuration: GatewayConfiguration,
         source: ConfigurationSource? = nil,
@@ -261,8 +261,8 @@ package final class Gateway: Sendable {
 
     /// Ends every connection and every thread.
     ///
-    /// The engine stops first, so that it does not count the end of streams as failures of workers. The next start
-    /// records wakes in flight as lost, and takes their attempts back.
+    /// The engine stops first. Otherwise it would count the end of streams as failures of workers. The next start
+    /// records wakes in flight as lost, and does not count their attempts.
     package func stop() {
         self.reloads.stop()
         self.engine.stop()

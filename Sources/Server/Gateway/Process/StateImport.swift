@@ -37,9 +37,9 @@ package enum StateImport {
     /// Moves the whole state, or resumes an interrupted import.
     ///
     /// - Parameters:
-    /// - folder: the state folder. No other process may use it during the import.
+    ///   - folder: the state folder. No other process may use it during the import.
     ///   - configuration: the policies to apply, and the address of the database.
-    /// - onProgress: receives the part, the number of moved elements, and their total number.
+    ///   - onProgress: receives the part, the number of moved elements, and their total number.
     /// - Throws: `Failure` in four cases: the folder has no state; the database already has one of the state's topics;
     ///   the whole state was moved before; or the state has changed since an interrupted import.
     package static func run(

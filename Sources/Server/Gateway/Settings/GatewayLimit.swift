@@ -533,8 +533,8 @@ package struct GatewayLimits: Sendable {
     package var pendingTopicPercentMax = 80
     /// The maximum number of pending and running background tasks and sessions.
     package var taskRequestsMax = EngineConfiguration().taskRequestsMax
-    /// The maximum size of the names and titles of background tasks and sessions and of the ids of session events, in
-    /// bytes; 0 for an eighth of the machine's memory.
+    /// The maximum size in bytes of the texts of background tasks and sessions: names, titles, and ids of session
+    /// events. The value 0 means an eighth of the machine's memory.
     package var taskBytesMax = 0
     /// The share of `taskRequestsMax` and of `taskBytesMax` that one topic may use, in percent.
     package var taskTopicPercentMax = 80

@@ -103,7 +103,7 @@ package struct TransportLimits: Sendable {
     /// client may reset all its open streams.
     ///
     /// Answers raise the budget. A stream counts like an RST_STREAM of the peer if the server resets it for an error of
-    /// the client, or refuses it above an acknowledged limit (MadeYouReset, CVE-2025-8671).
+    /// the client (MadeYouReset, CVE-2025-8671). So does a stream that the server refuses above an acknowledged limit.
     package var controlFramesBurst = 1_000
     /// The long-term rate of these frames per second. Default: 100, far more than a well-behaved client sends.
     package var controlFramesPerSecond = 100

@@ -14,9 +14,9 @@ package struct FieldDecoderMemory: ~Copyable {
 
 /// Decodes the field blocks of one connection: RFC 7541.
 ///
-/// This decoder remembers the coded form of the last credential, and one note of the caller for each entry of the
-/// tables. The decoder of libnghttp2 would take a quarter of the time of a push: it decodes every Huffman byte in two
-/// steps, and the provider's token again in each push.
+/// This decoder remembers the coded form of the last credential. For each entry of the tables, it also remembers a
+/// number that the caller sets, the note. The decoder of libnghttp2 would take a quarter of the time of a push. It
+/// decodes every Huffman byte in two steps, and the provider's token again in each push.
 ///
 /// A block may arrive in parts. An incomplete field at the end of a part is stored until the next part arrives.
 @safe

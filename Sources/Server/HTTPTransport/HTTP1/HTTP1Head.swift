@@ -21,7 +21,7 @@ struct HTTP1Head {
     ///
     /// - Parameters:
     ///   - bytes: a head that `HeadScanner` found.
-    /// - headerListBytesMax: the maximum size of the fields, as HTTP/2 counts it.
+    ///   - headerListBytesMax: the maximum size of the fields, as HTTP/2 counts it.
     init(
         _ bytes: ByteView,
         into slot: StreamSlot,
@@ -238,9 +238,9 @@ struct HeadScanner {
     /// Scans the bytes that arrived since the last call.
     ///
     /// - Parameters:
-    /// - bytes: all bytes from the start of the head.
-    /// - pausesBehindFirstLine: true to stop after the first line. The caller can then check the line before further
-    ///   lines arrive.
+    ///   - bytes: all bytes from the start of the head.
+    ///   - pausesBehindFirstLine: true to stop after the first line. The caller can then check the line before further
+    ///     lines arrive.
     /// - Returns: the length of the head, including its empty line; nil if the head is incomplete.
     mutating func end(in bytes: ByteView, pausesBehindFirstLine: Bool = false) throws(HTTP1Fault) -> Int? {
         while self.scanned < bytes.count {

@@ -6,7 +6,6 @@ package import Wire
 /// The session handles one request at a time, and processes later bytes after its answer. A request that violates RFC
 /// 9112 is answered with an error, and the connection ends. Otherwise a proxy and this server might disagree about the
 /// end of a request. The bytes after that end could then pass as a request that no client made (request smuggling).
-/// after it could pass as a request that no client made (request smuggling).
 @safe
 package final class HTTP1Session {
     /// The meaning of the peer's next bytes.
@@ -63,7 +62,7 @@ package final class HTTP1Session {
     ///
     /// - Parameters:
     ///   - memory: the memory of the loop.
-    /// - handler: the handler of the connection's requests.
+    ///   - handler: the handler of the connection's requests.
     ///   - id: the identifier of the connection on the loop.
     ///   - listener: the index in the server's list of listeners.
     package init(memory: LoopMemory, handler: any RequestHandler, id: ConnectionID, listener: Int) {

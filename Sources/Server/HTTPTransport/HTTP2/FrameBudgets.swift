@@ -45,8 +45,8 @@ package struct FrameBudgets {
     private var continuations: Int32 = 0
 
     /// - Parameters:
-    /// - limits: the limits, with the burst and the number of frames added each second.
-    /// - now: the time in monotonic milliseconds.
+    ///   - limits: the limits, with the burst and the number of frames added each second.
+    ///   - now: the time in monotonic milliseconds.
     package init(_ limits: TransportLimits, now: Int64) {
         self.control = ControlFrameBudget(
             burst: limits.controlFramesBurst,
@@ -70,8 +70,8 @@ package struct FrameBudgets {
     /// Counts a CONTINUATION frame.
     ///
     /// - Parameters:
-    /// - max: the maximum number of CONTINUATION frames in one block.
-    /// - now: the time in monotonic milliseconds.
+    ///   - max: the maximum number of CONTINUATION frames in one block.
+    ///   - now: the time in monotonic milliseconds.
     /// - Returns: the limit that the frame exceeds; nil if it exceeds none.
     package mutating func continuationReceived(max: Int, now: Int64) -> TransportLimit? {
         self.continuations += 1
@@ -209,8 +209,8 @@ package struct PingTimer {
         self.isUnanswered = false
     }
 
-    /// Records that other bytes are sent to the peer. If a PING is nearly due, it should be sent with them, so that the
-    /// loop writes once instead of twice to thousands of idle connections.
+    /// Records that other bytes are sent to the peer. If a PING is nearly due, it should be sent with them. The loop
+    /// then writes once instead of twice to thousands of idle connections.
     ///
     /// - Returns: true if a PING must be sent now.
     package mutating func bytesQueued(now: Int64) -> Bool {

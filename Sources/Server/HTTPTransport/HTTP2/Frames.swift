@@ -295,7 +295,7 @@ package struct UnfinishedFrame {
     ///
     /// - Parameters:
     ///   - number: the value of `FrameCutter.unfinishedFrame`.
-    /// - now: the time in monotonic milliseconds.
+    ///   - now: the time in monotonic milliseconds.
     @inline(__always)
     package mutating func note(_ number: Int, now: Int64) {
         guard number != self.number else { return }

@@ -49,10 +49,10 @@ package final class HTTP2Session {
     /// - Parameters:
     ///   - memory: the memory of the loop.
     ///   - library: the parts of libnghttp2 that the HTTP/2 sessions of the loop share.
-    /// - handler: the handler of the connection's requests.
+    ///   - handler: the handler of the connection's requests.
     ///   - id: the identifier of the connection on the loop.
     ///   - listener: the index in the server's list of listeners.
-    /// - streamsAtFirst: the stream limit in the first SETTINGS frame; nil for `streamsPerConnectionMax`.
+    ///   - streamsAtFirst: the stream limit in the first SETTINGS frame; nil for `streamsPerConnectionMax`.
     package init(
         memory: LoopMemory,
         library: HTTP2Library,

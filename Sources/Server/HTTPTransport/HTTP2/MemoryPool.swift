@@ -7,9 +7,9 @@ internal import Glibc
 /// Large blocks are allocated by the system.
 ///
 /// All sessions of the loop share their first frame buffer. It has 16 KiB, more than all other memory of a session.
-/// This works because one session works at a time, `nghttp2_session_mem_send` composes and returns a frame in one call,
-/// and the caller copies the frame before the next call. If a session allocates a larger buffer for longer heads, it
-/// does not share that buffer.
+/// This is possible for three reasons. One session works at a time; `nghttp2_session_mem_send` composes and returns a
+/// frame in one call; and the caller copies the frame before the next call. If a session allocates a larger buffer for
+/// longer heads, it does not share that buffer.
 @safe
 package final class MemoryPool {
     private static let headBytes = 16

@@ -45,8 +45,8 @@ package struct OpenStreams {
     /// Removes a stream that has ended.
     ///
     /// - Parameters:
-    /// - slot: the stream, which is still in its last phase.
-    /// - now: the time in monotonic milliseconds.
+    ///   - slot: the stream, which is still in its last phase.
+    ///   - now: the time in monotonic milliseconds.
     package mutating func end(_ slot: StreamSlot, now: Int64) {
         self.remove(slot)
         if self.current == slot { self.current = nil }
@@ -153,14 +153,14 @@ package struct StreamNumbers {
 
 /// Counts the bytes of partly received requests of one connection.
 package struct HeldBytes {
-    /// The number of bytes held.
+    /// The number of bytes of partly received requests.
     package private(set) var count = 0
     /// The number of these bytes that belong to the field block being decoded.
     private var ofBlock = 0
     /// The number of these bytes that were added to the count of all connections.
     private var counted = 0
 
-    /// Creates the counters with no bytes held.
+    /// Creates the counters for a new connection.
     package init() {}
 
     package mutating func hold(_ bytes: Int) {
@@ -187,9 +187,9 @@ package struct HeldBytes {
     /// Returns the limit that `bytes` further bytes would exceed.
     ///
     /// - Parameters:
-    /// - bytes: the number of further bytes.
-    /// - connectionMax: the maximum number of bytes for one connection.
-    /// - all: the counter of all connections.
+    ///   - bytes: the number of further bytes.
+    ///   - connectionMax: the maximum number of bytes for one connection.
+    ///   - all: the counter of all connections.
     @inline(__always)
     package func shortage(for bytes: Int, connectionMax: Int, all: RequestBytes) -> RequestShortage {
         if self.count + bytes > connectionMax { return .connection }

@@ -94,7 +94,7 @@ struct RepeatedFields: ~Copyable {
     ///   - bytes: the remaining bytes of the block.
     ///   - block: the state of the block.
     ///   - slot: the state of the request.
-    /// - listBytesMax: the maximum size of a header list in bytes.
+    ///   - listBytesMax: the maximum size of a header list in bytes.
     /// - Returns: the length of the run in the block in bytes; 0 if it was not added.
     @inline(__always)
     mutating func take(
@@ -135,7 +135,7 @@ struct RepeatedFields: ~Copyable {
     ///
     /// - Parameters:
     ///   - coded: the coded bytes of the run.
-    /// - mark: the state of the request before the run.
+    ///   - mark: the state of the request before the run.
     ///   - block: the state of the block after the run.
     ///   - slot: the state of the request.
     mutating func remember(_ coded: ByteView, from mark: Mark, _ block: FieldBlock, in slot: StreamSlot) {

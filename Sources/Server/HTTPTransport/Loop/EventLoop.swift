@@ -58,8 +58,8 @@ package final class EventLoop: @unchecked Sendable {
     /// The number of open connections of this loop.
     package internal(set) var connectionCount = 0
 
-    /// True during `streamClosed` if the peer cannot have read the whole response: bytes were unsent, or bytes in the
-    /// connection of a socket file were unread.
+    /// True during `streamClosed` if the peer cannot have read the whole response. Either bytes were unsent, or bytes
+    /// in the connection of a socket file were unread.
     package internal(set) var endsUnread = false
 
     private let wakeEvent: Int32

@@ -152,7 +152,7 @@ extension PushHistory {
     ///
     /// - Parameters:
     ///   - device: the device; nil if it has been removed.
-    /// - pending: the state of the device, if this push is pending on it.
+    ///   - pending: the state of the device, if this push is pending on it.
     func write(
         to writer: inout JSONWriter,
         _ offset: WallOffset,

@@ -16,7 +16,7 @@ package final class ClusterEngine: EngineShell, GatewayEngine {
     /// The time for which a commit may stay unconfirmed before the gateway refuses commands, in milliseconds. One cause
     /// is a missing standby server.
     private static let silenceMax: Int64 = 10_000
-    /// The maximum number of times that one step processes replies and begins transactions.
+    /// The maximum number of rounds in one step. A round processes replies and begins transactions.
     private static let turnsMax = 64
 
     /// The state of the connection to the store.

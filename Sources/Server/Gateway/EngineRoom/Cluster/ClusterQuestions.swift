@@ -202,8 +202,8 @@ struct DeviceListing {
     private var count = 0
     private var examined = 0
     private var isAtEnd = false
-    /// The sort keys of a list that is not in the order of tokens: the arrival time of a device's oldest push, or the
-    /// time of its last activity.
+    /// The sort keys of a list in another order than that of tokens. A key is the arrival time of the device's oldest
+    /// push, or the time of its last activity.
     private var since: [DeviceToken: Instant] = [:]
 
     init(_ request: EngineRequest, _ subject: ListedRows, behind: UInt64, until: Int64) {

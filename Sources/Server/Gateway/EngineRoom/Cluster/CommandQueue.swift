@@ -299,8 +299,8 @@ struct LockedLanes {
     private static let pause: Int64 = 100
 
     private struct Lock {
-        /// The time of the first failed attempt, and the last time at which a command needed the row, in milliseconds
-        /// since the start of the machine.
+        /// The time of the first failed attempt, and the last time at which a command needed the row. Both are in
+        /// milliseconds since the start of the machine.
         let since: Int64
         var usedAt: Int64
         var holder: LockHolder?

@@ -3,8 +3,8 @@
 /// A commit contains the pushes that arrived during the previous commit. If syncs are short, these are few. Most of the
 /// cost of a push is then its share of a commit: system calls and thread wakeups. While pushes arrive fast, a batching
 /// window therefore follows each commit and collects pushes for the next. The window ends two milliseconds after the
-/// start of that commit. It ends earlier in two cases: when a push of a quiet topic is pending among pushes of busy
-/// topics; or when as many pushes are pending as were in the commit and pending at its end.
+/// start of that commit. It ends earlier if a push of a quiet topic is pending among pushes of busy topics. It also
+/// ends earlier when as many pushes are pending as were in the commit and pending at its end.
 ///
 /// A single client that waits for each answer is not delayed, because each of its pushes has its own commit. At
 /// intervals, batching stops for one measurement. If more pushes arrive without batching, it is suspended, each time

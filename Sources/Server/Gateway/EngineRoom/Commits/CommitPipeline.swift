@@ -192,8 +192,8 @@ package protocol Committer: AnyObject {
     ///
     /// - Parameters:
     ///   - group: the group collected for the next commit.
-    /// - wish: the event that the group waits for. The committer wakes the engine after this event and after any
-    ///   failure.
+    ///   - wish: the event that the group waits for. The committer wakes the engine after this event and after any
+    ///     failure.
     func status(of group: StepGroup, waitingFor wish: CommitWish) -> CommitStatus
 
     /// The durations of commits so far.

@@ -2,8 +2,8 @@ import Engine
 import Policy
 import Wire
 
-/// The parts of an engine that do not depend on the store: devices in memory, the streams of workers, and the services
-/// that operate on them.
+/// The parts of an engine that do not depend on the store: devices in memory, workers' streams, and the services that
+/// use both.
 ///
 /// A subclass loads rows, makes changes durable, fills free slots and provides the clock.
 package class EngineShell {

@@ -22,8 +22,7 @@ package final class LocalEngine: EngineShell, GatewayEngine {
     ///
     /// - `historyKey`: the key of the history that receives the events.
     /// - `workers`: the requirement for workers to authenticate.
-    /// - `jumpWatch`: the limit on a jump of the wall clock between two starts of the machine, and the receiver of a
-    ///   report about a larger jump.
+    /// - `jumpWatch`: limits jumps of the wall clock between two starts of the machine, and reports larger jumps.
     /// - `world`: the clocks and the random numbers.
     /// - `makeCommitter`: creates the committer for the store. The default committer has its own thread.
     /// - `wakeBytesPerStreamMax`: the maximum number of unanswered payload bytes on a worker's stream.

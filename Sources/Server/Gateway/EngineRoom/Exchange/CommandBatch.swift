@@ -225,8 +225,8 @@ package final class EngineOutbox {
 /// The limit on the number of a loop's pushes that may be in the engine at the same time.
 ///
 /// The limit is `requestsAtEngineMax`. It is lower for one second after a push of a quiet topic arrives among pushes of
-/// busy topics, because that push waits for the commits of all pushes in the engine. The lower limit is initially 128.
-/// At the limit, the loop stops reading until the engine has answered some pushes.
+/// busy topics. Such a push waits for the commits of all pushes in the engine. The lower limit is initially 128. At the
+/// limit, the loop stops reading until the engine has answered some pushes.
 ///
 /// The lower limit doubles when pauses above 1.5 milliseconds outnumber shorter ones by 8. Long pauses show that fewer
 /// pushes do not make commits faster; a low limit then only leaves the disk idle. After 256 pauses, the initial limit
@@ -255,7 +255,7 @@ package struct PushWindow {
 
     /// - Parameters:
     ///   - most: the limit of `requestsAtEngineMax`.
-    /// - least: the initial value of the lower limit; `Int.max` for no lower limit.
+    ///   - least: the initial value of the lower limit; `Int.max` for no lower limit.
     package init(most: Int, least: Int = PushWindow.quietLimitMin) {
         self.most = most
         self.least = least

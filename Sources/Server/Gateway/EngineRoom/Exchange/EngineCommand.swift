@@ -13,7 +13,7 @@ package enum EngineCommand: Sendable {
     case streamPaused(StreamAddress, Bool)
     /// The number of wakes that a stream can receive at the same time has changed.
     case slotsChanged(StreamAddress, Int)
-    /// A wake is lost although its stream continues. The attempt is taken back if the worker never received the wake.
+    /// A wake is lost although its stream continues. The attempt does not count if the worker never received the wake.
     case lost(StreamAddress, WakeID, takingBackAttempt: Bool)
     /// The status of a topic's webhook; nil if the topic no longer has one.
     case webhookChanged(topic: String, WebhookStatus?)

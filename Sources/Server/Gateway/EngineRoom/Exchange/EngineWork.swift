@@ -62,7 +62,7 @@ package struct EngineWork: Sendable {
     /// Creates work that changes a device.
     ///
     /// - Parameters:
-    /// - removesDevice: true if the work removes the device, which may then be registered for another topic.
+    ///   - removesDevice: true if the work removes the device, which may then be registered for another topic.
     ///   - beginsWork: true if the work is refused while the gateway is shutting down.
     package init(
         changing device: Named<DeviceToken>,

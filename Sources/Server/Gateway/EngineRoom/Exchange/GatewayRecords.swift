@@ -131,6 +131,7 @@ extension GatewayRecords {
 }
 
 /// The numbers of refused pushes by reason, in total and for each known topic.
+///
 /// The record of a topic is a list of reasons with counts. Each has the length of the reason's name in the provider API
 /// (1 byte), the name, and the count (8 bytes).
 package struct Rejections {

@@ -100,9 +100,10 @@ package final class EventRecovery {
     /// Returns the numbers for the records of the next commits; `wall` is the wall clock in milliseconds since 1970.
     ///
     /// The numbers are higher than all numbers in the history, because the history ignores records with known numbers.
-    /// A new numbering starts from the clock in three cases: the history cannot be opened, because it may be ahead of
-    /// an older journal; the journal is a copy; or the history is ahead, because another journal used the next numbers.
-    /// Until the history has a record of the new numbering, each start determines again which events are void.
+    /// A new numbering starts from the clock in three cases. First, the history cannot be opened; it may then be ahead
+    /// of an older journal. Second, the journal is a copy. Third, the history is ahead; another journal then used the
+    /// next numbers. Until the history has a record of the new numbering, each start determines again which events are
+    /// void.
     package func numbers(wall: Int64, isFork: Bool = false) -> EventNumbers {
         let newest = max(self.sequences.last ?? 0, self.written.newest)
         let isAnew = self.found == nil || isFork || self.isHistoryAhead

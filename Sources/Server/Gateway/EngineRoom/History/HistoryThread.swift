@@ -27,9 +27,9 @@ package final class HistoryThread: HistoryOutput {
 
     /// - Parameters:
     ///   - mailboxes: the destinations of answers.
-    /// - tally: counts the events that are deleted because of the history's limits.
-    /// - journal: has the records that the history lacks; nil if nothing is stored.
-    /// - onDropped: called on the thread with the number of events that were dropped because too many were pending.
+    ///   - tally: counts the events that are deleted because of the history's limits.
+    ///   - journal: has the records that the history lacks; nil if nothing is stored.
+    ///   - onDropped: called on the thread with the number of events that were dropped because too many were pending.
     ///   - onFault: called on the thread with a description of events that the history lacks permanently.
     ///   - prepare: called by `open` before the file is opened.
     ///   - makeFile: opens the file, on the thread that will use it.

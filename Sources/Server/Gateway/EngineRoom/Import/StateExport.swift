@@ -227,7 +227,7 @@ package final class StateLog {
 
     /// - Parameters:
     ///   - oldest: the time before which events are left out.
-    /// - numbers: the numbers of devices in the shared store. Devices without a number are left out.
+    ///   - numbers: the numbers of devices in the shared store. Devices without a number are left out.
     init(_ file: HistoryFile, oldest: Instant, numbers: [UInt64: UInt64]?) {
         self.file = file
         self.oldest = oldest
@@ -239,7 +239,7 @@ package final class StateLog {
     ///
     /// - Parameters:
     ///   - recovery: the events in the journal.
-    /// - last: events that are later than those in the journal.
+    ///   - last: events that are later than those in the journal.
     /// - Throws: if the file exists and cannot be used.
     static func file(
         _ store: GatewayStore,

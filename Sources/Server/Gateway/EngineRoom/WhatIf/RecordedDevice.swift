@@ -50,7 +50,7 @@ struct RecordedDevice {
 
     /// - Parameters:
     ///   - recent: the latest events of the device, the newest first.
-    /// - now: the end of the period. Requests that are still pending have waited until then.
+    ///   - now: the end of the period. Requests that are still pending have waited until then.
     init(_ token: String, recent: [HistoryEntry], _ parameters: Parameters, until now: Instant, _ offset: WallOffset) {
         self.token = token
         self.parameters = parameters
