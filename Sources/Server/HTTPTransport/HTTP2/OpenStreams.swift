@@ -4,7 +4,7 @@ package import Wire
 package struct OpenStreams {
     /// The streams whose requests have not ended.
     private(set) var receiving = StreamList()
-    /// The streams whose requests are complete and whose answers are not, including streaming answers.
+    /// The streams that the handler has not answered completely.
     private(set) var waiting = StreamList()
     /// The streams whose answers are complete and are being sent.
     private(set) var sending = StreamList()

@@ -224,9 +224,10 @@ package final class EngineOutbox {
 
 /// The limit on the number of a loop's pushes that may be in the engine at the same time.
 ///
-/// The limit is `requestsAtEngineMax`. It is lower for one second after a push of a quiet topic arrives among pushes of
-/// busy topics. Such a push waits for the commits of all pushes in the engine. The lower limit is initially 128. At the
-/// limit, the loop stops reading until the engine has answered some pushes.
+/// A topic is busy if its pushes are a large share of the bytes that the loop receives (`FlowShares`), and quiet
+/// otherwise. The limit is `requestsAtEngineMax`. It is lower for one second after a push of a quiet topic arrives
+/// among pushes of busy topics. Such a push waits for the commits of all pushes in the engine. The lower limit is
+/// initially 128. At the limit, the loop stops reading until the engine has answered some pushes.
 ///
 /// The lower limit doubles when pauses above 1.5 milliseconds outnumber shorter ones by 8. Long pauses show that fewer
 /// pushes do not make commits faster; a low limit then only leaves the disk idle. After 256 pauses, the initial limit

@@ -5,8 +5,8 @@ import Wire
 /// The recorded pushes and tasks of one device, as a trace for the simulator, and their outcomes.
 ///
 /// The history does not record the earliest begin dates of requests. If a request was pending although the policy
-/// permitted its launch, the reason may have been its begin date, a hold or a missing worker. In the trace, such a
-/// request gets the time of its launch as its earliest begin date.
+/// permitted its launch, the reason may have been its begin date, a hold or a missing worker. In the trace, its
+/// earliest begin date is the time at which its wait ended.
 struct RecordedDevice {
     /// The maximum usual time between the permission of a launch by the policy and the launch, in milliseconds.
     private static let latenessMax: Int64 = 1000
