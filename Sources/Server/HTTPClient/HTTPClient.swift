@@ -2,9 +2,9 @@ internal import CLibcurl
 import Glibc
 import Platform
 
-/// An HTTP/2 and HTTP/1.1 client: many concurrent requests over few connections, driven by `poll`.
+/// A client for HTTP/2 and HTTP/1.1 that sends many concurrent requests over few connections.
 ///
-/// Belongs to one thread. All work happens in `poll`; between calls, servers can only fill the sockets' buffers.
+/// It belongs to one thread. All work happens in `poll`; between calls, servers can only fill the sockets' buffers.
 @safe
 package final class HTTPClient {
     private let settings: HTTPClientSettings
@@ -15,7 +15,7 @@ package final class HTTPClient {
     private let unreported = UnreportedTransfers()
     private var active: [UnsafeMutableRawPointer: ActiveTransfer] = unsafe [:]
     private var handles: [HTTPRequestID: UnsafeMutableRawPointer] = unsafe [:]
-    /// Cancelled requests, until the next `poll`.
+    /// The cancelled requests since the last call of `poll`.
     private var cancelled: [(handle: UnsafeMutableRawPointer, active: ActiveTransfer)] = unsafe []
     private var nextNumber: UInt64 = 0
 
@@ -25,16 +25,16 @@ package final class HTTPClient {
         let headers: UnsafeMutablePointer<curl_slist>?
         let resolutions: UnsafeMutablePointer<curl_slist>?
         let url: String
-        /// The cookies, which must outlive the handle.
+        /// The cookies. They must outlive the handle.
         let cookies: HTTPCookies?
     }
 
-    /// The bytes of libcurl's receive buffer: twice the longest head. With a much smaller buffer, libcurl 7.88 loses a
-    /// part of a long HTTP/2 head and the answer after it, so that the request never ends. Streams use the default of
-    /// 16 KiB, as there may be thousands.
+    /// The size of libcurl's receive buffer: twice the maximum size of a head. With a much smaller buffer, libcurl 7.88
+    /// loses a part of a long HTTP/2 head and the answer after it, and the request never ends. Streams use the default
+    /// of 16 KiB, because there may be thousands of them.
     private static let bufferBytes = 262_144
 
-    /// The maximum number of idle handles that are kept.
+    /// The maximum number of idle handles.
     private static let idleMax = 256
 
     private static let isLibraryReady = wakegate_curl_begin() == CURLE_OK
@@ -65,7 +65,7 @@ package final class HTTPClient {
     /// The number of requests that have not ended.
     package var activeCount: Int { unsafe self.active.count }
 
-    /// Starts a request; `poll` reports its events.
+    /// Starts a request. `poll` returns its events.
     ///
     /// - Throws: `badRequest` or `badCredentials` if the request cannot be sent at all.
     package func start(_ request: HTTPRequest) throws(HTTPClientError) -> HTTPRequestID {
@@ -100,7 +100,7 @@ package final class HTTPClient {
         return id
     }
 
-    /// Ends a request without further events; the next `poll` notifies the server. Does nothing for an ended request.
+    /// Ends a request without further events. The next `poll` notifies the server. Does nothing for an ended request.
     package func cancel(_ id: HTTPRequestID) {
         guard let handle = unsafe self.handles.removeValue(forKey: id) else { return }
         guard let active = unsafe self.active.removeValue(forKey: handle) else { return }
@@ -108,8 +108,8 @@ package final class HTTPClient {
         unsafe self.cancelled.append((handle, active))
     }
 
-    /// Sends and receives available data. Waits for at most `timeoutMilliseconds`, until one of `descriptors` is ready,
-    /// or until the waker is used.
+    /// Sends and receives available data, and returns events. Without events, waits until data arrives, one of
+    /// `descriptors` is ready, the waker is used, or `timeoutMilliseconds` have passed.
     package func poll(timeoutMilliseconds: Int, descriptors: [PollDescriptor] = []) -> [HTTPEvent] {
         var running: Int32 = 0
         _ = unsafe curl_multi_perform(self.multi, &running)
@@ -135,10 +135,10 @@ package final class HTTPClient {
 }
 
 extension HTTPClient {
-    /// Ends the cancelled requests, so that their servers are notified at once.
+    /// Ends the cancelled requests, and notifies their servers immediately.
     ///
     /// libcurl 7.88 delays the RST_STREAM of a cancelled request until another request of the connection sends
-    /// something. So this makes another request write, or closes a connection without other requests.
+    /// something. So this makes another request send something, or closes a connection without other requests.
     private func endCancelled() {
         var ports: Set<Int32> = []
         while let (handle, active) = unsafe self.cancelled.popLast() {
@@ -171,7 +171,7 @@ extension HTTPClient {
         return events
     }
 
-    /// Converts libcurl's code for the end of a request to its result.
+    /// Returns the result of a request that libcurl has ended with this code.
     private func result(
         of active: ActiveTransfer,
         _ handle: UnsafeMutableRawPointer,
@@ -193,8 +193,8 @@ extension HTTPClient {
         return .failure(error)
     }
 
-    /// Returns true if a request failed after the whole answer had arrived, which is then valid (RFC 9113 §8.1). For
-    /// example, a server may answer before it has read the whole request and then reset the stream.
+    /// Returns true if the complete answer had arrived before a request failed. The answer is then valid (RFC 9113
+    /// §8.1). For example, a server may answer before it has read the whole request, and then reset the stream.
     private static func isAnswered(_ transfer: HTTPTransfer, _ code: CURLcode) -> Bool {
         switch code {
         // Without a message, this code means that libcurl wanted to send more on a stream that had ended normally.
@@ -206,8 +206,8 @@ extension HTTPClient {
         }
     }
 
-    /// Returns true if an attacker may have cut an answer that ends with its connection, because the server sent no
-    /// close_notify.
+    /// Returns true if an attacker may have truncated the answer: its end is the end of the connection, and the server
+    /// sent no close_notify.
     private func isCut(_ transfer: HTTPTransfer, _ handle: UnsafeMutableRawPointer) -> Bool {
         guard let connection = unsafe transfer.tlsConnection, !transfer.response.hasEndOfItsOwn else { return false }
         return unsafe wakegate_curl_is_cut(handle, self.owner.ends, connection) != 0
@@ -216,7 +216,7 @@ extension HTTPClient {
     /// Returns a handle with a buffer for the answer; nil if memory is exhausted.
     private func handle(isStreaming: Bool) -> UnsafeMutableRawPointer? {
         while let handle = unsafe self.idle.popLast() ?? curl_easy_init() {
-            // A handle whose connection other requests used until its end keeps its buffer and accepts no new size.
+            // A handle keeps its buffer and accepts no new size if other requests used its connection until it ended.
             if isStreaming { return unsafe handle }
             let code = unsafe wakegate_curl_set_long(handle, CURLOPT_BUFFERSIZE, Self.bufferBytes)
             if code == CURLE_OK { return unsafe handle }
@@ -240,13 +240,13 @@ extension HTTPClient {
             unsafe wakegate_curl_set_text(handle, CURLOPT_URL, request.url),
             unsafe wakegate_curl_set_text(handle, CURLOPT_PROTOCOLS_STR, "http,https"),
             unsafe wakegate_curl_set_long(handle, CURLOPT_NOSIGNAL, 1),
-            // Lets the resolver's thread end on its own. Otherwise the end of a request would wait for the timeout of a
-            // silent name server, and block this thread with all its requests.
+            // Let the resolver's thread end on its own. Otherwise the end of a request would block this thread until
+            // the timeout of a silent name server.
             unsafe wakegate_curl_set_long(handle, CURLOPT_QUICK_EXIT, 1),
             unsafe wakegate_curl_set_long(handle, CURLOPT_HTTP_VERSION, version),
-            // Requests wait for a connection in progress instead of opening one each.
+            // Let requests wait for a connection in progress instead of opening separate connections.
             unsafe wakegate_curl_set_long(handle, CURLOPT_PIPEWAIT, request.isFresh ? 0 : 1 - isAlone),
-            // libcurl 7.88 starts HTTP/2 again on a reused cleartext connection, which breaks it.
+            // libcurl 7.88 starts HTTP/2 again when it reuses a cleartext connection, which breaks the connection.
             unsafe wakegate_curl_set_long(handle, CURLOPT_FRESH_CONNECT, request.isFresh ? 1 : isAlone),
             unsafe wakegate_curl_set_long(handle, CURLOPT_FORBID_REUSE, isAlone),
             unsafe wakegate_curl_set_long(handle, CURLOPT_CONNECTTIMEOUT_MS, settings.connectTimeoutMilliseconds),
@@ -256,7 +256,7 @@ extension HTTPClient {
             codes.append(unsafe wakegate_curl_set_long(handle, CURLOPT_POST, 1))
             codes.append(
                 unsafe body.withUnsafeBytes { bytes in
-                    // A null pointer would mean that the body is read by a callback.
+                    // A null pointer would mean that a callback provides the body.
                     guard let base = bytes.baseAddress else {
                         return unsafe wakegate_curl_set_body(handle, "", 0)
                     }
@@ -273,9 +273,9 @@ extension HTTPClient {
         }
         if let cookies = request.cookies {
             codes.append(unsafe wakegate_curl_set_pointer(handle, CURLOPT_SHARE, cookies.share))
-            // An empty name reads no file but enables libcurl's cookies.
+            // An empty name enables libcurl's cookies without reading a file.
             codes.append(unsafe wakegate_curl_set_text(handle, CURLOPT_COOKIEFILE, ""))
-            // libcurl joins these cookies and those of earlier answers in one field.
+            // libcurl joins these cookies with those of earlier answers in one field.
             let own = HTTPCookies.own(in: request.headers)
             if !own.isEmpty { codes.append(unsafe wakegate_curl_set_text(handle, CURLOPT_COOKIE, own)) }
         }
@@ -325,7 +325,7 @@ extension HTTPClient {
         try Self.check(unsafe wakegate_curl_set_long(handle, CURLOPT_SSL_VERIFYPEER, 1), .badCredentials, "TLS")
     }
 
-    /// Registers the transfer for libcurl's callbacks. `self.active` keeps the transfer until the handle is released.
+    /// Registers the transfer for libcurl's callbacks. `self.active` retains the transfer until the handle is released.
     private func attach(_ active: ActiveTransfer, to handle: UnsafeMutableRawPointer) throws(HTTPClientError) {
         let transfer = active.transfer
         unsafe transfer.handle = transfer.heedsTLSEnd || transfer.sendsBody ? handle : nil
@@ -346,9 +346,9 @@ extension HTTPClient {
     private static func headerList(_ request: HTTPRequest) -> UnsafeMutablePointer<curl_slist>? {
         let isJoined = request.cookies != nil
         let headers = request.headers.filter { !(isJoined && HTTPCookies.isField($0.name)) }
-        // libcurl omits a field if nothing follows the colon, and sends it empty after a semicolon.
+        // libcurl omits a field without text after the colon. A semicolon instead makes it send an empty value.
         let lines = headers.map { $0.value.isEmpty ? "\($0.name);" : "\($0.name): \($0.value)" }
-        // The last line keeps libcurl from waiting a second for 100 Continue before a body of more than 1 MB.
+        // Without the last line, libcurl waits a second for 100 Continue before it sends a body of more than 1 MB.
         return unsafe self.list(lines + ["expect:"])
     }
 
@@ -358,7 +358,7 @@ extension HTTPClient {
         return unsafe list
     }
 
-    /// Keeps the handle of an ended request for reuse.
+    /// Stores the handle of an ended request for reuse.
     private func recycle(_ handle: UnsafeMutableRawPointer, _ active: ActiveTransfer) {
         // `curl_easy_reset` keeps cookies.
         guard unsafe self.idle.count < Self.idleMax, active.cookies == nil else {
@@ -380,11 +380,11 @@ extension HTTPClient {
         self.free(active)
     }
 
-    /// Frees the objects of a transfer that its handle no longer uses.
+    /// Frees the objects of a transfer whose handle no longer uses them.
     private static func free(_ active: ActiveTransfer) {
         unsafe curl_slist_free_all(active.headers)
         unsafe curl_slist_free_all(active.resolutions)
-        // Until here libcurl may call back.
+        // libcurl may have called back until now.
         withExtendedLifetime(active.transfer) {}
     }
 
@@ -394,7 +394,7 @@ extension HTTPClient {
     }
 
     private static func text(of code: CURLcode) -> String {
-        // libcurl's message could blame the file's path or permissions, which were already checked.
+        // libcurl's message could blame the file's path or permissions, but these were checked before.
         if code == CURLE_SSL_CACERT_BADFILE { return "the authority's file holds no certificate in PEM" }
         if code == CURLE_PEER_FAILED_VERIFICATION { return "the certificate has another name or no trusted authority" }
         return unsafe String(cString: curl_easy_strerror(code))
@@ -421,7 +421,7 @@ extension HTTPClient {
             if error.code == .unreachable, systemError != 0 {
                 error.detail = unsafe String(cString: strerror(systemError))
             }
-            // libcurl reports a field that is too long for libnghttp2 only by this code.
+            // This code is libcurl's only report of a field that is too long for libnghttp2.
             if code == CURLE_GOT_NOTHING {
                 let hint = "over HTTP/2 a header field of more than 64 KiB ends it"
                 error.detail = "the connection ended without an answer; \(hint)"
@@ -431,8 +431,8 @@ extension HTTPClient {
         return error
     }
 
-    /// Returns true if libcurl itself rejected a head that is too long. Over HTTP/1.1 it reports "out of memory"; over
-    /// HTTP/2 its callback refuses the head.
+    /// Returns true if libcurl rejected a head because of its size. Over HTTP/1.1, libcurl reports "out of memory".
+    /// Over HTTP/2, its callback refuses the head.
     private static func isHeadTooLarge(_ code: CURLcode, _ transfer: HTTPTransfer) -> Bool {
         if code == CURLE_OUT_OF_MEMORY { return true }
         let isRefused = unsafe String(cString: transfer.words).contains("Too large response headers")
@@ -441,8 +441,8 @@ extension HTTPClient {
 
     private static func kind(of code: CURLcode, _ words: String) -> HTTPClientError.Code {
         switch code {
-        // A server that closes the connection during the handshake causes the same code as an untrusted server, but
-        // without an error of OpenSSL.
+        // This code also means that a server closed the connection during the handshake. The message then has no error
+        // of OpenSSL.
         case CURLE_SSL_CONNECT_ERROR where !words.contains(":SSL routines:"): .broken
         case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT, CURLE_COULDNT_RESOLVE_PROXY: .unreachable
         case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CONNECT_ERROR, CURLE_SSL_ISSUER_ERROR: .untrusted
@@ -456,8 +456,8 @@ extension HTTPClient {
 }
 
 extension HTTPURL {
-    /// Returns the URL of a reference relative to `base`; nil if it is invalid. Encodes spaces, which many servers
-    /// leave.
+    /// Resolves a URL reference relative to `base`; returns nil if it is invalid. Encodes spaces, because many servers
+    /// send them unencoded.
     package static func resolved(_ reference: String, at base: String) -> String? {
         guard let url = unsafe curl_url() else { return nil }
         defer { unsafe curl_url_cleanup(url) }
@@ -475,7 +475,7 @@ extension HTTPURL {
 
     /// Parses an absolute `http` or `https` URL.
     ///
-    /// - Returns: nil if libcurl would not connect to it, or if the scheme is not followed by exactly two slashes.
+    /// - Returns: nil if libcurl would not connect to the URL, or if the scheme is not followed by exactly two slashes.
     package init?(_ text: String) {
         guard let colon = text.firstIndex(of: ":") else { return nil }
         let rest = text[text.index(after: colon)...]
@@ -505,7 +505,8 @@ extension HTTPURL {
     }
 }
 
-/// Opens a socket to an address, if the transfer that `HTTPClient.start` registered as `context` may connect to it.
+/// Opens a socket to an address, if the transfer in `context` may connect to the address. `HTTPClient.start` registers
+/// the context.
 func openSocket(
     _ context: UnsafeMutableRawPointer?,
     _ purpose: curlsocktype,
@@ -519,7 +520,8 @@ func openSocket(
     return unsafe wakegate_curl_open_socket(address, transfer.peerSilenceMillisecondsMax)
 }
 
-/// Allows a request on a connection if its transfer may reach the peer; another request may have opened the connection.
+/// Allows a request on a connection if the request's transfer may connect to the peer. Another request may have opened
+/// the connection.
 func beginRequest(
     _ context: UnsafeMutableRawPointer?,
     _ peer: UnsafeMutablePointer<CChar>?,
@@ -533,7 +535,7 @@ func beginRequest(
     transfer.localPort = localPort
     let address = unsafe peer.flatMap { unsafe IPAddress(String(cString: $0)) }
     guard transfer.admits(address) else { return CURL_PREREQFUNC_ABORT }
-    // libcurl repeats a request after a reused connection ends without an answer, even if libcurl ended the connection.
+    // libcurl repeats a request if a reused connection ends without an answer, even if libcurl itself ended it.
     if transfer.hasBegun, transfer.hasRefusedHead {
         transfer.isHeadTooLarge = true
         return CURL_PREREQFUNC_ABORT
@@ -542,11 +544,11 @@ func beginRequest(
     return CURL_PREREQFUNC_OK
 }
 
-/// Reads the connection's properties from the handle, and adapts the handle to its protocol.
+/// Reads the properties of the connection, and adapts the handle to the protocol.
 func look(at handle: UnsafeMutableRawPointer, of transfer: HTTPTransfer, _ line: UnsafeRawBufferPointer) {
     if transfer.heedsTLSEnd { unsafe transfer.tlsConnection = wakegate_curl_tls_connection(handle) }
-    // libcurl 7.88 stops reading a stream after `content-length` bytes, and so misses the server's reset that should
-    // stop the request's body. libnghttp2 checks the length, too.
+    // libcurl 7.88 stops reading a stream after `content-length` bytes. It would then miss a reset with which the
+    // server stops the request's body. libnghttp2 also checks the length.
     let version = Array("HTTP/".utf8)
     guard transfer.sendsBody, unsafe line.starts(with: version), line.count > version.count else { return }
     let isHTTP2 = unsafe line[version.count] == UInt8(ascii: "2")
@@ -554,7 +556,7 @@ func look(at handle: UnsafeMutableRawPointer, of transfer: HTTPTransfer, _ line:
 }
 
 extension HTTPDate {
-    /// Parses a date; returns seconds since 1970, or nil for other text.
+    /// Returns the seconds since 1970 in a date; nil for other text.
     package static func seconds(_ text: String) -> Int64? {
         let seconds = unsafe curl_getdate(text, nil)
         return seconds < 0 ? nil : Int64(seconds)
@@ -567,13 +569,13 @@ extension HTTPCookies {
     static func end(_ share: UnsafeMutableRawPointer) { _ = unsafe curl_share_cleanup(share) }
 }
 
-/// The owner of a multi handle, which is freed when the client and all wakers are released.
+/// The owner of a multi handle. The handle is freed when the client and all wakers are released.
 ///
-/// `@unchecked Sendable`: threads other than the client's only call `curl_multi_wakeup`, which libcurl allows.
+/// `@unchecked Sendable`: threads other than the client's only call `curl_multi_wakeup`, which is thread-safe.
 @safe
 final class MultiHandle: @unchecked Sendable {
     private let multi: UnsafeMutableRawPointer
-    /// The ways in which TLS connections have ended; written until the multi handle is freed.
+    /// Records of how TLS connections ended. Callbacks write them until the multi handle is freed.
     let ends: UnsafeMutablePointer<wakegate_curl_tls_ends>
 
     init(_ multi: UnsafeMutableRawPointer) {

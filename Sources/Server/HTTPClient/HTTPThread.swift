@@ -1,13 +1,13 @@
 import Platform
 import Wire
 
-/// A thread that performs all requests that tasks of this process await or stream.
+/// A thread for the requests of Swift tasks, which await or stream the answers.
 ///
-/// Created at the first use, and never ended; thousands of streams share it.
+/// It is created at the first use and never ends. Thousands of streams share it.
 ///
 /// `@unchecked Sendable`: `monitor` guards all fields that change.
 package final class HTTPThread: @unchecked Sendable {
-    /// A task for the thread. A struct, so that the closure is not wrapped again at each read.
+    /// A closure to run on the thread. The struct avoids wrapping the closure again at each read.
     private struct Work: Sendable {
         let run: @Sendable (HTTPLoop) -> Void
     }
@@ -38,7 +38,7 @@ package final class HTTPThread: @unchecked Sendable {
         }
     }
 
-    /// Runs `work` on the thread soon, in the order of the calls.
+    /// Runs `work` on the thread as soon as possible. Calls are run in order.
     package func submit(_ work: @escaping @Sendable (HTTPLoop) -> Void) {
         self.monitor.lock()
         self.waiting.append(Work(run: work))
@@ -49,7 +49,7 @@ package final class HTTPThread: @unchecked Sendable {
 
     /// Sends a request and waits for the complete answer.
     ///
-    /// - Throws: `cancelled` if the task was cancelled, and the errors of requests.
+    /// - Throws: `cancelled` if the task was cancelled; otherwise the error of the request.
     package func perform(_ request: HTTPRequest) async throws(HTTPClientError) -> HTTPResponse {
         let exchange = HTTPExchange()
         let result = await withTaskCancellationHandler {
@@ -88,16 +88,16 @@ package final class HTTPThread: @unchecked Sendable {
 
 /// An object that is used only on an `HTTPThread`.
 package protocol HTTPAgent: AnyObject {
-    /// Receives an event of a request that was started for this agent.
+    /// Handles an event of a request that was started for this agent.
     func received(_ event: HTTPEvent, on loop: HTTPLoop)
 
-    /// Notifies the agent that its time has come, or that a descriptor it watches is ready.
+    /// Called when the agent's time has come or a descriptor that it watches is ready.
     func momentReached(on loop: HTTPLoop)
 }
 
-/// The part of an `HTTPThread` that runs on the thread: starts requests, knows their agents, and runs timers.
+/// The part of an `HTTPThread` that runs on the thread. It starts requests, passes events to agents, and runs timers.
 package final class HTTPLoop {
-    /// The longest wait in milliseconds; any long time would do.
+    /// The maximum wait in milliseconds. The exact value does not matter.
     private static let waitMax: Int64 = 60_000
 
     private let client: HTTPClient
@@ -110,12 +110,12 @@ package final class HTTPLoop {
         self.client = client
     }
 
-    /// The milliseconds since the machine started, including suspended time.
+    /// The time since the start of the machine in milliseconds, including suspended time.
     package var now: Int64 { SystemClock.boot }
 
-    /// Starts a request. The agent receives the events and is kept until the request has ended.
+    /// Starts a request. The agent receives the events, and is retained until the request has ended.
     ///
-    /// - Throws: an error if the request cannot be sent at all.
+    /// - Throws: `HTTPClientError` if the request cannot be sent.
     package func start(_ request: HTTPRequest, for agent: any HTTPAgent) throws(HTTPClientError) -> HTTPRequestID {
         let id = try self.client.start(request)
         self.owners[id] = agent
@@ -128,14 +128,14 @@ package final class HTTPLoop {
         self.client.cancel(id)
     }
 
-    /// Sets the time when the agent is called next; nil for never. The agent is kept until then.
+    /// Sets the time of the next call of the agent; nil for none. The agent is retained until then.
     package func setMoment(_ moment: Int64?, for agent: any HTTPAgent) {
         let key = ObjectIdentifier(agent)
         self.moments.set(key, to: moment)
         self.sleepers[key] = moment == nil ? nil : agent
     }
 
-    /// Sets the descriptors for which the agent is called. The agent is kept until there are none.
+    /// Sets the descriptors that an agent waits for. The agent is retained until both lists are empty.
     ///
     /// - Parameters:
     ///   - descriptors: the descriptors to watch for being readable.
@@ -147,7 +147,7 @@ package final class HTTPLoop {
         self.watchers[ObjectIdentifier(agent)] = watched.isEmpty ? nil : (agent, watched)
     }
 
-    /// Calls agents whose time has come, then waits for the network and delivers its events.
+    /// Calls the agents whose time has come, waits for the network, and passes events to agents.
     func turn() {
         let now = self.now
         while let key = self.moments.popDue(now) { self.sleepers.removeValue(forKey: key)?.momentReached(on: self) }
@@ -245,8 +245,8 @@ final class HTTPAlarm: HTTPAgent, @unchecked Sendable {
 }
 
 extension HTTPClient {
-    /// Sends `request` and waits for the complete answer. Discards events of other requests, so it is for clients with
-    /// one request at a time.
+    /// Sends `request` and waits for the complete answer. Discards the events of other requests, so use it only on
+    /// clients with one request at a time.
     package func perform(_ request: HTTPRequest) throws(HTTPClientError) -> HTTPResponse {
         let id = try self.start(request)
         while true {
@@ -255,9 +255,9 @@ extension HTTPClient {
     }
 }
 
-/// A queue of keys by due time: one time per key, in milliseconds of any one clock.
+/// A queue of keys, each with one due time in milliseconds. All times are of the same clock.
 package struct MomentHeap<Key: Hashable & Sendable>: Sendable {
-    /// The queue; entries that differ from `moments` are skipped.
+    /// The queue. Entries that differ from `moments` are outdated and are skipped.
     private var queue = MomentQueue<Key>()
     private var moments: [Key: Int64] = [:]
 
@@ -278,7 +278,7 @@ package struct MomentHeap<Key: Hashable & Sendable>: Sendable {
         guard self.moments[key] != moment else { return }
         self.moments[key] = moment
         guard let moment else { return }
-        // Keys that are moved often leave outdated entries.
+        // Keys whose times change often leave outdated entries.
         if self.queue.count > 2 * self.moments.count + 64 {
             self.queue = MomentQueue()
             for (key, moment) in self.moments { self.queue.insert(key, at: moment) }
@@ -295,7 +295,8 @@ package struct MomentHeap<Key: Hashable & Sendable>: Sendable {
     }
 }
 
-/// Delays that grow with each failure and vary at random, so that many workers do not return at the same time.
+/// The delays between attempts. They grow with each failure, and vary at random so that many workers do not return at
+/// the same time.
 package struct Backoff: Sendable {
     private let firstMilliseconds: Int
     private let lastMilliseconds: Int
@@ -306,14 +307,14 @@ package struct Backoff: Sendable {
         self.lastMilliseconds = lastMilliseconds
     }
 
-    /// Returns the delay after one more failure: between half of the current limit and the limit, in milliseconds.
+    /// Returns the delay after another failure, in milliseconds. It is between half of the current limit and the limit.
     package mutating func failed(using generator: inout some RandomNumberGenerator) -> Int {
         let bound = min(self.lastMilliseconds, self.firstMilliseconds << min(self.failures, 16))
         self.failures += 1
         return Int.random(in: (bound / 2)...bound, using: &generator)
     }
 
-    /// Records a success: the next failure has the shortest delay again.
+    /// Records a success. The delay after the next failure is the shortest again.
     package mutating func succeeded() {
         self.failures = 0
     }

@@ -2,38 +2,38 @@ import Glibc
 import Synchronization
 internal import Wire
 
-/// A request in progress, with the received part of its answer.
+/// A request in progress, with the part of its answer that has arrived.
 ///
-/// A class because libcurl's callbacks find it by its address.
+/// The type is a class, because libcurl's callbacks get its address.
 @safe
 final class HTTPTransfer {
     let id: HTTPRequestID
     let isStreaming: Bool
     let bodyBytesMax: Int
     var response = HTTPResponse(status: 0)
-    /// The bytes of a streaming answer that are not yet delivered.
+    /// The bytes of a streaming answer that have not been delivered.
     var unread: [UInt8] = []
     var isHeadComplete = false
     var isHeadReported = false
     var isTooLarge = false
     var isHeadTooLarge = false
     private var headBytes = 0
-    /// The number of bytes of the answer's body that were received and accepted.
+    /// The number of bytes of the body that have arrived and were accepted.
     private var bodyBytes: Int64 = 0
-    /// True if a connection was ready, so that the request may have been sent.
+    /// True if a connection was ready. The request may have been sent.
     var hasBegun = false
-    /// True if the request was cancelled, so that nothing more of it is sent.
+    /// True if the request was cancelled. No more of it is sent.
     var isCancelled = false
-    /// The local port of the connection, which identifies it; nil before there is a connection.
+    /// The local port of the connection, which identifies the connection; nil before there is one.
     var localPort: Int32?
-    /// An address that the settings do not allow, to which no connection was made.
+    /// The address to which a connection was refused because the settings do not allow it.
     var refusedAddress: IPAddress?
     let heedsTLSEnd: Bool
     /// True if the request has a body.
     let sendsBody: Bool
-    /// libcurl's handle while it exists, for queries about the connection; nil if none are needed.
+    /// libcurl's handle, for queries about the connection; nil if no queries are needed or the handle was released.
     var handle: UnsafeMutableRawPointer?
-    /// The address of the transfer's TLS connection, only for comparisons, because the connection may be freed.
+    /// The address of the TLS connection, used only for comparisons, because the connection may have been freed.
     var tlsConnection: UnsafeRawPointer?
     let reach: AddressReach
     let peerSilenceMillisecondsMax: UInt32
@@ -43,7 +43,7 @@ final class HTTPTransfer {
     private let unreported: UnreportedTransfers
     fileprivate var isUnreported = false
 
-    /// The maximum number of fields of a head; libcurl limits each field's length.
+    /// The maximum number of fields in a head. libcurl limits the length of each field.
     static let headersMax = 256
 
     private let sink: (any HTTPBodySink)?
@@ -76,12 +76,12 @@ final class HTTPTransfer {
     /// True if the complete answer has arrived, according to its head.
     var isWhole: Bool { self.hasFinalHead && self.response.isWhole(self.bodyBytes) }
 
-    /// True if libcurl has refused a head longer than its limit (128 KiB) to libnghttp2, which ends the connection.
+    /// True if libcurl has refused a head above its limit (128 KiB). libnghttp2 then ends the connection.
     var hasRefusedHead: Bool {
         unsafe String(cString: self.words).contains("mem_recv() returned -902")
     }
 
-    /// Returns true if a connection to this address is allowed; otherwise records the address.
+    /// Returns true if a connection to this address is allowed. Otherwise records the address.
     func admits(_ address: IPAddress?) -> Bool {
         guard self.reach != .anywhere else { return true }
         guard let address else { return false }
@@ -90,9 +90,9 @@ final class HTTPTransfer {
         return false
     }
 
-    /// Receives a whole line of the head, including its line ending.
+    /// Handles one whole line of the head, including its line ending.
     ///
-    /// - Returns: false if the head exceeds its limit, to end the transfer.
+    /// - Returns: false if the head exceeds its limit. The transfer then ends.
     func headerReceived(_ bytes: UnsafeRawBufferPointer) -> Bool {
         self.headBytes += bytes.count
         guard self.headBytes <= HTTPResponse.headBytesMax else {
@@ -100,7 +100,7 @@ final class HTTPTransfer {
             return false
         }
         self.headerReceived(unsafe String(decoding: bytes, as: UTF8.self))
-        // Ignores trailers, which look like another head.
+        // Ignore trailers, which look like another head.
         guard let sink = self.sink, self.isHeadComplete, !self.isHeadReported else { return true }
         self.isHeadReported = true
         return sink.headReceived(self.response)
@@ -109,7 +109,7 @@ final class HTTPTransfer {
     private func headerReceived(_ line: String) {
         let line = line.hasSuffix("\r\n") ? line.dropLast() : line.hasSuffix("\n") ? line.dropLast() : Substring(line)
         if line.hasPrefix("HTTP/") {
-            // A new head begins; an earlier one was informational (100, 103).
+            // This begins a new head. The previous head was informational (100, 103).
             let status = line.split(separator: " ").dropFirst().first.flatMap { Int($0) }
             self.response = HTTPResponse(status: status ?? 0)
             self.isHeadComplete = false
@@ -122,9 +122,9 @@ final class HTTPTransfer {
         }
     }
 
-    /// Receives bytes of the body.
+    /// Handles bytes of the body.
     ///
-    /// - Returns: false if the body exceeds its limit, to end the transfer.
+    /// - Returns: false if the body exceeds its limit. The transfer then ends.
     func bodyReceived(_ bytes: UnsafeRawBufferPointer) -> Bool {
         if let sink = self.sink {
             guard unsafe sink.bodyReceived(ByteView(bytes)) else { return false }
@@ -148,7 +148,8 @@ final class HTTPTransfer {
 
     /// Fills `room` with the next bytes of the file.
     ///
-    /// - Returns: the number of bytes; 0 at the end; nil if the file is shorter than announced or cannot be read.
+    /// - Returns: the number of bytes; 0 at the end; nil if the file is shorter than announced, or if it cannot be
+    ///   read.
     func fileRead(into room: UnsafeMutableRawBufferPointer) -> Int? {
         guard let file = self.file, !self.isCancelled else { return nil }
         let wanted = min(room.count, Int(clamping: file.byteCount - self.fileOffset))
@@ -166,7 +167,7 @@ final class HTTPTransfer {
         return count
     }
 
-    /// Returns the events of a streaming request since the last call.
+    /// Removes and returns the pending events of a streaming request.
     func takeEvents() -> [HTTPEvent] {
         var events: [HTTPEvent] = []
         if self.isStreaming, self.isHeadComplete, !self.isHeadReported {
@@ -181,7 +182,7 @@ final class HTTPTransfer {
     }
 }
 
-/// The transfers with events to report, so that a turn does not examine thousands of silent transfers.
+/// The transfers with pending events. Because of this list, a turn need not examine thousands of silent transfers.
 final class UnreportedTransfers {
     private var transfers: [HTTPTransfer] = []
 
@@ -191,7 +192,7 @@ final class UnreportedTransfers {
         self.transfers.append(transfer)
     }
 
-    /// Returns the transfers added since the last call, in order.
+    /// Removes and returns all transfers, in order.
     func take() -> [HTTPTransfer] {
         defer { self.transfers.removeAll(keepingCapacity: true) }
         for transfer in self.transfers { transfer.isUnreported = false }
@@ -202,9 +203,9 @@ final class UnreportedTransfers {
 /// CURL_READFUNC_ABORT
 private let readAbort = 0x1000_0000
 
-/// Passes received bytes to the transfer registered by `HTTPClient.start` as `context`.
+/// Passes received bytes to the transfer in `context`, which `HTTPClient.start` registered.
 ///
-/// - Returns: the number of bytes accepted; fewer than `count` makes libcurl end the transfer.
+/// - Returns: the number of accepted bytes. If it is less than `count`, libcurl ends the transfer.
 private func receive(
     _ bytes: UnsafeMutablePointer<CChar>?,
     _ count: Int,
@@ -237,7 +238,7 @@ func receiveBody(
     unsafe receive(bytes, size * count, context) { transfer, chunk in unsafe transfer.bodyReceived(chunk) }
 }
 
-/// Fills libcurl's buffer with the next bytes of the transfer registered by `HTTPClient.start` as `context`.
+/// Fills libcurl's buffer with the next bytes of the transfer in `context`, which `HTTPClient.start` registered.
 func sendBody(
     _ room: UnsafeMutablePointer<CChar>?,
     _ size: Int,
@@ -259,15 +260,15 @@ func seekBody(_ context: UnsafeMutableRawPointer?, _ offset: Int, _ origin: Int3
     return 0
 }
 
-/// Cookies in memory that several requests share (RFC 6265).
+/// Cookies in memory, shared by several requests (RFC 6265).
 ///
-/// `@unchecked Sendable`: the requests that share the cookies belong to one client, and so to one thread.
+/// `@unchecked Sendable`: all requests that share the cookies belong to one client, and therefore to one thread.
 @safe
 package final class HTTPCookies: @unchecked Sendable {
-    /// libcurl's handle, which must outlive its requests.
+    /// libcurl's handle. It must outlive the requests that use it.
     let share: UnsafeMutableRawPointer
 
-    /// - Returns: nil if libcurl is out of memory.
+    /// - Returns: nil if memory is exhausted.
     package init?() {
         guard let share = unsafe Self.makeShare() else { return nil }
         unsafe self.share = share
@@ -275,10 +276,10 @@ package final class HTTPCookies: @unchecked Sendable {
 
     deinit { unsafe Self.end(self.share) }
 
-    /// Returns true if the field `name` carries a request's cookies.
+    /// Returns true if the field `name` contains the cookies of a request.
     static func isField(_ name: String) -> Bool { name.lowercased() == "cookie" }
 
-    /// Returns the cookies that a request sets itself, as the value of one field; empty if there are none.
+    /// Returns the cookies in a request's own headers, as the value of one field; empty if there are none.
     static func own(in headers: [(name: String, value: String)]) -> String {
         headers.filter { self.isField($0.name) }.map(\.value).joined(separator: "; ")
     }

@@ -1,12 +1,12 @@
 import Glibc
 
-/// The parts of a URL as libcurl parses it, so that checks apply to the host that libcurl connects to.
+/// The parts of a URL as libcurl parses it. Checks of the host therefore apply to the host that libcurl connects to.
 package struct HTTPURL: Hashable, Sendable {
     /// The scheme in lower case.
     package var scheme: String
-    /// The decoded host; an IPv6 address has its brackets.
+    /// The decoded host. An IPv6 address is in brackets.
     package var host: String
-    /// The given port, or the scheme's default; a server cannot listen on port 0.
+    /// The port in the URL, or the default of the scheme. It may be 0, although no server listens on that port.
     package var port: Int
     /// The path, which begins with a slash.
     package var path: String
@@ -15,7 +15,7 @@ package struct HTTPURL: Hashable, Sendable {
     package var hasQuery: Bool
     package var hasFragment: Bool
 
-    /// The URL for people, without parts that may contain a secret.
+    /// The URL for messages, without parts that may contain a secret.
     package var shown: String {
         let standard = self.scheme == "https" ? 443 : 80
         return "\(self.scheme)://\(self.host)\(self.port == standard ? "" : ":\(self.port)")\(self.path)"
@@ -27,7 +27,7 @@ package struct HTTPURL: Hashable, Sendable {
     /// True if the host is an address or a valid DNS name: labels of 1 to 63 ASCII letters, digits, hyphens and
     /// underscores, at most 253 characters in total, and an optional trailing dot.
     ///
-    /// The meaning of any other host depends on libcurl and the resolver.
+    /// libcurl and the resolver determine the meaning of any other host.
     package var hasPlainHost: Bool {
         if self.address != nil { return true }
         let name = self.host.hasSuffix(".") ? self.host.dropLast() : self.host[...]
@@ -54,7 +54,7 @@ package struct HTTPURL: Hashable, Sendable {
 
 /// Path components of URLs.
 package enum URLPath {
-    /// Returns `text` with every byte except letters, digits and `-._~` percent-encoded.
+    /// Returns `text` with all bytes percent-encoded except letters, digits and `-._~`.
     package static func component(_ text: String) -> String {
         var encoded = ""
         for byte in text.utf8 {
@@ -79,10 +79,10 @@ package struct IPAddress: Hashable, Sendable, CustomStringConvertible {
         self.bytes = bytes
     }
 
-    /// Parses every form that the system's resolver accepts as an address, such as `10.1`, `0x7f000001` or `::1`; an
+    /// Parses all forms that the system's resolver accepts as an address, such as `10.1`, `0x7f000001` or `::1`. An
     /// IPv6 address may have brackets and a zone.
     package init?(_ text: String) {
-        // Uninitialized memory: the initializer is in Glibc's or libcurl's module, depending on the build.
+        // The memory is not initialized, because the module with the initializer of `in_addr` depends on the build.
         let four: [UInt8]? = unsafe withUnsafeTemporaryAllocation(of: in_addr.self, capacity: 1) { room in
             unsafe inet_aton(text, room.baseAddress) == 0 ? nil : Array(UnsafeRawBufferPointer(room))
         }
@@ -112,15 +112,15 @@ package enum AddressScope: String, CaseIterable, Sendable {
     case unspecified
     case loopback
     case linkLocal = "link-local"
-    /// Private networks, unique local addresses, and networks with automatic translation to IPv4.
+    /// Private networks, unique local addresses, and networks whose addresses are translated to IPv4.
     case `private`
-    /// The network between a provider and its customers (RFC 6598).
+    /// The network between an Internet provider and its customers (RFC 6598).
     case shared = "carrier-grade NAT"
     case multicast
     case broadcast
     case documentation
     case benchmarking
-    /// All addresses that are forbidden or not assigned by a registry.
+    /// Addresses that are forbidden or not assigned.
     case reserved
 }
 
@@ -146,7 +146,7 @@ private struct AddressBlock {
 }
 
 extension IPAddress {
-    /// The blocks in order: the first block that contains an address determines its scope.
+    /// The blocks. The first block that contains an address determines its scope.
     private static let blocks = [
         AddressBlock("0.0.0.0", 8, .unspecified), AddressBlock("10.0.0.0", 8, .private),
         AddressBlock("100.64.0.0", 10, .shared), AddressBlock("127.0.0.0", 8, .loopback),
@@ -181,7 +181,7 @@ extension IPAddress {
     }
 }
 
-/// The addresses that a client may connect to.
+/// The addresses to which a client may connect.
 package enum AddressReach: Hashable, Sendable {
     /// Every address.
     case anywhere

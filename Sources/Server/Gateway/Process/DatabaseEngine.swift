@@ -5,7 +5,7 @@ import ServiceManager
 import Storage
 package import Wire
 
-/// Creates the engine of a gateway whose store is a database that others may share.
+/// Creates the engine of a gateway that stores its state in a database. Other gateways may share the database.
 struct DatabaseEngine: Sendable {
     let configuration: GatewayConfiguration
     let shared: SharedParts
@@ -13,10 +13,10 @@ struct DatabaseEngine: Sendable {
     let history: any HistoryService
     let meter: LimitMeter
     let status: ServiceStatus
-    /// The name of this gateway for operators.
+    /// The name by which operators know this gateway.
     let name: String
 
-    /// Creates the history that reads the events written by transactions.
+    /// Creates the history, which reads the events that transactions have written.
     static func history(
         _ configuration: GatewayConfiguration,
         _ shared: SharedParts,
@@ -26,7 +26,7 @@ struct DatabaseEngine: Sendable {
         return try DatabaseHistory(mailboxes: shared.mailboxes) { PostgresHistory(address, limits: limits) }
     }
 
-    /// Creates the engine. Runs on the engine's thread, and blocks until the database has answered or failed.
+    /// Creates the engine. Call it on the engine's thread; it blocks until the database has answered or failed.
     ///
     /// - Throws: if the gateway cannot use the database.
     func make() throws(StoreError) -> any GatewayEngine {
@@ -78,7 +78,7 @@ struct DatabaseEngine: Sendable {
         )
     }
 
-    /// Returns the key with which all gateways number devices in the history. The first gateway creates it.
+    /// Returns the key with which all gateways number devices in the history. The first gateway creates the key.
     private static func historyKey(_ settings: StoreSettings) throws(StoreError) -> HashKey {
         let made = HistoryKey.passing()
         var content = ByteBuffer()
@@ -93,7 +93,7 @@ struct DatabaseEngine: Sendable {
         }
     }
 
-    /// Reports that the database cannot be used for now, with the cause; nil if it can.
+    /// Reports why the database cannot be used for now; nil means that it can be used.
     private func storeChanged(_ error: StoreError?) {
         self.status.storeAbsent(error?.message)
         if let error {
@@ -103,7 +103,7 @@ struct DatabaseEngine: Sendable {
         }
     }
 
-    /// Logs the locks of other sessions that devices wait for.
+    /// Logs the locks of other sessions that delay devices.
     private func locksChanged(_ locks: [DeviceLocks]) {
         if locks.isEmpty { self.shared.log.write(.devicesUnlocked) }
         for lock in locks {
@@ -111,7 +111,7 @@ struct DatabaseEngine: Sendable {
         }
     }
 
-    /// Logs the configuration keys that differ between gateways, if they have changed.
+    /// Logs the configuration keys that differ between gateways.
     private func differencesChanged(_ keys: [String]) {
         if keys.isEmpty {
             self.shared.log.write(.configurationsAgree)
@@ -123,12 +123,12 @@ struct DatabaseEngine: Sendable {
 
 extension PostgresHistory: SharedHistorySource {}
 
-/// The checks of a gateway's database before a start.
+/// The check of a gateway's database before a start.
 package enum GatewayDatabase {
-    /// Checks the database that a configuration names. A gateway may be running on it; the check changes nothing.
+    /// Checks the database in a configuration. The check changes nothing, and gateways may be using the database.
     ///
-    /// - Returns: the faults that prevent a start, and warnings that do not. Both are empty if the configuration names
-    ///   no database, or already has faults in its database settings.
+    /// - Returns: the faults that prevent a start, and warnings about other problems. Both are empty if the
+    ///   configuration has no database, or if its database settings have faults.
     package static func check(
         _ configuration: GatewayConfiguration
     ) -> (faults: [ConfigurationFault], warnings: [ConfigurationFault]) {
@@ -150,7 +150,7 @@ package enum GatewayDatabase {
 extension GatewayConfiguration {
     /// Returns the settings for the connection to the database.
     ///
-    /// - Throws: if the store is not a database, or if its address cannot be used.
+    /// - Throws: `StoreError` if the store is not a database, or if its address is unusable.
     func storeSettings() throws(StoreError) -> StoreSettings {
         guard let text = self.databaseConnectionString else {
             throw StoreError(message: "store names no database. Write \(DatabaseAddress.requirement).")
@@ -163,7 +163,7 @@ extension GatewayConfiguration {
     }
 }
 
-/// A wakeup that the store signals when it has replies. An engine waits for it while it stops.
+/// A wakeup that the store signals when it has replies. An engine that is stopping waits for it.
 ///
 /// The class is `@unchecked Sendable`: `monitor` guards `hasRung`.
 final class StoreWakeup: @unchecked Sendable {
@@ -177,7 +177,7 @@ final class StoreWakeup: @unchecked Sendable {
         }
     }
 
-    /// Waits for a signal since the last call, at most `milliseconds`.
+    /// Waits for a signal since the previous call, at most `milliseconds`.
     func wait(milliseconds: Int64) {
         let end = SystemClock.monotonic + milliseconds
         self.monitor.withLock {
@@ -203,7 +203,7 @@ package enum MemberName {
         guard !address.hasPrefix("unix:"), let (host, port) = ListenSetting.hostAndPort(address) else {
             return machine ?? address
         }
-        // These addresses exist on every machine, so they identify none.
+        // These addresses exist on every machine, so they do not identify a machine.
         let isAny = host == "::" || host == "0.0.0.0" || ListenSetting.isLocal(address)
         if isAny, let machine { return "\(machine):\(port)" }
         return host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"

@@ -17,21 +17,21 @@ package final class Gateway: Sendable {
     private let shared: SharedParts
     private let reloads: ReloadService
     private let webhooks: WebhookService
-    /// The initial webhooks.
+    /// The webhooks at the start.
     private let hooks: [Webhook]
-    /// Reports events to a function in this process; nil if there is none.
+    /// Passes events to a function in this process; nil if no function was set.
     private let follower = Mutex<EventFollower?>(nil)
 
-    /// Binds every address and reads the stored state. Connections wait until `start`.
+    /// Binds every address and reads the stored state. Connections are accepted after `start`.
     ///
     /// - `source`: reads the configuration again for a reload; nil if that is impossible.
     /// - `log`: receives messages for operators.
     /// - `status`: receives the status of the gateway.
-    /// - `onStoreFailed`: called once, when nothing more can be stored.
+    /// - `onStoreFailed`: called once, when nothing can be stored any more.
     /// - `onIdle`: called from a loop during a shutdown, when the last connection has ended.
-    /// - Throws: `TransportError` that names the address, certificate or key at fault; `StoreError` and
-    ///   `CredentialError` that name the file; `ConfigurationError` that names the key; `HTTPClientError` if webhooks
-    ///   are configured and libcurl cannot be set up.
+    /// - Throws: `TransportError` with the address, certificate or key at fault; `StoreError` or `CredentialError` with
+    ///   the file; `ConfigurationError` with the key. `HTTPClientError` means that libcurl cannot be set up for
+    ///   webhooks.
     package init(
         _ configuration: GatewayConfiguration,
         source: ConfigurationSource? = nil,
@@ -64,8 +64,8 @@ package final class Gateway: Sendable {
         {
             LoopHandler(loop: $0, shared: shared)
         }
-        // Loops and handlers refer to each other, so the server is not released after a failure below; removes at least
-        // its socket files.
+        // Loops and handlers refer to each other, so the server is not released if an error is thrown below. Remove at
+        // least its socket files.
         var isReady = false
         defer { if !isReady { server.removeSocketFiles() } }
         self.server = server
@@ -93,7 +93,8 @@ package final class Gateway: Sendable {
         isReady = true
     }
 
-    /// Logs the data that is about to be given up. Waits until the line is written, because the process could end soon.
+    /// Logs the committed data that the start is about to give up. Waits until the line is written, because the process
+    /// could end soon.
     package static func tell(_ loss: StoreLoss, _ log: GatewayLog) {
         log.write(.journalLossAccepted, ["file": loss.file, "cause": loss.summary])
         log.flush()
@@ -105,7 +106,7 @@ package final class Gateway: Sendable {
     ) throws(CredentialError) -> TokenCheck {
         var tokens = configuration.tokenCheck { log.write(.tokensUnreadable, ["cause": $0]) }
         try tokens.refresh()
-        // The start itself records the initial key; loops report a later one.
+        // The start records the initial key. Loops report a key that appears later.
         _ = tokens.takeFirstKey()
         return tokens
     }
@@ -128,7 +129,8 @@ package final class Gateway: Sendable {
         )
     }
 
-    /// Creates the history and the function that creates the engine on its thread, with a journal or a shared database.
+    /// Returns the history and a function that creates the engine on its thread. The store is a journal or a shared
+    /// database.
     private static func engine(
         _ configuration: GatewayConfiguration,
         _ shared: SharedParts,
@@ -171,7 +173,7 @@ package final class Gateway: Sendable {
         }
     }
 
-    /// Creates the engine of a state folder.
+    /// Creates the engine of a gateway with its own state folder.
     private static func localEngine(
         _ configuration: GatewayConfiguration,
         _ shared: SharedParts,
@@ -226,13 +228,13 @@ package final class Gateway: Sendable {
         self.webhooks.begin(self.hooks)
     }
 
-    /// Starts to report events to a function, on a separate thread. Called once.
+    /// Passes all further events to a function, on a separate thread. Call it once.
     package func follow(_ tell: @escaping EventFollower.Tell) throws(ThreadFailure) {
         let follower = try EventFollower(self.shared.services.events, tell)
         self.follower.withLock { $0 = follower }
     }
 
-    /// The threads that must make progress for requests to be answered: the loops and the engine.
+    /// The threads that requests depend on: the loops and the engine.
     var watched: [Watchdog.Watched] {
         let loops = zip(self.shared.loopPulses, self.server.loops).map { pulse, loop in
             Watchdog.Watched(pulse) { loop.wake() }
@@ -245,22 +247,22 @@ package final class Gateway: Sendable {
         self.reloads.start()
     }
 
-    /// The time that a shutdown waits for wakes in flight, in milliseconds, as of the last reload.
+    /// The maximum time that a shutdown waits for wakes in flight, in milliseconds, according to the last reload.
     package var drainTimeoutMilliseconds: Int64 { self.reloads.drainTimeoutMilliseconds }
 
     /// True once a shutdown has begun.
     package var isDraining: Bool { self.shared.isDraining }
 
-    /// Begins a shutdown: nothing new is launched, results are still accepted, and connections end once they carry no
-    /// wake.
+    /// Begins a shutdown. Nothing new is launched, and results are still accepted. A connection ends when it has no
+    /// wake in flight.
     package func drain() {
         self.shared.drain()
     }
 
     /// Ends every connection and every thread.
     ///
-    /// The engine stops first, so that the end of the workers' streams does not count as a failure of the workers.
-    /// Wakes still in flight are lost at the next start, and their attempts do not count.
+    /// The engine stops first. Otherwise it would count the end of streams as failures of workers. The next start
+    /// records wakes in flight as lost, and does not count their attempts.
     package func stop() {
         self.reloads.stop()
         self.engine.stop()
@@ -270,7 +272,8 @@ package final class Gateway: Sendable {
         self.follower.withLock { $0 }?.stop()
     }
 
-    /// Creates the webhook service. During a shutdown the webhooks count as one connection until they hold no wake.
+    /// Creates the webhook service. During a shutdown, the webhooks count as one connection until none has a wake in
+    /// flight.
     private static func webhooks(_ shared: SharedParts, _ log: GatewayLog) -> WebhookService {
         WebhookService { hooks throws(HTTPClientError) in
             try WebhookThread(
@@ -305,8 +308,8 @@ package final class Gateway: Sendable {
         )
     }
 
-    /// The number of operators' connections accepted in addition to `connectionsMax`, so that operators can find the
-    /// cause of an overload.
+    /// The number of operators' connections that are accepted in addition to `connectionsMax`. Operators can then
+    /// examine an overloaded gateway.
     private static let operatorsReserve = 16
 
     private static func listeners(

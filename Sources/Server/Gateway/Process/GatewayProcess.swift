@@ -13,16 +13,15 @@ package enum GatewayProcess {
     }
 
     /// Serves until SIGTERM or SIGINT, and then drains: launches nothing new, still accepts results, and ends each
-    /// connection when it carries no wake in flight, or after `drainTimeout`. A second signal ends the process
-    /// immediately. SIGHUP reloads the configuration if `source` allows it. After a failure of the store no result can
-    /// be stored, so the drain does not wait.
+    /// connection that has no wake in flight. The drain ends after `drainTimeout` at the latest; a second signal ends
+    /// the process immediately. After a failure of the store, the drain does not wait, because no result can be stored.
+    /// SIGHUP reloads the configuration if `source` allows it.
     ///
     /// - `source`: reads the configuration again.
     /// - `onReady`: called once, when the gateway accepts connections.
-    /// - `onNews`: receives the events from that time on; nil to report none.
-    /// - Returns: the exit status: 1 if the store has failed.
-    /// - Throws: `TransportError` that names the address, certificate or key at fault; `StoreError` that names the
-    ///   file.
+    /// - `onNews`: receives all events after that time; nil to report no events.
+    /// - Returns: the exit status, which is 1 if the store has failed.
+    /// - Throws: `TransportError` with the address, certificate or key at fault; `StoreError` with the file.
     package static func run(
         _ configuration: GatewayConfiguration,
         source: ConfigurationSource,
@@ -119,19 +118,20 @@ package enum GatewayProcess {
         source.setEventHandler(handler: handler)
         source.setRegistrationHandler { registered.open() }
         source.resume()
-        // Waits, because a signal before the registration would be lost; a program may send one after the ready line.
+        // Wait, because a signal before the registration would be lost. Programs may send a signal after the line that
+        // says that the gateway is ready.
         registered.wait()
         return source
     }
 }
 
-/// The status that the service manager receives: the stage of the gateway, and a line for `systemctl status`.
+/// The status for the service manager: the stage of the gateway, and a line for `systemctl status`.
 package final class ServiceStatus: Sendable {
     private struct Facts {
         var places = ""
         /// The result of the last reload.
         var reload = ""
-        /// The reason why nothing more can be stored.
+        /// The reason why nothing can be stored any more.
         var failure: String?
         /// The reason why nothing can be stored for now.
         var absence: String?
@@ -155,7 +155,7 @@ package final class ServiceStatus: Sendable {
         Systemd.notify(.status("Cannot start: \(error)"))
     }
 
-    /// Called around every reload, whatever its cause and result.
+    /// Reports the begin and the end of a reload, regardless of its cause and result.
     func reloaded(_ stage: ReloadService.Stage) {
         switch stage {
         case .began:
@@ -177,7 +177,7 @@ package final class ServiceStatus: Sendable {
         Systemd.notify(.status(words))
     }
 
-    /// Reports that the database cannot be used for now, with the cause; nil if it can be used again.
+    /// Reports why the database cannot be used for now; nil means that it can be used again.
     func storeAbsent(_ message: String?) {
         let words = self.facts.withLock { facts in
             facts.absence = message
@@ -199,9 +199,10 @@ package final class ServiceStatus: Sendable {
     }
 }
 
-/// Reports regularly to the service manager that the gateway is alive, while every watched thread makes progress.
+/// Reports to the service manager at regular intervals that the gateway is alive, as long as every watched thread makes
+/// progress.
 ///
-/// If a thread is stuck, the reports stop and the service manager ends the process: a restart is better than a gateway
+/// If a thread is stuck, the reports stop and the service manager ends the process. A restart is better than a gateway
 /// that does not answer. The committing thread is not watched, because a new process would wait for the same disk.
 package final class Watchdog: Sendable {
     /// A thread, and the function that makes it perform a turn.
@@ -215,9 +216,9 @@ package final class Watchdog: Sendable {
         }
     }
 
-    /// The number of checks per interval of the service manager.
+    /// The number of checks in the time after which the service manager ends the process.
     private static let looksPerInterval: UInt64 = 4
-    /// The maximum wait between two checks, in microseconds.
+    /// The maximum interval between two checks, in microseconds.
     private static let intervalMax: UInt64 = 3_600_000_000
 
     private let stopping = Latch()
@@ -225,8 +226,8 @@ package final class Watchdog: Sendable {
 
     /// Begins to watch.
     ///
-    /// - `microseconds`: the time after which the manager ends the process.
-    /// - `tell`: called on a separate thread whenever every thread has made a turn since the last call.
+    /// - `microseconds`: the time without reports after which the service manager ends the process.
+    /// - `tell`: called on a separate thread each time all threads have made a turn since the last call.
     /// - Throws: `ThreadFailure` if the system cannot create its thread.
     package init(
         microseconds: UInt64,

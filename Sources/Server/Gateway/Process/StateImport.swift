@@ -1,9 +1,9 @@
 import Engine
 import PostgresStore
 
-/// Moves the state of a gateway with its own store into the database that a configuration names.
+/// Moves the state of a gateway with its own store into a database.
 package enum StateImport {
-    /// The reason for which the import stopped, and the remedy.
+    /// The reason why the import stopped, and the remedy.
     package struct Failure: Error, Sendable {
         package let message: String
     }
@@ -11,18 +11,17 @@ package enum StateImport {
     /// The result of an import.
     package struct Report: Sendable {
         package let devices: Int
-        /// The number of devices moved by an earlier import that was interrupted.
+        /// The number of devices that an interrupted earlier import had already moved.
         package let devicesBefore: Int
         package let topics: Int
         package let pushesAccepted: Int64
         package let pushesPending: Int64
         package let requestsWaiting: Int64
-        /// The number of pushes, requests and transfers that were in flight. They are pending again, or have ended as
-        /// lost.
+        /// The number of pushes, requests and transfers that were in flight. The import records their wakes as lost.
         package let wakesLost: Int64
         /// The number of events of the delivery log.
         package let events: Int
-        /// The names of shared values that the database already had, and has kept.
+        /// The names of shared values that the database already had. The import did not change them.
         package let kept: [String]
     }
 
@@ -32,17 +31,17 @@ package enum StateImport {
         case logs = "delivery logs of devices"
     }
 
-    /// The number of events of the delivery log moved at a time; events of one device stay together.
+    /// The minimum number of events to move in one step. The events of a device stay together.
     private static let eventsAtATime = 8192
 
-    /// Moves the whole state; continues an interrupted import.
+    /// Moves the whole state, or resumes an interrupted import.
     ///
     /// - Parameters:
-    ///   - folder: the state folder, which no other process may use in the meantime.
+    ///   - folder: the state folder. No other process may use it during the import.
     ///   - configuration: the policies to apply, and the address of the database.
-    ///   - onProgress: receives the part, the number moved, and the total number.
-    /// - Throws: if the folder holds no state, if the database already has one of the state's topics, if the whole
-    ///   state was moved before, or if it has changed since an interrupted import.
+    ///   - onProgress: receives the part, the number of moved elements, and their total number.
+    /// - Throws: `Failure` in four cases: the folder has no state; the database already has one of the state's topics;
+    ///   the whole state was moved before; or the state has changed since an interrupted import.
     package static func run(
         from folder: String,
         _ configuration: GatewayConfiguration,
@@ -92,7 +91,7 @@ package enum StateImport {
         )
     }
 
-    /// Moves the delivery log. Gateways may already run on the database.
+    /// Moves the delivery log. Gateways may already be using the database.
     ///
     /// - Returns: the number of events moved.
     private static func moveLog(

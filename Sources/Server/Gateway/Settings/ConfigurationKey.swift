@@ -6,7 +6,7 @@ import Wire
 struct SettingForm<Value>: Sendable {
     /// The rule for the value, for messages and manuals.
     let requirement: String
-    /// True if the value is text, so that `--set` takes it verbatim.
+    /// True if the value is text. `--set` then accepts it verbatim.
     var isText = false
     /// Returns the value; nil if it does not satisfy `requirement`.
     let read: @Sendable (JSONValue) -> Value?
@@ -100,7 +100,7 @@ extension SettingForm<ListenSetting> {
     }
 }
 
-/// A key of a configuration or of one of its sections, with its form and the field of `Root` that stores its value.
+/// A key of the configuration or of one of its sections, with its form and the field of `Root` for its value.
 package struct SettingKey<Root>: Sendable {
     typealias Field<Value> = WritableKeyPath<Root, Value> & Sendable
 
@@ -110,14 +110,14 @@ package struct SettingKey<Root>: Sendable {
     package let requirement: String
     /// The purpose of the key, in one line.
     package let summary: String
-    /// True if the value is text, so that `--set` takes it verbatim.
+    /// True if the value is text. `--set` then accepts it verbatim.
     let isText: Bool
     /// Stores the value, or returns false if it does not satisfy `requirement`.
     let assign: @Sendable (inout Root, JSONValue) -> Bool
-    /// Returns the value in the form that `assign` accepts. Secret parts of a URL are left out.
+    /// Returns the value in the form that `assign` accepts, without the secret parts of a URL.
     let value: @Sendable (Root) -> JSONValue
-    /// Returns a special fault for a value that `assign` rejects, because `requirement` does not describe it or the
-    /// value must not be shown; nil for the usual fault.
+    /// Returns the fault of a value that `assign` rejected; nil for a fault with `requirement`. Some values are not
+    /// covered by `requirement`, or must not be shown.
     var fault: @Sendable (JSONValue) -> ConfigurationFault? = { _ in nil }
 }
 
@@ -151,7 +151,7 @@ extension ConfigurationKey {
     /// True if a new value takes effect only after a restart.
     package var needsRestart: Bool { GatewayConfiguration.namesThatNeedRestart.contains(self.name) }
 
-    /// True if most operators set the key, so that `wakegate serve --help` shows it.
+    /// True if most operators set the key. `wakegate serve --help` shows these keys.
     package var isCommon: Bool { GatewayConfiguration.commonNames.contains(self.name) }
 }
 
@@ -163,7 +163,7 @@ extension GatewayConfiguration {
         "policy.defaultTTL",
     ]
 
-    /// The keys whose values are used when listeners, files and connections are set up.
+    /// The keys whose values are used only when listeners, files and connections are set up.
     fileprivate static let namesThatNeedRestart: Set<String> = [
         "edge", "admin", "plain", "insecure", "state", "store", "databaseConnections", "databaseInsecure",
         "environment", "appleStreamLimit", "unaskedWorkers", "clockJumpMax",
@@ -179,7 +179,7 @@ extension PolicyParameter {
 
     /// Sets the parameter in `parameters` to a value of the configuration: a number, or a duration such as `"10m"`.
     ///
-    /// - Returns: false if the value is invalid; nothing changes then.
+    /// - Returns: false if the value is invalid and was not set.
     func set(_ value: JSONValue, in parameters: inout Parameters) -> Bool {
         guard let number = self.isDuration ? value.seconds : value.number else { return false }
         return self.set(number, in: &parameters)
@@ -310,7 +310,7 @@ extension ConfigurationKey {
 }
 
 extension GatewayConfiguration {
-    /// The keys for the store of devices and pushes.
+    /// The keys for the storage of devices and pushes.
     private static let storeKeys = [
         ConfigurationKey(
             name: "store",
@@ -339,7 +339,7 @@ extension GatewayConfiguration {
         ),
     ]
 
-    /// Returns a fault without the value, which may contain a password.
+    /// Returns a fault that does not show the value, which may contain a password.
     private static func fault(ofStore value: JSONValue) -> ConfigurationFault? {
         guard case .string(let text) = value else { return nil }
         if DatabaseAddress.schemes.contains(where: { text.hasPrefix($0) }) {
@@ -387,7 +387,7 @@ extension GatewayConfiguration.Store {
     }
 }
 
-/// The key `topics.TOPIC.tasks` of the configuration: the identifiers that the topic permits.
+/// The key `topics.TOPIC.tasks`, which lists the identifiers that the topic permits.
 package enum PermittedTasksKey {
     /// The name within the topic's section.
     package static let name = "tasks"
@@ -402,14 +402,16 @@ package enum PermittedTasksKey {
         "an identifier has 1 to \(IdentifierPattern.bytesMax) characters of A-Z a-z 0-9 . - _; one that ends in .* "
         + "matches every identifier that begins with the text before the *"
 
-    /// The result of reading a value: its contents, or its faults.
+    /// The result of reading a value: the patterns, or the faults.
     enum Reading {
-        /// The patterns; nil for the default of topics without the key.
+        /// The patterns; nil if the topic uses the default.
         case patterns([IdentifierPattern]?)
         case faults([ConfigurationFault])
     }
 
-    /// - `key`: the full name, for messages.
+    /// Reads a value.
+    ///
+    /// - `key`: the full name of the key, for messages.
     static func read(_ value: JSONValue, key: String) -> Reading {
         let elements: [JSONValue]
         switch value {

@@ -10,20 +10,21 @@ import Wire
 package struct ConfigurationLoader {
     /// The maximum size of a configuration file in bytes.
     package static let fileBytesMax = 4 << 20
-    /// The sections other than topics. A section contains keys and is not a key itself.
+    /// The sections other than topics. A section contains keys and has no value.
     private static let sections: Set<String> = ["tls", "policy", "limits", "log"]
     private static let keys = Dictionary(uniqueKeysWithValues: GatewayConfiguration.keys.map { ($0.name, $0) })
 
     private var configuration: GatewayConfiguration
     private var faults: [ConfigurationFault] = []
-    /// Applied after every other key, because the policy of a topic starts from the general policy.
+    /// The assignments for topics. They are applied last, because a topic's policy starts from the general policy.
     private var topicAssignments: [ConfigurationAssignment] = []
 
     private init(base: GatewayConfiguration) {
         self.configuration = base
     }
 
-    /// Reads the file at `path`, if any, and then `settings`, each `KEY=VALUE`, which take precedence.
+    /// Reads the file at `path`, if any, and then `settings`, which take precedence. Each setting has the form
+    /// `KEY=VALUE`.
     ///
     /// - Throws: `ConfigurationError` with every fault of the file and the settings.
     package static func load(
@@ -36,7 +37,7 @@ package struct ConfigurationLoader {
         return try self.load(text: text, name: path ?? "configuration", settings: settings, base: base)
     }
 
-    /// Reads JSON5 `text`, if any, and then `settings`; `name` identifies the text in messages.
+    /// Reads JSON5 `text`, if any, and then `settings`. `name` identifies the text in messages.
     package static func load(
         text: Data?,
         name: String,
@@ -44,7 +45,7 @@ package struct ConfigurationLoader {
         base: GatewayConfiguration = GatewayConfiguration()
     ) throws(ConfigurationError) -> GatewayConfiguration {
         var loader = ConfigurationLoader(base: base)
-        // An unparsable file would cause all other faults.
+        // Stop here if the text cannot be parsed, because that would cause further faults.
         if let text, let fault = loader.read(text, name: name) { throw ConfigurationError(faults: [fault]) }
         for setting in settings { loader.read(setting: setting) }
         loader.assignTopics()
@@ -89,7 +90,7 @@ package struct ConfigurationLoader {
 extension ConfigurationLoader {
     /// Reads the file's text.
     ///
-    /// - Returns: the fault because of which the text cannot be parsed; nil if there is none.
+    /// - Returns: the reason why the text cannot be parsed; nil if it was parsed.
     private mutating func read(_ text: Data, name: String) -> ConfigurationFault? {
         do throws(JSON5Fault) {
             let value = try JSONValue.json5(text)
@@ -129,7 +130,7 @@ extension ConfigurationLoader {
         for member in members {
             self.visit(ConfigurationAssignment(path: assignment.path + [member.name], value: member.value))
         }
-        // A topic without parameters and an empty webhook section are also assignments.
+        // A topic without parameters is also an assignment, and so is an empty webhook section.
         if assignment.path.count == 2 || Self.isWebhook(assignment.path) { self.topicAssignments.append(assignment) }
     }
 
@@ -156,7 +157,7 @@ extension ConfigurationLoader {
         self.fault(key.name, "is \(value.described)", "write \(key.requirement)")
     }
 
-    /// Returns the value; for a text key on the command line, the literal text.
+    /// Returns the value of an assignment. For a text key on the command line, returns the literal text.
     private func textual(_ assignment: ConfigurationAssignment, isText: Bool) -> JSONValue {
         guard isText, let written = assignment.written, assignment.value != .null else { return assignment.value }
         if case .string = assignment.value { return assignment.value }
@@ -222,7 +223,7 @@ extension ConfigurationLoader {
         self.fault(assignment.name, "is \(assignment.value.described)", "write \(parameter.settingRequirement)")
     }
 
-    /// Reports an unknown key by its full name and suggests the nearest known one.
+    /// Reports an unknown key by its full name, and suggests the most similar known key.
     private mutating func unknown(_ path: [String]) {
         let name = path.joined(separator: ".")
         var candidates = Self.keys.keys.sorted() + ["limits", "log", "policy", "tls", "topics"]
@@ -233,7 +234,7 @@ extension ConfigurationLoader {
                 + PolicyParameter.allCases.map { "\(topic).policy.\($0.rawValue)" }
                 + WebhookConfiguration.keys.map { "\(topic).webhook.\($0.name)" }
         }
-        // A known name in the wrong section is a more likely mistake than a misspelled one.
+        // A known name in the wrong section is a more likely mistake than a misspelled name.
         let moved = candidates.first { $0.split(separator: ".").last.map(String.init) == path.last }
         if let meant = moved ?? NearestMatch.find(name, in: candidates) {
             self.fault(name, "is not a key", "did you mean \(meant)?")
@@ -243,13 +244,14 @@ extension ConfigurationLoader {
     }
 }
 
-/// The source of a running gateway's configuration, for reloads.
+/// The source of the configuration of a running gateway, for reloads.
 package struct ConfigurationSource: Sendable {
     /// Reads the configuration again, including the settings on the command line.
     ///
-    /// - Throws: `ConfigurationError` with every fault, including those of combinations.
+    /// - Throws: `ConfigurationError` with every fault, including invalid combinations.
     package let read: @Sendable () throws(ConfigurationError) -> GatewayConfiguration
-    /// True if SIGHUP reloads the configuration; false if it stops the gateway, as when a terminal is closed.
+    /// True if SIGHUP reloads the configuration. False if SIGHUP stops the gateway, for example when its terminal is
+    /// closed.
     package let reloadsOnHangup: Bool
 
     package init(
@@ -274,12 +276,12 @@ extension JSONValue {
 
 /// A value for one key, from the configuration file or from `--set`.
 struct ConfigurationAssignment: Sendable {
-    /// The parts of the key's name. A topic is one part, including its dots.
+    /// The parts of the key's name. A topic is one part, even if it contains dots.
     var path: [String]
     var value: JSONValue
-    /// The literal text of the value, if it is from the command line.
+    /// The literal text of a value from the command line; nil for a value from the file.
     var written: String?
-    /// The fault of an unparsable value that begins like an object; nil otherwise.
+    /// The fault of a value that begins like an object and cannot be parsed; nil for any other value.
     var fault: JSON5Fault?
 
     var name: String { self.path.joined(separator: ".") }
@@ -290,9 +292,9 @@ struct ConfigurationAssignment: Sendable {
         self.written = written
     }
 
-    /// Parses `KEY=VALUE`. VALUE is JSON5; any other text is taken as a string.
+    /// Parses `KEY=VALUE`. If VALUE is not JSON5, it is a string.
     ///
-    /// - Returns: nil without a key or without `=`.
+    /// - Returns: nil if the key or `=` is missing.
     init?(setting: String) {
         guard let equals = setting.firstIndex(of: "="), equals != setting.startIndex else { return nil }
         let written = String(setting[setting.index(after: equals)...])
@@ -302,7 +304,7 @@ struct ConfigurationAssignment: Sendable {
         } catch {
             let value = JSONValue.string(written)
             self.init(path: Self.path(of: setting[..<equals], value: value), value: value, written: written)
-            // An IPv6 address also begins with a bracket.
+            // Ignore the fault of text that begins with `[`, which may be an IPv6 address.
             if written.hasPrefix("{") { self.fault = error }
         }
     }
@@ -310,22 +312,22 @@ struct ConfigurationAssignment: Sendable {
     /// The sections of a topic.
     static let topicSections = ["policy", "webhook"]
 
-    /// Splits a key at its dots. Topics contain dots themselves: a topic is the part between `topics.` and the last
-    /// `.policy` or `.webhook`, or before a final `.tasks` that does not belong to the webhook.
+    /// Splits a key at its dots. A topic is one part, which may contain dots. It is the text between `topics.` and the
+    /// last `.policy` or `.webhook`, or before a final `.tasks` that does not belong to the webhook.
     private static func path(of key: Substring, value: JSONValue) -> [String] {
         let prefix = "topics."
         guard key.hasPrefix(prefix), key.utf8.count > prefix.utf8.count else {
             return key.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
         }
         let rest = key.dropFirst(prefix.count)
-        // A topic's own name may end like this; the value is then an object.
+        // If the value is an object, `.tasks` is the end of the topic's name.
         let tasks = ".\(PermittedTasksKey.name)"
         if rest.hasSuffix(tasks), !rest.hasSuffix(".webhook\(tasks)") {
             guard case .object = value else {
                 return ["topics", String(rest.dropLast(tasks.utf8.count)), PermittedTasksKey.name]
             }
         }
-        // The keys in a section never have objects as values, so an object is the section itself.
+        // Keys in a section never have an object as value, so an object is the value of the section.
         for section in Self.topicSections where rest.hasSuffix(".\(section)") {
             guard case .object = value else { break }
             return ["topics", String(rest.dropLast(section.utf8.count + 1)), section]

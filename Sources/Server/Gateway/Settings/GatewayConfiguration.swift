@@ -7,7 +7,7 @@ package import Wire
 
 /// All settings of an operator, with the defaults of `wakegate serve`.
 ///
-/// Each value from `ConfigurationLoader` is in its range; `faults()` finds invalid combinations.
+/// `ConfigurationLoader` sets only values within their ranges. `faults()` finds invalid combinations.
 package struct GatewayConfiguration: Sendable {
     /// The listener for providers and workers: HTTP/2 over TLS.
     package var edge = ListenSetting("[::]:2197")
@@ -15,43 +15,44 @@ package struct GatewayConfiguration: Sendable {
     package var admin = ListenSetting("127.0.0.1:9197")
     /// A listener with the routes of the edge in cleartext, for test clients without TLS.
     package var plain = ListenSetting.off
-    /// True if the start accepts a journal that lacks its last commits. Applies to one start, so it has no key.
+    /// True if the start accepts a journal that lacks its last commits. This applies to one start, so a configuration
+    /// cannot set it.
     package var acceptsLoss = false
-    /// The listening sockets that the service manager opened, by the addresses in listener settings; see `adopt`.
+    /// The listening sockets received from the service manager. `adopt` sets them and the listener addresses.
     package internal(set) var inheritedSockets: [InheritedSocket] = []
     /// True if cleartext listeners may use addresses other than loopback.
     package var isInsecure = false
 
-    /// True if workers and operators may have to show bearer tokens; false in `wakegate dev`.
+    /// True if the gateway checks bearer tokens of workers and operators; false in `wakegate dev`.
     package var asksForTokens = true
 
-    /// The networks whose machines may use a gateway that requires no proof; empty if only this machine may, or if
-    /// proof is required.
+    /// The networks from which clients may connect without authentication; empty for this machine only. Ignored if the
+    /// gateway requires authentication.
     package var callerNetworks: [CallerNetwork] = []
 
-    /// True if workers may connect without proof even if the state records that they needed one.
+    /// True if workers may connect without authentication although an earlier start required it.
     package var mayWorkersGoUnasked = false
 
     /// The state folder, with mode 0700.
     package var stateFolder = "/var/lib/wakegate"
     package var store = Store.sqlite
-    /// The number of connections on which a gateway with PostgreSQL commits.
+    /// The number of connections on which a gateway commits to PostgreSQL.
     package var databaseConnections = 8
-    /// True if a database on another machine need not prove its identity.
+    /// True if the identity of a database on another machine need not be verified.
     package var isDatabaseInsecure = false
     package var registration = Registration.explicit
-    /// True if background pushes of priority 10 are refused, as at Apple's APNs.
+    /// True if background pushes of priority 10 are refused, as Apple's APNs does.
     package var strictBackgroundPriority = false
     /// True if operators may send test pushes on the admin listener.
     package var permitsTestPushes = false
-    /// The APNs environment that the gateway represents; nil if it accepts keys and certificates of both.
+    /// The APNs environment of the gateway; nil if it accepts the keys and certificates of both environments.
     package var environment: APNSEnvironment?
-    /// True if a connection is limited to one stream until its client was admitted, as at Apple's APNs.
+    /// True if a connection is limited to one stream until its client has been authenticated, as in Apple's APNs.
     package var appleStreamLimit = false
-    /// The time that a shutdown waits for wakes in flight, in milliseconds.
+    /// The maximum time that a shutdown waits for wakes in flight, in milliseconds.
     package var drainTimeoutMilliseconds: Int64 = 10_000
 
-    /// The maximum plausible time between two boots by the wall clock, in milliseconds.
+    /// The maximum time between two starts of the machine that is plausible by the wall clock, in milliseconds.
     package var clockJumpMaxMilliseconds: Int64 = 365 * 86_400_000
 
     /// The PEM file of the server's certificate chain; nil if not set.
@@ -65,7 +66,7 @@ package struct GatewayConfiguration: Sendable {
     /// The folder of providers' public keys, with one file per key; nil if not set.
     package var providerKeysFolder: String?
 
-    /// The launch policy of every topic without a separate one.
+    /// The launch policy of all topics without their own policy.
     package var policy = Parameters()
     /// The complete launch policies of topics that override some parameters of `policy`.
     package var topicPolicies: [String: Parameters] = [:]
@@ -76,7 +77,7 @@ package struct GatewayConfiguration: Sendable {
     /// The webhooks, by topic.
     package var webhooks: [String: WebhookConfiguration] = [:]
 
-    /// The initial fault rules; nil if none are accepted. Only `wakegate dev` sets them, without a key.
+    /// The initial fault rules; nil if none are accepted. Only `wakegate dev` sets them; a configuration cannot.
     package var faultRules: [FaultRule]?
 
     /// Every limit of the gateway.
@@ -94,7 +95,7 @@ package struct GatewayConfiguration: Sendable {
 }
 
 extension GatewayConfiguration {
-    /// Replaces every path of a file or folder.
+    /// Replaces all paths of files and folders.
     package mutating func mapPaths(_ map: (String) -> String) {
         self.stateFolder = map(self.stateFolder)
         let files: [WritableKeyPath<Self, String?>] = [
@@ -123,23 +124,23 @@ extension GatewayConfiguration {
     package enum Store: Hashable, Sendable {
         /// A journal in the state folder.
         case sqlite
-        /// Memory only; nothing survives a restart.
+        /// Memory, which a restart clears.
         case memory
         /// A PostgreSQL database, which other gateways may share.
         case postgresql(DatabaseAddress)
     }
 
-    /// The way in which a device token becomes known.
+    /// The ways in which a device token becomes known.
     package enum Registration: String, CaseIterable, Sendable {
         /// Workers and operators register devices; pushes to unknown tokens are refused.
         case explicit
-        /// The first push with a topic also registers its token.
+        /// The first push to a token also registers it.
         case open
     }
 }
 
 extension GatewayConfiguration {
-    /// The database of devices and pushes; nil if they are stored elsewhere.
+    /// The database with devices and pushes; nil if they are stored elsewhere.
     package var database: DatabaseAddress? {
         switch self.store {
         case .sqlite, .memory: nil
@@ -152,7 +153,7 @@ extension GatewayConfiguration {
         self.database?.connectionString(isInsecure: self.isDatabaseInsecure)
     }
 
-    /// Returns the fault of a database on another machine that need not prove its identity.
+    /// Returns the fault of a database on another machine whose identity is not verified.
     package func databaseFaults() -> [ConfigurationFault] {
         guard let address = self.database, !address.isLocal, !self.isDatabaseInsecure,
             let mode = address["sslmode"], mode != "verify-full"
@@ -168,9 +169,9 @@ extension GatewayConfiguration {
 }
 
 extension GatewayConfiguration {
-    /// Replaces the addresses of every listener for which there are sockets.
+    /// Replaces the addresses of all listeners that have sockets from the service manager.
     ///
-    /// - Throws: `ConfigurationError` that names each socket without a listener.
+    /// - Throws: `ConfigurationError` with each socket that has no listener.
     package mutating func adopt(_ sockets: [InheritedSocket]) throws(ConfigurationError) {
         var faults: [ConfigurationFault] = []
         var addresses: [ListenerRole: [String]] = [:]
@@ -234,7 +235,7 @@ extension GatewayConfiguration {
         self.limits.taskBytesMax > 0 ? self.limits.taskBytesMax : MachineMemory.bytes() / 8
     }
 
-    /// Returns the share of one topic in a limit; at least 1.
+    /// Returns the part of a limit that one topic may use; at least 1.
     private func taskShare(of bound: Int) -> Int { max(1, bound * self.limits.taskTopicPercentMax / 100) }
 }
 
@@ -244,9 +245,9 @@ extension GatewayConfiguration {
         self.clientCAFile.map { ClientTrustFiles(authorities: $0, revocations: self.clientCRLFile) }
     }
 
-    /// Creates the check of workers' and operators' tokens, without reading a file.
+    /// Creates the check of workers' and operators' tokens. Reads no file yet.
     ///
-    /// - Parameter onTrouble: receives the reason, once, when tokens cannot be checked.
+    /// - Parameter onTrouble: receives the reason once if tokens cannot be checked.
     package func tokenCheck(onTrouble: @escaping @Sendable (String) -> Void) -> TokenCheck {
         TokenCheck(
             folder: self.stateFolder,
@@ -270,9 +271,9 @@ extension GatewayConfiguration {
     }
 }
 
-/// The settings of each loop, at the start and after a reload.
+/// The settings of each loop, set at the start and after a reload.
 ///
-/// A class, so that a mailbox without new settings passes only a nil reference.
+/// The type is a class: without new settings, a mailbox passes only a nil reference.
 package final class LoopSettings: Sendable {
     package let rules: PushRules
     package let transport: TransportLimits

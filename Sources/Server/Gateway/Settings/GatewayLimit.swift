@@ -13,10 +13,10 @@ package struct GatewayLimit: Sendable {
     package let range: ClosedRange<Int>
     /// The limited quantity, as a noun phrase.
     package let purpose: String
-    /// The reason for the default and for other values, in sentences.
+    /// The rationale for the default and when to change it.
     package let advice: String
-    /// The name under which `GET /v1/stats` counts how often the limit was reached. Two limits that form a pair share a
-    /// name.
+    /// The name of the counter in `GET /v1/stats` for how often the limit was reached. Two limits that form a pair
+    /// share a counter.
     package let countedName: String
     /// The field that stores the value.
     package let field: any WritableKeyPath<GatewayLimits, Int> & Sendable
@@ -48,21 +48,21 @@ package struct GatewayLimit: Sendable {
             + (self.isDuration ? DurationText.alternative : "")
     }
 
-    /// True if the limit is a duration, which may be written as `"10m"`.
+    /// True if the limit is a duration. It may then be written as text, such as `"10m"`.
     var isDuration: Bool { self.unit == "seconds" }
 }
 
 extension GatewayLimit {
-    /// Every limit, grouped by the resource that it protects.
+    /// All limits, grouped by the resource that they protect.
     package static let all = GatewayLimit.counts + GatewayLimit.bytes + GatewayLimit.times + GatewayLimit.frames
 
-    /// The names of all counters, in the order of the output. The last counts connections for which no descriptor was
-    /// available, a limit of the system.
+    /// The names of all counters, in the order of the output. The last counter is for connections without a descriptor,
+    /// which is a limit of the system.
     package static let countedNames =
         GatewayLimit.all.filter { $0.name == $0.countedName }.map(\.name) + [TransportLimit.openFiles.rawValue]
 
-    /// The counters of limits that are reached in normal operation, for example because work is deferred to the next
-    /// turn.
+    /// The counters of limits that are often reached in normal operation, for example because work is postponed to the
+    /// next turn.
     package static let routineNames: Set<String> = [
         "acceptsPerTurn", "readBytesPerTurn", "requestsAtEngineMax", "outputBytesMax", "outputFramesMax",
         "streamingBytesSoftMax", "wakeBytesPerStreamMax", "historyBytesMax", "historySeconds", "idleSeconds",
@@ -497,9 +497,9 @@ extension GatewayLimit {
     ]
 }
 
-/// Every limit of the gateway that an operator can set, with its value.
+/// All limits that an operator can set, with their values.
 package struct GatewayLimits: Sendable {
-    /// The limits of connections, streams and HTTP.
+    /// The limits on connections, streams and HTTP.
     package var transport = TransportLimits()
     /// The maximum number of device tokens, including removed ones.
     package var devicesMax = EngineConfiguration().devicesMax
@@ -511,10 +511,10 @@ package struct GatewayLimits: Sendable {
     package var pushesPerDeviceMax = PushRate().pushesMax
     package var pushesPerDeviceSeconds = PushRate().seconds
 
-    /// The maximum number of connections of one provider key, bearer token or client certificate; 0 for no limit.
+    /// The maximum number of connections with one provider key, bearer token or client certificate; 0 for no limit.
     package var connectionsPerCredentialMax = 5_000
-    /// The maximum number of workers' streams of one bearer token, client certificate, or address without either; 0 for
-    /// no limit.
+    /// The maximum number of workers' streams with one bearer token, client certificate or, without either, from one
+    /// address; 0 for no limit.
     package var streamsPerCredentialMax = 10_000
     /// The maximum number of workers' streams that name one device; 0 for no limit.
     package var streamsPerDeviceMax = EngineConfiguration().streamsPerDeviceMax
@@ -522,25 +522,24 @@ package struct GatewayLimits: Sendable {
     package var liveStreamsMax = 32
     /// The maximum number of open streams of `GET /v1/events`.
     package var eventStreamsMax = 32
-    /// The maximum number of events kept for followers.
+    /// The maximum number of events that are queued for an operator who follows events.
     package var eventsHeldMax = 8192
-    /// The maximum number of pushes of one loop that the engine has not answered. At the limit the loop stops reading,
-    /// except 64 KiB of clients that send little while others send much. Pushes of such clients lower the limit for a
-    /// while (`PushWindow`).
+    /// The maximum number of pushes of one loop that the engine has not answered. At the limit the loop stops reading.
+    /// Clients that send little may still send 64 KiB; see `PushWindow`.
     package var requestsAtEngineMax = 512
     /// The maximum size of pending and in-flight pushes, in bytes; 0 for half of the machine's memory.
     package var pendingBytesMax = 0
     /// The share of `pendingBytesMax` that one topic may use, in percent.
     package var pendingTopicPercentMax = 80
-    /// The maximum number of pending and running requests of background tasks and sessions.
+    /// The maximum number of pending and running background tasks and sessions.
     package var taskRequestsMax = EngineConfiguration().taskRequestsMax
-    /// The maximum size, in bytes, of the names and titles of background tasks and sessions and of the ids of session
-    /// events; 0 for an eighth of the machine's memory.
+    /// The maximum size in bytes of the texts of background tasks and sessions: names, titles, and ids of session
+    /// events. The value 0 means an eighth of the machine's memory.
     package var taskBytesMax = 0
     /// The share of `taskRequestsMax` and of `taskBytesMax` that one topic may use, in percent.
     package var taskTopicPercentMax = 80
-    /// The maximum number of submissions per minute of one bearer token, client certificate, or address without either;
-    /// 0 for no limit.
+    /// The maximum number of submissions per minute with one bearer token, client certificate or, without either, from
+    /// one address; 0 for no limit.
     package var submissionsPerCredentialMax = 600_000
     /// The maximum number of progress reports per minute, counted like submissions; 0 for no limit.
     package var progressPerCredentialMax = 600_000
@@ -549,16 +548,16 @@ package struct GatewayLimits: Sendable {
 
     /// The maximum size of the history's file in bytes.
     package var historyBytesMax = HistoryLimits().bytesMax
-    /// The time that the history keeps an event, in seconds.
+    /// The time for which the history keeps an event, in seconds.
     package var historySeconds = Int(HistoryLimits().ageMillisecondsMax / 1000)
 
     package init() {}
 
     /// Removes the limits that would hinder a backend under development.
     package mutating func liftForDevelopment() {
-        // Backends are also load-tested. A fault rule can produce a 429 instead.
+        // Load tests of backends need many pushes to a device. For tests of the answer 429, there are fault rules.
         self.pushesPerDeviceMax = 0
-        // All clients have the same address.
+        // All clients have the same address, so limits per address would apply to all clients together.
         self.transport.connectionsPerAddressMax = 0
         self.streamsPerCredentialMax = 0
         self.submissionsPerCredentialMax = 0
@@ -566,26 +565,27 @@ package struct GatewayLimits: Sendable {
     }
 }
 
-/// The limits outside the transport and the engine, by their names in the configuration.
+/// The counted limits outside the transport and the engine, by their names in the configuration. Each case documents
+/// the effect of reaching the limit.
 package enum GatewayCountedLimit: String, CountedLimit {
-    /// A loop stopped reading until the engine had answered.
+    /// A loop stops reading until the engine has answered some pushes.
     case requestsAtEngineMax
-    /// A request, or a connection, was refused.
+    /// A request or a connection is refused.
     case connectionsPerCredentialMax
-    /// A worker's stream was refused.
+    /// A worker's stream is refused.
     case streamsPerCredentialMax
-    /// A submission of a background task, or the report of a finished session, was refused.
+    /// A submission of a background task or a report of a finished session is refused.
     case submissionsPerCredentialMax
-    /// A report of progress was refused.
+    /// A progress report is refused.
     case progressPerCredentialMax
-    /// An operator's live stream was refused.
+    /// An operator's stream of `GET /v1/live` is refused.
     case liveStreamsMax
-    /// An operator's event stream was refused.
+    /// An operator's stream of `GET /v1/events` is refused.
     case eventStreamsMax
-    /// A follower was too slow, and events were dropped.
+    /// Events for an operator who follows them slowly are dropped.
     case eventsHeldMax
-    /// Events were deleted from the history early because of its size.
+    /// The oldest events are deleted from the history because of its size.
     case historyBytesMax
-    /// Events were deleted from the history because of their age.
+    /// Events are deleted from the history because of their age.
     case historySeconds
 }

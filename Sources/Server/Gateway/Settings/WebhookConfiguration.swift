@@ -7,36 +7,38 @@ import Wire
 
 /// A topic's webhook, as configured by an operator.
 package struct WebhookConfiguration: Hashable, Sendable {
-    /// The URL that wakes are posted to; empty if it was not set.
+    /// The URL to which wakes are posted; empty if it is not set.
     package var url = ""
     /// The maximum number of unanswered wakes.
     package var slots = 16
-    /// The background tasks whose wakes the webhook accepts in addition to pushes.
+    /// The background tasks whose wakes the webhook accepts, in addition to pushes.
     package var tasks: [IdentifierPattern] = []
     /// The background sessions whose wakes the webhook accepts.
     package var sessions: [IdentifierPattern] = []
-    /// The PEM file of the certificate chain that is shown to the receiver; nil for none.
+    /// The PEM file of the certificate chain with which the gateway authenticates; nil for none.
     package var certificateFile: String?
     /// The PEM file of the certificate's private key.
     package var privateKeyFile: String?
-    /// The PEM file of the authorities that verify the receiver's certificate; nil for the system's.
+    /// The PEM file of the authorities for the receiver's certificate; nil for those of the system.
     package var certificateAuthorityFile: String?
-    /// The file of the secret that signs wakes; nil if they are not signed.
+    /// The file of the secret with which wakes are signed; nil if they are not signed.
     package var secretFile: String?
     /// True if the receiver may have a loopback, link-local or private address.
     package var allowsPrivate = false
 
-    /// The maximum number of patterns of tasks, and of sessions.
+    /// The maximum number of patterns in each of `tasks` and `sessions`.
     package static let patternsMax = 64
-    /// The maximum size of an answer in bytes; a result takes a few dozen.
+    /// The maximum size of an answer in bytes. A result has a few dozen bytes.
     package static let answerBytesMax = 65_536
-    /// The timeout for establishing a connection, in milliseconds. Well below the execution window, so that an
-    /// undeliverable wake launches again instead of expiring.
+    /// The timeout for establishing a connection, in milliseconds. It is well below the execution window, so an
+    /// undeliverable wake can launch again before its deadline.
     static let connectTimeout = 5000
-    /// The maximum silence of a receiver on the network, in milliseconds, before its wakes are lost, as for streams.
+    /// The time without any packet from a receiver after which its wakes are lost, in milliseconds. It is the same as
+    /// for streams.
+    /// streams.
     static let peerSilence = 10_000
 
-    /// Returns the addresses that the receiver may have. Cleartext never leaves this machine.
+    /// Returns the addresses that the receiver may have. Cleartext requests stay on this machine.
     func reach(of url: HTTPURL) -> AddressReach {
         if url.scheme == "http" { return .loopback }
         return self.allowsPrivate ? .anywhere : .global
@@ -130,7 +132,7 @@ extension WebhookKey {
     }
 }
 
-/// The faults of combinations of a webhook's values, also with other settings.
+/// The faults of a webhook's values in combination with each other and with other settings.
 struct WebhookFaults {
     let topic: String
     let webhook: WebhookConfiguration

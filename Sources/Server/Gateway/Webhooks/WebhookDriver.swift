@@ -5,41 +5,41 @@ import Policy
 import ServiceManager
 import Wire
 
-/// Posts wakes to all webhooks with one HTTP client, on a separate thread.
+/// Posts the wakes of all webhooks with one HTTP client, on a separate thread.
 ///
-/// For the engine, each webhook is a worker's stream: it subscribes with its slots, gets wakes as effects, and reports
-/// results as commands. Unlike other streams, it has fewer slots while it is paused.
+/// For the engine, each webhook is a worker's stream. It subscribes with a number of slots, gets wakes as effects, and
+/// reports results as commands. Unlike other streams, it has fewer slots while it is paused after failures.
 final class WebhookDriver {
-    /// A posted wake without an answer.
+    /// A posted wake whose request is open or whose result is pending.
     private struct Delivery {
         let hook: Int
         let wake: WakeID
         let kind: WakeKind
-        /// The breaker's round when the wake was posted.
+        /// The breaker's round at the time of the request.
         let round: UInt64
-        /// True if the wake has ended before its answer.
+        /// True if the wake ended before the webhook answered.
         var hasEnded = false
     }
 
-    /// The longest wait for any event, in milliseconds.
+    /// The maximum wait for an event, in milliseconds.
     private static let waitMax: Int64 = 60_000
 
     private let client: HTTPClient
     private let mailbox: LoopMailbox
     private let engine: Mailbox<CommandBatch>
     private let log: GatewayLog
-    /// Called once, during a shutdown, when no webhook holds a wake.
+    /// Called once during a shutdown, when no webhook has a wake in flight.
     private let onDrained: @Sendable () -> Void
-    /// The webhooks by place. An ended webhook remains until its place is reused.
+    /// The webhooks by index. An ended webhook stays in the array until its index is reused.
     private var hooks: [Webhook] = []
     private var numbers = WebhookNumbers()
     private var deliveries: [HTTPRequestID: Delivery] = [:]
     private var requests: [WakeID: HTTPRequestID] = [:]
-    /// The wakes that were accepted and whose results are pending.
+    /// The wakes that webhooks accepted and whose results are pending.
     private var accepted: [WakeID: Delivery] = [:]
     private var effects = EffectBatch()
     private var batch = CommandBatch()
-    /// The body of a request; empty except while being written.
+    /// A buffer for the body of a request; empty between requests.
     private var writer = JSONWriter()
     private var generator = RandomBits()
     private var isDraining = false
@@ -61,7 +61,9 @@ final class WebhookDriver {
         for hook in hooks { self.keep(hook) }
     }
 
-    /// - Returns: the webhook's place.
+    /// Adds a webhook.
+    ///
+    /// - Returns: the webhook's index.
     @discardableResult
     private func keep(_ hook: Webhook) -> Int {
         var hook = hook
@@ -71,7 +73,7 @@ final class WebhookDriver {
         return place
     }
 
-    /// Ends a wait in `turn` from any thread.
+    /// A waker that ends a wait in `turn` from any thread.
     var waker: HTTPWaker { self.client.waker }
 
     /// Subscribes every webhook.
@@ -80,7 +82,7 @@ final class WebhookDriver {
         self.submit()
     }
 
-    /// Replaces the webhooks. Unchanged webhooks continue; the others get no new wakes and end after their last wake.
+    /// Replaces the webhooks. Unchanged webhooks continue. All others get no new wakes and end after their last wake.
     func replace(with hooks: [Webhook]) {
         for hook in self.hooks.indices where !self.hooks[hook].isRetired {
             guard !hooks.contains(where: { $0.isSame(as: self.hooks[hook]) }) else { continue }
@@ -111,19 +113,20 @@ final class WebhookDriver {
 
     private func endIfRetired(_ hook: Int) {
         guard self.hooks[hook].isRetired, self.hooks[hook].held == 0, !self.hooks[hook].hasEnded else { return }
-        // The wakes of the open requests have ended, and nothing else would end these requests.
+        // The wakes of the remaining open requests have ended. Cancel these requests, because they might stay open
+        // forever.
         for _ in 0..<self.hooks[hook].open { self.giveUpEnded(hook) }
         self.hooks[hook].hasEnded = true
         self.batch.append(.streamEnded(self.address(hook)))
         self.dropIfOver(hook)
     }
 
-    /// Releases a webhook's place once the webhook is over.
+    /// Frees a webhook's index if the webhook is over.
     private func dropIfOver(_ hook: Int) {
         if self.hooks[hook].isOver { self.numbers.end(self.hooks[hook].number) }
     }
 
-    /// Takes the effects of the engine, and waits for network events.
+    /// Handles the effects of the engine, and waits for network events.
     func turn() {
         self.mailbox.take(into: &self.effects)
         self.effects.handOver { self.take($0) }
@@ -141,7 +144,7 @@ final class WebhookDriver {
         self.submit()
     }
 
-    /// Returns the maximum wait, in milliseconds.
+    /// Returns the maximum time to wait for network events, in milliseconds.
     private func wait(_ now: Int64) -> Int {
         let moments = self.hooks.compactMap { hook -> Int64? in
             guard case .resting(let until) = hook.breaker.state, !hook.isRetired else { return nil }
@@ -197,9 +200,9 @@ extension WebhookDriver {
         self.dropIfOver(delivery.hook)
     }
 
-    /// Gives up the open request whose wake ended longest ago, as it might stay open indefinitely. Called when there
-    /// are as many open requests as slots. A request whose wake is in flight is kept, because only its answer reports
-    /// the result.
+    /// Cancels the open request whose wake ended longest ago, because it might stay open forever. Called when the
+    /// number of open requests has reached the number of slots. Requests whose wakes are in flight are kept, because
+    /// only their answers report results.
     private func giveUpEnded(_ hook: Int) {
         let outlived = self.hooks[hook].outlived
         guard let place = outlived.firstIndex(where: { self.deliveries[$0] != nil }) else { return }
@@ -215,7 +218,7 @@ extension WebhookDriver {
         guard let hook = self.deliveries[request]?.hook else { return }
         self.deliveries[request]?.hasEnded = true
         self.hooks[hook].outlived.append(request)
-        // At most as many requests as slots are open, so this at least halves the list.
+        // The number of open requests is at most the number of slots, so this at least halves the list.
         guard self.hooks[hook].outlived.count > 2 * self.hooks[hook].slots else { return }
         self.hooks[hook].outlived.removeAll { self.deliveries[$0] == nil }
     }
@@ -240,20 +243,20 @@ extension WebhookDriver {
         // The request has no timeout, because the engine reports the end of the wake as an effect.
         var request = HTTPRequest("POST", hook.url, headers: headers, body: body, timeoutMilliseconds: nil)
         request.settings = hook.settings
-        // A probe uses a new connection, because an old one may be broken.
+        // A probe uses a new connection, because existing connections may be broken.
         request.isFresh = hook.breaker.state == .probing
         return request
     }
 
     private func ended(_ delivery: Delivery, _ verdict: WebhookVerdict) {
         let wake = delivery.wake
-        // The breaker decides first, so that wakes launched when this one ends are not posted immediately.
+        // Update the breaker first. Otherwise wakes that launch when this one ends would be posted immediately.
         switch verdict {
         case .result(let result):
             self.succeeded(delivery)
             self.ask(self.reportAddress(delivery.hook), .report(Named(wake), result))
         case .accepted:
-            // Only the result of an accepted wake shows the state of the webhook.
+            // The answer says nothing about the webhook's state if the result of the accepted wake is still pending.
             if delivery.hasEnded { self.succeeded(delivery) } else { self.accepted[wake] = delivery }
         case .refused(let cause):
             self.failed(delivery, cause)
@@ -270,7 +273,7 @@ extension WebhookDriver {
 
     private func expired(_ wake: WakeID, _ reason: ExpirationReason) {
         guard let request = self.requests[wake], let delivery = self.deliveries.removeValue(forKey: request) else {
-            // If the wake is not accepted, its answer is already on the way to the engine.
+            // If the wake was not accepted, its result is already on the way to the engine.
             guard let delivery = self.accepted.removeValue(forKey: wake), reason.isOfWorker else { return }
             self.failed(delivery, "it accepted a wake and reported no result by the deadline")
             return
@@ -321,7 +324,7 @@ extension WebhookDriver {
         self.publish(hook)
     }
 
-    /// Publishes the status of a webhook to the engine if it has changed.
+    /// Sends the status of a webhook to the engine if it has changed.
     private func publish(_ hook: Int) {
         let breaker = self.hooks[hook].breaker
         let before = self.hooks[hook].published
@@ -351,14 +354,14 @@ extension WebhookDriver {
             self.answered(address)
         case .pushAnswer: break  // Webhooks send no pushes.
         case .asked: break  // Webhooks request no lists.
-        case .conditions: break  // Webhooks do not ask for conditions.
-        case .expiring: break  // The open request contains the deadline.
+        case .conditions: break  // Webhooks do not request conditions.
+        case .expiring: break  // The request contains the deadline.
         case .drained: break  // Webhooks' streams have no public names.
         }
     }
 
     private func answer(_ address: StreamAddress, _ outcome: Outcome) {
-        // Answers to reports are ignored: nothing can be done about a late report or a failed store.
+        // Ignore answers to reports, because a late report or a failed store cannot be corrected here.
         guard case .webhook = address, let place = self.hook(address) else { return }
         let hook = self.hooks[place]
         var body = JSONWriter()
@@ -379,7 +382,7 @@ extension WebhookDriver {
 
     private func released(_ address: StreamAddress, _ wake: WakeID) {
         if let request = self.requests[wake] { self.outlived(request) }
-        // A wake that is still listed has not expired, so it ended with a result.
+        // Expired wakes have been removed, so an accepted wake that ends here ended with a result.
         if let delivery = self.accepted.removeValue(forKey: wake) { self.succeeded(delivery) }
         guard let hook = self.hook(address), !self.hooks[hook].hasEnded else { return }
         self.hooks[hook].held -= 1
@@ -395,7 +398,7 @@ extension WebhookDriver {
 }
 
 extension ExpirationReason {
-    /// True if the worker was too slow; false if the worker is not at fault.
+    /// True if the worker was too slow; false if the worker did not cause the expiration.
     fileprivate var isOfWorker: Bool {
         switch self {
         case .deadline, .progress: true

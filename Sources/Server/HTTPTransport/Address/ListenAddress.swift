@@ -3,9 +3,9 @@ package import Wire
 /// An address to listen on: `HOST:PORT`, `[v6]:PORT` or `unix:/path`.
 package struct ListenAddress: Hashable, Sendable, CustomStringConvertible {
     package enum Kind: Hashable, Sendable {
-        /// A name or an address without brackets, and a port; port 0 selects a free port.
+        /// A name or an address without brackets, and a port. Port 0 selects a free port.
         case tcp(host: String, port: UInt16)
-        /// A socket file by its absolute path.
+        /// A socket file, identified by its absolute path.
         case unix(path: String)
     }
 
@@ -15,10 +15,11 @@ package struct ListenAddress: Hashable, Sendable, CustomStringConvertible {
         self.kind = kind
     }
 
-    /// The longest path of a socket file in bytes; the system's limit is 108 with the terminating zero.
+    /// The maximum length of a socket file's path in bytes. The system's limit is 108 with the terminating zero.
     private static let pathBytesMax = 107
 
-    /// - Throws: `TransportError.Code.address`, with the fault in `text` and an example of a correct address.
+    /// - Throws: `TransportError` with the code `address`. Its message quotes `text` and gives an example of a correct
+    ///   address.
     package static func parse(_ text: String) throws(TransportError) -> ListenAddress {
         if text.hasPrefix("unix:") {
             return try Self.unix(String(text.dropFirst(5)), in: text)
@@ -101,9 +102,9 @@ package struct ListenAddress: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// The parts of a `Host` or `:authority` field (RFC 3986 §3.2): views of the field's bytes.
+/// The parts of a `Host` or `:authority` field (RFC 3986 §3.2). They are views of the field's bytes.
 package struct Authority {
-    /// A name or an address, never empty; an IPv6 address without its brackets.
+    /// A name or an address, which is never empty. An IPv6 address is without brackets.
     package let host: ByteView
     /// True if the host was written in brackets.
     package let isIPv6: Bool
@@ -131,13 +132,13 @@ package struct Authority {
         }
     }
 
-    /// The host for comparisons: in lower case, and without the trailing dot of a rooted name.
+    /// The host in lower case, without a trailing dot, for comparisons.
     package var name: String {
         let isRooted = !self.isIPv6 && self.host.count > 1 && self.host[self.host.count - 1] == UInt8(ascii: ".")
         return self.host[0..<(self.host.count - (isRooted ? 1 : 0))].string.lowercased()
     }
 
-    /// True if the host is a name or address of the loopback interface.
+    /// True if the host is a name or an address of the loopback interface.
     package var isLoopback: Bool {
         let name = self.name
         if self.isIPv6 { return name == "::1" }
@@ -183,7 +184,7 @@ package struct Authority {
     }
 }
 
-/// A failure to set up the transport; the message names the fault and the remedy.
+/// A failure to set up the transport. The message names the fault and the remedy.
 package struct TransportError: Error, Sendable, CustomStringConvertible {
     package struct Code: Hashable, Sendable, CustomStringConvertible {
         private enum Value: String { case address, addressInUse, bind, certificate, privateKey, system }
@@ -200,14 +201,14 @@ package struct TransportError: Error, Sendable, CustomStringConvertible {
         package static var certificate: Code { Code(value: .certificate) }
         /// A private key could not be read, made or used.
         package static var privateKey: Code { Code(value: .privateKey) }
-        /// The system refused something else.
+        /// The system reported another failure.
         package static var system: Code { Code(value: .system) }
 
         package var description: String { self.value.rawValue }
     }
 
     package let code: Code
-    /// The fault and the remedy, one sentence each.
+    /// The fault and the remedy, one sentence for each.
     package let message: String
     /// The source location of the error, `file:line`.
     package let location: String

@@ -1,174 +1,184 @@
 internal import Synchronization
 
-/// Every limit of the transport, with its unit, its default, and the reason for the default.
+/// All limits of the transport, each with its unit, its default, and the reason for the default.
 package struct TransportLimits: Sendable {
     // MARK: Counts
 
-    /// Connections of the whole server; 20,000, as each costs a descriptor and about 60 KiB with TLS, 1.2 GB in all.
-    /// The descriptor limit of the process also applies.
+    /// The maximum number of connections of the server. Default: 20,000, because each needs a descriptor and, with TLS,
+    /// about 60 KiB (1.2 GB in total). The descriptor limit of the process also applies.
     package var connectionsMax = 20_000
-    /// Connections from one address (IPv6: one 64-bit network) to one listener; 5,000, a quarter of all, since a whole
-    /// fleet or all clients of a reverse proxy may share one address. 0 means no limit. Connections to a socket file
-    /// are not limited.
+    /// The maximum number of connections from one address (IPv6: one 64-bit network) to one listener; 0 for no limit.
+    /// Default: 5,000, a quarter of all connections, because the clients of a reverse proxy share one address.
+    /// Connections to a socket file are not limited.
     package var connectionsPerAddressMax = 5_000
-    /// Connections that have not yet spoken HTTP, mostly TLS handshakes; 1,000, as many as a machine accepts in a
-    /// quarter of a second, and at most 40 MB. Each loop has an equal share. At the limit, a new connection ends the
-    /// oldest such connection, so that silent clients do not keep others out.
+    /// The maximum number of connections without any HTTP data, most of which are in a TLS handshake. Default: 1,000,
+    /// which a machine accepts in a quarter of a second, and which use at most 40 MB. Each loop has an equal share. At
+    /// the limit, a new connection ends the oldest of these connections, so that silent clients do not exclude others.
     package var handshakesMax = 1_000
-    /// Streams open at once on one connection; 1,000, as APNs announces it.
+    /// The maximum number of open streams on one connection. Default: 1,000, as APNs announces.
     package var streamsPerConnectionMax = 1_000
-    /// Streams open at once on one loop; 100,000, the maximum of a hundred connections, since each may hold a header
-    /// list and a body. Further streams are refused, and clients retry them.
+    /// The maximum number of open streams on one loop. Default: 100,000, the streams of a hundred connections, because
+    /// each may have a header list and a body in memory. Further streams are refused, and clients retry them.
     package var streamsPerLoopMax = 100_000
-    /// Connections accepted in one turn of one loop; 4, so that the loops share a burst of connections.
+    /// The maximum number of connections accepted in one turn of one loop. Default: 4, so that the loops share a burst.
     package var acceptsPerTurn = 4
 
     // MARK: Received bytes
 
-    /// Bytes of one request's header list as HTTP/2 counts them (name, value, and 32 per field); 8,000, as APNs
-    /// announces it.
+    /// The maximum size of a request's header list in bytes, as HTTP/2 counts it (name, value, and 32 per field).
+    /// Default: 8,000, as APNs announces.
     package var headerListBytesMax = 8_000
-    /// Bytes of the largest frame accepted; 16,384, the smallest value that HTTP/2 allows, which APNs also announces.
+    /// The maximum size of a frame in bytes. Default: 16,384, the minimum in HTTP/2, which APNs also announces.
     package var frameBytesMax = 16_384
-    /// Bytes a peer may send on one stream before it waits for a window update; 65,535, as APNs announces it, which is
-    /// many times the largest payload.
+    /// The number of bytes that a peer may send on one stream before a window update. Default: 65,535, as APNs
+    /// announces. This is many times the largest payload.
     package var streamWindowBytes = 65_535
-    /// Bytes a peer may send on one connection before it waits for a window update; 1 MiB, a thousand ordinary pushes.
+    /// The number of bytes that a peer may send on one connection before a window update. Default: 1 MiB, a thousand
+    /// ordinary pushes.
     package var connectionWindowBytes = 1_048_576
-    /// Bytes read from one socket in one turn; 64 KiB, four full frames, so that no connection delays the others.
+    /// The maximum number of bytes read from one socket in one turn. Default: 64 KiB, four full frames, so that no
+    /// connection delays the others.
     package var readBytesPerTurn = 65_536
-    /// Bytes of partly received requests of one connection, counted to the end of the last complete field; 2 MiB, the
-    /// heads of 1,000 streams. A request above the limit is refused as the client's error; if its field block is
-    /// incomplete, the connection is ended.
+    /// The maximum size of one connection's partly received requests in bytes. Default: 2 MiB, the heads of 1,000
+    /// streams. Each request is counted up to its last complete field. A request above the limit is refused as an error
+    /// of the client. If its field block is incomplete, the connection ends.
     package var requestBytesPerConnectionMax = 2_097_152
-    /// Bytes of partly received requests of all connections; 48 MiB, the limit of two dozen connections. A request
-    /// above the limit is refused, and the client may retry. A connection with an incomplete long field is ended.
+    /// The maximum size of the partly received requests of all connections in bytes. Default: 48 MiB, as much as two
+    /// dozen connections may use. A request above the limit is refused, and the client may retry it. A connection with
+    /// an incomplete long field ends.
     package var requestBytesMax = 50_331_648
-    /// Bytes that are read and discarded of an HTTP/1.1 body that is too large; 1 MiB, so that most clients then read
-    /// the answer. After that the connection is ended.
+    /// The maximum number of bytes that are read and discarded if an HTTP/1.1 body is too large. Default: 1 MiB, so
+    /// that most clients then read the answer. Above the limit, the connection ends.
     package var discardedBytesMax = 1_048_576
 
     // MARK: Sent bytes
 
-    /// Bytes prepared for one socket at a time; 64 KiB, about the number a socket accepts at once. No more are prepared
-    /// until the socket has accepted them, so a peer that stops reading costs at most this and one frame.
+    /// The maximum number of bytes prepared for one socket. Default: 64 KiB, about as much as a socket accepts at once.
+    /// No more bytes are prepared until the socket has accepted these. A peer that stops reading therefore costs at
+    /// most this limit and one frame.
     package var outputBytesMax = 65_536
-    /// Frames queued behind unsent bytes at which the connection is no longer read; 2,000, two for each possible
-    /// stream.
+    /// The maximum number of frames queued behind unsent bytes. At the limit, the connection is not read. Default:
+    /// 2,000, two for each possible stream.
     package var outputFramesMax = 2_000
-    /// Bytes queued on one streaming response above which `streamDrained` will be called; 1 MiB, more than a burst of
-    /// events leaves unread by a fast client. The handler decides what to do meanwhile.
+    /// The number of bytes queued on a streaming answer above which `streamDrained` notifies the handler later, when
+    /// half of this number is left. Default: 1 MiB, which is more than a fast client leaves unread. The handler decides
+    /// what to send until then.
     package var streamingBytesSoftMax = 1_048_576
 
-    /// Bytes queued for one connection on all its streams; 16 MiB, sixteen streams at `streamingBytesSoftMax`. A
-    /// connection above the limit is ended.
+    /// The maximum number of bytes queued on all streams of one connection. Default: 16 MiB, sixteen streams at
+    /// `streamingBytesSoftMax`. Above the limit, the connection ends.
     package var queuedBytesPerConnectionMax = 16_777_216
 
     // MARK: Seconds
 
-    /// Seconds from the accept to the end of the TLS handshake and the first HTTP/2 frame; 10, many round trips on the
-    /// slowest network.
+    /// The maximum time in seconds from the accept to the end of the TLS handshake and the first HTTP/2 frame. Default:
+    /// 10, many round trips on the slowest network.
     package var handshakeSeconds = 10
-    /// Seconds within which a request, a frame, a field block and the acknowledgement of SETTINGS must arrive
-    /// completely; 60, which is 220 bytes a second for the largest request, 13 KB.
+    /// The maximum time in seconds in which a request, a frame, a field block or the acknowledgement of SETTINGS must
+    /// arrive completely. Default: 60, which is 220 bytes a second for the largest request of 13 KB.
     package var requestSeconds = 60
-    /// Seconds within which the peer must take an answer completely; 60, as long as a request may take. A streaming
-    /// answer is exempt while it is open.
+    /// The maximum time in seconds in which the peer must receive an answer completely. Default: 60, the same as for a
+    /// request. The limit does not apply to a streaming answer while it is open.
     package var responseSeconds = 60
-    /// Seconds after which a connection ends if its socket accepts no byte of the output; 60, as long as an answer may
-    /// take.
+    /// The time in seconds without progress after which a connection ends whose socket accepts no output. Default: 60,
+    /// the same as for an answer.
     package var writeStallSeconds = 60
-    /// Seconds a connection may be without a request; 3,600, as APNs keeps idle connections for an hour.
+    /// The maximum time in seconds for which a connection may have no request. Default: 3,600, as APNs keeps idle
+    /// connections.
     package var idleSeconds = 3_600
-    /// Seconds in which a PING must be answered; 10, as long as a handshake may take.
+    /// The maximum time in seconds until a PING is answered. Default: 10, the same as for a handshake.
     package var pingSeconds = 10
-    /// Seconds for which the server still reads a connection that it ends; 2, a few round trips, so that the peer gets
-    /// the last bytes.
+    /// The time in seconds for which the server still reads a connection that it ends. Default: 2, a few round trips,
+    /// so that the peer gets the last bytes.
     package var lingerSeconds = 2
 
     // MARK: Frames without a request
 
-    /// CONTINUATION frames of one header block; 64, although the largest header list fits into HEADERS alone.
+    /// The maximum number of CONTINUATION frames in one field block. Default: 64, although HEADERS alone can contain
+    /// the largest header list.
     package var continuationFramesMax = 64
-    /// Burst of frames that carry no request: PING, SETTINGS, PRIORITY, RST_STREAM, GOAWAY, CONTINUATION, empty DATA,
-    /// and TLS records without application data such as key updates, counted together so that mixing them gains
-    /// nothing. WINDOW_UPDATE frames have a separate budget of this size. 1,000, so that a client may reset all its
-    /// open streams. Answers raise the budget. A stream that the server resets for an error of the client, or refuses
-    /// above an acknowledged limit, counts like an RST_STREAM of the peer (MadeYouReset, CVE-2025-8671).
+    /// The maximum burst of frames that carry no request: PING, SETTINGS, PRIORITY, RST_STREAM, GOAWAY, CONTINUATION,
+    /// empty DATA, and TLS records without application data, such as key updates. They are counted together, so mixing
+    /// them gives no advantage. WINDOW_UPDATE frames have a separate budget of the same size. Default: 1,000, so that a
+    /// client may reset all its open streams.
+    ///
+    /// Answers raise the budget. A stream counts like an RST_STREAM of the peer if the server resets it for an error of
+    /// the client (MadeYouReset, CVE-2025-8671). So does a stream that the server refuses above an acknowledged limit.
     package var controlFramesBurst = 1_000
-    /// The long-term rate of such frames per second; 100, far more than a well-behaved client sends.
+    /// The long-term rate of these frames per second. Default: 100, far more than a well-behaved client sends.
     package var controlFramesPerSecond = 100
 
     package init() {}
 }
 
-/// The limits that the transport counts, each by the name of its field in `TransportLimits`.
+/// The limits that the transport counts, by the names of their fields in `TransportLimits`. Each case documents the
+/// effect of reaching the limit.
 package enum TransportLimit: String, CountedLimit {
-    /// A listener stopped accepting for a second.
+    /// A listener accepts no connections for a second.
     case connectionsMax
-    /// A connection was ended unread.
+    /// A connection ends without being read.
     case connectionsPerAddressMax
-    /// The oldest handshake in progress was ended for a new one.
+    /// The oldest handshake in progress is ended for a new one.
     case handshakesMax
-    /// A stream was refused.
+    /// A stream is refused.
     case streamsPerConnectionMax
-    /// A stream was refused.
+    /// A stream is refused.
     case streamsPerLoopMax
-    /// A turn left connections to the next turn or to other loops.
+    /// A turn leaves connections to the next turn or to other loops.
     case acceptsPerTurn
-    /// A request was answered 431.
+    /// A request is answered with 431.
     case headerListBytesMax
-    /// A connection was ended.
+    /// A connection ends.
     case frameBytesMax
-    /// A stream was reset.
+    /// A stream is reset.
     case streamWindowBytes
-    /// A connection was ended.
+    /// A connection ends.
     case connectionWindowBytes
-    /// A turn left bytes in a socket.
+    /// A turn leaves bytes in a socket.
     case readBytesPerTurn
-    /// A request was refused before it had arrived, or a connection with an incomplete field block was ended.
+    /// A request is refused before it has arrived, or a connection with an incomplete field block ends.
     case requestBytesPerConnectionMax
-    /// A request was refused before it had arrived, or a connection with a part of a long field was ended.
+    /// A request is refused before it has arrived, or a connection with an incomplete long field ends.
     case requestBytesMax
-    /// A connection was ended.
+    /// A connection ends.
     case discardedBytesMax
-    /// The output was written in several parts.
+    /// The output is written in several parts.
     case outputBytesMax
-    /// The handler was notified that a client does not read its stream.
+    /// The handler is notified that a client does not read its stream.
     case streamingBytesSoftMax
-    /// A connection was ended.
+    /// A connection ends.
     case queuedBytesPerConnectionMax
-    /// A connection was ended.
+    /// A connection ends.
     case handshakeSeconds
-    /// A request was abandoned.
+    /// A request is abandoned.
     case requestSeconds
-    /// An answer was abandoned.
+    /// An answer is abandoned.
     case responseSeconds
-    /// A connection was ended.
+    /// A connection ends.
     case writeStallSeconds
-    /// A connection was ended.
+    /// A connection ends.
     case idleSeconds
-    /// A connection was ended.
+    /// A connection ends.
     case pingSeconds
-    /// A connection was ended before its peer closed it.
+    /// A connection ends before its peer has closed it.
     case lingerSeconds
-    /// A connection was not read until its answers were sent.
+    /// A connection is not read until its answers are sent.
     case outputFramesMax
-    /// A connection was ended.
+    /// A connection ends.
     case continuationFramesMax
-    /// A connection was ended.
+    /// A connection ends.
     case controlFramesPerSecond
-    /// The system had no descriptor or no memory for a connection, which waits. Not a limit of the transport.
+    /// A connection waits because the system has no descriptor or memory for it. This is not a limit of the transport.
     case openFiles
 }
 
 /// A set of limits, by their names in the configuration.
 package protocol CountedLimit: RawRepresentable<String>, CaseIterable, Hashable, Sendable where AllCases == [Self] {}
 
-/// Counters of how often each limit was met since the process began.
+/// Counters of how often each limit was reached since the start of the process.
 ///
-/// Each loop has its own tally, so that loops do not contend. Any thread may count and read. Counting costs a
-/// dictionary look-up and an atomic addition, and only when a limit is met.
+/// Each loop has its own tally, so loops do not contend. Any thread may count and read. Counting costs a dictionary
+/// lookup and an atomic addition, and happens only when a limit is reached.
 package final class LimitTally<Limit: CountedLimit>: Sendable {
     private final class Count: Sendable {
         let value = Atomic<Int>(0)

@@ -1,24 +1,24 @@
 package import Wire
 
-/// Memory that the decoders of one loop share. Only one decoder works at a time.
+/// Memory that the decoders of one loop share. Only one decoder uses it at a time.
 @safe
 package struct FieldDecoderMemory: ~Copyable {
-    /// The name and the value of the literal field that is being read.
+    /// The name and the value of the literal field being decoded.
     var literal = ByteBuffer()
-    /// The notes of the entries of the static table, from index 1.
+    /// The notes of the static table's entries, by index; index 0 is unused.
     var staticNotes = InlineArray<62, UInt32>(repeating: 0)
 
     /// Creates empty memory.
     package init() {}
 }
 
-/// Reads the field blocks of one connection: RFC 7541.
+/// Decodes the field blocks of one connection: RFC 7541.
 ///
-/// This decoder remembers the last credential in coded form, and a note of the session with every table entry. The
-/// decoder of libnghttp2 would take a quarter of the time of a push: it decodes every Huffman byte in two steps and the
-/// provider's token again in each push.
+/// This decoder remembers the coded form of the last credential. For each entry of the tables, it also remembers a
+/// number that the caller sets, the note. The decoder of libnghttp2 would take a quarter of the time of a push. It
+/// decodes every Huffman byte in two steps, and the provider's token again in each push.
 ///
-/// A block may arrive in pieces. An incomplete field at the end of a piece is kept until the next piece.
+/// A block may arrive in parts. An incomplete field at the end of a part is stored until the next part arrives.
 @safe
 package struct FieldDecoder: ~Copyable {
     /// An error that ends the connection: COMPRESSION_ERROR.
@@ -26,49 +26,51 @@ package struct FieldDecoder: ~Copyable {
 
     private enum Stop: Error {
         case fault
-        /// The field is incomplete; the value is its length in bytes, as far as the received bytes show.
+        /// The field is incomplete. The value is the number of bytes it needs at least.
         case needs(Int)
     }
 
-    /// The announced size of the dynamic table, equal to HTTP/2's initial size.
+    /// The announced size of the dynamic table, which is the initial size in HTTP/2.
     package static let tableBytesMax = 4096
-    /// The maximum number of bytes of memory for literals that are kept between fields.
+    /// The maximum capacity, in bytes, of the literal buffer between fields.
     private static let keptBytesMax = 16_384
 
-    /// The maximum number of bytes of a literal name and its coded value (RFC 7541 §7.4). Also bounds the memory for an
-    /// incomplete field.
+    /// The maximum number of bytes of a literal name and its coded value (RFC 7541 §7.4). It also limits the memory for
+    /// an incomplete field.
     private let literalBytesMax: Int
     private var table = DynamicTable(sizeMax: FieldDecoder.tableBytesMax)
     private var credential = CredentialMemo()
-    /// The received bytes of an incomplete field, and the length at which decoding is tried again.
+    /// The received bytes of an incomplete field, and the number of bytes at which decoding is tried again.
     private var pending = ByteBuffer()
     private var pendingNeeds = 0
-    /// True if no field of the block has been read, so that the table may still change its size.
+    /// True if no field of the block has been decoded. The size of the table may only change then.
     private var isAtStart = true
 
     /// Creates a decoder with an empty table for a new connection.
     ///
-    /// - Parameter literalBytesMax: the most bytes of a literal name and its coded value.
+    /// - Parameter literalBytesMax: the maximum number of bytes of a literal name and its coded value.
     package init(literalBytesMax: Int = 32_000) {
         self.literalBytesMax = literalBytesMax
     }
 
-    /// The number of changes of the table. While it is constant, the same bytes mean the same fields.
+    /// The number of changes of the table. While it is constant, equal bytes mean equal fields.
     var tableChanges: Int { self.table.changes }
 
-    /// Notes that fields of the block were recognized by their bytes without being decoded.
+    /// Records that fields of the block were recognized by their bytes and not decoded.
     mutating func fieldsTaken() {
         self.isAtStart = false
     }
 
-    /// The number of bytes kept of an incomplete field.
+    /// The number of stored bytes of an incomplete field.
     var pendingBytes: Int { self.pending.count }
 
-    /// Reads the next piece of a block, and calls `take` with each field that ends in the piece, in order. The name and
-    /// the value are valid during the call. `take` may set the note, which is 0 at first: a remembered field keeps its
-    /// note for later calls.
+    /// Decodes the next part of a block. Calls `take` with the name and the value of each field that ends in the part,
+    /// in order.
     ///
-    /// - Throws: if the block is not well-formed; the connection's later blocks cannot be decoded either.
+    /// The name and the value are valid only during the call. `take` may change the note, which is initially 0. The
+    /// entry of a table keeps its note for later calls.
+    ///
+    /// - Throws: `Fault` if the block is malformed. Later blocks of the connection cannot be decoded either.
     @inline(__always)
     package mutating func decode(
         _ piece: ByteView,
@@ -100,7 +102,9 @@ package struct FieldDecoder: ~Copyable {
         swap(&block, &self.pending)
     }
 
-    /// - Returns: the number of bytes read; the remaining bytes are not a complete field.
+    /// Decodes the complete fields in `bytes`.
+    ///
+    /// - Returns: the number of bytes decoded. The remaining bytes are an incomplete field.
     private mutating func decodeFields(
         _ bytes: ByteView,
         _ memory: inout FieldDecoderMemory,
@@ -137,16 +141,16 @@ package struct FieldDecoder: ~Copyable {
         self.isAtStart = false
     }
 
-    /// Returns the number of bytes of the field at the start of `block` if it is a literal without indexing, which does
-    /// not affect later fields; otherwise 0.
+    /// Returns the number of bytes of the field at the start of `block` if it is a literal without indexing; otherwise
+    /// 0. Such a literal does not affect later fields.
     @inline(__always)
     static func countOfPassing(_ block: ByteView) -> Int {
         guard block[0] < 0x10 else { return 0 }
         return self.countOfLiteral(block)
     }
 
-    /// Returns the number of bytes at the start of `block` whose fields may repeat in every request: references to the
-    /// tables, and a credential. Examines only the first bytes of each field.
+    /// Returns the number of bytes at the start of `block` whose fields may repeat in every request. These fields are
+    /// references to the tables and a credential. Only the first bytes of each field are examined.
     static func countOfRepeatable(_ block: ByteView) -> Int {
         var bytes = 0
         while bytes < block.count {
@@ -195,6 +199,8 @@ package struct FieldDecoder: ~Copyable {
         }
     }
 
+    /// Decodes a literal field.
+    ///
     /// - Returns: the note of the field.
     @inline(__always)
     @discardableResult
@@ -222,7 +228,7 @@ package struct FieldDecoder: ~Copyable {
         return note
     }
 
-    /// Decodes a field that is never indexed. Clients send a credential in this form, the same with every request.
+    /// Decodes a never-indexed field. Clients send a credential in this form, and it is the same in every request.
     @inline(__always)
     private mutating func takeCredential(
         _ reader: inout Reader,
@@ -267,7 +273,7 @@ package struct FieldDecoder: ~Copyable {
 }
 
 extension FieldDecoder {
-    /// Reads the parts of a field, RFC 7541 §5.
+    /// Decodes the parts of a field: RFC 7541 §5.
     private struct Reader {
         let bytes: ByteView
         var offset = 0
@@ -278,7 +284,7 @@ extension FieldDecoder {
             return self.bytes[self.offset]
         }
 
-        /// Reads an integer that begins in the lowest `bits` of the next byte.
+        /// Decodes an integer that begins in the lowest `bits` bits of the next byte.
         @inline(__always)
         mutating func integer(bits: Int) throws(Stop) -> Int {
             let prefixMax = 1 << bits - 1
@@ -289,7 +295,8 @@ extension FieldDecoder {
 
         private mutating func longInteger(from prefix: Int) throws(Stop) -> Int {
             var value = prefix
-            // A valid number here needs at most two bytes; up to five are accepted, as the coding allows padding.
+            // A valid number needs at most two further bytes here. Up to five are accepted, because the format allows
+            // padding.
             for shift in stride(from: 0, to: 35, by: 7) {
                 let byte = try self.peek()
                 self.offset += 1
@@ -299,7 +306,7 @@ extension FieldDecoder {
             throw .fault
         }
 
-        /// Reads a string in coded form.
+        /// Returns a string in its coded form.
         @inline(__always)
         mutating func string(bytesMax: Int) throws(Stop) -> (bytes: ByteView, isHuffman: Bool) {
             let isHuffman = try self.peek() >= 0x80
@@ -312,15 +319,15 @@ extension FieldDecoder {
     }
 }
 
-/// The last `authorization` field sent as never indexed, which marks it as a secret: its coded bytes and its decoded
-/// value. Clients send it with every push, and it stays the same while a provider's token is valid.
+/// The last `authorization` field that was sent as never indexed, which marks a secret: its coded bytes and its decoded
+/// value. Clients send it with every push, and it is the same as long as a provider's token is valid.
 @safe
 struct CredentialMemo: ~Copyable {
     /// The first bytes of a never-indexed literal whose name is entry 23 of the static table.
     private static let beginning: (UInt8, UInt8) = (0x1F, 23 - 15)
     private static var name: ByteView { ByteView("authorization") }
-    /// The maximum number of bytes of a remembered field; a longer one is decoded each time. Real ones have 200 to
-    /// 2,000 bytes.
+    /// The maximum size of a remembered field in bytes; a larger field is decoded each time. Credentials usually have
+    /// 200 to 2,000 bytes.
     private static let codedBytesMax = 4096
 
     /// The coded bytes of the field, followed by its value.
@@ -328,7 +335,7 @@ struct CredentialMemo: ~Copyable {
     private var codedCount = 0
     private var note: UInt32 = 0
 
-    /// Returns the number of bytes of the remembered field if `bytes` begin with it; otherwise 0.
+    /// Returns the size of the remembered field if `bytes` begins with it; otherwise 0.
     @inline(__always)
     func codedCount(in bytes: ByteView) -> Int {
         let count = self.codedCount
@@ -349,9 +356,9 @@ struct CredentialMemo: ~Copyable {
     /// Remembers a never-indexed field if it is a credential.
     ///
     /// - Parameters:
-    ///   - coded: the whole field.
-    ///   - literal: its name followed by its value.
-    ///   - note: its note.
+    ///   - coded: the coded bytes of the field.
+    ///   - literal: the decoded name, followed by the decoded value.
+    ///   - note: the note of the field.
     mutating func remember(_ coded: ByteView, literal: ByteView, note: UInt32) {
         guard coded.count <= Self.codedBytesMax, Self.isCredential(coded) else { return }
         self.bytes.removeAll()
@@ -361,10 +368,10 @@ struct CredentialMemo: ~Copyable {
     }
 }
 
-/// Encodes field blocks that refer only to the static table, so that a connection needs no state for encoding.
+/// Encodes field blocks that refer only to the static table, so that connections need no state for encoding.
 ///
-/// Does not use Huffman coding, which would shorten the answer to a push by ten bytes but takes libnghttp2 a twelfth of
-/// the push's time.
+/// Huffman coding is not used. It would make the answer to a push ten bytes shorter, but libnghttp2 needs a twelfth of
+/// the push's time for it.
 enum FieldEncoder {
     /// A literal without indexing: RFC 7541 §6.2.2.
     private static let literal: UInt8 = 0
@@ -381,7 +388,7 @@ enum FieldEncoder {
         block.append(value)
     }
 
-    /// Appends a field whose value is written by `write` and is no longer than an identifier or a number.
+    /// Appends a field whose value `write` appends. The value must be at most `shortCountMax` bytes.
     @inline(__always)
     static func append(_ name: ByteView, to block: inout ByteBuffer, _ write: (inout ByteBuffer) -> Void) {
         self.append(name: name, to: &block)
@@ -417,7 +424,7 @@ enum FieldEncoder {
         block.appendDecimal(Int64(status))
     }
 
-    /// Appends the length of a string without Huffman coding: seven bits, then more bytes if needed (RFC 7541 §5).
+    /// Appends the length of a string without Huffman coding: seven bits, and further bytes if needed (RFC 7541 §5).
     @inline(__always)
     private static func append(count: Int, to block: inout ByteBuffer) {
         guard count >= 0x7F else { return block.append(UInt8(truncatingIfNeeded: count)) }
@@ -430,7 +437,7 @@ enum FieldEncoder {
         block.append(UInt8(rest))
     }
 
-    /// Calls `body` with the name and the value of each field of a block that `append` has written. Both are valid
+    /// Calls `body` with the name and the value of each field in a block that `append` has written. Both are valid only
     /// during the call.
     static func forEachField(of block: ByteView, _ body: (ByteView, ByteView) -> Void) {
         var rest = block

@@ -1,13 +1,13 @@
 internal import Wire
 
-/// The entries that every field block may refer to: RFC 7541, appendix A.
+/// The entries to which every field block may refer: RFC 7541, appendix A.
 enum StaticTable {
     typealias Entry = (name: StaticString, value: StaticString)
 
-    /// The number of entries; they are counted from 1.
+    /// The number of entries. Indices begin at 1.
     static let count = 61
 
-    /// The entry at an index from 1 to `count`.
+    /// Returns the entry at an index from 1 to `count`.
     static func entry(_ index: Int) -> (name: ByteView, value: ByteView) {
         let entry = self.entries[index - 1]
         return (ByteView(entry.name), ByteView(entry.value))
@@ -78,51 +78,51 @@ enum StaticTable {
     ]
 }
 
-/// The fields of a peer's earlier field blocks to which later blocks may refer: RFC 7541 §2.3.2.
+/// The fields of earlier field blocks to which later blocks of the same peer may refer: RFC 7541 §2.3.2.
 ///
-/// Allocates no memory before the first entry.
+/// The table allocates no memory before the first entry.
 @safe
 struct DynamicTable: ~Copyable {
-    /// The bytes that each entry counts in addition to its name and value: RFC 7541 §4.1.
+    /// The size of an entry in addition to its name and value: RFC 7541 §4.1.
     static let entryBytes = 32
 
     private struct Entry {
-        /// The offset of the name among all bytes that were ever in the table; the value follows the name.
+        /// The offset of the name, counted from the first byte that was ever added to the table. The value follows the
+        /// name.
         var start: Int
         var nameCount: UInt32
         var valueCount: UInt32
-        /// The note that the reader of the fields stored with the entry.
+        /// The note that the caller stored with the entry.
         var note: UInt32
     }
 
-    /// The names and values of all entries, in order of age, the oldest first.
+    /// The names and values of all entries, the oldest first.
     private var bytes = ByteBuffer()
     /// The number of bytes that have been removed from the table.
     private var dropped = 0
-    /// A ring of entries, of which `count` are in use, starting at `oldest`.
+    /// A ring buffer of entries. `count` entries are in use, beginning at `oldest`.
     private var ring: [Entry] = []
     private var oldest = 0
     private(set) var count = 0
-    /// The size of all entries as HTTP/2 counts it.
+    /// The total size of the entries, as HTTP/2 counts it.
     private var size = 0
-    /// The largest allowed size.
+    /// The maximum size.
     private var sizeMax: Int
-    /// The number of additions of entries and changes of the size.
+    /// The number of times that an entry was added or the size was set.
     private(set) var changes = 0
 
     init(sizeMax: Int) {
         self.sizeMax = sizeMax
     }
 
-    /// Sets the largest allowed size.
+    /// Sets the maximum size.
     mutating func resize(to sizeMax: Int) {
         self.changes += 1
         self.sizeMax = sizeMax
         self.evict(until: sizeMax)
     }
 
-    /// Returns the entry at an index, from 0 (the newest) to below `count`, and its note; valid until the table
-    /// changes.
+    /// Returns an entry and its note. Index 0 is the newest entry. The result is valid until the table changes.
     @inline(__always)
     func entry(_ index: Int) -> (name: ByteView, value: ByteView, note: UInt32) {
         let entry = self.ring[self.place(index)]
@@ -137,9 +137,9 @@ struct DynamicTable: ~Copyable {
         self.ring[self.place(index)].note = note
     }
 
-    /// Adds an entry and evicts the oldest ones to make room. An entry larger than the table empties the table.
+    /// Adds an entry, and removes the oldest entries to make space. An entry larger than the table empties the table.
     ///
-    /// - Parameter name: a name outside of the table's memory, like `value`.
+    /// - Parameter name: a name outside the table's memory, like `value`.
     mutating func insert(name: ByteView, value: ByteView, note: UInt32) {
         self.changes += 1
         let entrySize = name.count + value.count + Self.entryBytes
@@ -158,7 +158,7 @@ struct DynamicTable: ~Copyable {
         self.bytes.append(name, value)
     }
 
-    /// Returns the position of an entry in the ring.
+    /// Returns the index of an entry in the ring buffer.
     @inline(__always)
     private func place(_ index: Int) -> Int {
         precondition(UInt(bitPattern: index) < UInt(bitPattern: self.count), "no such entry")
@@ -177,7 +177,7 @@ struct DynamicTable: ~Copyable {
         }
     }
 
-    /// Doubles the ring, whose length is a power of two.
+    /// Doubles the size of the ring buffer, which is always a power of two.
     private mutating func growRing() {
         let none = Entry(start: 0, nameCount: 0, valueCount: 0, note: 0)
         var grown = [Entry](repeating: none, count: max(8, self.ring.count * 2))
@@ -189,52 +189,52 @@ struct DynamicTable: ~Copyable {
 
 /// The Huffman code of RFC 7541, appendix B, decoded with tables that are built once.
 ///
-/// The code is canonical: codes of the same length are consecutive in the order of their symbols, and longer codes
-/// follow shorter ones. The lengths therefore define the code.
+/// The code is canonical: codes of equal length are consecutive in the order of their symbols, and longer codes follow
+/// shorter ones. The lengths therefore define the code.
 @safe
 struct HuffmanCode: @unchecked Sendable {
     private static let shortBitsMax = 12
     private static let bitsMax = 30
     private static let endOfString = 256
 
-    /// The symbols, one or two, whose codes come first in some bits, packed into one word.
+    /// The one or two symbols whose codes are the first of some bits, packed into one word.
     private struct Entry {
         private let word: UInt32
 
-        /// The end-of-string code, which does not stand for a byte.
+        /// The end-of-string code, which represents no byte.
         static let end = Entry(word: 0)
 
         private init(word: UInt32) {
             self.word = word
         }
 
-        /// Creates an entry of one symbol and the number of bits of its code.
+        /// Creates an entry for one symbol and the length of its code in bits.
         init(_ symbol: UInt16, bits: Int) {
             self.word = UInt32(symbol) | UInt32(bits) << 16 | 1 << 24
         }
 
-        /// Returns this symbol followed by that of `next`.
+        /// Returns this entry's symbol followed by the symbol of `next`.
         func followed(by next: Entry) -> Entry {
             Entry(word: self.word + UInt32(next.symbols) << 8 + UInt32(next.bits) << 16 + 1 << 24)
         }
 
         var isEnd: Bool { self.word == 0 }
         var symbols: UInt16 { UInt16(truncatingIfNeeded: self.word) }
-        /// The number of bits of all codes together.
+        /// The total length of the codes in bits.
         var bits: Int { Int(self.word >> 16 & 0xFF) }
         var count: Int { Int(self.word >> 24) }
     }
 
-    /// For each value of the next twelve bits, the symbols whose codes fit in them; empty if the first code is longer.
+    /// The entry for each value of the next twelve bits; `end` if the first code is longer.
     private let short: UnsafePointer<Entry>
-    /// For each length of the longer codes, the lowest 30-bit value above all codes of up to that length.
+    /// For each length of longer codes: the lowest 30-bit value above all codes of at most this length.
     private let ends: UnsafePointer<UInt32>
-    /// For each code length, the number to add to a code to find its symbol's index in `ordered`.
+    /// For each code length: the number that is added to a code to get the index of its symbol in `ordered`.
     private let places: UnsafePointer<Int32>
     /// The symbols in the order of their codes.
     private let ordered: UnsafePointer<UInt16>
 
-    /// The shared code; its tables are never freed.
+    /// The shared instance. Its tables are never freed.
     static let shared = HuffmanCode()
 
     private init() {
@@ -269,7 +269,7 @@ struct HuffmanCode: @unchecked Sendable {
         unsafe (self.places, self.ordered) = (UnsafePointer(places), UnsafePointer(ordered))
     }
 
-    /// Returns the entry for the bits `index`, with a second symbol if its code also fits.
+    /// Returns the entry for the bits `index`. It has a second symbol if the code of that symbol also fits.
     private static func pair(_ single: UnsafeMutablePointer<Entry>, at index: Int) -> Entry {
         let entry = unsafe single[index]
         let next = unsafe single[index << entry.bits & (1 << Self.shortBitsMax - 1)]
@@ -285,26 +285,27 @@ struct HuffmanCode: @unchecked Sendable {
 
     /// Appends the decoded bytes of `coded`.
     ///
-    /// - Returns: false if the string contains the end-of-string code, or its padding is not zero to seven one bits;
+    /// - Returns: false if the string contains the end-of-string code, or if its padding is not zero to seven one bits.
     ///   `output` then has the bytes before the error.
     func decode(_ coded: ByteView, into output: inout ByteBuffer) -> Bool {
         guard coded.count > 0 else { return true }
-        // A code has at least five bits, and symbols are written two at a time.
+        // A code has at least five bits. Symbols are written two at a time.
         let start = unsafe output.reserve(coded.count * 8 / 5 + 1).baseAddress.unsafelyUnwrapped
         var room = unsafe start
         defer { output.commit(unsafe room - start) }
-        // The highest `held` bits of `bits` are the next bits.
+        // The next bits are the highest `held` bits of `bits`.
         var (bits, held): (UInt64, Int) = (0, 0)
         var taken = 0
         let last = coded.count - 8
         while last >= 0, taken < coded.count {
-            // Bits beyond `held` are read again in the next round.
+            // Bits after these `held` bits are read again in the next iteration.
             if taken <= last {
                 bits |= UInt64(bigEndian: coded.load(UInt64.self, at: taken)) &>> UInt64(held)
                 taken &+= (63 &- held) &>> 3
                 held |= 56
             } else {
-                // Fewer than eight bytes remain; loads the last eight and drops the taken ones.
+                // Fewer than eight bytes remain. Load the last eight bytes, and remove the bytes that were already
+                // read.
                 let rest = UInt64(bigEndian: coded.load(UInt64.self, at: last)) &<< UInt64((taken &- last) &* 8)
                 bits |= rest &>> UInt64(held)
                 let count = min((63 &- held) &>> 3, coded.count &- taken)
@@ -314,7 +315,7 @@ struct HuffmanCode: @unchecked Sendable {
             while held >= Self.shortBitsMax {
                 var entry = unsafe self.short[Int(truncatingIfNeeded: bits &>> UInt64(64 - Self.shortBitsMax))]
                 if entry.isEnd {
-                    // A long code may be incomplete.
+                    // A long code may still be incomplete.
                     guard held >= Self.bitsMax else { break }
                     entry = self.long(bits)
                     guard !entry.isEnd else { return false }
@@ -332,10 +333,10 @@ struct HuffmanCode: @unchecked Sendable {
                 held += 8
             }
             guard held > 0 else { return true }
-            // The end is padded with ones, the beginning of the end-of-string code.
+            // The padding consists of ones, which are the beginning of the end-of-string code.
             if taken == coded.count { bits |= UInt64.max >> UInt64(held) }
             guard bits < .max else { return held < 8 }
-            // Only the end-of-string code is all ones, so no symbol of a valid string uses the padding.
+            // Only the end-of-string code consists of ones, so no symbol of a valid string needs the padding.
             let entry = self.entry(bits)
             guard !entry.isEnd, entry.bits <= held else { return false }
             unsafe room.storeBytes(of: entry.symbols.littleEndian, as: UInt16.self)
@@ -352,7 +353,7 @@ struct HuffmanCode: @unchecked Sendable {
         return entry.isEnd ? self.long(bits) : entry
     }
 
-    /// Returns the symbol of a code longer than `shortBitsMax`.
+    /// Returns the entry of a code longer than `shortBitsMax`.
     @inline(never)
     private func long(_ bits: UInt64) -> Entry {
         let next = UInt32(truncatingIfNeeded: bits >> UInt64(64 - Self.bitsMax))
@@ -365,7 +366,7 @@ struct HuffmanCode: @unchecked Sendable {
 }
 
 extension HuffmanCode {
-    /// The code length of each byte in bits, from byte 0 on, and that of the end-of-string symbol.
+    /// The code length in bits of each byte value, and then of the end-of-string symbol.
     private static let lengths: InlineArray<257, UInt8> = [
         13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28,
         28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 28,

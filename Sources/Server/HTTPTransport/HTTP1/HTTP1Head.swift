@@ -1,6 +1,6 @@
 internal import Wire
 
-/// The properties of a request that its head determines (RFC 9112 §6 and §9). The stream's state holds the fields.
+/// The properties of a request that follow from its head (RFC 9112 §6 and §9). The fields are in the stream's state.
 struct HTTP1Head {
     enum Body: Equatable {
         case none
@@ -9,19 +9,19 @@ struct HTTP1Head {
     }
 
     private(set) var body = Body.none
-    /// True for HTTP/1.0, whose clients do not understand chunks and do not keep the connection.
+    /// True for HTTP/1.0. Such clients do not understand chunks and do not reuse the connection.
     private(set) var isOld = false
-    /// True if the client sends no further request on the connection.
+    /// True if the client sends no more requests on the connection.
     private(set) var isLast = false
     /// True if the client waits for `100 Continue` before it sends the body.
     var isAwaitingContinue = false
     private(set) var isHEAD = false
 
-    /// Parses a head into the state of its stream.
+    /// Parses a head, and stores its fields in the state of its stream.
     ///
     /// - Parameters:
     ///   - bytes: a head that `HeadScanner` found.
-    ///   - headerListBytesMax: the most bytes of its fields, as HTTP/2 counts them.
+    ///   - headerListBytesMax: the maximum size of the fields, as HTTP/2 counts it.
     init(
         _ bytes: ByteView,
         into slot: StreamSlot,
@@ -62,7 +62,7 @@ struct HTTP1Head {
     }
 }
 
-/// The fields that determine how the message is framed, in the order of parsing.
+/// The fields that determine the framing of the message, collected during parsing.
 private struct Seen {
     private(set) var hasHost = false
     private(set) var isLast = false
@@ -106,14 +106,16 @@ private struct Seen {
             if !coding.isToken { isWord = false }
             if coding.equalsIgnoringCase("chunked") { chunkedAt = chunkedAt == 0 ? count : -1 }
         }
-        // Unless `chunked` is the last coding and occurs once, the end of the body is unknown.
+        // The end of the body is unknown unless `chunked` occurs once and is the last coding.
         guard isWord, chunkedAt == 0 || chunkedAt == count else {
             throw .malformed("Transfer-Encoding is not a list of codings that ends with chunked.")
         }
         throw .coding
     }
 
-    /// - Throws: an error if two fields determine the end of the body, since they may disagree.
+    /// Returns the framing of the body.
+    ///
+    /// - Throws: `HTTP1Fault` if two fields determine the end of the body, because they may disagree.
     func body(isOld: Bool) throws(HTTP1Fault) -> HTTP1Head.Body {
         if self.isChunked {
             guard self.length == nil else {
@@ -128,8 +130,8 @@ private struct Seen {
 }
 
 extension ByteView {
-    /// Parses a line of a head as a field (RFC 9112 §5) and removes blanks around the value. Blanks around the name are
-    /// errors.
+    /// Parses a line of a head as a field (RFC 9112 §5), and removes blanks around the value. Blanks around the name
+    /// are errors.
     func field() throws(HTTP1Fault) -> (name: ByteView, value: ByteView) {
         guard let colon = self.firstIndex(of: UInt8(ascii: ":")), self[0..<colon].isToken else {
             throw .malformed("A field is a name, a colon right behind it, and a value on the same line.")
@@ -156,18 +158,18 @@ extension ByteView {
     }
 }
 
-/// The parts of the first line of a request (RFC 9112 §3): views of its bytes.
+/// The parts of the first line of a request (RFC 9112 §3). They are views of the line's bytes.
 struct RequestLine {
     let method: ByteView
-    /// The requested path and query, or `*`, or the host and port of CONNECT; empty if the target is a URL without a
-    /// path, which means `/`.
+    /// The requested path and query, or `*`, or the host and port of CONNECT. Empty for a URL without a path, which
+    /// means `/`.
     let path: ByteView
-    /// The host in the target; nil if there is none, as in all requests except those to proxies.
+    /// The host in the target, which only requests to proxies have; nil otherwise.
     let authority: ByteView?
     /// True for HTTP/1.0.
     let isOld: Bool
 
-    /// - Parameter line: the line without its end and without control characters.
+    /// - Parameter line: the line without its line end and without control characters.
     init(_ line: ByteView) throws(HTTP1Fault) {
         let space = UInt8(ascii: " ")
         guard let methodEnd = line.firstIndex(of: space), line[0..<methodEnd].isToken else {
@@ -230,16 +232,16 @@ struct HeadScanner {
     private var scanned = 0
     /// The start of the current line.
     private var lineStart = 0
-    /// The length of the first line without its end; nil until its end is found.
+    /// The length of the first line without its line end; nil until the line end has arrived.
     private(set) var firstLineCount: Int?
 
     /// Scans the bytes that arrived since the last call.
     ///
     /// - Parameters:
-    ///   - bytes: the bytes from the start of the head on.
-    ///   - pausesBehindFirstLine: true to stop after the first line, so that the caller can check it before later lines
-    ///     arrive.
-    /// - Returns: the length of the head with its empty line; nil if it is incomplete.
+    ///   - bytes: all bytes from the start of the head.
+    ///   - pausesBehindFirstLine: true to stop after the first line. The caller can then check the line before further
+    ///     lines arrive.
+    /// - Returns: the length of the head, including its empty line; nil if the head is incomplete.
     mutating func end(in bytes: ByteView, pausesBehindFirstLine: Bool = false) throws(HTTP1Fault) -> Int? {
         while self.scanned < bytes.count {
             let byte = bytes[self.scanned]
@@ -264,7 +266,7 @@ struct HeadScanner {
 }
 
 extension ByteView {
-    /// Calls `body` with each line of a head that `HeadScanner` found, without line ends and without the empty line.
+    /// Calls `body` with each line of a complete head, without line ends and without the empty line.
     func forEachLine(_ body: (ByteView) throws(HTTP1Fault) -> Void) throws(HTTP1Fault) {
         var rest = self
         while let end = rest.firstIndex(of: UInt8(ascii: "\r")), end > 0 {
@@ -274,7 +276,7 @@ extension ByteView {
     }
 }
 
-/// Reads a chunked body (RFC 9112 §7.1) piece by piece.
+/// Reads a chunked body (RFC 9112 §7.1) as its bytes arrive.
 struct ChunkReader {
     enum Part {
         /// Bytes of the body.
@@ -296,13 +298,13 @@ struct ChunkReader {
     private var state = State.size
     private var scanner = HeadScanner()
 
-    /// The maximum number of bytes of a line with a size. Clients send no extensions, and a size has at most sixteen
-    /// digits.
+    /// The maximum length of a line with a size. A size has at most sixteen digits, and clients send no extensions.
     static let sizeLineBytesMax = 256
 
-    /// Takes the next part from the start of `bytes`. The caller passes the remaining bytes again, with more.
+    /// Removes and returns the next part from the start of `bytes`. The caller must pass the remaining bytes again,
+    /// followed by new bytes.
     ///
-    /// - Parameter trailerBytesMax: the most bytes of the fields after the last chunk.
+    /// - Parameter trailerBytesMax: the maximum size of the fields after the last chunk.
     /// - Returns: nil if more bytes are needed.
     mutating func next(_ bytes: inout ByteView, trailerBytesMax: Int) throws(HTTP1Fault) -> Part? {
         while !bytes.isEmpty {
@@ -336,11 +338,12 @@ struct ChunkReader {
         return nil
     }
 
-    /// Takes a line with a size from the start of `bytes`; nil if it is incomplete.
+    /// Removes a line with a size from the start of `bytes`, and returns the size; returns nil if the line is
+    /// incomplete.
     private static func size(_ bytes: inout ByteView) throws(HTTP1Fault) -> UInt64? {
         var scanner = HeadScanner()
         let line = bytes[0..<min(bytes.count, Self.sizeLineBytesMax)]
-        // Only the first line is scanned, even if a second has begun.
+        // Scan only the first line, even if a second has begun.
         let end = line.firstIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? line.count
         var (size, digits): (UInt64, Int) = (0, 0)
         while digits < end, let digit = line[digits].hexDigitValue {
@@ -348,7 +351,7 @@ struct ChunkReader {
             size = size << 4 | UInt64(digit)
             digits += 1
         }
-        // After the digits the line must end, or an extension begins.
+        // After the digits, the line ends or an extension begins.
         if digits < end {
             let rest = line[digits..<end]
             let isExtension = rest[0] == UInt8(ascii: ";") || (rest[0].isBlank && Self.beginsExtension(rest))
@@ -365,14 +368,14 @@ struct ChunkReader {
         return size
     }
 
-    /// Returns true if an extension follows the blanks, as far as the bytes show.
+    /// Returns false if something other than an extension follows the blanks.
     private static func beginsExtension(_ rest: ByteView) -> Bool {
         for index in 0..<rest.count where !rest[index].isBlank { return rest[index] == UInt8(ascii: ";") }
         return true
     }
 }
 
-/// The reason why a session answers an HTTP/1 request without the handler; the connection ends with the answer.
+/// The reason why a session answers an HTTP/1 request itself. The connection ends after the answer.
 enum HTTP1Fault: Error {
     /// A violation of RFC 9112, described for the client.
     case malformed(StaticString)
@@ -383,7 +386,7 @@ enum HTTP1Fault: Error {
     case expectation
     case coding
     case version
-    /// The request exceeds the memory for all requests.
+    /// The request exceeds the memory for partly received requests.
     case noRoom
 
     var status: Int {

@@ -1,18 +1,18 @@
 package import Wire
 
-/// The conversion of the handler's answers to bytes.
+/// Converts the handler's answers to bytes.
 extension HTTP1Session {
     private func slot(_ number: Int32, _ phase: StreamState.Phase) -> StreamSlot? {
         guard let slot, number == slot.state.number, slot.state.phase == phase else { return nil }
         return slot
     }
 
-    /// The number of bytes of the answer's body that are not yet produced.
+    /// The number of bytes of the answer's body that have not been produced.
     var queuedBytes: Int { self.slot?.state.output.count ?? 0 }
 
-    /// Answers a waiting request with a head and, unless it is nil or empty, a body.
+    /// Answers a waiting request with a head. A body follows unless it is nil or empty.
     ///
-    /// - Returns: false if the request is gone or has been answered.
+    /// - Returns: false if the request no longer exists or has been answered.
     package func respond(_ number: Int32, _ response: Response, body: ByteView?) -> Bool {
         guard let slot = self.slot(number, .waiting) else { return false }
         self.answer(slot, .sending)
@@ -21,7 +21,7 @@ extension HTTP1Session {
         return true
     }
 
-    /// Answers a waiting request with a head; the body follows by `write` and `finish`.
+    /// Answers a waiting request with a head. `write` and `finish` add the body.
     package func beginStreaming(_ number: Int32, _ response: Response) -> Bool {
         guard let slot = self.slot(number, .waiting) else { return false }
         self.answer(slot, .streaming)
@@ -36,7 +36,10 @@ extension HTTP1Session {
         slot.state.since = self.memory.now
     }
 
-    /// - Returns: the number of queued bytes, including these; nil if the request is gone or its answer finished.
+    /// Appends bytes to a streaming answer.
+    ///
+    /// - Returns: the number of queued bytes, including these; nil if the request no longer exists or its answer is
+    ///   finished.
     package func write(_ number: Int32, _ bytes: ByteView) -> Int? {
         guard let slot = self.slot(number, .streaming) else { return nil }
         guard !self.isAnswerBare else { return 0 }
@@ -52,7 +55,7 @@ extension HTTP1Session {
         slot.state.since = self.memory.now
     }
 
-    /// Appends bytes to send until there are no more or `output` holds `bytesMax`.
+    /// Appends bytes to send, until all are appended or `output` has `bytesMax` bytes.
     package func produce(into output: inout ByteBuffer, bytesMax: Int) {
         while true {
             self.closeHead()
@@ -68,7 +71,7 @@ extension HTTP1Session {
             }
             guard slot.state.phase == .sending else { break }
             if self.isAnswerChunked { output.append("0\r\n\r\n") }
-            // Parses later requests, which may be answered immediately.
+            // Parse later requests now, because they may be answered immediately.
             self.answerSent(slot)
         }
         guard let drained else { return }
@@ -88,7 +91,7 @@ extension HTTP1Session {
         if self.isAnswerChunked { output.append("\r\n") }
         slot.state.output.consume(count)
         guard slot.state.phase == .streaming else { return }
-        // The next bytes of an event stream may be minutes away.
+        // The next bytes of an event stream may come minutes later, so free the memory.
         if slot.state.output.isEmpty { slot.state.output.free() }
         guard slot.state.isAboveStreamingLimit,
             slot.state.output.count < self.memory.limits.streamingBytesSoftMax / 2
@@ -111,7 +114,7 @@ extension HTTP1Session {
         self.memory.date.write(self.memory.wallSeconds, to: &self.output)
         self.output.append("\r\n")
         response.forEachField { name, value in
-            // The session sets these fields itself.
+            // The session writes these fields.
             if name == "content-length" || name == "connection" || name == "transfer-encoding" { return }
             self.output.append(name)
             self.output.append(": ")
@@ -138,7 +141,7 @@ extension HTTP1Session {
     }
 }
 
-/// The reason phrases of status codes, for human readers (RFC 9110 §15).
+/// The reason phrases of status codes, for people (RFC 9110 §15).
 private enum ReasonPhrase {
     static func of(_ status: Int) -> StaticString {
         switch status {

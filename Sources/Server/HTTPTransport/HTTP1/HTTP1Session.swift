@@ -1,11 +1,11 @@
 package import Wire
 
-/// The server's end of one HTTP/1 connection, without its socket. Turns received bytes into calls of the handler, and
-/// answers into bytes.
+/// The server's end of one HTTP/1 connection, without its socket. It turns received bytes into calls of the handler,
+/// and answers into bytes.
 ///
-/// The session handles one request at a time; later bytes wait for its answer. A request that violates RFC 9112 is
-/// answered with an error, and the connection ends. If two recipients disagreed about the end of a request, the bytes
-/// after it could pass as a request that no client made (request smuggling).
+/// The session handles one request at a time, and processes later bytes after its answer. A request that violates RFC
+/// 9112 is answered with an error, and the connection ends. Otherwise a proxy and this server might disagree about the
+/// end of a request. The bytes after that end could then pass as a request that no client made (request smuggling).
 @safe
 package final class HTTP1Session {
     /// The meaning of the peer's next bytes.
@@ -13,9 +13,9 @@ package final class HTTP1Session {
         case head
         case body(left: UInt64)
         case chunks
-        /// Further bytes wait until the request is answered.
+        /// Further bytes are processed after the request is answered.
         case answer
-        /// Further bytes are discarded; the connection ends when the remaining output is sent.
+        /// Further bytes are discarded. The connection ends when the remaining output is sent.
         case end
     }
 
@@ -29,31 +29,32 @@ package final class HTTP1Session {
     private var chunks = ChunkReader()
     /// True if bytes of a request have arrived.
     private var hasBegun = false
-    /// True if the request line was checked, and true if an empty line before the request line was skipped.
+    /// True if the request line was checked; true if an empty line before it was skipped.
     private var (isLineKnown, isLineSkipped) = (false, false)
-    /// The received bytes that are not yet parsed.
+    /// The received bytes that have not been parsed.
     private var input = ByteBuffer()
     /// The state of the current request, and its parsed head.
     private(set) var slot: StreamSlot?
     private var head: HTTP1Head?
     private var requests: Int32 = 0
 
-    /// The bytes to send before any more of the answer's body.
+    /// The bytes to send before further bytes of the answer's body.
     var output = ByteBuffer()
-    /// True if the last lines of the answer's head are not written yet, because the connection may still have to end.
+    /// True if the last lines of the answer's head have not been written. They depend on whether the connection ends.
     var isHeadOpen = false
     var isAnswerChunked = false
-    /// True if the connection ends with the current answer, or with the remaining output if there is none.
+    /// True if the connection ends after the current answer, or otherwise after the remaining output.
     private(set) var isLast = false
-    /// True if the answer was sent and the request is still arriving.
+    /// True if the answer was sent although the request has not arrived completely.
     private(set) var isAnswerSent = false
     var drained: StreamID?
 
-    /// The number of discarded bytes of the current request's body.
+    /// The number of bytes of the current request's body that were discarded.
     private var discarded = 0
-    /// The bytes of partly received requests that this session has added to the count of all connections.
+    /// The number of this session's bytes in the count of all partly received requests.
     private var countedBytes = 0
-    /// The time since which the next request, or the rest of the current one, is awaited; monotonic milliseconds.
+    /// The time since which the session has waited for the next request or the rest of the current one, in monotonic
+    /// milliseconds.
     private var awaitedSince: Int64
     private(set) var hasCarriedRequest = false
 
@@ -61,7 +62,7 @@ package final class HTTP1Session {
     ///
     /// - Parameters:
     ///   - memory: the memory of the loop.
-    ///   - handler: the handler of its requests.
+    ///   - handler: the handler of the connection's requests.
     ///   - id: the identifier of the connection on the loop.
     ///   - listener: the index in the server's list of listeners.
     package init(memory: LoopMemory, handler: any RequestHandler, id: ConnectionID, listener: Int) {
@@ -74,16 +75,16 @@ package final class HTTP1Session {
 
     // MARK: Bytes
 
-    /// True if all output is sent and nothing more is read.
+    /// True if all output is sent and nothing more will be read.
     package var isFinished: Bool {
         guard case .end = self.expected else { return false }
         return self.slot == nil && self.output.isEmpty
     }
 
-    /// True if `produce` has bytes other than those of the handler's answer.
+    /// True if `produce` has bytes to send that are not part of an answer's body.
     package var wantsToWrite: Bool { !self.output.isEmpty }
 
-    /// True if more bytes can be processed or kept: those of a request, or a few bytes after an unanswered request.
+    /// True if the session can use more bytes: bytes of a request, or a few bytes after an unanswered request.
     package var wantsToRead: Bool {
         switch self.expected {
         case .head, .body, .chunks: true
@@ -92,7 +93,7 @@ package final class HTTP1Session {
         }
     }
 
-    /// Processes the bytes that the peer sent.
+    /// Processes bytes from the peer.
     package func receive(_ bytes: ByteView) {
         if self.input.isEmpty {
             var rest = bytes
@@ -115,13 +116,13 @@ package final class HTTP1Session {
         self.input.append(bytes)
     }
 
-    /// True if received bytes are not yet parsed.
+    /// True if received bytes have not been parsed.
     var hasInput: Bool { !self.input.isEmpty }
 
     private var isStreaming: Bool { self.slot?.state.phase == .streaming }
 
-    /// Discards the bytes after the request. A streaming answer may last for days, and later requests are not kept that
-    /// long. The client repeats them on another connection.
+    /// Discards the bytes after the request. A streaming answer may last for days, which is too long to store later
+    /// requests. The client repeats them on another connection.
     func leaveInput() {
         self.isLast = true
         self.input.free()
@@ -140,7 +141,7 @@ package final class HTTP1Session {
         if self.isStreaming, self.hasInput { self.leaveInput() }
     }
 
-    /// Parses bytes from the start of `rest` as far as possible.
+    /// Parses as many bytes as possible from the start of `rest`.
     private func take(_ rest: inout ByteView) {
         do throws(HTTP1Fault) {
             while !rest.isEmpty, try self.takePart(of: &rest) {}
@@ -150,7 +151,9 @@ package final class HTTP1Session {
         if case .end = self.expected { rest = ByteView() }
     }
 
-    /// - Returns: false if parsing must wait for more bytes or for the answer to the request.
+    /// Parses the next part of the input.
+    ///
+    /// - Returns: false if more bytes or the answer to the request are needed first.
     private func takePart(of rest: inout ByteView) throws(HTTP1Fault) -> Bool {
         switch self.expected {
         case .head:
@@ -177,7 +180,8 @@ package final class HTTP1Session {
         }
     }
 
-    /// The maximum size of a head as a multiple of the header list limit, which does not count blanks around values.
+    /// The maximum size of a head, as a multiple of `headerListBytesMax`. That limit does not count blanks around
+    /// values.
     private static let headBytesFactor = 2
 
     private func takeHead(from rest: inout ByteView) throws(HTTP1Fault) -> Bool {
@@ -192,8 +196,7 @@ package final class HTTP1Session {
         let known = rest[0..<min(rest.count, bytesMax)]
         var end = try self.scanner.end(in: known, pausesBehindFirstLine: !self.isLineKnown)
         if end == nil, !self.isLineKnown, let count = self.scanner.firstLineCount {
-            // A client of another protocol gets an error now, because it may never send the empty line that ends a
-            // head.
+            // Check the first line now. A client of another protocol may never send the empty line that ends a head.
             _ = try RequestLine(rest[0..<count])
             self.isLineKnown = true
             end = try self.scanner.end(in: known)
@@ -275,7 +278,7 @@ package final class HTTP1Session {
     }
 
     private func requestEnded() {
-        // The last bytes of the body may have exceeded a limit.
+        // The connection may have ended because the last bytes of the body exceeded a limit.
         if case .end = self.expected { return }
         self.expected = .answer
         guard let slot else { return }
@@ -302,7 +305,7 @@ package final class HTTP1Session {
     /// The identifier of the current request.
     var stream: StreamID { StreamID(connection: self.id, number: self.requests) }
 
-    /// Answers a request with an error, unless it is already answered, and then ends the connection.
+    /// Answers a request with an error if it has not been answered, and then ends the connection.
     private func fail(_ fault: HTTP1Fault) {
         if case .headTooLarge = fault { self.memory.tally.met(.headerListBytesMax) }
         let isAnswered = self.slot.map { $0.state.phase != .receiving } ?? false
@@ -322,7 +325,7 @@ package final class HTTP1Session {
 
     // MARK: Ends
 
-    /// Records that the whole answer has been produced.
+    /// Handles the end of an answer: all its bytes have been produced.
     func answerSent(_ slot: StreamSlot) {
         guard slot.state.hasRequestEnded || self.isLast else {
             self.isAnswerSent = true
@@ -344,7 +347,7 @@ package final class HTTP1Session {
         if self.isLast { self.readNoMore() } else { self.expected = .head }
     }
 
-    /// Discards further bytes of the peer, and ends the connection once the remaining output is sent.
+    /// Discards further bytes from the peer. The connection ends when the remaining output is sent.
     private func readNoMore() {
         self.expected = .end
         self.isLast = true
@@ -354,23 +357,23 @@ package final class HTTP1Session {
         if self.isAnswerSent { self.release(slot) }
     }
 
-    /// Ends the connection after the answer to the current request, or now if there is none.
+    /// Ends the connection after the answer to the current request, or immediately without one.
     package func closeAfterAnswer() {
         self.isLast = true
         if self.slot == nil || self.isAnswerSent { self.readNoMore() }
     }
 
-    /// Records that the peer sends nothing more.
+    /// Handles the end of the peer's data.
     ///
-    /// - Returns: true if an answer is still being sent to it.
+    /// - Returns: true if an answer is still being sent to the peer.
     package func peerEnded() -> Bool {
         let isAnswering = self.slot?.state.phase == .sending || !self.output.isEmpty
         if self.slot == nil || isAnswering { self.readNoMore() }
         return isAnswering
     }
 
-    /// Drops the request, and notifies the handler if it has not completed the answer. Later calls of the handler have
-    /// no effect.
+    /// Drops the request. Notifies the handler if it has not completed the answer. Later calls of the handler have no
+    /// effect.
     package func end() {
         self.expected = .end
         self.input.free()
@@ -402,9 +405,9 @@ package final class HTTP1Session {
         return true
     }
 
-    /// The time of the next action of `secondPassed` if nothing is read or written before.
+    /// The time of the next action of `secondPassed`, unless something is read or written earlier.
     var isQuietUntil: Int64 {
-        // When nothing more is read, only the limit of unsent output applies.
+        // When nothing more is read, only the limit on unsent output applies.
         if case .end = self.expected, self.slot == nil { return .max }
         let limits = self.memory.limits
         let awaited = self.awaitedSince + Int64(limits.requestSeconds) * 1000 + 1
@@ -418,13 +421,14 @@ package final class HTTP1Session {
 
     // MARK: Partly received requests
 
-    /// The number of bytes of partly received requests.
+    /// The number of this connection's bytes of partly received requests.
     private var heldBytes: Int {
         guard let slot, slot.state.phase == .receiving else { return self.input.count }
         return self.input.count + slot.state.received.count - slot.state.bodyStart
     }
 
-    /// Updates the count of all loops, once per read, and never for a request that arrives in one read.
+    /// Updates the count of all loops. It is called once per read, and changes nothing for a request that arrives in
+    /// one read.
     private func countHeldBytes() {
         let held = self.heldBytes
         guard held != self.countedBytes else { return }
@@ -442,8 +446,8 @@ extension HTTP1Session {
     /// True if the peer understands chunks.
     var takesChunks: Bool { !(self.head?.isOld ?? true) }
 
-    /// Records an early answer to a peer that waits for `100 Continue`. The peer may then send or omit the body, so
-    /// later bytes cannot be parsed.
+    /// Records an answer to a peer that waits for `100 Continue`. The peer may then send or omit the body, so later
+    /// bytes cannot be parsed.
     func noteAnswerBeforeBody() {
         if self.head?.isAwaitingContinue == true { self.isLast = true }
     }

@@ -15,7 +15,7 @@ package struct FrameHead {
     private var payloadBytes: UInt32
     private var type: UInt8
     private var flags: UInt8
-    /// The stream number and the reserved bit.
+    /// The stream number with the reserved bit.
     private var stream: UInt32
 
     /// - Parameter bytes: at least nine bytes.
@@ -35,27 +35,27 @@ package struct FrameHead {
     var isGoAway: Bool { self.type == Self.goAway }
     /// The number of the stream, without the reserved bit; 0 for the connection.
     package var streamNumber: Int32 { Int32(truncatingIfNeeded: self.stream & 0x7FFF_FFFF) }
-    /// True if no CONTINUATION frame follows.
+    /// True if no CONTINUATION frame follows this frame.
     var endsBlock: Bool { self.flags & Self.endHeaders != 0 }
-    /// True if a DATA or HEADERS frame ends its stream; CONTINUATION frames of its block may follow.
+    /// True if a DATA or HEADERS frame is the last of its stream, apart from CONTINUATION frames of its block.
     var endsStream: Bool { self.flags & Self.endStream != 0 }
-    /// True if the payload of HEADERS begins with the length of its padding.
+    /// True if the payload of a HEADERS frame begins with the length of its padding.
     var isPadded: Bool { self.isHeaders && self.flags & Self.padded != 0 }
-    /// True if a DATA or HEADERS frame is flagged as padded but has no room for the length of the padding.
+    /// True if a DATA or HEADERS frame has the flag for padding but no byte for its length.
     package var isTooShortForPadding: Bool {
         self.length == 0 && self.flags & Self.padded != 0 && (self.isData || self.isHeaders)
     }
-    /// True if five bytes of the obsolete priority precede the block.
+    /// True if the obsolete priority (five bytes) precedes the block.
     var hasPriority: Bool { self.isHeaders && self.flags & Self.priority != 0 }
 
-    /// Returns true if the frame continues the block that `other` has begun.
+    /// Returns true if the frame continues the block of `other`.
     func continues(_ other: FrameHead) -> Bool {
         self.type == Self.continuation && self.streamNumber == other.streamNumber
     }
 
-    /// Returns the same frame without its piece of a block.
+    /// Returns the frame without its part of a block.
     ///
-    /// - Parameter endsBlock: true if libnghttp2 may treat the block as ended.
+    /// - Parameter endsBlock: true if libnghttp2 may consider the block complete.
     func withoutBlock(endsBlock: Bool) -> FrameHead {
         var head = self
         head.payloadBytes = self.hasPriority ? 5 : 0
@@ -64,14 +64,14 @@ package struct FrameHead {
         return head
     }
 
-    /// Returns the same frame with a payload of another length.
+    /// Returns the frame with another payload length.
     func withLength(_ length: Int) -> FrameHead {
         var head = self
         head.payloadBytes = UInt32(length)
         return head
     }
 
-    /// An empty CONTINUATION frame that ends the block of the stream.
+    /// An empty CONTINUATION frame that ends the block of this stream.
     var end: FrameHead {
         var head = self
         head.payloadBytes = 0
@@ -87,63 +87,63 @@ package struct FrameHead {
     }
 }
 
-/// Separates the pieces of field blocks from the other received bytes, and reports the beginning of DATA frames.
+/// Separates field blocks from the other received bytes, and reports the start of DATA frames.
 ///
-/// A block consists of a HEADERS frame and the CONTINUATION frames after it: RFC 9113 §6.2 and §6.10.
+/// A block consists of a HEADERS frame and the following CONTINUATION frames: RFC 9113 §6.2 and §6.10. A *piece* is the
+/// part of a block in one frame, or the received bytes of that part.
 @safe
 package struct FrameCutter: ~Copyable {
     /// A part of the received bytes.
     package enum Part {
-        /// Bytes of other frames, of the preface, or of a malformed frame.
+        /// Bytes of another frame, of the preface, or of a malformed frame.
         case other(ByteView)
-        /// The received bytes of a piece of a block.
+        /// Received bytes of a block.
         case block(Piece)
-        /// DATA outside of a block, or HEADERS that are too short: the frame's head, and the received bytes of the
-        /// whole frame.
+        /// A DATA frame outside of a block, or a HEADERS frame that is too short: its head, and its received bytes.
         case begun(FrameHead, ByteView)
     }
 
-    /// The received bytes of the piece of a block in one frame.
+    /// The received bytes of the part of a block in one frame.
     package struct Piece {
         let head: FrameHead
-        /// The five bytes of the priority, which are not part of the block; may be empty.
+        /// The five bytes of the priority, which are not part of the block; empty if there is none.
         package let priority: ByteView
-        /// The bytes of the block without priority and padding; valid as long as the bytes they were cut from.
+        /// The bytes of the block, without priority and padding. They are valid as long as the received bytes.
         package let bytes: ByteView
-        /// True if these are the first bytes of the frame's piece.
+        /// True if the piece begins with the frame's first bytes of the block.
         package let beginsFrame: Bool
-        /// True if these are the last bytes of the frame's piece.
+        /// True if the piece ends with the frame's last bytes of the block.
         package let endsFrame: Bool
 
         var endsBlock: Bool { self.endsFrame && self.head.endsBlock }
     }
 
     private let frameBytesMax: Int
-    /// The first bytes of a frame, too few to know where its block begins.
+    /// The first bytes of a frame, if they are too few to find the start of its block.
     private var partial = ByteBuffer()
-    /// True if `partial` was returned.
+    /// True if `partial` was returned by `next`.
     private var isPartialTaken = false
-    /// The number of remaining bytes of the preface, or of a frame without a piece of a block.
+    /// The number of remaining bytes of the preface, or of a frame without a block.
     private var otherBytes = 24
-    /// True if `otherBytes` belong to a GOAWAY frame. While no stream is open, libnghttp2 ignores all bytes after
-    /// GOAWAY, but checks this only at the beginning of a call. So the part ends with the frame.
+    /// True if `otherBytes` belong to a GOAWAY frame. While no stream is open, libnghttp2 ignores all bytes after a
+    /// GOAWAY frame, but checks this only at the start of a call. The part therefore ends with this frame.
     private var isWithinGoAway = false
-    /// The frame whose piece of a block is incomplete, and the number of remaining bytes of that piece.
+    /// The frame whose piece is incomplete, and the number of remaining bytes of that piece.
     private var cut: FrameHead?
     private var cutBytes = 0
-    /// The number of remaining bytes of the padding after the piece, which are dropped.
+    /// The number of remaining bytes of the padding after the piece. They are discarded.
     private var padding = 0
-    /// The last frame of a block that has not ended.
+    /// The last frame of a block that is incomplete.
     private var unfinished: FrameHead?
-    /// The number of frames whose heads are complete, and the ordinal of the frame that began the block.
+    /// The number of frames whose heads have arrived, and the value of this number when the current block began.
     private var framesBegun = 0
     private var blockBegun = 0
 
-    /// True if more of a block follows.
+    /// True if more bytes of a block follow.
     var isWithinBlock: Bool { self.unfinished != nil || self.cut != nil }
 
-    /// The number of the frame or field block that is incomplete, constant until it is complete; 0 if the next byte
-    /// begins a frame. The preface counts as a frame.
+    /// The number of the incomplete frame or field block; 0 if the next byte begins a frame. The value is constant
+    /// until the frame or block is complete. The preface counts as a frame.
     package var unfinishedFrame: Int {
         if self.isWithinBlock { return self.blockBegun }
         if !self.partial.isEmpty { return self.framesBegun + 1 }
@@ -152,13 +152,13 @@ package struct FrameCutter: ~Copyable {
 
     /// Creates a cutter for a connection whose preface has not arrived.
     ///
-    /// - Parameter frameBytesMax: the most bytes of a frame's payload; longer frames are passed to libnghttp2.
+    /// - Parameter frameBytesMax: the maximum payload size of a frame in bytes. Larger frames are passed to libnghttp2.
     package init(frameBytesMax: Int) {
         self.frameBytesMax = frameBytesMax
     }
 
-    /// Returns the next part of the received bytes and removes it from `bytes`; nil if nothing is left. The part is
-    /// valid until the next call.
+    /// Removes and returns the next part of the received bytes; nil if no part is left. The part is valid until the
+    /// next call.
     @inline(__always)
     package mutating func next(_ bytes: inout ByteView) -> Part? {
         if let cut = self.cut { return self.goOn(cut, &bytes) }
@@ -195,7 +195,7 @@ package struct FrameCutter: ~Copyable {
         return nil
     }
 
-    /// Continues a frame whose beginning was kept.
+    /// Continues a frame whose first bytes are in `partial`.
     @inline(never)
     private mutating func nextOfPartial(_ bytes: inout ByteView) -> Part? {
         if self.isPartialTaken {
@@ -219,15 +219,18 @@ package struct FrameCutter: ~Copyable {
         return self.isReported(head) ? .begun(head, self.partial.view) : .other(self.partial.view)
     }
 
-    /// - Returns: true if `partial` holds `count` bytes of the frame.
+    /// Moves bytes to `partial`.
+    ///
+    /// - Returns: true if `partial` has `count` bytes of the frame.
     private mutating func fill(to count: Int, _ bytes: inout ByteView) -> Bool {
         self.partial.append(bytes.takeFirst(min(bytes.count, max(0, count - self.partial.count))))
         return self.partial.count >= count
     }
 
-    /// Starts a frame that has a piece of a block.
+    /// Begins a frame with a part of a block.
     ///
-    /// - Parameter frame: the frame at least up to the piece; if it is `bytes`, these bytes are removed from it.
+    /// - Parameter frame: the frame, at least up to its part of the block. If it is at the start of `bytes`, it is
+    ///   removed from `bytes`.
     /// - Returns: nil if the frame is malformed.
     @inline(__always)
     private mutating func begin(_ head: FrameHead, _ frame: ByteView, _ bytes: inout ByteView) -> Piece? {
@@ -259,14 +262,14 @@ package struct FrameCutter: ~Copyable {
         )
     }
 
-    /// Returns true if the frame has a piece of a block, and its head is valid.
+    /// Returns true if the frame has a part of a block and a valid head.
     @inline(__always)
     private func hasPiece(_ head: FrameHead) -> Bool {
         guard self.unfinished.map(head.continues) ?? head.isHeaders else { return false }
         return head.length <= self.frameBytesMax && FrameHead.bytes + head.length >= Self.bytesBeforeBlock(head)
     }
 
-    /// Returns true if the session must see the head of a frame without a piece of a block.
+    /// Returns true if the session must check the head of a frame without a block.
     @inline(__always)
     private func isReported(_ head: FrameHead) -> Bool {
         self.unfinished == nil && (head.isData || head.isTooShortForPadding)
@@ -278,21 +281,21 @@ package struct FrameCutter: ~Copyable {
     }
 }
 
-/// The frame or field block that has arrived only in part.
+/// The frame or field block that has arrived only partly.
 package struct UnfinishedFrame {
-    /// The value of `FrameCutter.unfinishedFrame`; 0 for none.
+    /// The value of `FrameCutter.unfinishedFrame`; 0 if no frame is incomplete.
     private var number = 0
-    /// The time when that number was first seen, in monotonic milliseconds.
+    /// The time when that value was first recorded, in monotonic milliseconds.
     private var since: Int64 = 0
 
-    /// Creates the state without an unfinished frame.
+    /// Creates the state without an incomplete frame.
     package init() {}
 
-    /// Records the unfinished frame.
+    /// Records the incomplete frame.
     ///
     /// - Parameters:
     ///   - number: the value of `FrameCutter.unfinishedFrame`.
-    ///   - now: monotonic milliseconds.
+    ///   - now: the time in monotonic milliseconds.
     @inline(__always)
     package mutating func note(_ number: Int, now: Int64) {
         guard number != self.number else { return }
@@ -300,7 +303,7 @@ package struct UnfinishedFrame {
         self.since = now
     }
 
-    /// The time since which a frame is unfinished, in monotonic milliseconds; nil if none is.
+    /// The time since which a frame has been incomplete, in monotonic milliseconds; nil if none is.
     package var unfinishedSince: Int64? { self.number == 0 ? nil : self.since }
 }
 
@@ -314,17 +317,17 @@ extension ByteView {
     }
 }
 
-/// The fields of answers that libnghttp2 has not sent yet, in the order of submission.
+/// The fields of answers that libnghttp2 has not sent, in the order of submission.
 ///
-/// libnghttp2 sends HEADERS frames without fields; the fields are added when a frame is sent.
+/// libnghttp2 produces HEADERS frames without fields. The fields are added when a frame is sent.
 @safe
 struct AnswerHeads: ~Copyable {
     private static let prefixBytes = 8
 
-    /// For each head the stream number, the length of its fields, and the fields.
+    /// For each head: the stream number, the length of its fields, and the fields.
     private var queue = ByteBuffer()
 
-    /// Adds the HPACK-coded fields of the head of an answer or of an interim answer.
+    /// Adds the HPACK-coded fields of the head of a final or interim answer.
     mutating func append(_ block: ByteView, for number: Int32) {
         precondition(block.count < 1 << 14, "the fields of a response fit into one frame")
         self.queue.append(memoryOf: number)
@@ -332,9 +335,9 @@ struct AnswerHeads: ~Copyable {
         self.queue.append(block)
     }
 
-    /// Appends an empty HEADERS frame of libnghttp2 with the fields of its answer.
+    /// Appends an empty HEADERS frame of libnghttp2, followed by the fields of its answer.
     ///
-    /// The bytes that libnghttp2 has put into the block are kept: they announce the table size that the block expects.
+    /// The frame keeps the bytes that libnghttp2 has put into the block. They announce the table size for the block.
     mutating func move(into frame: ByteView, to output: inout ByteBuffer) {
         let head = FrameHead(frame)
         let fields = self.take(for: head.streamNumber)
@@ -342,8 +345,8 @@ struct AnswerHeads: ~Copyable {
         output.append(frame.dropFirst(FrameHead.bytes), fields)
     }
 
-    /// Drops the fields of closed streams, and returns those of the answer on the stream; valid until the queue
-    /// changes.
+    /// Removes and returns the fields of the answer on a stream. Also removes fields of closed streams before them. The
+    /// result is valid until the queue changes.
     private mutating func take(for number: Int32) -> ByteView {
         while true {
             let queued = self.queue.view
@@ -355,12 +358,12 @@ struct AnswerHeads: ~Copyable {
         }
     }
 
-    /// Frees the memory for future heads if the queue is empty.
+    /// Frees the memory of the queue if it is empty.
     mutating func freeSpareMemory() {
         if self.queue.isEmpty { self.queue.free() }
     }
 
-    /// Removes all heads: libnghttp2 has nothing more to send.
+    /// Removes all heads, because libnghttp2 has nothing more to send.
     mutating func removeAll() {
         self.queue.removeAll(keepingBytesMax: 4096)
     }

@@ -7,8 +7,8 @@ extension HTTP2Session {
         self.hasReceivedFrame = true
     }
 
-    /// Checks a DATA frame, or a HEADERS frame too short for the length of its padding. libnghttp2 would end the
-    /// connection with another error code for such HEADERS, and ignores DATA on a closed stream.
+    /// Checks a DATA frame, or a HEADERS frame that is too short for the length of its padding. For such HEADERS,
+    /// libnghttp2 would end the connection with another error code. It ignores DATA on a closed stream.
     @inline(__always)
     func frameBegan(_ head: FrameHead) {
         let isOfCurrent = self.open.current.map { $0.state.number == head.streamNumber } ?? false
@@ -20,7 +20,7 @@ extension HTTP2Session {
         let number = head.streamNumber
         if head.isTooShortForPadding { return self.terminate(.frameSizeError) }
         if head.length == 0, !head.endsStream { self.controlFrameReceived() }
-        // libnghttp2 rejects numbers that a client cannot use.
+        // libnghttp2 rejects stream numbers that a client cannot use.
         guard number & 1 == 1, self.slot(number) == nil, self.numbers.isUsed(number) else { return }
         if !self.numbers.mayGoOn(number) { self.terminate(.streamClosed) }
     }
@@ -32,19 +32,19 @@ extension HTTP2Session {
         if let fault = self.numbers.faultUnlessOpen(number) {
             self.terminate(fault)
         } else {
-            // Trailers of a request that was cut short; libnghttp2 decodes and drops them.
+            // These are trailers of a request on a closed stream. libnghttp2 ignores them.
             self.controlFrameReceived()
         }
     }
 
     // MARK: Field blocks
 
-    /// Drops the fields of the previous block, when a HEADERS frame begins and before libnghttp2 sees it.
+    /// Drops the fields of the previous block. Called when a HEADERS frame begins, before libnghttp2 gets it.
     func blockBegan() {
         self.block.drop()
     }
 
-    /// Starts a block that libnghttp2 has accepted; its fields follow.
+    /// Begins a block that libnghttp2 has accepted. Its fields follow.
     func headersBegan(_ number: Int32, isRequest: Bool) {
         self.block.taken(for: number, isRequest: isRequest)
         guard isRequest else {
@@ -65,7 +65,7 @@ extension HTTP2Session {
         self.seam.keep(slot, with: number)
     }
 
-    /// The state of the request whose block is being read; nil if the fields are not kept, and for trailers.
+    /// The state of the request whose block is being decoded; nil for trailers, and if the fields are not needed.
     var slotOfBlock: StreamSlot? {
         guard self.block.stream != nil, let slot = self.open.current, slot.state.phase == .receiving,
             !slot.state.isHeaderListTooLarge
@@ -73,14 +73,14 @@ extension HTTP2Session {
         return slot
     }
 
-    /// Refuses a stream before its request is processed, so that the client may send the request elsewhere.
+    /// Refuses a stream before its request is processed. The client may then send the request to another server.
     private func refuseToBegin(_ number: Int32) {
         self.open.current = nil
         self.numbers.cutShort(number)
         self.seam.submitReset(number, .refusedStream)
     }
 
-    /// Takes a field of the block. An invalid field resets the stream; the remaining fields are decoded and dropped.
+    /// Handles a field of the block. An invalid field resets the stream; the remaining fields are decoded and dropped.
     @inline(__always)
     func fieldReceived(_ name: ByteView, _ value: ByteView, _ note: inout UInt32) {
         guard let number = self.block.stream else { return }
@@ -96,7 +96,7 @@ extension HTTP2Session {
         self.refuseBlock(of: number, fault)
     }
 
-    /// Ends the connection because the block is not well-formed, so that later blocks cannot be decoded.
+    /// Ends the connection because of a malformed block, after which later blocks cannot be decoded.
     func blockFailed() {
         self.block.drop()
         self.terminate(.compressionError)
@@ -128,8 +128,8 @@ extension HTTP2Session {
         if hasEnded { self.requestEnded(number) }
     }
 
-    /// Answers a client that waits before it sends content: with `100 Continue`, or with the final answer if it has
-    /// announced too much content.
+    /// Answers a client that waits before it sends content. The answer is `100 Continue`, or the final answer if the
+    /// announced content is too large.
     private func answerExpectation(_ slot: StreamSlot) {
         guard slot.state.phase == .receiving else { return }
         guard slot.state.bodyBytesMissing ?? 0 > UInt64(slot.state.bodyBytesMax) else {
@@ -189,9 +189,9 @@ extension HTTP2Session {
         self.held.hold(bytes.count)
     }
 
-    /// Moves unsent bytes of a stream into the buffer of a DATA frame.
+    /// Moves unsent bytes of an answer into the buffer of a DATA frame.
     ///
-    /// - Returns: the number of bytes, and true if they are the last; a streaming answer may have none for now.
+    /// - Returns: the number of bytes, and true if they are the last. A streaming answer may have no bytes for now.
     func bodyWanted(_ slot: StreamSlot, _ buffer: FrameBuffer) -> (count: Int, isEnd: Bool) {
         let isGrowing = slot.state.phase == .streaming
         let count = min(buffer.count, slot.state.output.count)
@@ -200,7 +200,7 @@ extension HTTP2Session {
             slot.state.output.consume(count)
             self.queuedBytes -= count
             self.budgets.dataLeaves(count)
-            // The next bytes of an event stream may be minutes away.
+            // The next bytes of an event stream may come minutes later, so free the memory.
             if isGrowing && slot.state.output.isEmpty { slot.state.output.free() }
         }
         if count > 0 && slot.state.isAboveStreamingLimit && isGrowing
@@ -227,8 +227,8 @@ extension HTTP2Session {
         if let slot { self.close(slot) }
     }
 
-    /// Counts a stream beyond the limit. A peer that has not acknowledged the limit may not know it, so the first
-    /// `streamsPerConnectionMax` such streams are free.
+    /// Counts a refused stream above the stream limit. A peer that has not acknowledged the limit may not know it, so
+    /// up to `streamsPerConnectionMax` of its refused streams are not counted.
     private func streamRefused() {
         if !self.streamLimit.isAcknowledged, Int(self.earlyRefusals) < self.memory.limits.streamsPerConnectionMax {
             self.earlyRefusals += 1
@@ -247,7 +247,7 @@ extension HTTP2Session {
         if isAnswer { self.streamLimit.acknowledged(now: self.memory.now) } else { self.controlFrameReceived() }
     }
 
-    /// - Returns: the stream limit for the SETTINGS frame being sent; nil if the frame is about another setting.
+    /// Returns the stream limit for the SETTINGS frame that is being sent; nil if the frame has another setting.
     func streamLimitLeaves() -> Int? { self.streamLimit.sent(now: self.memory.now) }
 
     func resetReceived(_ number: Int32) {
@@ -272,52 +272,52 @@ extension HTTP2Session {
     }
 }
 
-/// The state of the field block that is being read.
+/// The state of the field block that is being decoded.
 package struct FieldBlock {
-    /// The multiple of the limit above which a header list resets its stream instead of being answered with 431: 16 KiB
-    /// of references can stand for a list of 60 MiB, which must all be read (RFC 7541 §7.3).
+    /// The multiple of the header list limit above which the stream is reset. Up to this size, the answer is 431.
+    /// References of 16 KiB can represent a list of 60 MiB, and all of it must be decoded (RFC 7541 §7.3).
     static let overlongListFactor = 4
 
-    /// The stream of the block; nil if its fields are dropped, because libnghttp2 has not accepted its first frame or a
-    /// field was invalid.
+    /// The stream of the block. Nil if the fields are dropped, because libnghttp2 has not accepted the HEADERS frame or
+    /// a field was invalid.
     package private(set) var stream: Int32?
-    /// The rules with the properties of the fields so far.
+    /// The rules, which have the properties of the fields so far.
     private(set) var rules = FieldRules.head
-    /// The size of the fields as HTTP/2 counts it, for blocks without a stream state.
+    /// The size of the fields, as HTTP/2 counts it, for blocks without a stream state.
     private var bytes = 0
 
     /// Creates the state before the first block.
     package init() {}
 
-    /// Drops the remaining fields of the block, which are still decoded: the stream is closed, or its fields are not
-    /// needed.
+    /// Drops the remaining fields of the block, because the stream is closed or the fields are not needed. They are
+    /// still decoded.
     package mutating func drop() {
         self.stream = nil
     }
 
-    /// Starts a block whose first frame libnghttp2 has accepted.
+    /// Begins a block whose HEADERS frame libnghttp2 has accepted.
     package mutating func taken(for stream: Int32, isRequest: Bool) {
         self.stream = stream
         self.rules = isRequest ? .head : .trailers
         self.bytes = 0
     }
 
-    /// Records a run of fields that was taken as a whole and leaves the request within all limits.
+    /// Records fields that were added together and are within all limits of the request.
     ///
-    /// - Parameter rules: the rules after the run.
+    /// - Parameter rules: the rules after these fields.
     mutating func runTaken(_ rules: FieldRules) {
         self.rules = rules
     }
 
-    /// Takes a field of a block that is not dropped.
+    /// Checks and adds a field of a block that is not dropped.
     ///
     /// - Parameters:
-    ///   - name: its name.
-    ///   - value: its value.
-    ///   - note: the note that `FieldRules.admit` left for the field.
-    ///   - slot: the state of the request; the field is kept only if this state is receiving.
-    ///   - listBytesMax: the most bytes of a header list.
-    /// - Returns: the error code to reset the stream with; nil if the field is valid.
+    ///   - name: the field's name.
+    ///   - value: the field's value.
+    ///   - note: the note of `FieldRules.admit` for the field.
+    ///   - slot: the state of the request. The field is added only if its phase is `receiving`.
+    ///   - listBytesMax: the maximum size of a header list in bytes.
+    /// - Returns: the error code for a reset of the stream; nil if the field is valid.
     @inline(__always)
     package mutating func fieldReceived(
         _ name: ByteView,

@@ -1,9 +1,10 @@
 package import Wire
 
-/// The server's end of one HTTP/2 connection, without its socket. Turns received bytes into calls of the handler, and
-/// answers into bytes.
+/// The server's end of one HTTP/2 connection, without its socket. It turns received bytes into calls of the handler,
+/// and answers into bytes.
 ///
-/// A class because libnghttp2 keeps a pointer to it. One object per connection, none per request.
+/// The type is a class, because libnghttp2 stores a pointer to it. There is one object per connection and none per
+/// request.
 package final class HTTP2Session {
     let memory: LoopMemory
     let handler: any RequestHandler
@@ -15,40 +16,40 @@ package final class HTTP2Session {
     var open: OpenStreams
     var numbers = StreamNumbers()
     var streamLimit: StreamLimit
-    /// The windows that unsent SETTINGS frames will announce, in order of sending. The limit of unacknowledged SETTINGS
-    /// frames bounds their number.
+    /// The stream windows in unsent SETTINGS frames, in order of sending. The limit on unacknowledged SETTINGS frames
+    /// limits their number.
     private var windowsUnsent: [Int] = []
-    /// The field block that is being read.
+    /// The field block that is being decoded.
     var block = FieldBlock()
     private var unfinished = UnfinishedFrame()
     var budgets: FrameBudgets
     var held = HeldBytes()
-    /// The number of bytes of answers that are queued on their streams.
+    /// The number of unsent bytes of all answers.
     package internal(set) var queuedBytes = 0
-    /// Streams that are answered and to be reset with NO_ERROR, because the rest of their request is not needed.
+    /// The streams to reset with NO_ERROR after their answers, because the rest of their requests is not needed.
     private var resetsPending: [Int32] = []
-    /// Streams whose queue has drained, for the handler's `streamDrained`.
+    /// The streams for which the handler's `streamDrained` will be called.
     var drained: [StreamID] = []
     var ping: PingTimer
     var departure = Departure()
-    /// The number of refused streams that the peer began before it acknowledged the stream limit.
+    /// The number of streams that were refused before the peer had acknowledged the stream limit.
     var earlyRefusals: Int32 = 0
 
-    /// True if `end` was called; the library's session then no longer exists.
+    /// True if `end` was called. libnghttp2's session then no longer exists.
     private var hasEnded = false
     /// True if the peer has sent a valid frame.
     var hasReceivedFrame = false
     var hasCarriedRequest = false
-    /// True if the connection must end as soon as the prepared bytes are sent.
+    /// True if the connection must end when the produced bytes are sent.
     package private(set) var hasFailed = false
     private var isEndedByLimit = false
 
-    /// Creates the session of a new connection, with its SETTINGS frame ready to be sent.
+    /// Creates the session of a new connection. Its SETTINGS frame is ready to be sent.
     ///
     /// - Parameters:
     ///   - memory: the memory of the loop.
     ///   - library: the parts of libnghttp2 that the HTTP/2 sessions of the loop share.
-    ///   - handler: the handler of its requests.
+    ///   - handler: the handler of the connection's requests.
     ///   - id: the identifier of the connection on the loop.
     ///   - listener: the index in the server's list of listeners.
     ///   - streamsAtFirst: the stream limit in the first SETTINGS frame; nil for `streamsPerConnectionMax`.
@@ -76,7 +77,7 @@ package final class HTTP2Session {
 
     deinit { self.end() }
 
-    /// True if both sides have finished: nothing to read, nothing to write.
+    /// True if nothing more will be read or written.
     package var isFinished: Bool { self.seam.isFinished }
 
     /// True if `produce` may have bytes to write.
@@ -85,13 +86,13 @@ package final class HTTP2Session {
             || self.departure.mayLeave(self.open, now: self.memory.now)
     }
 
-    /// The number of frames queued and not yet produced.
+    /// The number of queued frames that have not been produced.
     package var framesPending: Int { self.seam.framesPending }
 
     // MARK: Bytes
 
-    /// Processes the bytes that the peer sent. Answers each protocol error with its error code. After an error that
-    /// ends the connection, `isFinished` or `hasFailed` becomes true.
+    /// Processes bytes from the peer, and answers protocol errors with their error codes. After an error that ends the
+    /// connection, `isFinished` or `hasFailed` becomes true.
     package func receive(_ bytes: ByteView) {
         guard !self.hasFailed, bytes.count > 0 else { return }
         self.held.letGoOfBlock()
@@ -102,7 +103,7 @@ package final class HTTP2Session {
         self.held.tell(self.memory.requestBytes)
     }
 
-    /// Appends frames to send until there are no more or `output` holds `bytesMax`.
+    /// Appends frames to send, until all are appended or `output` has `bytesMax` bytes.
     package func produce(into output: inout ByteBuffer, bytesMax: Int) {
         producing: while true {
             guard output.count < bytesMax else {
@@ -125,24 +126,26 @@ package final class HTTP2Session {
         self.reportDrained()
     }
 
-    /// Announces another number of streams that the peer may have open. A lower number does not affect open streams. It
-    /// is enforced once the peer has acknowledged it; streams beyond it are then refused.
+    /// Announces another limit on the number of open streams. Open streams above a lower limit continue. The limit is
+    /// enforced when the peer has acknowledged it; further streams are then refused.
     ///
     /// - Parameter limit: from 0 to `streamsPerConnectionMax`.
-    /// - Returns: false if the peer has left too many SETTINGS frames unacknowledged; nothing is then announced.
+    /// - Returns: false if the peer has left too many SETTINGS frames unacknowledged. Nothing is announced in this
+    ///   case.
     package func setStreamLimit(_ limit: Int) -> Bool {
         guard !self.hasEnded, self.streamLimit.change(to: limit) else { return false }
         return self.seam.submitStreamLimit()
     }
 
-    /// Announces another window for every stream, including open ones: the bytes that the peer may send before it waits
-    /// for a window update.
+    /// Announces another window for all streams, including open ones. The window is the number of bytes that the peer
+    /// may send before a window update.
     ///
     /// A peer that exceeds a reduced window is not penalized.
     ///
-    /// - Parameter bytes: less than half of the usual window, or libnghttp2 would send window updates; nil for the
-    ///   usual window, which lets waiting peers continue.
-    /// - Returns: false if the peer has left too many SETTINGS frames unacknowledged; nothing is then announced.
+    /// - Parameter bytes: less than half of the usual window, because libnghttp2 would otherwise send window updates.
+    ///   Nil for the usual window, which lets waiting peers continue.
+    /// - Returns: false if the peer has left too many SETTINGS frames unacknowledged. Nothing is announced in this
+    ///   case.
     package func setStreamWindow(_ bytes: Int?) -> Bool {
         let usual = self.memory.limits.streamWindowBytes
         precondition(bytes ?? 0 < usual / 2, "the library would open the window again")
@@ -151,7 +154,7 @@ package final class HTTP2Session {
         return self.seam.submitStreamWindow(believed: usual)
     }
 
-    /// - Returns: the window for the SETTINGS frame being sent.
+    /// Removes and returns the window for the SETTINGS frame that is being sent.
     func streamWindowLeaves() -> Int { self.windowsUnsent.removeFirst() }
 
     private func submitResets() -> Bool {
@@ -173,9 +176,9 @@ package final class HTTP2Session {
 
     // MARK: Answers
 
-    /// Answers a waiting stream with a head and, unless it is nil or empty, a body.
+    /// Answers a waiting stream with a head. A body follows unless it is nil or empty.
     ///
-    /// - Returns: false if the stream is gone or has been answered.
+    /// - Returns: false if the stream no longer exists or has been answered.
     package func respond(_ number: Int32, _ response: Response, body: ByteView?) -> Bool {
         guard let slot = self.slot(number), slot.state.phase == .waiting else { return false }
         self.open.move(slot, to: .sending, now: self.memory.now)
@@ -188,7 +191,7 @@ package final class HTTP2Session {
         return true
     }
 
-    /// Answers a waiting stream with a head. The body follows by `write` and `finish`, except for HEAD.
+    /// Answers a waiting stream with a head. `write` and `finish` add the body, except for HEAD.
     package func beginStreaming(_ number: Int32, _ response: Response) -> Bool {
         guard let slot = self.slot(number), slot.state.phase == .waiting else { return false }
         slot.state.dropRequest(keepingBytesMax: 0)
@@ -197,7 +200,10 @@ package final class HTTP2Session {
         return true
     }
 
-    /// - Returns: the number of queued bytes of the stream, including these; nil if it is gone or finished.
+    /// Appends bytes to a streaming answer.
+    ///
+    /// - Returns: the number of queued bytes of the stream, including these; nil if the stream no longer exists or is
+    ///   finished.
     package func write(_ number: Int32, _ bytes: ByteView) -> Int? {
         guard let slot = self.slot(number), slot.state.phase == .streaming else { return nil }
         slot.state.output.append(bytes)
@@ -218,8 +224,8 @@ package final class HTTP2Session {
 
     // MARK: The connection
 
-    /// Sends GOAWAY: no further request is accepted, and `inFlight` decides about open streams. After that the
-    /// connection becomes `isFinished`. Does nothing after `end`.
+    /// Sends GOAWAY. No further request is accepted, and `inFlight` determines the treatment of open streams. Then
+    /// `isFinished` becomes true. Does nothing after `end`.
     ///
     /// - Returns: the last stream that the peer may consider accepted.
     @discardableResult
@@ -241,7 +247,7 @@ package final class HTTP2Session {
         return last
     }
 
-    /// Submits the pending GOAWAY frame if it may be sent; called when all other frames have been produced.
+    /// Submits the pending GOAWAY frame if it may be sent. Called when all other frames have been produced.
     private func sayFarewell() -> Bool {
         if self.departure.takeAnnouncement(self.open, now: self.memory.now) {
             self.seam.submitShutdownNotice()
@@ -252,7 +258,7 @@ package final class HTTP2Session {
         return true
     }
 
-    /// Resets a stream that the handler has not completely answered. The reset does not count against the peer.
+    /// Resets a stream whose answer the handler has not completed. The reset is not counted as an error of the peer.
     package func reset(_ number: Int32, code: HTTP2ErrorCode) {
         guard let slot = self.slot(number), slot.state.phase == .waiting || slot.state.phase == .streaming else {
             return
@@ -261,19 +267,19 @@ package final class HTTP2Session {
         self.seam.submitReset(number, code)
     }
 
-    /// Ends the connection for a fault of the peer.
+    /// Ends the connection because of an error of the peer.
     func terminate(_ code: HTTP2ErrorCode) {
         self.seam.terminate(code)
     }
 
-    /// Ends the connection for a fault after which nothing more is read.
+    /// Ends the connection because of an error after which nothing more is read.
     func fail(_ code: HTTP2ErrorCode) {
         self.hasFailed = true
         self.terminate(code)
     }
 
-    /// Closes every stream, notifies the handler of those that it has not completely answered, and frees the library's
-    /// session. Later calls of the handler have no effect.
+    /// Closes every stream, and frees libnghttp2's session. Notifies the handler of streams whose answers it has not
+    /// completed. Later calls of the handler have no effect.
     package func end() {
         guard !self.hasEnded else { return }
         self.hasEnded = true
@@ -286,12 +292,12 @@ package final class HTTP2Session {
     // MARK: Streams
 
     func slot(_ number: Int32) -> StreamSlot? {
-        // The handler may still answer while an ended connection waits for its peer to close.
+        // The handler may still answer after the connection has ended, until the peer closes it.
         guard !self.hasEnded else { return nil }
         return self.open.find(number) ?? self.seam.slot(number)
     }
 
-    /// Resets a stream whose request is malformed or too large to read; another reset of the same stream does nothing.
+    /// Resets a stream whose request is malformed or too large. Does nothing if the stream was reset before.
     func refuse(_ number: Int32, _ code: HTTP2ErrorCode) {
         self.seam.submitReset(number, code)
     }
@@ -325,7 +331,7 @@ package final class HTTP2Session {
     /// The number of bytes of partly received requests.
     package var heldBytes: Int { self.held.count }
 
-    /// Counts the bytes of a request whose head has arrived and whose body follows.
+    /// Begins to count the bytes of a request whose body is incomplete.
     func hold(_ slot: StreamSlot) {
         let shortage = self.shortage(for: slot.state.received.count)
         guard shortage == .none else { return self.refuse(slot, shortage) }
@@ -333,20 +339,21 @@ package final class HTTP2Session {
         self.held.hold(slot.state.received.count)
     }
 
-    /// Stops counting a request that is complete, refused or gone.
+    /// Stops counting the bytes of a request that is complete, refused or closed.
     func letGo(_ slot: StreamSlot) {
         guard slot.state.isHeld else { return }
         slot.state.isHeld = false
         self.held.letGo(slot.state.received.count)
     }
 
-    /// Returns the limit that `bytes` more of partly received requests would exceed.
+    /// Returns the limit that `bytes` further bytes of partly received requests would exceed.
     func shortage(for bytes: Int) -> RequestShortage {
         let connectionMax = self.memory.limits.requestBytesPerConnectionMax
         return self.held.shortage(for: bytes, connectionMax: connectionMax, all: self.memory.requestBytes)
     }
 
-    /// Delivers the received part of a request that exceeds a limit. The handler answers, and the rest is discarded.
+    /// Delivers the received part of a request that exceeds a limit. The handler answers, and the rest of the request
+    /// is discarded.
     func refuse(_ slot: StreamSlot, _ shortage: RequestShortage) {
         self.letGo(slot)
         self.memory.tally.met(shortage == .connection ? .requestBytesPerConnectionMax : .requestBytesMax)
@@ -355,9 +362,11 @@ package final class HTTP2Session {
         self.deliver(slot)
     }
 
-    /// Counts an incomplete block. If the limit of all connections is exceeded, refuses the stream, and decodes and
-    /// drops the rest of the block. Ends the connection if its own limit is exceeded or a field is longer than the
-    /// maximum.
+    /// Counts the bytes of an incomplete block, and handles exceeded limits.
+    ///
+    /// If the connection exceeds its own limit, it ends. If all connections together exceed theirs, the stream is
+    /// refused, and the rest of the block is decoded and dropped. In the second case, the connection ends if its
+    /// incomplete field is longer than a header list may be.
     private func holdBlock() {
         var bytes = self.seam.pendingFieldBytes
         if let slot = self.open.current, slot.state.phase == .receiving, !slot.state.isHeld {
@@ -377,29 +386,30 @@ package final class HTTP2Session {
         self.held.holdBlock(bytes)
     }
 
-    /// Ends the connection of a peer that exceeds a limit.
+    /// Ends the connection because the peer exceeds a limit.
     func endByLimit(_ limit: TransportLimit, _ code: HTTP2ErrorCode = .enhanceYourCalm) {
-        // May be called again, as bytes that arrived with the offending frame are still processed.
+        // The function may be called again, because the bytes after the excessive frame are still processed.
         guard !self.isEndedByLimit else { return }
         self.isEndedByLimit = true
         self.memory.tally.met(limit)
         self.terminate(code)
     }
 
-    /// Counts TLS records that carry no application data but cost work.
+    /// Counts TLS records that have no application data, because they also cost work.
     func controlRecordsReceived(_ count: Int) {
         for _ in 0..<count where !self.isEndedByLimit { self.controlFrameReceived() }
     }
 
     // MARK: Time
 
-    /// - Parameter seconds: the time from one PING to the next; nil for none.
+    /// Sets the interval of PING frames.
+    ///
+    /// - Parameter seconds: the interval; nil to send no PING frames.
     package func setPing(everySeconds seconds: Int?) {
         self.ping.intervalChanged(seconds: seconds, now: self.memory.now)
     }
 
-    /// Runs the timers: ends overdue requests, answers and connections, sends PINGs, and frees memory kept for future
-    /// answers.
+    /// Runs the timers: ends overdue requests, answers and connections, sends PINGs, and frees spare memory.
     ///
     /// - Returns: false if the peer is gone.
     package func secondPassed() -> Bool {
@@ -408,7 +418,7 @@ package final class HTTP2Session {
         self.seam.freeSpareMemory()
         if now >= self.frameDueAt { self.endByLimit(.requestSeconds) }
         if now >= self.acknowledgementDueAt { self.endByLimit(.requestSeconds, .settingsTimeout) }
-        // The connection's streams end with it.
+        // Otherwise the streams end with the connection.
         if !self.isEndedByLimit {
             self.resetOverdue(self.open.receiving, .requestSeconds, seconds: limits.requestSeconds)
             self.resetOverdue(self.open.sending, .responseSeconds, seconds: limits.responseSeconds)
@@ -435,12 +445,13 @@ package final class HTTP2Session {
         }
     }
 
-    /// The time by which an unfinished frame or field block must end; `Int64.max` if there is none.
+    /// The time at which the connection ends because of an incomplete frame or field block; `Int64.max` if there is
+    /// none.
     private var frameDueAt: Int64 {
         self.unfinished.unfinishedSince.map { self.afterRequestSeconds(from: $0) } ?? .max
     }
 
-    /// The time by which the peer must acknowledge a SETTINGS frame; `Int64.max` if it owes none.
+    /// The time at which the connection ends because of an unacknowledged SETTINGS frame; `Int64.max` if there is none.
     private var acknowledgementDueAt: Int64 {
         self.streamLimit.owedSince.map { self.afterRequestSeconds(from: $0) } ?? .max
     }
@@ -449,7 +460,7 @@ package final class HTTP2Session {
         start + Int64(self.memory.limits.requestSeconds) * 1000 + 1
     }
 
-    /// The time of the next action of `secondPassed` if nothing is read or written before.
+    /// The time of the next action of `secondPassed`, unless something is read or written earlier.
     package var isQuietUntil: Int64 {
         guard self.hasReceivedFrame, self.open.receiving.first == nil, self.open.sending.first == nil,
             !self.departure.hasFarewell

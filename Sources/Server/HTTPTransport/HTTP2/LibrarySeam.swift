@@ -1,20 +1,21 @@
-// The only file that uses libnghttp2.
+// Only this file uses libnghttp2.
 internal import CNghttp2
 internal import Wire
 
 /// The parts of libnghttp2 that the sessions of one loop share: callbacks, options, memory, and the state of the
-/// current call. Only one session works at a time.
+/// current call. Only one session uses them at a time.
 @safe
 package final class HTTP2Library {
     /// The memory that the decoders of the loop's sessions share.
     fileprivate var fieldMemory = FieldDecoderMemory()
-    /// The frame that is passed to a session's library.
+    /// A frame that is composed for libnghttp2.
     fileprivate var frame = ByteBuffer()
-    /// The received piece of a field block that is not yet decoded.
+    /// The received part of a field block that has not been decoded.
     fileprivate var piece: FrameCutter.Piece?
-    /// True while the library processes a CONTINUATION frame that the peer did not send, added to end a block.
+    /// True while libnghttp2 processes a CONTINUATION frame that was added to end a block. The peer did not send this
+    /// frame.
     fileprivate var isEndingBlock = false
-    /// The number of queued frames when the current SETTINGS frame, or the latest part of it, arrived.
+    /// The number of queued frames before the current SETTINGS frame arrived, or before its latest part arrived.
     fileprivate var pendingBeforeSettings = 0
 
     fileprivate let callbacks: OpaquePointer
@@ -39,14 +40,14 @@ package final class HTTP2Library {
         unsafe nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, closeStream)
         // `FieldRules` checks the fields and the length of a request.
         unsafe nghttp2_option_set_no_http_messaging(options, 1)
-        // Closed streams are only kept for priorities, which are obsolete.
+        // libnghttp2 would keep closed streams only for priorities, which are obsolete.
         unsafe nghttp2_option_set_no_closed_streams(options, 1)
-        // The session counts the peer's CONTINUATION frames itself, and `LibrarySeam` may add one to each block.
+        // The session counts the peer's CONTINUATION frames. `LibrarySeam` may add one to each block.
         unsafe nghttp2_option_set_max_continuations(options, limits.continuationFramesMax + 2)
-        // Few fields repeat in answers, and a table for them would cost 2 KB per connection.
+        // A table would cost 2 KB per connection, and few fields of answers repeat.
         unsafe nghttp2_option_set_max_deflate_dynamic_table_size(options, 0)
-        // Disables the library's limit: the control frame budget ends a connection with too many resets, with the right
-        // code.
+        // This disables libnghttp2's limit. The budget of control frames ends a connection with too many resets, with
+        // the correct error code.
         unsafe nghttp2_option_set_stream_reset_rate_limit(options, 1_000_000, 1_000_000)
         unsafe self.memory = .allocate(capacity: 1)
         let pool = unsafe Unmanaged.passUnretained(self.pool).toOpaque()
@@ -68,14 +69,14 @@ package final class HTTP2Library {
     }
 }
 
-/// One connection's libnghttp2 session. Some frames that the library sees differ from those on the wire; all
-/// differences are made here, and the page `LibrarySeam` describes them.
+/// The libnghttp2 session of one connection. Some frames that libnghttp2 gets or produces differ from the frames on the
+/// wire. All these differences are made in this type; the page `LibrarySeam` describes them.
 ///
-/// The session passes received bytes in and is called with frames and fields. It submits answers and gets the bytes to
-/// send.
+/// The HTTP/2 session passes in received bytes and answers. This type calls it with frames and fields, and returns the
+/// bytes to send.
 ///
-/// A class, because the library calls back during this object's methods. Each method that may call the session takes it
-/// as an argument, so no reference is stored.
+/// The type is a class, because libnghttp2 calls back during its methods. Methods that may call the HTTP/2 session get
+/// it as an argument, so no reference is stored.
 @safe
 final class LibrarySeam {
     private let library: HTTP2Library
@@ -90,13 +91,13 @@ final class LibrarySeam {
     // MARK: To the peer
 
     private var heads = AnswerHeads()
-    /// The stream limit that the library assumes: twice the largest limit that is sent to peers.
+    /// The stream limit that libnghttp2 uses: twice the maximum limit that is sent to peers.
     ///
-    /// The library would end the connection at the first stream above its limit. RFC 9113 §5.1.2 also allows refusing
-    /// the stream, which clients then retry.
+    /// libnghttp2 would end the connection at the first stream above its limit. RFC 9113 §5.1.2 also allows the server
+    /// to refuse the stream, which clients then retry.
     private let streamsBelieved: Int
 
-    /// - `literalBytesMax`: the most bytes of a literal name and its coded value.
+    /// - `literalBytesMax`: the maximum number of bytes of a literal name and its coded value.
     init(_ library: HTTP2Library, limits: TransportLimits, literalBytesMax: Int) {
         self.library = library
         self.streamsBelieved = limits.streamsPerConnectionMax * 2
@@ -106,7 +107,7 @@ final class LibrarySeam {
 
     deinit { self.end() }
 
-    /// Creates the library's session, which calls `session` back, and submits the SETTINGS that APNs announces.
+    /// Creates the libnghttp2 session, which calls back `session`, and submits the same SETTINGS as APNs.
     ///
     /// - Returns: false if memory is exhausted.
     func begin(for session: HTTP2Session, _ limits: TransportLimits) -> Bool {
@@ -134,38 +135,38 @@ final class LibrarySeam {
             && nghttp2_session_set_local_window_size(self.session, 0, 0, window) == 0
     }
 
-    /// Frees the library's session; no other method may be called after that.
+    /// Frees the libnghttp2 session. No other method may be called after this.
     func end() {
         guard let session = unsafe self.session else { return }
         unsafe self.session = nil
         unsafe nghttp2_session_del(session)
     }
 
-    // MARK: The state of the library
+    // MARK: The state of libnghttp2
 
-    /// True if both sides have finished: nothing to read, nothing to write.
+    /// True if nothing more will be read or written.
     var isFinished: Bool {
         unsafe nghttp2_session_want_read(self.session) == 0 && nghttp2_session_want_write(self.session) == 0
     }
 
     var wantsToWrite: Bool { unsafe nghttp2_session_want_write(self.session) != 0 }
 
-    /// The number of frames queued and not yet produced.
+    /// The number of queued frames that have not been produced.
     var framesPending: Int { unsafe nghttp2_session_get_outbound_queue_size(self.session) }
 
-    /// The number of the newest stream of the peer that was accepted.
+    /// The number of the peer's newest accepted stream.
     var lastStream: Int32 { unsafe nghttp2_session_get_last_proc_stream_id(self.session) }
 
-    /// The number of the incomplete frame or field block (`FrameCutter.unfinishedFrame`); 0 for none.
+    /// The number of the incomplete frame or field block (`FrameCutter.unfinishedFrame`); 0 if there is none.
     var unfinishedFrame: Int { self.cutter.unfinishedFrame }
 
-    /// True if more of a field block follows.
+    /// True if more bytes of a field block follow.
     var isWithinBlock: Bool { self.cutter.isWithinBlock }
 
-    /// The number of bytes kept of an incomplete field.
+    /// The number of stored bytes of an incomplete field.
     var pendingFieldBytes: Int { self.decoder.pendingBytes }
 
-    /// Returns the state that was stored with an open stream.
+    /// Returns the state of an open stream.
     func slot(_ number: Int32) -> StreamSlot? {
         guard let data = unsafe nghttp2_session_get_stream_user_data(self.session, number) else { return nil }
         return unsafe StreamSlot(pointer: data.assumingMemoryBound(to: StreamState.self))
@@ -177,7 +178,7 @@ final class LibrarySeam {
 
     // MARK: Submitting frames
 
-    /// Submits a head and, with `hasBody`, a body whose bytes the session provides.
+    /// Submits a head. If `hasBody` is true, a body follows, whose bytes the HTTP/2 session provides.
     func submit(_ response: Response, for slot: StreamSlot, hasBody: Bool) {
         let number = slot.state.number
         self.heads.append(response.block.view, for: number)
@@ -192,7 +193,7 @@ final class LibrarySeam {
         unsafe nghttp2_submit_response(self.session, number, nil, 0, &provider)
     }
 
-    /// Submits `100 Continue`; the answer follows later.
+    /// Submits `100 Continue`. The answer follows later.
     func submitContinue(for number: Int32) {
         var block = ByteBuffer()
         FieldEncoder.append(status: 100, to: &block)
@@ -200,22 +201,22 @@ final class LibrarySeam {
         unsafe nghttp2_submit_headers(self.session, UInt8(NGHTTP2_FLAG_NONE.rawValue), number, nil, nil, 0, nil)
     }
 
-    /// Resumes a body that has bytes again or has ended.
+    /// Resumes a body that has further bytes or has ended.
     func resume(_ number: Int32) {
         unsafe nghttp2_session_resume_data(self.session, number)
     }
 
-    /// Submits a new stream limit. The session provides the number when the frame is sent.
+    /// Submits a new stream limit. The HTTP/2 session provides its value when the frame is sent.
     func submitStreamLimit() -> Bool {
         let name = Int32(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS.rawValue)
         let setting = nghttp2_settings_entry(settings_id: name, value: UInt32(self.streamsBelieved))
         return unsafe nghttp2_submit_settings(self.session, 0, [setting], 1) == 0
     }
 
-    /// Submits a new stream window, along with the stream limit. The session provides both numbers when the frame is
-    /// sent.
+    /// Submits a new stream window together with the stream limit. The HTTP/2 session provides both values when the
+    /// frame is sent.
     ///
-    /// - Parameter believed: the window that the library was given at first and still assumes.
+    /// - Parameter believed: the initial window, which libnghttp2 continues to use.
     func submitStreamWindow(believed: Int) -> Bool {
         let settings = [
             (NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, self.streamsBelieved),
@@ -228,7 +229,7 @@ final class LibrarySeam {
         unsafe nghttp2_submit_ping(self.session, 0, nil)
     }
 
-    /// Resets a stream; another reset of the same stream does nothing.
+    /// Resets a stream. Does nothing if the stream was reset before.
     func submitReset(_ number: Int32, _ code: HTTP2ErrorCode) {
         unsafe nghttp2_submit_rst_stream(self.session, 0, number, code.number)
     }
@@ -238,21 +239,21 @@ final class LibrarySeam {
         unsafe nghttp2_submit_goaway(self.session, 0, last, code.number, data, debugData.count)
     }
 
-    /// Submits a GOAWAY frame that asks for no further streams, with the largest stream number.
+    /// Submits a GOAWAY frame with the largest stream number. It asks the peer to open no further streams.
     func submitShutdownNotice() {
         unsafe nghttp2_submit_shutdown_notice(self.session)
     }
 
-    /// Ends the connection for a fault of the peer.
+    /// Ends the connection because of an error of the peer.
     func terminate(_ code: HTTP2ErrorCode) {
         unsafe nghttp2_session_terminate_session(self.session, code.number)
     }
 }
 
-// MARK: - From the peer to the library
+// MARK: - From the peer to libnghttp2
 
 extension LibrarySeam {
-    /// Processes the bytes that the peer sent, and reports their content to the session.
+    /// Processes bytes from the peer, and reports their content to the session.
     func receive(_ bytes: ByteView, for session: HTTP2Session) {
         // A SETTINGS frame may have begun in earlier bytes.
         self.library.pendingBeforeSettings = self.framesPending
@@ -268,11 +269,11 @@ extension LibrarySeam {
         }
     }
 
-    /// Decodes a piece of a field block, and passes its frame to the library without the piece.
+    /// Decodes a part of a field block, and passes its frame without this part to libnghttp2.
     ///
-    /// The piece is decoded before the library learns that the block has ended. A block in one frame is decoded as soon
-    /// as the library accepts the frame. The pieces of a longer block are decoded as they arrive, and an added empty
-    /// frame then ends the block for the library.
+    /// All parts are decoded before libnghttp2 gets the end of the block. A block in a single frame is decoded as soon
+    /// as libnghttp2 has accepted the frame. The parts of a longer block are decoded as they arrive, and an added empty
+    /// frame then ends the block for libnghttp2.
     private func receive(_ piece: FrameCutter.Piece, for session: HTTP2Session) {
         let isWholeBlock = piece.beginsFrame && piece.head.isHeaders && piece.endsBlock
         self.library.piece = piece
@@ -305,7 +306,7 @@ extension LibrarySeam {
         session.fail(isBadPreface ? .protocolError : .enhanceYourCalm)
     }
 
-    /// Decodes the received piece of a block, unless it is already decoded.
+    /// Decodes the received part of a block, unless it has been decoded.
     private func readPiece(for session: HTTP2Session) {
         guard let piece = self.library.piece else { return }
         self.library.piece = nil
@@ -322,14 +323,15 @@ extension LibrarySeam {
 
     @inline(__always)
     private func read(_ bytes: ByteView, isLast: Bool, for session: HTTP2Session) throws(FieldDecoder.Fault) {
-        // The caller keeps the session alive; a counted reference in the closure would be retained for each block.
+        // The caller keeps a reference to the session. A counted reference in the closure would be retained for each
+        // block.
         let session = unsafe Unmanaged.passUnretained(session)
         try self.decoder.decode(bytes, isLast: isLast, in: &self.library.fieldMemory) { name, value, note in
             unsafe session._withUnsafeGuaranteedRef { $0.fieldReceived(name, value, &note) }
         }
     }
 
-    /// Reads a whole block. Runs of fields that repeat in every request are recognized and not decoded.
+    /// Reads a whole block. Recognizes runs of fields that repeat in every request, and does not decode them.
     private func readBlock(_ bytes: ByteView, for session: HTTP2Session) throws(FieldDecoder.Fault) {
         var rest = bytes
         if self.repeated.blockBegins(tableChanges: self.decoder.tableChanges), session.slotOfBlock != nil {
@@ -340,7 +342,7 @@ extension LibrarySeam {
         try self.read(rest, isLast: true, for: session)
     }
 
-    /// Reads the repeated runs at the beginning of a block, and literals between them.
+    /// Reads the remembered runs at the start of a block, and the literals between them.
     private func readRuns(of rest: inout ByteView, for session: HTTP2Session) throws(FieldDecoder.Fault) {
         let listBytesMax = session.memory.limits.headerListBytesMax
         var index = 0
@@ -361,8 +363,7 @@ extension LibrarySeam {
         }
     }
 
-    /// Decodes the fields at the beginning of a block that do not change the table, and remembers those that may
-    /// repeat.
+    /// Decodes the fields at the start of a block that do not change the table, and remembers those that may repeat.
     private func rememberRuns(of rest: inout ByteView, for session: HTTP2Session) throws(FieldDecoder.Fault) {
         self.repeated.beginToRemember()
         while rest.count > 0, let slot = session.slotOfBlock {
@@ -379,7 +380,7 @@ extension LibrarySeam {
         }
     }
 
-    // MARK: Events from the library
+    // MARK: Events from libnghttp2
 
     @inline(__always)
     fileprivate func frameAnnounced(_ head: UnsafePointer<nghttp2_frame_hd>, for session: HTTP2Session) {
@@ -408,7 +409,7 @@ extension LibrarySeam {
             let isRequest = unsafe frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST
             session.headersReceived(number, isRequest: isRequest, hasEnded: hasEndFlag)
         case NGHTTP2_DATA.rawValue: if hasEndFlag { session.requestEnded(number) }
-        // The ACK flag has the same bit as END_STREAM.
+        // The ACK flag is the same bit as END_STREAM.
         case NGHTTP2_PING.rawValue: session.pingReceived(isAnswer: hasEndFlag)
         case NGHTTP2_SETTINGS.rawValue:
             if !hasEndFlag, self.hasQueuedResets { session.terminate(.flowControlError) }
@@ -422,15 +423,15 @@ extension LibrarySeam {
 }
 
 extension LibrarySeam {
-    /// True if the peer's SETTINGS frame made the library queue more than an acknowledgement: resets of the streams
-    /// whose windows grew too large. RFC 9113 §6.9.2 requires the connection to end instead.
+    /// True if the peer's SETTINGS frame made libnghttp2 queue more than an acknowledgement. The other frames are
+    /// resets of streams whose windows became too large. RFC 9113 §6.9.2 requires the connection to end instead.
     private var hasQueuedResets: Bool { self.framesPending > self.library.pendingBeforeSettings + 1 }
 }
 
-// MARK: - From the library to the peer
+// MARK: - From libnghttp2 to the peer
 
 extension LibrarySeam {
-    /// The result of a request for a frame.
+    /// The result of `produceFrame`.
     enum Produced {
         case frame
         case nothing
@@ -444,12 +445,12 @@ extension LibrarySeam {
         let count = unsafe nghttp2_session_mem_send(self.session, &bytes)
         guard count > 0, let bytes = unsafe bytes else { return count < 0 ? .failed : .nothing }
         let frame = unsafe UnsafeRawBufferPointer(start: bytes, count: count)
-        // HEADERS.
+        // Type 1 is HEADERS.
         if unsafe frame[3] == 1 {
             self.heads.move(into: unsafe ByteView(frame), to: &output)
             return .frame
         }
-        // RST_STREAM (3) and GOAWAY (7) report errors; both are rare.
+        // Types 3 (RST_STREAM) and 7 (GOAWAY) report errors and are rare.
         if unsafe frame[3] & 0xFB == 3 { unsafe Self.countError(frame, in: session.memory.tally) }
         if session.streamLimit.isUnsent {
             unsafe self.appendSettings(frame, to: &output, for: session)
@@ -459,20 +460,20 @@ extension LibrarySeam {
         return .frame
     }
 
-    /// Removes the remaining heads, when the library has nothing more to send and their streams are gone.
+    /// Removes all remaining heads, because libnghttp2 has nothing more to send and their streams are closed.
     func forgetHeads() {
         self.heads.removeAll()
     }
 
-    /// Frees the memory for future answers.
+    /// Frees the memory for heads if none are queued.
     func freeSpareMemory() {
         self.heads.freeSpareMemory()
     }
 
-    /// Appends a frame. In a SETTINGS frame of the server, replaces the library's numbers by the actual stream limit
+    /// Appends a frame. In a SETTINGS frame of the server, replaces libnghttp2's values with the actual stream limit
     /// and window.
     ///
-    /// Except in the first such frame, the first setting is the stream limit. A second setting is the window.
+    /// The stream limit is the first setting, except in the first SETTINGS frame. A second setting is the window.
     @inline(never)
     private func appendSettings(
         _ frame: UnsafeRawBufferPointer,
@@ -481,10 +482,10 @@ extension LibrarySeam {
     ) {
         let room = unsafe output.reserve(frame.count)
         unsafe room.copyMemory(from: frame)
-        // SETTINGS is 4, and its only flag marks an acknowledgement.
+        // Type 4 is SETTINGS. Its only flag marks an acknowledgement.
         let isOurs = unsafe frame[3] == 4 && frame[4] == 0
         if isOurs, let limit = session.streamLimitLeaves() {
-            // The first frame has the size of the header table before it.
+            // In the first frame, the size of the header table precedes the stream limit.
             let valueStart = 9 + (frame.count > 9 + 2 * 6 ? 6 : 0) + 2
             unsafe room.storeBytes(of: UInt32(limit).bigEndian, toByteOffset: valueStart, as: UInt32.self)
             if frame.count == 9 + 2 * 6 {
@@ -505,7 +506,7 @@ extension LibrarySeam {
         if code == HTTP2ErrorCode.flowControlError.number {
             tally.met(isGoAway ? .connectionWindowBytes : .streamWindowBytes)
         } else if code == HTTP2ErrorCode.frameSizeError.number, isGoAway {
-            // Other frames of a wrong size have the same code but another reason.
+            // Other frames of an invalid size have the same code with another reason.
             let reason = unsafe ByteView(UnsafeRawBufferPointer(rebasing: frame[(codeStart + 4)...]))
             if reason == "too large frame size" { tally.met(.frameBytesMax) }
         }
@@ -516,7 +517,8 @@ extension LibrarySeam {
 
 private typealias User = UnsafeMutableRawPointer
 
-/// Recovers the session from libnghttp2's user data, which outlives every call into the library.
+/// Returns the result of `body` for the session in libnghttp2's user data. The session outlives every call of
+/// libnghttp2.
 @inline(__always)
 private func withSession<Result>(_ user: User?, _ body: (HTTP2Session) -> Result) -> Result {
     unsafe Unmanaged<HTTP2Session>.fromOpaque(user.unsafelyUnwrapped)._withUnsafeGuaranteedRef { body($0) }
@@ -555,7 +557,7 @@ private func closeStream(_: OpaquePointer?, _ number: Int32, _ errorCode: UInt32
     return 0
 }
 
-/// The memory of libnghttp2 for the bytes of a DATA frame; valid only during the call that passes it.
+/// libnghttp2's memory for the bytes of a DATA frame, valid only during the call that passes it.
 @safe
 struct FrameBuffer {
     private let start: UnsafeMutablePointer<UInt8>?
@@ -566,7 +568,7 @@ struct FrameBuffer {
         self.count = count
     }
 
-    /// Copies at most `count` bytes to the beginning of the buffer.
+    /// Copies `bytes`, at most `count` of them, to the start of the buffer.
     func fill(with bytes: ByteView) {
         precondition(bytes.count <= self.count, "more bytes than the buffer can take")
         unsafe UnsafeMutableRawBufferPointer(start: self.start, count: self.count).copyMemory(from: bytes.buffer)

@@ -1,13 +1,15 @@
 internal import Glibc
 
-/// A memory pool for libnghttp2, which needs several small pieces per request: free lists by size, one pool per loop.
+/// A memory pool for libnghttp2, which needs several small blocks of memory per request. Each loop has one pool, with
+/// free lists by size.
 ///
-/// Each piece has a header of 16 bytes with the index of its list, since the library frees without a size. Large pieces
-/// are allocated by the system.
+/// Each block has a header of 16 bytes with the index of its list, because libnghttp2 frees blocks without their size.
+/// Large blocks are allocated by the system.
 ///
-/// The sessions share the first frame buffer, 16 KiB, more than all other memory of a session. That is possible because
-/// one session works at a time, `nghttp2_session_mem_send` packs and returns a frame in one call, and the caller copies
-/// the frame before the next call. Buffers that a session allocates later, for longer heads, are its own.
+/// All sessions of the loop share their first frame buffer. It has 16 KiB, more than all other memory of a session.
+/// This is possible for three reasons. One session works at a time; `nghttp2_session_mem_send` composes and returns a
+/// frame in one call; and the caller copies the frame before the next call. If a session allocates a larger buffer for
+/// longer heads, it does not share that buffer.
 @safe
 package final class MemoryPool {
     private static let headBytes = 16
@@ -16,7 +18,7 @@ package final class MemoryPool {
     private static let chunkBytes = 65_536
     private static let systemClass = -1
     private static let sharedClass = -2
-    /// The size of a session's first frame buffer: the head of a frame, the length of its padding, and 16,384.
+    /// The size of a session's first frame buffer: the head of a frame, the length of its padding, and 16,384 bytes.
     private static let frameBufferBytes = 9 + 1 + 16_384
 
     private let lists = UnsafeMutablePointer<UnsafeMutableRawPointer?>.allocate(capacity: MemoryPool.classCount)
@@ -27,7 +29,7 @@ package final class MemoryPool {
         byteCount: MemoryPool.headBytes + MemoryPool.frameBufferBytes,
         alignment: 16
     )
-    /// True while a session is being created: it gets the shared frame buffer.
+    /// True while a session is being created. The session gets the shared frame buffer.
     private var lendsFrameBuffer = false
 
     /// Creates an empty pool.
@@ -43,16 +45,16 @@ package final class MemoryPool {
         unsafe self.lists.deallocate()
     }
 
-    /// Runs `make`, which creates a session.
+    /// Runs `make`, which creates a session with the shared frame buffer.
     func lendingFrameBuffer<Result>(_ make: () -> Result) -> Result {
         self.lendsFrameBuffer = true
         defer { self.lendsFrameBuffer = false }
         return make()
     }
 
-    /// Allocates a piece of at least `count` bytes, aligned to 16.
+    /// Allocates a block of at least `count` bytes, aligned to 16.
     ///
-    /// - Returns: nil if the system has no more memory.
+    /// - Returns: nil if the system has no memory.
     @inline(__always)
     package func allocate(_ count: Int) -> UnsafeMutableRawPointer? {
         let sizeClass = (count + MemoryPool.stepBytes - 1) / MemoryPool.stepBytes
@@ -64,7 +66,7 @@ package final class MemoryPool {
         return unsafe self.carve(sizeClass)
     }
 
-    /// Frees a piece that `allocate` or `reallocate` returned.
+    /// Frees a block that `allocate` or `reallocate` returned.
     @inline(__always)
     package func free(_ piece: UnsafeMutableRawPointer) {
         let sizeClass = unsafe (piece - MemoryPool.headBytes).load(as: Int.self)
@@ -76,9 +78,9 @@ package final class MemoryPool {
         unsafe self.lists[sizeClass] = unsafe piece
     }
 
-    /// Makes a piece hold at least `count` bytes, without moving it if possible; keeps its bytes.
+    /// Enlarges a block to at least `count` bytes, and keeps its contents. The block may move.
     ///
-    /// - Returns: the new address, or nil if the system has no more memory; the piece is then unchanged.
+    /// - Returns: the new address; nil if the system has no memory. The block is then unchanged.
     package func reallocate(_ piece: UnsafeMutableRawPointer, _ count: Int) -> UnsafeMutableRawPointer? {
         let head = unsafe piece - MemoryPool.headBytes
         let held = unsafe self.capacity(sizeClass: head.load(as: Int.self), head: head)
@@ -121,7 +123,7 @@ package final class MemoryPool {
 
 // MARK: C callbacks
 
-/// Recovers the pool from the user data that libnghttp2 was given with these functions.
+/// Returns the result of `body` for the pool in the user data of libnghttp2's memory functions.
 @inline(__always)
 private func withPool<Result>(_ user: UnsafeMutableRawPointer?, _ body: (MemoryPool) -> Result) -> Result {
     unsafe Unmanaged<MemoryPool>.fromOpaque(user.unsafelyUnwrapped)._withUnsafeGuaranteedRef { body($0) }

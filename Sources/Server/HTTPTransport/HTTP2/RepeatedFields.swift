@@ -2,24 +2,25 @@ import Wire
 
 /// Runs of coded fields that repeat in every request of a connection, with their decoded fields.
 ///
-/// A provider's pushes differ in little but their paths. The other fields are references to the tables, and the
-/// credential: the same bytes mean the same fields until the table changes. Such runs are compared in coded form and
-/// taken as a whole. Decoding each field would take a sixth of a push's time.
+/// A provider's pushes differ mainly in their paths. The other fields are a credential and references to the tables, so
+/// the same bytes mean the same fields until the table changes. Such runs are compared in coded form and added as a
+/// whole. Decoding each field would take a sixth of a push's time.
 ///
-/// Allocates memory only after `blocksBefore` requests, and a limited amount.
+/// The type allocates a limited amount of memory, and only after `blocksBefore` requests.
 @safe
 struct RepeatedFields: ~Copyable {
     /// Consecutive fields of a block.
     private struct Run {
-        /// The position of the run in `coded` and `text`.
+        /// The position of the run in `coded`, and the position of its decoded bytes in `text`.
         let coded: Range<Int>
         let text: Range<Int>
-        /// The run's regular fields in `regular`, and the fields with a property of `Request` in `named`.
+        /// The indices of the run's regular fields in `regular`, and of the fields with a property of `Request` in
+        /// `named`.
         let regular: Range<Int>
         let named: Range<Int>
-        /// The size of its fields as HTTP/2 counts it.
+        /// The size of the run's fields, as HTTP/2 counts it.
         let listBytes: Int
-        /// The rules before the run and after it.
+        /// The rules before and after the run.
         let before: FieldRules
         let after: FieldRules
     }
@@ -42,8 +43,8 @@ struct RepeatedFields: ~Copyable {
     private static let runsMax = 8
     private static let codedBytesMax = 4096
     private static let textBytesMax = 8192
-    /// The number of blocks without table changes, or without all remembered runs, after which the next block is
-    /// remembered.
+    /// The number of blocks after which the next block is remembered. Blocks that change the table or contain all
+    /// remembered runs reset the count.
     private static let blocksBefore = 2
 
     private var runs: [Run] = []
@@ -51,16 +52,16 @@ struct RepeatedFields: ~Copyable {
     private var text = ByteBuffer()
     private var regular: [HeaderField] = []
     private var named: [PlacedField] = []
-    /// The number of table changes when the runs were recorded.
+    /// The number of table changes when the runs were remembered.
     private var tableChanges = 0
-    /// The number of blocks since the last one that changed the table or contained all the runs.
+    /// The number of blocks since a block last changed the table or contained all runs.
     private var blocks = 0
 
     /// True if runs are remembered.
     @inline(__always)
     var hasRuns: Bool { !self.runs.isEmpty }
 
-    /// Starts another block; forgets the runs if the table has changed.
+    /// Begins another block. Drops all runs if the table has changed.
     ///
     /// - Parameter tableChanges: the number of changes of the table.
     /// - Returns: true if the block should be remembered.
@@ -86,15 +87,15 @@ struct RepeatedFields: ~Copyable {
         self.text.free()
     }
 
-    /// Takes a run if it is next in a request's block and fits the state of the request.
+    /// Adds the fields of a run to a request, if the run is next in the block and fits the state of the request.
     ///
     /// - Parameters:
     ///   - index: the index of the run.
     ///   - bytes: the remaining bytes of the block.
     ///   - block: the state of the block.
     ///   - slot: the state of the request.
-    ///   - listBytesMax: the most bytes of a header list.
-    /// - Returns: the length of the run in the block in bytes; 0 if it was not taken.
+    ///   - listBytesMax: the maximum size of a header list in bytes.
+    /// - Returns: the length of the run in the block in bytes; 0 if it was not added.
     @inline(__always)
     mutating func take(
         _ index: Int,
@@ -124,7 +125,7 @@ struct RepeatedFields: ~Copyable {
 
     // MARK: Remembering runs
 
-    /// Forgets the remembered block and starts to remember the current one.
+    /// Drops the remembered runs, and starts to remember the current block.
     mutating func beginToRemember() {
         self.removeAll()
         self.blocks = 0
@@ -134,7 +135,7 @@ struct RepeatedFields: ~Copyable {
     ///
     /// - Parameters:
     ///   - coded: the coded bytes of the run.
-    ///   - mark: the state before the run.
+    ///   - mark: the state of the request before the run.
     ///   - block: the state of the block after the run.
     ///   - slot: the state of the request.
     mutating func remember(_ coded: ByteView, from mark: Mark, _ block: FieldBlock, in slot: StreamSlot) {

@@ -10,7 +10,7 @@ package enum ConnectionStage: CaseIterable, Sendable {
     case http2
     /// Can move to: lingering, closed.
     case http1
-    /// The server has ended its side; bytes from the peer are discarded. Can move to: closed.
+    /// The server has ended its side. Bytes from the peer are discarded. Can move to: closed.
     case lingering
     /// Terminal.
     case closed
@@ -27,34 +27,35 @@ final class Connection {
     var tls: TLSSession?
     var http2: HTTP2Session?
     var http1: HTTP1Session?
-    /// The bytes that the socket has not accepted yet.
+    /// The bytes that the socket has not accepted.
     var output = ByteBuffer()
-    /// The events that the loop's epoll watches for.
+    /// The events for which epoll watches.
     var interest: Poll.Readiness = .readable
-    /// The place of the connection's flow in the loop's shares. Until the handler sets a flow, the connection is a flow
-    /// of its own.
+    /// The index of the connection's flow in the loop's shares. Until the handler sets a flow, each connection has its
+    /// own.
     var flow: FlowShares.Place
-    /// True if the flow sends a large part of all bytes that the loop receives, so that other connections go first.
+    /// True if the flow sends a large part of the bytes that the loop receives. Other connections are then served
+    /// first.
     var isBusy = false
     /// True if the connection is in the loop's list of connections to flush.
     var isDirty = false
-    /// True if the connection ends at the next flush.
+    /// True if the connection must end at the next flush.
     var isDoomed = false
-    /// True if the connection is one of the loop's handshakes in progress.
+    /// True if the connection counts as a handshake in progress.
     var isInHandshake = true
-    /// True if the handler has requested the end of the connection.
+    /// True if the handler has requested that the connection end.
     var isGoingAway = false
-    /// True if the client has shown a certificate; the handler then knows the connection.
+    /// True if the client has presented a certificate. The handler then knows the connection.
     var hasShownCertificate = false
-    /// True if the peer certainly did not read all bytes that were sent.
+    /// True if the peer cannot have read all sent bytes.
     var hasLostBytes = false
     let acceptedAt: Int64
     /// The time since which a TLS record has been incomplete, in monotonic milliseconds; `Int64.max` for none.
     var recordSince = Int64.max
-    /// True if `output` holds TLS records that answer received ones, such as key updates. Reading stops until they are
+    /// True if `output` has TLS records that answer received ones, such as key updates. Nothing is read until they are
     /// sent.
     var hasAnswersOfTLS = false
-    /// The time of the socket's last progress, or of the start of lingering; monotonic milliseconds.
+    /// The time of the socket's last progress, or of the start of lingering, in monotonic milliseconds.
     var stalledSince: Int64 = 0
 
     init(
@@ -81,30 +82,30 @@ final class Connection {
         self.http2?.hasCarriedRequest ?? self.http1?.hasCarriedRequest ?? false
     }
 
-    /// True if the session has ended or failed; the connection ends once the prepared bytes are sent.
+    /// True if the session has ended or failed. The connection ends when the produced bytes are sent.
     var isOver: Bool {
         if let http2 { return http2.hasFailed || http2.isFinished }
         return self.http1?.isFinished ?? false
     }
 
-    /// The events to watch for while no bytes are unsent. While an HTTP/1 request is processed, later bytes stay in the
-    /// socket and only the peer's end is watched for.
+    /// The events to watch for while `output` is empty. During an HTTP/1 request, later bytes stay in the socket, and
+    /// only the end of the peer is watched for.
     var quietInterest: Poll.Readiness {
         self.http1?.wantsToRead == false ? .peerEnded : .readable
     }
 
-    /// The token by which epoll reports the connection.
+    /// The value with which epoll reports the connection.
     var token: UInt64 {
         UInt64(self.id.generation) << 32 | UInt64(self.id.index)
     }
 }
 
-/// The connections of one loop that have not yet spoken HTTP, in order of age, the oldest first.
+/// The connections of one loop that have not begun HTTP, the oldest first.
 struct HandshakeQueue {
-    /// The connections in order of arrival, including some that have ended or completed the handshake.
+    /// The connections in order of arrival. Some may have ended or completed the handshake.
     private var connections: [ConnectionID] = []
     private var first = 0
-    /// The number of connections still in a handshake.
+    /// The number of connections that are still in a handshake.
     private(set) var count = 0
 
     mutating func append(_ connection: ConnectionID, isThere: (ConnectionID) -> Bool) {
@@ -121,7 +122,7 @@ struct HandshakeQueue {
         self.count -= 1
     }
 
-    /// Returns the oldest connection still in a handshake.
+    /// Returns the oldest connection that is still in a handshake.
     mutating func oldest(isThere: (ConnectionID) -> Bool) -> ConnectionID? {
         while self.first < self.connections.count {
             let oldest = self.connections[self.first]
@@ -132,14 +133,14 @@ struct HandshakeQueue {
     }
 }
 
-/// A cleartext HTTP request sent to a TLS listener.
+/// Recognizes and answers a cleartext HTTP request to a TLS listener.
 enum CleartextRequest {
-    /// The methods of HTTP/1.1, each with a space, and the beginning of HTTP/2's preface.
+    /// The methods of HTTP/1.1, each with a space, and the start of HTTP/2's preface.
     private static let beginnings: [StaticString] = [
         "GET ", "POST ", "HEAD ", "PUT ", "DELETE ", "PATCH ", "OPTIONS ", "PRI * HTTP/2.0",
     ]
 
-    /// The answer, which explains that this is a TLS listener.
+    /// The answer, which says that the listener requires TLS.
     static let answer: StaticString = """
         HTTP/1.1 400 Bad Request\r
         content-type: application/json\r
@@ -149,9 +150,9 @@ enum CleartextRequest {
         {"reason":"TLSRequired","message":"This listener speaks TLS; write https:// instead of http://."}
         """
 
-    /// Returns true if the first bytes of a connection begin such a request.
+    /// Returns true if a connection begins with such a request.
     ///
-    /// An empty line before a request is skipped once, as RFC 9112 section 2.2 requires.
+    /// One empty line before the request is skipped, as RFC 9112 §2.2 requires.
     static func begins(_ bytes: ByteView) -> Bool {
         let request = bytes.starts(with: "\r\n") ? bytes.dropFirst(2) : bytes
         return self.beginnings.contains { request.starts(with: $0) }

@@ -2,42 +2,43 @@ internal import Platform
 
 /// The order in which a loop with busy connections reads its sockets.
 struct TurnOrder {
-    /// The bytes after which a turn of busy connections ends; 16 KiB, some sixty pushes. The last connection of a turn
-    /// may exceed this by 64 KiB.
+    /// The number of bytes after which a turn of busy connections ends: 16 KiB, some sixty pushes. The last connection
+    /// of a turn may exceed it by 64 KiB.
     static let busyBytesPerTurnMax = 16_384
-    /// The bytes that quiet connections may send while the handler has paused reading; 64 KiB, some two hundred pushes.
+    /// The number of bytes that other connections may send while the handler has paused reading: 64 KiB, some two
+    /// hundred pushes.
     static let bytesPerPauseMax = 65_536
 
-    /// The number of bytes read from all sockets.
+    /// The number of bytes read from all sockets so far.
     var bytesRead = 0
-    /// True if the last turn served the connections that are not busy.
+    /// True if the last turn served connections that are not busy.
     var wasOfOthers = false
     /// The value of `bytesRead` at which reading stops during a pause; nil if reading is not paused.
     var pauseEndsAt: Int?
 }
 
-/// Busy connections: those whose flow has sent a large part of all received bytes. `busyPoll` watches them instead of
-/// `poll`.
+/// The handling of busy connections, whose flows have sent a large part of the received bytes. `busyPoll` watches them
+/// instead of `poll`.
 extension EventLoop {
-    /// Sets the flow of a connection's requests, by a hash of the flow's name. On the loop's thread.
+    /// Sets the flow of a connection's requests to a hash of the flow's name. Call it on the loop's thread.
     package func setFlow(of connection: ConnectionID, to flow: UInt64) {
         self.connection(connection)?.flow = FlowShares.Place(flow: flow)
     }
 
-    /// The number of busy connections, which wait for all others.
+    /// The number of busy connections. All other connections are served before them.
     package var busyConnectionCount: Int { self.busyConnections.value }
 
-    /// Returns true if a connection's flow sends little while others are busy. On the loop's thread.
+    /// Returns true if the connection's flow sends little while other flows are busy. Call it on the loop's thread.
     package func isQuiet(_ connection: ConnectionID) -> Bool {
         guard self.busyConnectionCount > 0, let connection = self.connection(connection) else { return false }
-        // A new connection is not yet busy, so its flow is examined, too.
+        // A new connection is not marked as busy yet, so check its flow, too.
         return !connection.isBusy && !self.shares.isLarge(connection.flow, wasLarge: true)
     }
 
     /// Returns the poll that watches a connection.
     func poll(of connection: Connection) -> Poll { connection.isBusy ? self.busyPoll : self.poll }
 
-    /// Counts the bytes that a connection has sent. Its flow must be known.
+    /// Counts bytes from a connection. Its flow must be set.
     func weigh(_ connection: Connection, bytes: Int) {
         self.turns.bytesRead += bytes
         self.shares.received(bytes, at: connection.flow)
@@ -46,8 +47,8 @@ extension EventLoop {
         self.watch(connection, asBusy: isBusy)
     }
 
-    /// Moves busy connections back to `poll` if their flow has recently sent little. Includes connections that send
-    /// nothing, which `weigh` does not see.
+    /// Moves busy connections back to `poll` if their flows have sent little recently. `weigh` does not do this for
+    /// connections that send nothing.
     func releaseQuiet() {
         guard self.busyConnectionCount > 0 else { return }
         for connection in self.connections {
@@ -58,46 +59,48 @@ extension EventLoop {
         }
     }
 
-    /// Moves a connection to the other poll; if memory is exhausted, it stays.
+    /// Moves a connection to the other poll. If memory is exhausted, the connection stays.
     private func watch(_ connection: Connection, asBusy isBusy: Bool) {
         let (poll, other) = isBusy ? (self.poll, self.busyPoll) : (self.busyPoll, self.poll)
         guard other.add(connection.descriptor, connection.interest, token: connection.token) else { return }
         connection.isBusy = isBusy
         if isBusy { self.busyConnections.begin() } else { self.busyConnections.end() }
         guard !poll.remove(connection.descriptor) else { return }
-        // Otherwise both polls would report it.
+        // End the connection, because both polls would report it.
         connection.isDoomed = true
         self.markDirty(connection)
     }
 }
 
-/// The share of each flow in the bytes that a loop recently received.
+/// The share of each flow in the bytes that a loop received recently.
 ///
-/// A flow is, for example, the pushes of a topic, or one connection whose handler has set no flow. Each flow should
-/// have a fair share of the loop, on any number of connections. Two flows that hash to the same place count as one.
+/// A flow consists, for example, of the pushes for one topic. A connection without a flow of the handler is also a
+/// flow. Each flow should have a fair share of the loop, on any number of connections. Two flows with the same index
+/// are counted as one.
 package struct FlowShares {
-    /// The place where a flow is counted.
+    /// The index at which a flow is counted.
     package struct Place: Hashable, Sendable {
         fileprivate let index: UInt16
 
-        /// - Parameter flow: the number of the flow: a hash with all its bits, or a small number.
+        /// - Parameter flow: the number of the flow, which is a hash or a small number.
         package init(flow: UInt64) {
             self.index = UInt16(truncatingIfNeeded: flow % UInt64(FlowShares.placeCount))
         }
     }
 
-    /// The number of places; 1,024, so that a quiet flow rarely shares the place of a busy one.
+    /// The number of indices: 1,024, so that a quiet flow rarely has the same index as a busy one.
     package static let placeCount = 1_024
-    /// The bytes that all flows together must have sent before a part can be large: 256 KiB. A loop that receives less
-    /// per second makes no connection wait.
+    /// The number of bytes from all flows above which a share can be large: 256 KiB. No connection has to wait if a
+    /// loop receives less per second.
     package static let bytesMin = 262_144
-    /// The divisor of a large part: a part above 1/32 is large, and stays large down to 1/64.
+    /// The divisor that defines a large share. A share above 1/32 is large, and then stays large while it is above
+    /// 1/64.
     package static let largePart = 32
 
-    /// The bytes by place; recent bytes count more than older ones.
+    /// The number of bytes by index. Older bytes count less than recent ones.
     private var bytes = [Int](repeating: 0, count: FlowShares.placeCount)
     private var total = 0
-    /// The number of places with bytes.
+    /// The number of indices with bytes.
     private var flowCount = 0
 
     package init() {}
@@ -108,9 +111,9 @@ package struct FlowShares {
         self.total += count
     }
 
-    /// Returns true if a flow has sent a large part of all bytes and another flow exists.
+    /// Returns true if a flow has sent a large share of all bytes and other flows exist.
     ///
-    /// - `wasLarge`: true if its part was large before.
+    /// - `wasLarge`: true if the share was large before.
     package func isLarge(_ place: Place, wasLarge: Bool) -> Bool {
         guard self.flowCount > 1, self.total >= Self.bytesMin else { return false }
         let part = wasLarge ? 2 * Self.largePart : Self.largePart

@@ -1,7 +1,7 @@
 internal import Platform
 internal import Wire
 
-/// The life of a connection: accept, read, flush, end.
+/// The stages of a connection: accept, read, flush, end.
 extension EventLoop {
     func connection(_ id: ConnectionID) -> Connection? {
         let index = Int(id.index)
@@ -22,7 +22,7 @@ extension EventLoop {
         let listener = self.server.listeners[index]
         for number in 0..<self.limits.acceptsPerTurn {
             guard self.server.hasRoom(listener) else {
-                // After an accepted connection no pause is needed yet: the poll reports the next one.
+                // After an accepted connection there is no need to pause, because the poll reports the next connection.
                 if number == 0 { self.pauseAccepting(listener: index, .connectionsMax) }
                 return
             }
@@ -44,18 +44,18 @@ extension EventLoop {
         self.areListenersCrowded[index] = true
     }
 
-    /// Continues to accept on listeners that had more connections than one turn accepts. The system would announce them
-    /// again only after every connection that is ready to read.
+    /// Continues to accept connections on listeners that had more than one turn accepts. Otherwise epoll would report
+    /// these listeners again only after all ready connections.
     func acceptCrowds() {
         for index in self.areListenersCrowded.indices where self.areListenersCrowded[index] {
             self.accept(listener: index)
         }
     }
 
-    /// Stops accepting on a listener until the next second; its connections wait or go to other loops.
+    /// Stops accepting on a listener until the next second. Its connections wait, or other loops accept them.
     private func pauseAccepting(listener index: Int, _ limit: TransportLimit) {
         self.unwatchListener(index)
-        // Counts last, so that accepting has stopped when the count is visible.
+        // Update the count last. Accepting has then stopped when the count is visible.
         self.memory.tally.met(limit)
     }
 
@@ -88,7 +88,7 @@ extension EventLoop {
         if let tls {
             connection.tls = TLSSession(context: tls, pipe: self.pipe)
         } else {
-            // Edge-triggered: the first bytes stay in the socket until enough have arrived to tell the protocol.
+            // Edge-triggered: the first bytes stay in the socket until they show the protocol.
             connection.interest = [.readable, .peerEnded, .edge]
         }
         let isWatched = self.poll.add(descriptor, connection.interest, token: connection.token)
@@ -97,7 +97,7 @@ extension EventLoop {
 
     // MARK: Handshakes
 
-    /// Ends the oldest handshake if the limit is reached, so that unfinished handshakes do not keep new clients out.
+    /// If the limit is reached, ends the oldest handshake. Unfinished handshakes then cannot exclude new clients.
     private func makeRoomForHandshake() {
         guard self.handshakes.count >= self.server.handshakesPerLoopMax,
             let oldest = self.handshakes.oldest(isThere: { self.isInHandshake($0) }),
@@ -111,7 +111,7 @@ extension EventLoop {
         self.connection(id)?.isInHandshake ?? false
     }
 
-    /// Records that the connection now speaks HTTP or has ended.
+    /// Records that the connection has begun HTTP or has ended.
     private func leaveHandshake(_ connection: Connection) {
         guard connection.isInHandshake else { return }
         connection.isInHandshake = false
@@ -135,9 +135,9 @@ extension EventLoop {
         }
     }
 
-    /// Detects the protocol by the first bytes: only HTTP/2's preface begins with `PRI `.
+    /// Detects the protocol from the first bytes. Only HTTP/2's preface begins with `PRI `.
     ///
-    /// - Parameter hasPeerEnded: true if no bytes will follow those in the socket.
+    /// - Parameter hasPeerEnded: true if the peer sends no further bytes.
     private func sniff(_ connection: Connection, hasPeerEnded: Bool) {
         let marker = ByteView("PRI ")
         switch System.peek(connection.descriptor, into: self.readBuffer, bytesMax: marker.count) {
@@ -181,7 +181,7 @@ extension EventLoop {
     private func beginHTTP1(_ connection: Connection) {
         self.leaveHandshake(connection)
         connection.stage = .http1
-        // The stored time may be old: a loop without connections does not update it.
+        // Update the time, because a loop without connections does not update it.
         self.memory.wallSeconds = SystemClock.wall / 1000
         connection.http1 = HTTP1Session(
             memory: self.memory,
@@ -214,7 +214,7 @@ extension EventLoop {
         }
     }
 
-    /// Handles the end of the peer's bytes. With HTTP/1 the peer may still wait for the rest of its answer.
+    /// Handles the end of the peer's data. An HTTP/1 peer may still wait for the rest of its answer.
     private func peerEnded(_ connection: Connection) {
         let isAnswering = connection.stage == .http1 && connection.http1?.peerEnded() == true
         guard isAnswering || (connection.stage == .http1 && !connection.output.isEmpty) else {
@@ -237,7 +237,7 @@ extension EventLoop {
             case .failed:
                 connection.isDoomed = true
                 self.handler.handshakeFailed(OpenSSL.reason())
-                // A client that speaks cleartext could not read a TLS alert.
+                // A client that sends cleartext could not read a TLS alert.
                 guard CleartextRequest.begins(bytes) else { return }
                 self.pipe.output.removeAll()
                 connection.output.append(CleartextRequest.answer)
@@ -250,7 +250,7 @@ extension EventLoop {
             }
         }
         guard let session = connection.http2 else { return }
-        // Discards the count of handshake records, which belong to any connection.
+        // Discard the number of handshake records, which every connection has.
         _ = self.pipe.takeControlRecords()
         var hasRead = false
         while connection.stage == .http2 {
@@ -262,7 +262,7 @@ extension EventLoop {
             if count == 0 { return self.noteRecord(of: connection, tls, isAnother: hasRead) }
             hasRead = true
             session.receive(self.plaintextBuffer.first(count))
-            // Usually everything has been read; another read would cost up to a tenth of a single push.
+            // Usually all data has been read now. Another read would cost up to a tenth of a single push.
             if self.pipe.input.isEmpty, !tls.hasPartOfRecord {
                 connection.recordSince = .max
                 return
@@ -270,9 +270,9 @@ extension EventLoop {
         }
     }
 
-    /// Records since when a part of a TLS record is waiting.
+    /// Records the time since which a TLS record has been incomplete.
     ///
-    /// - Parameter isAnother: true if whole records were just read, so that the part begins a new one.
+    /// - Parameter isAnother: true if whole records were just read. The incomplete record is then a new one.
     private func noteRecord(of connection: Connection, _ tls: TLSSession, isAnother: Bool) {
         if !tls.hasPartOfRecord {
             connection.recordSince = .max
@@ -281,8 +281,8 @@ extension EventLoop {
         }
     }
 
-    /// Passes a certificate to the handler before any request is read. If the handler requests the connection's end,
-    /// SETTINGS and GOAWAY are sent at once, and no request that arrived with the handshake is served.
+    /// Passes a certificate to the handler before any request is read. If the handler then ends the connection,
+    /// SETTINGS and GOAWAY are sent immediately, and no request that arrived with the handshake is served.
     private func announce(_ certificate: ClientCertificate, of connection: Connection) {
         self.handler.certificateShown(certificate, on: connection.id)
         guard connection.isGoingAway else { return }
@@ -290,7 +290,7 @@ extension EventLoop {
         self.flush(connection)
     }
 
-    /// Keeps the output of TLS until the connection is flushed.
+    /// Moves the output of TLS to the connection's output, which the next flush sends.
     private func takeCipherText(_ connection: Connection) {
         guard !self.pipe.output.isEmpty else { return }
         connection.hasAnswersOfTLS = true
@@ -300,7 +300,7 @@ extension EventLoop {
 
     // MARK: Write
 
-    /// Writes the output of every dirty connection; a flush may make others dirty.
+    /// Writes the output of every dirty connection. A flush may make other connections dirty.
     func flushDirty() {
         var index = 0
         while index < self.dirty.count {
@@ -336,9 +336,9 @@ extension EventLoop {
         }
     }
 
-    /// Sends bytes that the socket did not accept before.
+    /// Sends the bytes that the socket did not accept earlier.
     ///
-    /// - Returns: false if nothing more can be sent now.
+    /// - Returns: false if no more bytes can be sent now.
     private func sendKept(_ connection: Connection) -> Bool {
         guard !connection.output.isEmpty else { return true }
         while !connection.output.isEmpty {
@@ -360,11 +360,11 @@ extension EventLoop {
         return true
     }
 
-    /// Encrypts `produced` if needed and sends it; keeps the bytes that the socket does not accept.
+    /// Sends `produced`, encrypted if the connection uses TLS. Stores the bytes that the socket does not accept.
     private func send(_ connection: Connection) -> Bool {
         if let tls = connection.tls {
             self.pipe.output.removeAll()
-            // The rest of a failed encryption must not be sent on the next connection.
+            // The output of a failed encryption must not be sent on the next connection.
             defer { self.pipe.output.removeAll() }
             guard tls.write(self.produced.view) else {
                 self.destroy(connection)
@@ -390,8 +390,8 @@ extension EventLoop {
         return true
     }
 
-    /// Waits until the socket accepts more. Reading stops while too many frames are queued, or while answers of TLS,
-    /// which have no limit, are unsent.
+    /// Waits until the socket accepts more bytes. Meanwhile, nothing is read if too many frames are queued, or if
+    /// answers of TLS are unsent, because their number has no limit.
     private func watchUnsent(_ connection: Connection) {
         guard connection.http1 == nil else { return self.watch(connection, .writable) }
         let isReadable =
@@ -400,8 +400,8 @@ extension EventLoop {
         self.watch(connection, isReadable ? [.readable, .writable] : .writable)
     }
 
-    /// Watches a connection for other events. If memory is exhausted, the connection ends, as its events would
-    /// be lost.
+    /// Watches a connection for other events. If memory is exhausted, the connection ends, because its events would be
+    /// lost.
     private func watch(_ connection: Connection, _ interest: Poll.Readiness) {
         guard connection.interest != interest else { return }
         connection.interest = interest
@@ -414,8 +414,8 @@ extension EventLoop {
 
     // MARK: End
 
-    /// Shuts down the server's side and waits briefly for the peer to close. Closing at once would make the system
-    /// discard the last bytes for the peer if the peer still sends.
+    /// Shuts down the server's side, and waits briefly until the peer closes the connection. If the connection were
+    /// closed immediately while the peer sends, the system would discard the last bytes to the peer.
     private func linger(_ connection: Connection) {
         self.leaveHandshake(connection)
         connection.stage = .lingering
@@ -431,7 +431,7 @@ extension EventLoop {
         self.watch(connection, .readable)
     }
 
-    /// Ends a connection now.
+    /// Ends a connection immediately.
     func destroy(_ connection: Connection) {
         guard connection.stage != .closed else { return }
         self.forget(connection)
@@ -459,7 +459,7 @@ extension EventLoop {
         self.connectionCount -= 1
         if connection.isBusy { self.busyConnections.end() }
         self.server.connectionCounts[connection.listener].end()
-        // At the end of a turn the handler counts all connections, even without requests.
+        // The handler counts all connections at the end of a turn, including those without requests.
         self.memory.wasHandlerNotified = true
     }
 
@@ -507,13 +507,13 @@ extension EventLoop {
         self.destroy(connection)
     }
 
-    /// The time by which an incomplete TLS record must be complete; `Int64.max` for none.
+    /// The time at which the connection ends because of an incomplete TLS record; `Int64.max` if there is none.
     private func recordDueAt(_ connection: Connection) -> Int64 {
         let (since, wait) = (connection.recordSince, Int64(self.limits.requestSeconds) * 1000)
         return since == .max ? .max : since + wait
     }
 
-    /// Returns true if the socket has accepted no byte of its unsent output for too long.
+    /// Returns true if the socket has accepted none of the unsent bytes for too long.
     private func isStalled(_ connection: Connection) -> Bool {
         let stalled = connection.output.isEmpty ? 0 : self.memory.now - connection.stalledSince
         return stalled > Int64(self.limits.writeStallSeconds) * 1000

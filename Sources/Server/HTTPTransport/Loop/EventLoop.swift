@@ -2,10 +2,10 @@ internal import Platform
 internal import Synchronization
 package import Wire
 
-/// The connections of one thread: waits, reads, calls the handler, writes.
+/// The connections of one thread. Each turn waits for events, reads, calls the handler, and writes.
 ///
-/// `@unchecked Sendable`: other threads may only call `wake` and `requestStop`, which use atomics. Everything else
-/// belongs to the loop's thread once `run` was called.
+/// `@unchecked Sendable`: other threads may only call `wake` and `requestStop`, which use atomics. After `run` was
+/// called, only the loop's thread uses all other members.
 package final class EventLoop: @unchecked Sendable {
     /// The index in the server's list of loops.
     package let index: Int
@@ -16,51 +16,50 @@ package final class EventLoop: @unchecked Sendable {
     let library: HTTP2Library
     /// The poll of all connections except the busy ones.
     let poll: Poll
-    /// The poll of the busy connections and of `poll`.
+    /// The poll of the busy connections. It also watches `poll`.
     let busyPoll: Poll
     let pipe = TLSPipe()
     var handler: any RequestHandler = NoHandler()
 
     var connections: [Connection?] = []
     var generations: [UInt32] = []
-    /// The time before which each connection needs no check, so that thousands of idle ones are not touched every
-    /// second.
+    /// The time of each connection's next check. Thousands of idle connections therefore need no work each second.
     var looksAt: [Int64] = []
     var freeIndices: [UInt32] = []
     var dirty: [Connection] = []
     var handshakes = HandshakeQueue()
-    /// The memory for bytes from any socket, and for their decrypted form.
+    /// The memory for the bytes of the current socket, and for the decrypted bytes.
     let readBuffer: ReadBuffer
     let plaintextBuffer: ReadBuffer
-    /// The bytes to write to a socket next.
+    /// The bytes that will be written to a socket next.
     var produced = ByteBuffer()
-    /// True for each listener whose new connections are watched for.
+    /// For each listener: true if the loop watches for new connections.
     var areListenersWatched: [Bool]
-    /// True for each listener that had more connections than the last turn accepted.
+    /// For each listener: true if it had more connections than the last turn accepted.
     var areListenersCrowded: [Bool]
-    /// The recent part of each flow in the received bytes.
+    /// The recent share of each flow in the received bytes.
     var shares = FlowShares()
     var turns = TurnOrder()
 
-    /// Set by the handler while it cannot take more requests. The loop then reads no socket, but sends answers, and
-    /// waits for `wake`. If there are busy connections, it still reads `TurnOrder.bytesPerPauseMax` bytes from the
-    /// others.
+    /// True if the handler cannot take more requests; set by the handler. The loop then reads no socket, but sends
+    /// answers, and waits for `wake`. If there are busy connections, the loop still reads `TurnOrder.bytesPerPauseMax`
+    /// bytes from all others.
     package var isReadingPaused = false
 
-    /// The number of busy connections; any thread may read it.
+    /// The number of busy connections. Any thread may read it.
     let busyConnections = ConnectionCount()
 
-    /// The time at which to call `alarmRang` once, by the clock of `now`; `Int64.max` for never.
+    /// The time at which `alarmRang` is called once, by the clock of `now`; `Int64.max` for never.
     package var alarmAt = Int64.max
 
-    /// The monotonic clock at the start of this turn, in milliseconds.
+    /// The time of the monotonic clock in this turn, in milliseconds.
     package var now: Int64 { self.memory.now }
 
     /// The number of open connections of this loop.
     package internal(set) var connectionCount = 0
 
-    /// During `streamClosed`: true if the peer certainly did not read the whole response, because bytes remained
-    /// unsent, or unread in the connection of a socket file.
+    /// True during `streamClosed` if the peer cannot have read the whole response. Either bytes were unsent, or bytes
+    /// in the connection of a socket file were unread.
     package internal(set) var endsUnread = false
 
     private let wakeEvent: Int32
@@ -68,11 +67,11 @@ package final class EventLoop: @unchecked Sendable {
     private let isStopRequested = Atomic<Bool>(false)
     private var nextSecond: Int64 = 0
 
-    /// The bit of tokens that do not stand for a connection.
+    /// The bit that marks tokens that do not identify a connection.
     static let specialToken: UInt64 = 1 << 63
     private static let wakeToken = EventLoop.specialToken | 1 << 32
     private static let listenerToken = EventLoop.specialToken | 2 << 32
-    /// The token by which `busyPoll` reports `poll`.
+    /// The token with which `busyPoll` reports `poll`.
     private static let pollToken = EventLoop.specialToken | 3 << 32
 
     init(index: Int, server: ServerState) throws(TransportError) {
@@ -106,34 +105,34 @@ package final class EventLoop: @unchecked Sendable {
         self.handler = handler
     }
 
-    /// Sets the loop's limits, on its thread, when the handler is `woken`.
+    /// Sets the limits of the loop. Call it on the loop's thread, from the handler's `woken`.
     ///
-    /// These limits must not change, because they were announced to peers or memory of their size is allocated:
-    /// `streamsPerConnectionMax`, `headerListBytesMax`, `frameBytesMax`, both windows, `continuationFramesMax` and
-    /// `readBytesPerTurn`.
+    /// The following limits must not change, because they were announced to peers or determine the size of allocated
+    /// memory: `streamsPerConnectionMax`, `headerListBytesMax`, `frameBytesMax`, both windows, `continuationFramesMax`
+    /// and `readBytesPerTurn`.
     package func setLimits(_ limits: TransportLimits) {
         self.limits = limits
         self.memory.limits = limits
         self.memory.streams.streamsMax = limits.streamsPerLoopMax
-        // The times of the next checks were computed from the previous limits.
+        // The times of the next checks depend on the previous limits.
         for index in self.looksAt.indices { self.looksAt[index] = 0 }
     }
 
     // MARK: From other threads
 
-    /// Makes the loop call the handler's `woken` soon. May be called from any thread. Only the first call before the
-    /// loop wakes makes a system call.
+    /// Makes the loop call the handler's `woken` soon. Any thread may call it. Only the first call before the loop
+    /// wakes up makes a system call.
     package func wake() {
         if !self.isWakePending.exchange(true, ordering: .acquiringAndReleasing) { System.signal(self.wakeEvent) }
     }
 
-    /// Calls `body` and then the handler's `woken`, so that wakes within `body` need no system call.
+    /// Calls `body`, and then the handler's `woken`. Calls of `wake` during `body` therefore need no system call.
     ///
     /// - Parameter body: called on the loop's thread.
     package func takingWakes(_ body: () -> Void) {
         self.isWakePending.store(true, ordering: .releasing)
         body()
-        // Cleared before the handler runs: a wake during its call causes another turn.
+        // Clear the flag before the handler runs. A call of `wake` during that time then causes another turn.
         self.isWakePending.store(false, ordering: .releasing)
         self.handler.woken()
     }
@@ -145,7 +144,7 @@ package final class EventLoop: @unchecked Sendable {
 
     // MARK: The loop
 
-    /// Serves connections until `requestStop`; the body of the loop's thread.
+    /// Serves connections until `requestStop` is called. This function runs on the loop's thread.
     func run() {
         self.watchListeners()
         self.memory.now = SystemClock.monotonic
@@ -160,10 +159,10 @@ package final class EventLoop: @unchecked Sendable {
 
     /// Waits for events, and reads.
     ///
-    /// Connections that send little do not wait for those that send much. While both `poll` and `busyPoll` have events,
-    /// turns alternate: one reads all ready connections that are not busy, the next reads 16 KiB of the busy ones.
-    /// Events of `busyPoll` that are left are handled in the next such turn. If no connection is busy, all are served
-    /// in order of arrival, and `busyPoll` costs nothing.
+    /// Connections that send little do not wait for connections that send much. While both `poll` and `busyPoll` have
+    /// events, two kinds of turns alternate. One kind reads all ready connections that are not busy. The other kind
+    /// reads 16 KiB from busy ones, and leaves the remaining events of `busyPoll` for the next turn of this kind. If no
+    /// connection is busy, all connections are served in order of arrival, and `busyPoll` costs nothing.
     private func serveSockets() {
         guard !self.isReadingPaused else { return self.serveWhilePaused() }
         self.turns.pauseEndsAt = nil
@@ -177,7 +176,7 @@ package final class EventLoop: @unchecked Sendable {
         }
     }
 
-    /// True if a connection that is not busy, a listener or a wake has an event.
+    /// True if a listener, a wake, or a connection that is not busy has an event.
     private var haveOthersSomething: Bool {
         if !self.poll.hasEvents { self.poll.wait(milliseconds: 0) }
         return self.poll.hasEvents
@@ -185,7 +184,7 @@ package final class EventLoop: @unchecked Sendable {
 
     /// Serves all connections except the busy ones.
     ///
-    /// - Parameter milliseconds: the longest wait; -1 for no limit.
+    /// - Parameter milliseconds: the maximum wait; -1 for no limit.
     private func serveOthers(waiting milliseconds: Int32) {
         self.turns.wasOfOthers = true
         if !self.poll.hasEvents { self.poll.wait(milliseconds: milliseconds) }
@@ -197,10 +196,10 @@ package final class EventLoop: @unchecked Sendable {
         }
     }
 
-    /// Serves some busy connections, at least one if any is ready.
+    /// Serves some busy connections; at least one if any is ready.
     private func serveBusy() {
         self.turns.wasOfOthers = false
-        // Pending events of `poll` may not be reported again, so this must not wait for `busyPoll`.
+        // Do not wait for `busyPoll` while `poll` has events, because they may not be reported again.
         let wait = self.poll.hasEvents ? 0 : self.waitMilliseconds
         if !self.busyPoll.hasEvents { self.busyPoll.wait(milliseconds: wait) }
         self.memory.now = SystemClock.monotonic
@@ -213,7 +212,7 @@ package final class EventLoop: @unchecked Sendable {
         }
     }
 
-    /// Serves a loop whose handler has paused reading. If busy connections caused that, the others may still send some
+    /// Serves a loop whose handler has paused reading. If there are busy connections, the others may still send some
     /// bytes.
     private func serveWhilePaused() {
         let end = self.turns.pauseEndsAt ?? self.turns.bytesRead + TurnOrder.bytesPerPauseMax
@@ -225,7 +224,7 @@ package final class EventLoop: @unchecked Sendable {
         }
     }
 
-    /// Waits for a wake without reading any socket.
+    /// Waits for a call of `wake` without reading any socket.
     private func waitForWake() {
         System.wait(self.wakeEvent, milliseconds: self.millisecondsToWait)
         self.memory.now = SystemClock.monotonic
@@ -246,7 +245,7 @@ package final class EventLoop: @unchecked Sendable {
         if token & Self.specialToken == 0 {
             let id = ConnectionID(index: UInt32(truncatingIfNeeded: token), generation: UInt32(token >> 32))
             guard let connection = self.connection(id) else { return }
-            // The watched events may have changed since the report.
+            // The watched events may have changed since epoll reported these.
             let watched = readiness.intersection(connection.interest.union(.broken))
             if !watched.isEmpty { self.ready(connection, watched) }
             return
@@ -254,14 +253,15 @@ package final class EventLoop: @unchecked Sendable {
         switch token & ~UInt64(UInt32.max) {
         case Self.wakeToken:
             System.clear(self.wakeEvent)
-            // Cleared before the handler runs: a wake during its call causes another turn.
+            // Clear the flag before the handler runs. A call of `wake` during that time then causes another turn.
             if self.isWakePending.exchange(false, ordering: .acquiringAndReleasing) { self.handler.woken() }
         case _:
             self.accept(listener: Int(UInt32(truncatingIfNeeded: token)))
         }
     }
 
-    /// Tells the handler that the turn ends, and writes; repeats both if writing notified the handler.
+    /// Notifies the handler of the end of the turn, and writes. Repeats both if the handler was notified of anything
+    /// during the write.
     private func endTurn() {
         repeat {
             self.memory.wasHandlerNotified = false
@@ -302,7 +302,8 @@ package final class EventLoop: @unchecked Sendable {
 
     // MARK: Listeners
 
-    /// Watches the listeners that are not watched; one that fails for lack of memory is tried again the next second.
+    /// Watches all listeners that are not watched. If this fails because memory is exhausted, it is tried again in the
+    /// next second.
     func watchListeners() {
         for (index, listener) in self.server.listeners.enumerated() where !self.areListenersWatched[index] {
             let token = Self.listenerToken | UInt64(index)
@@ -331,11 +332,11 @@ private final class NoHandler: RequestHandler {
     func alarmRang(_: Int64) {}
 }
 
-/// The calls that the handler may make, on the loop's thread.
+/// The functions that the handler may call, on the loop's thread.
 extension EventLoop {
-    /// Answers a waiting stream with a head and, unless it is nil or empty, a body, which is copied.
+    /// Answers a waiting stream with a head. A body follows unless it is nil or empty; its bytes are copied.
     ///
-    /// - Returns: false if the stream is gone or has been answered.
+    /// - Returns: false if the stream no longer exists or has been answered.
     @discardableResult
     package func respond(_ stream: StreamID, _ response: Response, body: ByteView? = nil) -> Bool {
         guard let connection = self.connection(stream.connection) else { return false }
@@ -352,9 +353,9 @@ extension EventLoop {
         return isTaken
     }
 
-    /// Answers a waiting stream with a head that is sent at once; `write` and `finish` follow.
+    /// Answers a waiting stream with a head, which is sent immediately. `write` and `finish` add the body.
     ///
-    /// - Returns: false if the stream is gone or has been answered.
+    /// - Returns: false if the stream no longer exists or has been answered.
     package func beginStreaming(_ stream: StreamID, _ response: Response) -> Bool {
         guard let connection = self.connection(stream.connection) else { return false }
         if let session = connection.http2 {
@@ -365,9 +366,10 @@ extension EventLoop {
         return connection.http1?.beginStreaming(stream.number, response) ?? false
     }
 
-    /// Queues bytes on a streaming response.
+    /// Appends bytes to a streaming answer.
     ///
-    /// - Returns: the number of queued bytes of the stream, including these; nil if it is gone or finished.
+    /// - Returns: the number of queued bytes of the stream, including these; nil if the stream no longer exists or is
+    ///   finished.
     package func write(_ stream: StreamID, _ bytes: ByteView) -> Int? {
         guard let connection = self.connection(stream.connection) else { return nil }
         if let session = connection.http2 {
@@ -382,14 +384,14 @@ extension EventLoop {
         return queued
     }
 
-    /// Ends the connection of a peer that does not read its answers, at the end of the turn.
+    /// If a peer does not read its answers, ends its connection at the end of the turn.
     private func endIfTooMuchIsQueued(_ connection: Connection, _ bytes: Int) {
         guard bytes > self.limits.queuedBytesPerConnectionMax, !connection.isDoomed else { return }
         self.memory.tally.met(.queuedBytesPerConnectionMax)
         self.close(connection.id)
     }
 
-    /// Ends a streaming response after the bytes written so far.
+    /// Ends a streaming answer after the bytes written so far.
     package func finish(_ stream: StreamID) {
         guard let connection = self.connection(stream.connection) else { return }
         if let session = connection.http2 {
@@ -400,18 +402,19 @@ extension EventLoop {
         self.markDirty(connection)
     }
 
-    /// Sends a PING every `everySeconds`, or none if nil. An unanswered PING ends the connection. Has no effect with
-    /// HTTP/1.1.
+    /// Sends a PING every `everySeconds`; nil for none. The connection ends if a PING is not answered. Has no effect
+    /// with HTTP/1.1.
     package func setPing(_ connection: ConnectionID, everySeconds: Int?) {
         guard let connection = self.connection(connection), let session = connection.http2 else { return }
         session.setPing(everySeconds: everySeconds)
         self.looksAt[Int(connection.id.index)] = 0
     }
 
-    /// Accepts no further request, treats open streams as `inFlight` says, then closes. `debugData` and `code` are sent
-    /// in HTTP/2's GOAWAY.
+    /// Accepts no further request, treats open streams according to `inFlight`, and then ends the connection. With
+    /// HTTP/2, `debugData` and `code` are part of the GOAWAY frame.
     ///
-    /// - Returns: the last stream that the peer may consider accepted; nil with HTTP/1.1 or if the connection is gone.
+    /// - Returns: the last stream that the peer may consider accepted. Nil with HTTP/1.1 or if the connection no longer
+    ///   exists.
     @discardableResult
     package func goAway(
         _ connection: ConnectionID,
@@ -433,12 +436,11 @@ extension EventLoop {
         return nil
     }
 
-    /// Announces another number of streams that the peer may have open at once. A lower number does not affect open
-    /// streams. It is enforced once the peer has acknowledged it; streams beyond it are then refused. Has no effect
-    /// with HTTP/1.1.
+    /// Announces another limit on the number of open streams. Open streams above a lower limit continue. The limit is
+    /// enforced when the peer has acknowledged it; further streams are then refused. Has no effect with HTTP/1.1.
     ///
     /// - `limit`: clamped to the range from 0 to `TransportLimits.streamsPerConnectionMax`.
-    /// - Returns: false if the connection is gone, or its peer acknowledges nothing.
+    /// - Returns: false if the connection no longer exists, or if too many SETTINGS frames are unacknowledged.
     @discardableResult
     package func setStreamLimit(_ connection: ConnectionID, to limit: Int) -> Bool {
         guard let connection = self.connection(connection), let session = connection.http2 else { return false }
@@ -446,12 +448,12 @@ extension EventLoop {
         return session.setStreamLimit(min(max(0, limit), self.limits.streamsPerConnectionMax))
     }
 
-    /// Announces another window for every stream of a connection, including open ones: the number of bytes its peer may
-    /// send on one before it waits for a window update. Has no effect with HTTP/1.1.
+    /// Announces another window for all streams of a connection, including open ones. The window is the number of bytes
+    /// that the peer may send on a stream before a window update. Has no effect with HTTP/1.1.
     ///
-    /// - `bytes`: less than half of `TransportLimits.streamWindowBytes`; nil for all of it, which lets waiting peers
-    ///   continue.
-    /// - Returns: false if the connection is gone, or its peer acknowledges nothing.
+    /// - `bytes`: less than half of `TransportLimits.streamWindowBytes`. Nil for the whole window, which lets waiting
+    ///   peers continue.
+    /// - Returns: false if the connection no longer exists, or if too many SETTINGS frames are unacknowledged.
     @discardableResult
     package func setStreamWindow(_ connection: ConnectionID, to bytes: Int?) -> Bool {
         guard let connection = self.connection(connection), let session = connection.http2 else { return false }
@@ -459,7 +461,7 @@ extension EventLoop {
         return session.setStreamWindow(bytes)
     }
 
-    /// Resets a stream that is not completely answered; with HTTP/1.1 this ends the connection.
+    /// Resets a stream whose answer is not complete. With HTTP/1.1, ends the connection.
     package func reset(_ stream: StreamID, code: HTTP2ErrorCode) {
         guard let connection = self.connection(stream.connection) else { return }
         if let session = connection.http2 {
@@ -470,30 +472,31 @@ extension EventLoop {
         self.markDirty(connection)
     }
 
-    /// Ends a connection at the end of this turn and closes its streams.
+    /// Closes all streams of a connection, and ends it at the end of this turn.
     package func close(_ connection: ConnectionID) {
         guard let connection = self.connection(connection) else { return }
         connection.isDoomed = true
         self.markDirty(connection)
     }
 
-    /// Returns the client's network; nil if the connection is gone or uses a socket file.
+    /// Returns the client's network; nil if the connection no longer exists or uses a socket file.
     package func network(of connection: ConnectionID) -> ClientNetwork? { self.connection(connection)?.network }
 
-    /// True if the peer of a connection to a socket file has read all that was written to it.
+    /// Returns true if the peer of a connection to a socket file has read everything that was written.
     package func hasBeenRead(_ connection: ConnectionID) -> Bool {
         guard let connection = self.connection(connection), connection.network == nil else { return false }
         let queued = connection.http2?.queuedBytes ?? connection.http1?.queuedBytes ?? 0
         return queued == 0 && connection.output.isEmpty && System.hasBeenRead(connection.descriptor)
     }
 
-    /// Returns the user whose process connected to a socket file; nil if the connection is gone or uses a port.
+    /// Returns the user whose process connected to a socket file; nil if the connection no longer exists or uses a
+    /// port.
     package func user(of connection: ConnectionID) -> UInt32? {
         guard let connection = self.connection(connection), connection.network == nil else { return nil }
         return System.peerUser(connection.descriptor)
     }
 
-    /// Calls `body` with every connection that has spoken HTTP.
+    /// Calls `body` with every connection that has begun HTTP.
     package func forEachConnection(_ body: (ConnectionID) -> Void) {
         for connection in self.connections {
             if let connection, connection.http2 != nil || connection.http1 != nil { body(connection.id) }

@@ -9,28 +9,28 @@ final class ServerState: Sendable {
         let isTCP: Bool
         let streamsAtFirst: Int?
         let connectionsReserved: Int
-        /// The socket file that was created for the listener and is removed with it; nil for a port, and for a socket
-        /// that was passed to the server.
+        /// The socket file that was created for the listener, and that is removed with the listener. Nil for a port,
+        /// and for a socket that was passed to the server.
         let file: System.SocketFile?
 
         /// Stops listening.
         func close() {
-            // First the file: a process that starts before the close still finds the socket in use and does not take
-            // its name.
+            // Remove the file first. Until the socket is closed, a process that starts finds that the socket is in use,
+            // and does not replace the file.
             self.file?.remove()
             System.close(self.descriptor)
         }
     }
 
-    /// The limits with which the loops begin.
+    /// The initial limits of the loops.
     let limits: TransportLimits
     let listeners: [BoundListener]
-    /// The maximum number of connections, by the descriptors of the process.
+    /// The maximum number of connections that the descriptors of the process permit.
     private let descriptorsMax: Int
     private let loopCount: Int
     private let connectionsMax: Atomic<Int>
     private let handshakesMax: Atomic<Int>
-    /// The certificates that TLS listeners show in future handshakes.
+    /// The TLS contexts for future handshakes.
     private let contexts: ListenerContexts
     /// The numbers of open connections of all loops, by listener.
     let connectionCounts: [ConnectionCount]
@@ -39,8 +39,8 @@ final class ServerState: Sendable {
     let requestBytes: RequestBytes
 
     /// - Parameters:
-    ///   - contexts: one for each listener; nil for cleartext.
-    ///   - descriptorsMax: the most connections, by the descriptors of the process.
+    ///   - contexts: one context for each listener; nil for cleartext.
+    ///   - descriptorsMax: the maximum number of connections that the descriptors of the process permit.
     init(
         limits: TransportLimits,
         listeners: [BoundListener],
@@ -64,12 +64,12 @@ final class ServerState: Sendable {
         for listener in self.listeners { listener.close() }
     }
 
-    /// Removes the socket files by which local clients connect; open connections stay.
+    /// Removes the socket files to which local clients connect. Open connections continue.
     func removeSocketFiles() {
         for listener in self.listeners { listener.file?.remove() }
     }
 
-    /// Returns true if a listener may accept one more connection.
+    /// Returns true if a listener may accept another connection.
     func hasRoom(_ listener: BoundListener) -> Bool {
         self.connectionCounts.reduce(0) { $0 + $1.value }
             < self.connectionsMax.load(ordering: .relaxed) + listener.connectionsReserved
@@ -80,7 +80,7 @@ final class ServerState: Sendable {
         max(1, self.handshakesMax.load(ordering: .relaxed) / self.loopCount)
     }
 
-    /// Returns the context for a listener's next connection; nil for cleartext.
+    /// Returns the context for the next connection of a listener; nil for cleartext.
     func context(listener index: Int) -> TLSContext? {
         self.listeners[index].isTLS ? self.contexts.context(listener: index) : nil
     }
@@ -90,7 +90,7 @@ final class ServerState: Sendable {
         self.listeners.firstIndex { $0.isTLS }.flatMap { self.contexts.context(listener: $0) }
     }
 
-    /// Sets the limits that the loops share, from any thread. Connections beyond them stay open.
+    /// Sets the limits that the loops share. Any thread may call it. Open connections above a limit continue.
     func setLimits(_ limits: TransportLimits) {
         self.connectionsMax.store(max(1, min(limits.connectionsMax, self.descriptorsMax)), ordering: .relaxed)
         self.handshakesMax.store(limits.handshakesMax, ordering: .relaxed)
@@ -98,18 +98,18 @@ final class ServerState: Sendable {
         self.requestBytes.setMax(limits.requestBytesMax)
     }
 
-    /// Sets the certificate of every TLS listener, from any thread. Open connections keep their certificates.
+    /// Sets the TLS context of every TLS listener. Any thread may call it. Open connections keep their context.
     func setContext(_ context: TLSContext) {
         self.contexts.replace(with: context)
     }
 }
 
-/// The context of each listener for TLS handshakes. Every loop reads it when it accepts; any thread may change it.
+/// The TLS context of each listener. A loop reads it for each accepted connection; any thread may change it.
 ///
 /// `@unchecked Sendable`: `monitor` guards the contexts.
 final class ListenerContexts: @unchecked Sendable {
     private let monitor = Monitor()
-    /// The contexts by listener; nil for cleartext.
+    /// The contexts by listener. Cleartext listeners have nil.
     private var contexts: [TLSContext?]
 
     init(_ contexts: [TLSContext?]) {
@@ -130,11 +130,11 @@ final class ListenerContexts: @unchecked Sendable {
     }
 }
 
-/// The key by which connections are counted: the listener, and an IPv4 address or the first 64 bits of an IPv6 address,
-/// since a client usually has all addresses of such a network.
+/// The key by which connections are counted: the listener, and an IPv4 address or the first 64 bits of an IPv6 address.
+/// A client usually has all IPv6 addresses with the same first 64 bits.
 package struct ClientNetwork: Hashable, Sendable {
     let listener: Int
-    /// An IPv4 address with the upper 32 bits set, or the first half of an IPv6 address; 1 for ::1.
+    /// An IPv4 address with the upper 32 bits set, or the first half of an IPv6 address. The value for ::1 is 1.
     package let bits: UInt64
 
     package init(listener: Int, bits: UInt64) {
@@ -143,29 +143,30 @@ package struct ClientNetwork: Hashable, Sendable {
     }
 }
 
-/// The numbers of connections by key, such as an address, on all loops together.
+/// The numbers of connections on all loops together, by a key such as the address.
 ///
-/// `@unchecked Sendable`: `countsMonitor` guards the counts. Only the begin and the end of a connection lock it.
+/// `@unchecked Sendable`: `countsMonitor` guards the counts. It is locked only at the start and the end of a
+/// connection.
 package final class ConnectionCounts<Key: Hashable & Sendable>: @unchecked Sendable {
     private var connectionsMax: Int
     private let countsMonitor = Monitor()
     private var counts: [Key: Int] = [:]
 
-    /// - Parameter connectionsMax: the most connections per key; 0 for no limit.
+    /// - Parameter connectionsMax: the maximum number of connections per key; 0 for no limit.
     package init(connectionsMax: Int) {
         self.connectionsMax = connectionsMax
     }
 
-    /// Sets another limit; open connections stay.
+    /// Sets another limit. Open connections above the limit continue.
     package func setMax(_ connectionsMax: Int) {
         self.countsMonitor.lock()
         defer { self.countsMonitor.unlock() }
         self.connectionsMax = connectionsMax
     }
 
-    /// Counts a connection.
+    /// Counts a connection, unless the limit is reached.
     ///
-    /// - Returns: false at the limit; the connection is then not counted.
+    /// - Returns: false if the limit is reached.
     package func begin(_ key: Key) -> Bool {
         self.countsMonitor.lock()
         defer { self.countsMonitor.unlock() }

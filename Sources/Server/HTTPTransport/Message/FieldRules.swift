@@ -2,8 +2,8 @@ package import Wire
 
 /// Checks the fields of one header block of a request (RFC 9113 §8.2 and §8.3), one after the other.
 ///
-/// libnghttp2 would check byte by byte in every push. These rules check sixteen bytes at a time, and only what the
-/// server depends on.
+/// libnghttp2 would check each byte in every push. These rules check sixteen bytes at a time, and check only the
+/// properties on which the server depends.
 package struct FieldRules: Equatable {
     fileprivate struct Seen: OptionSet {
         let rawValue: UInt16
@@ -25,7 +25,7 @@ package struct FieldRules: Equatable {
         static let expectsContinue = Seen(rawValue: 8192)
     }
 
-    /// The kind of a field, which determines where the server keeps it.
+    /// The kind of a field, which determines where the request stores it.
     package enum Kind {
         case method
         case path
@@ -42,7 +42,7 @@ package struct FieldRules: Equatable {
 
     /// The rules for the block that begins a request.
     package static let head = FieldRules()
-    /// The rules for the block that ends a request, which has no pseudo-header fields.
+    /// The rules for the block that ends a request, which must have no pseudo-header fields.
     static let trailers = FieldRules(seen: .regular)
 
     private init(seen: Seen = []) {
@@ -51,9 +51,9 @@ package struct FieldRules: Equatable {
 
     /// Checks the next field.
     ///
-    /// - `note`: 0, or the note that an earlier call stored for a field with the same name and value, which saves most
-    ///   of the work.
-    /// - Returns: the kind of the field; nil if it makes its request malformed.
+    /// - `note`: 0, or the note that an earlier call stored for a field with the same name and value. With a note, most
+    ///   of the work is omitted.
+    /// - Returns: the kind of the field; nil if the field makes its request malformed.
     @inline(__always)
     package mutating func admit(_ name: ByteView, _ value: ByteView, _ note: inout UInt32) -> Kind? {
         if note == 0 {
@@ -78,7 +78,7 @@ package struct FieldRules: Equatable {
     /// True if the client waits for `100 Continue` before it sends content (RFC 9110 section 10.1.1).
     var expectsContinue: Bool { self.seen.contains(.expectsContinue) }
 
-    /// True if the first block of a request has all the fields a request needs.
+    /// True if the first block of a request has all required fields.
     var isWholeHead: Bool {
         if self.seen.contains(.isConnect) {
             return self.seen.contains(.authority) && self.seen.isDisjoint(with: [.scheme, .path])
@@ -92,19 +92,19 @@ package struct FieldRules: Equatable {
 
 /// The effect of one field on the request, independent of other fields.
 private struct Judgement {
-    /// The properties that the field adds.
+    /// The properties that the field adds to the request.
     let seen: FieldRules.Seen
-    /// The properties that no earlier field may have.
+    /// The properties that the field adds and that must not have been added before.
     let once: FieldRules.Seen
 
-    /// - Parameter note: a value of `note`; not 0.
+    /// - Parameter note: a value of `note`, which is never 0.
     @inline(__always)
     init(note: UInt32) {
         self.seen = FieldRules.Seen(rawValue: UInt16(truncatingIfNeeded: note))
         self.once = FieldRules.Seen(rawValue: UInt16(truncatingIfNeeded: note >> 16))
     }
 
-    /// The judgment as a number. Never 0, as a field always adds a property.
+    /// The judgment as a number. It is never 0, because each field adds a property.
     @inline(__always)
     var note: UInt32 { UInt32(self.once.rawValue) << 16 | UInt32(self.seen.rawValue) }
 
@@ -130,7 +130,7 @@ private struct Judgement {
     }
 
     private static func regular(_ name: ByteView, _ value: ByteView) -> Judgement? {
-        // The value is checked when its number is read.
+        // The value is checked when it is parsed as a number.
         if name == "content-length" { return Judgement([.regular, .contentLength], once: .contentLength) }
         guard name.isFieldName, value.isFieldValue else { return nil }
         switch name.count {
@@ -198,9 +198,10 @@ private struct Characters {
     static let token = Characters(
         "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
     )
-    /// The characters that HTTP/2 allows in a name: those of a token without capitals.
+    /// The characters that HTTP/2 allows in a name: those of a token, without uppercase letters.
     static let name = Characters("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz")
-    /// The characters of an authority (RFC 3986 §3.2) and a scheme (§3.1). The server checks both no further.
+    /// The characters of an authority (RFC 3986 §3.2) and of a scheme (§3.1). The server makes no further check of
+    /// either.
     static let authority = Characters(
         "!$%&'()*+,-.0123456789:;=@[]_~abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
     )
@@ -221,7 +222,8 @@ extension ByteView {
         self.count > 0 && self[0] | 0x20 >= UInt8(ascii: "a") && self.isMadeOf(Characters.scheme)
     }
 
-    /// True if this is a valid field value: no control character except tab, no space or tab at either end.
+    /// True if this is a valid field value. It must have no control character except tab, and no space or tab at either
+    /// end.
     fileprivate var isFieldValue: Bool {
         guard self.count > 0 else { return true }
         guard !self[0].isBlank, !self[self.count - 1].isBlank else { return false }
@@ -236,7 +238,7 @@ extension ByteView {
         return true
     }
 
-    /// Returns true if every byte is `exception`, or at least `limit` and not DEL.
+    /// Returns true if every byte equals `exception`, or is at least `limit` and not DEL.
     @inline(__always)
     private func hasNoControl(below limit: UInt8, but exception: UInt8?) -> Bool {
         if self.count >= 16, !self.hasControlInSixteens(below: limit) { return true }
@@ -248,13 +250,13 @@ extension ByteView {
         return true
     }
 
-    /// Returns true if a byte is DEL or below `limit`, which is at most 0x80. There must be sixteen bytes or more; the
-    /// last ones may be checked twice.
+    /// Returns true if a byte is DEL or below `limit`, which is at most 0x80. The view must have at least sixteen
+    /// bytes; some bytes may be checked twice.
     @inline(__always)
     private func hasControlInSixteens(below limit: UInt8) -> Bool {
         let (limits, ones) = (SIMD16(repeating: limit), SIMD16<UInt8>(repeating: 1))
         let last = self.count - 16
-        // The high bit of a byte marks a find.
+        // The high bit of each byte in `found` marks a control character.
         var found = SIMD16<UInt8>(repeating: 0)
         var index = 0
         while true {
@@ -268,8 +270,8 @@ extension ByteView {
         return (halves[0] | halves[1]) & 0x8080_8080_8080_8080 != 0
     }
 
-    /// Returns true if `holds` is true of all bytes, eight at a time; the last ones may be checked twice. False for
-    /// fewer than eight bytes.
+    /// Returns true if `holds` is true for each group of eight bytes; some bytes may be checked twice. Returns false
+    /// for fewer than eight bytes.
     @inline(__always)
     private func isEveryWord(_ holds: (UInt64) -> Bool) -> Bool {
         guard self.count >= 8 else { return false }
@@ -298,10 +300,10 @@ extension UInt64 {
         return (below | ((deleted &- Self.ones) & ~deleted)) & Self.highBits != 0
     }
 
-    /// True if each of the eight bytes is one of a...z or a dash, as in most names.
+    /// True if each of the eight bytes is a lowercase letter or a dash, as in most names.
     fileprivate var isLowerCaseOrDash: Bool {
         let low = self & ~Self.highBits
-        // In each result the high bit of a byte marks: at least "a"; beyond "z"; not a dash.
+        // In each result, the high bit of a byte is a flag: at least "a"; greater than "z"; not a dash.
         let isLetterOrMore = low &+ Self.ones &* (0x80 - 0x61)
         let isMore = low &+ Self.ones &* (0x80 - 0x7B)
         let isNoDash = (low ^ Self.ones &* 0x2D) &+ Self.ones &* 0x7F

@@ -1,26 +1,26 @@
 package import Wire
 
-/// A complete request, or one whose body exceeded its limit.
+/// A request that has arrived completely, or whose body exceeded its limit.
 ///
-/// The views are valid only during the call that passes the request. Nothing is allocated on the heap.
+/// The views are valid only during the call that passes the request. The type allocates no heap memory.
 @safe
 package struct Request {
-    /// The stream to answer on.
+    /// The stream for the answer.
     package let stream: StreamID
     /// The index in the server's list of listeners.
     package let listener: Int
     package let isHTTP2: Bool
-    /// True if the body exceeded the limit that `bodyBytesMax(for:)` returned; `body` is then empty.
+    /// True if the body exceeded the limit that `bodyBytesMax(for:)` returned. `body` is then empty.
     package let isBodyTooLarge: Bool
-    /// The limit that the request exceeded before it had arrived completely; `body` is then empty.
+    /// The limit that the request exceeded before it had arrived completely. If there is one, `body` is empty.
     package let shortage: RequestShortage
 
-    /// The number of body bytes still to come by `content-length`; nil without that field.
+    /// The number of bytes of the body that have not arrived according to `content-length`; nil without that field.
     package let bodyBytesMissing: UInt64?
 
     @usableFromInline let bytes: ByteView
     @usableFromInline let fields: UnsafePointer<HeaderField>?
-    /// The number of regular fields; pseudo-header fields are not among them.
+    /// The number of regular fields, which do not include pseudo-header fields.
     package let headerCount: Int
     @usableFromInline let methodField: HeaderField
     @usableFromInline let pathField: HeaderField
@@ -53,20 +53,20 @@ package struct Request {
     @inlinable
     package var method: ByteView { self.value(of: self.methodField) }
 
-    /// The request target as sent, with its query.
+    /// The request target, including its query, as received.
     @inlinable
     package var path: ByteView { self.value(of: self.pathField) }
 
-    /// `:authority`, the host in the target of an HTTP/1.1 request, or otherwise the `host` field. May be empty.
+    /// The value of `:authority`, the host in the target of an HTTP/1.1 request, or otherwise the `host` field. May be
+    /// empty.
     @inlinable
     package var authority: ByteView { self.value(of: self.authorityField) }
 
-    /// The body; empty during `bodyBytesMax(for:)`, and if it is too large.
+    /// The body. It is empty during `bodyBytesMax(for:)`, and if it is too large.
     @inlinable
     package var body: ByteView { self.isBodyTooLarge ? ByteView() : self.bytes.dropFirst(self.bodyStart) }
 
-    /// Returns a regular field. Fields are in the order they were sent, duplicates are kept, and names are in lower
-    /// case.
+    /// Returns a regular field. Fields are in the order of arrival, including duplicates. Names are in lower case.
     @inlinable
     @inline(__always)
     package func header(at index: Int) -> (name: ByteView, value: ByteView) {
@@ -80,9 +80,9 @@ package struct Request {
 package enum RequestShortage: UInt8, Sendable {
     /// No limit was exceeded.
     case none
-    /// `requestBytesPerConnectionMax`: the client has sent parts of too many requests on this connection.
+    /// `requestBytesPerConnectionMax`: the partly received requests of the connection are too large.
     case connection
-    /// `requestBytesMax`: all clients together have sent parts of too many requests.
+    /// `requestBytesMax`: the partly received requests of all connections are too large.
     case server
 }
 
@@ -101,7 +101,7 @@ struct HeaderField {
         self.valueCount = UInt32(truncatingIfNeeded: valueCount)
     }
 
-    /// Returns the same field at a position that is `bytes` higher.
+    /// Returns the field at a position that is higher by `bytes`.
     @inline(__always)
     func moved(by bytes: Int) -> HeaderField {
         let bytes = UInt32(truncatingIfNeeded: bytes)
@@ -111,7 +111,7 @@ struct HeaderField {
         return field
     }
 
-    /// An absent field: a value of no bytes.
+    /// The value for an absent field, which has no bytes.
     static var none: HeaderField { HeaderField(nameStart: 0, nameCount: 0, valueStart: 0, valueCount: 0) }
 }
 
@@ -136,7 +136,7 @@ extension StreamState {
         )
     }
 
-    /// Adds an HTTP/2 field whose name and value `FieldRules` has admitted; ignores it if the list exceeds the limit.
+    /// Adds an HTTP/2 field that `FieldRules` has admitted. Ignores the field if the list exceeds its limit.
     @inline(__always)
     package mutating func fieldReceived(
         _ name: ByteView,
@@ -152,14 +152,14 @@ extension StreamState {
         self.take(self.append(name: name, value: value), kind)
     }
 
-    /// Records a field whose bytes are in `received`.
+    /// Adds a field whose bytes are in `received`.
     @inline(__always)
     mutating func take(_ field: HeaderField, _ kind: FieldRules.Kind) {
         if kind == .regular || kind == .host { self.append(field) }
         self.name(field, kind)
     }
 
-    /// Records the position of a field that the request has a property for.
+    /// Stores the position of a field if the request has a property for it.
     @inline(__always)
     mutating func name(_ field: HeaderField, _ kind: FieldRules.Kind) {
         switch kind {
@@ -171,12 +171,12 @@ extension StreamState {
         }
     }
 
-    /// Calls `body` with the fields that begin at `start` or later, with positions relative to `start`.
+    /// Calls `body` with each field that begins at `start` or later. Its position is relative to `start`.
     ///
     /// - Parameters:
     ///   - start: an offset in the bytes of the fields.
     ///   - first: the index of the first regular field that begins at `start` or later.
-    ///   - body: called with the regular fields in order, and with the others in any order.
+    ///   - body: called with the regular fields in order, and with the other fields in any order.
     func forEachPlacedField(from start: Int, regularFrom first: Int, _ body: (PlacedField) -> Void) {
         for (field, kind) in [(self.method, FieldRules.Kind.method), (self.path, .path), (self.authority, .authority)]
         where field.nameCount > 0 && Int(field.nameStart) >= start {
@@ -189,7 +189,7 @@ extension StreamState {
         }
     }
 
-    /// Copies a field whose name may have capitals, as HTTP/1.1 allows.
+    /// Adds a field whose name may have uppercase letters, as HTTP/1.1 allows.
     mutating func appendField(nameInAnyCase name: ByteView, value: ByteView) {
         let start = self.received.count
         for index in 0..<name.count { self.received.append(name[index].lowercasedASCII) }
@@ -212,7 +212,7 @@ extension StreamState {
         self.fieldCount += 1
     }
 
-    /// Records regular fields after adding `bytes` to their positions.
+    /// Adds regular fields, with their positions increased by `bytes`.
     @inline(__always)
     mutating func append(_ fields: ArraySlice<HeaderField>, movedBy bytes: Int) {
         let count = self.fieldCount + fields.count
@@ -238,11 +238,11 @@ extension StreamState {
     }
 }
 
-/// Identifies one connection of one loop. A reused index gets another generation.
+/// The identity of one connection of one loop. When an index is reused, the generation changes.
 package struct ConnectionID: Hashable, Sendable {
     /// The index in the loop's table.
     package let index: UInt32
-    /// The number of connections that have used this index, from 1.
+    /// The number of connections that have used this index, including this one.
     package let generation: UInt32
 
     @inlinable
@@ -251,17 +251,17 @@ package struct ConnectionID: Hashable, Sendable {
         self.generation = generation
     }
 
-    /// Hashes both numbers at once.
+    /// Hashes both numbers together.
     @inlinable
     package func hash(into hasher: inout Hasher) {
         hasher.combine(UInt64(self.index) << 32 | UInt64(self.generation))
     }
 }
 
-/// Identifies one request and its answer on one loop.
+/// The identity of one request and its answer on one loop.
 package struct StreamID: Hashable, Sendable {
     package let connection: ConnectionID
-    /// The HTTP/2 stream number, or the ordinal of an HTTP/1.1 request on its connection, from 1.
+    /// The HTTP/2 stream number, or the ordinal of an HTTP/1.1 request on its connection, counted from 1.
     package let number: Int32
 
     @inlinable
@@ -270,7 +270,7 @@ package struct StreamID: Hashable, Sendable {
         self.number = number
     }
 
-    /// Hashes the identity in two words, which is faster than hashing each field.
+    /// Hashes the identity in two words, which is faster than hashing each property.
     @inlinable
     package func hash(into hasher: inout Hasher) {
         hasher.combine(self.connection)
@@ -278,7 +278,7 @@ package struct StreamID: Hashable, Sendable {
     }
 }
 
-/// The error codes of HTTP/2 (RFC 9113 §7), in the order of their numbers.
+/// The error codes of HTTP/2 (RFC 9113 §7), in the order of their values.
 package enum HTTP2ErrorCode: String, CaseIterable, Sendable {
     case noError = "NO_ERROR"
     case protocolError = "PROTOCOL_ERROR"
@@ -316,48 +316,49 @@ package enum HTTP2ErrorCode: String, CaseIterable, Sendable {
     }
 }
 
-/// The handler of the requests of one event loop. Every call is made on that loop's thread.
+/// The handler of the requests of one event loop. All methods are called on the loop's thread.
 ///
-/// All methods but `turnEnded` are called while bytes are being read or written. The handler may answer any stream of
-/// the loop at any time; the bytes are sent at the end of the turn.
+/// All methods except `turnEnded` are called while bytes are being read or written. The handler may answer any stream
+/// of the loop at any time. The bytes are sent at the end of the turn.
 package protocol RequestHandler: AnyObject {
-    /// A client has shown a certificate in a completed TLS handshake. Called before the connection's first request. If
-    /// the handler then calls `goAway` for the connection, none of its requests follow.
+    /// Called when a client has presented a certificate in a completed TLS handshake, before the connection's first
+    /// request. If the handler then calls `goAway` for the connection, none of its requests follow.
     func certificateShown(_ certificate: ClientCertificate, on connection: ConnectionID)
 
-    /// A TLS handshake failed; the cause is in OpenSSL's words.
+    /// Called when a TLS handshake has failed. The cause is a text from OpenSSL.
     func handshakeFailed(_ cause: String)
 
-    /// Returns the most bytes the body may have. Called at the end of the headers of a request that has a body.
+    /// Returns the maximum size of the body in bytes. Called after the head of a request that has a body.
     func bodyBytesMax(for request: Request) -> Int
 
-    /// The request has arrived completely, or its body has exceeded the limit (`isBodyTooLarge`).
+    /// Called when the request has arrived completely, or its body has exceeded the limit (`isBodyTooLarge`).
     func requestReceived(_ request: Request)
 
-    /// An unanswered or streaming request has lost its client: the stream was reset, or the connection has ended. Not
-    /// called after `finish`.
+    /// Called when an unanswered or streaming request has ended, because the stream was reset or the connection has
+    /// ended. Not called after `finish`.
     func streamClosed(_ stream: StreamID)
 
-    /// A connection that had carried at least one request or shown a certificate has ended. All its streams were closed
+    /// Called when a connection that had a request or a client certificate has ended. All its streams were closed
     /// before.
     func connectionClosed(_ connection: ConnectionID)
 
-    /// The queue of a streaming response exceeded its limit and has now fallen below half of the limit.
+    /// Called when the queue of a streaming answer had exceeded its limit and has fallen below half of the limit.
     func streamDrained(_ stream: StreamID)
 
-    /// Every ready socket of one turn of the loop has been read; nothing is written yet.
+    /// Called when all ready sockets of one turn have been read, before anything is written.
     func turnEnded()
 
-    /// `EventLoop.wake` was called.
+    /// Called after `EventLoop.wake` was called.
     func woken()
 
     /// Called about once a second while the loop has connections.
     func secondPassed(_ monotonicMilliseconds: Int64)
 
-    /// The loop and all its connections end. Answers given now are sent as far as the sockets accept them.
+    /// Called before the loop and all its connections end. The loop still sends answers, as far as the sockets accept
+    /// them.
     func loopEnds()
 
-    /// The time `EventLoop.alarmAt` has come; it has been set back to `Int64.max`.
+    /// Called when the time `EventLoop.alarmAt` has come. `alarmAt` has been reset to `Int64.max`.
     func alarmRang(_ monotonicMilliseconds: Int64)
 }
 
@@ -366,16 +367,16 @@ extension RequestHandler {
 
     package func loopEnds() {}
 
-    /// Does nothing, for servers that ask for no certificate.
+    /// Does nothing, for servers that request no certificates.
     package func certificateShown(_: ClientCertificate, on _: ConnectionID) {}
 }
 
-/// The head of a response; one object is reused for every answer.
+/// The head of a response. One object is reused for all answers.
 ///
-/// The head is stored as an HTTP/2 field block, so that it is encoded only once. HTTP/1 sessions decode it.
+/// The head is stored as an HTTP/2 field block, so it is encoded only once. HTTP/1 sessions decode it.
 package final class Response {
     private(set) var status = 200
-    /// The status and all fields, as `FieldEncoder` writes them.
+    /// The status and all fields, as encoded by `FieldEncoder`.
     package private(set) var block = ByteBuffer()
     /// The offset of the fields after the status.
     private var fieldsStart = 0
@@ -384,7 +385,7 @@ package final class Response {
         self.begin(status: 200)
     }
 
-    /// Removes every field and starts over with `status` (200...999).
+    /// Removes all fields, and begins a head with `status` (200 to 999).
     package func begin(status: Int) {
         precondition(status >= 200 && status <= 999, "a final status has three digits")
         self.status = status
@@ -393,8 +394,8 @@ package final class Response {
         self.fieldsStart = self.block.count
     }
 
-    /// Starts over as the head of an event stream that proxies must forward immediately: nginx buffers every response
-    /// without `x-accel-buffering: no`, and a compressing proxy delays events.
+    /// Begins the head of an event stream, with fields that make proxies forward events immediately. nginx buffers
+    /// responses without `x-accel-buffering: no`, and a compressing proxy delays events.
     package func beginEventStream() {
         self.begin(status: 200)
         self.add("content-type", "text/event-stream")
@@ -402,7 +403,7 @@ package final class Response {
         self.add("x-accel-buffering", "no")
     }
 
-    /// Adds a field; the value is copied.
+    /// Adds a field. The value is copied.
     ///
     /// - `name`: the name, in lower case.
     package func add(_ name: StaticString, _ value: ByteView) {
@@ -413,7 +414,7 @@ package final class Response {
         FieldEncoder.append(ByteView(name), ByteView(value), to: &self.block)
     }
 
-    /// Adds a field whose value, at most 126 bytes, is appended by `write`.
+    /// Adds a field whose value `write` appends. The value must have at most 126 bytes.
     package func add(_ name: StaticString, _ write: (inout ByteBuffer) -> Void) {
         FieldEncoder.append(ByteView(name), to: &self.block, write)
     }
@@ -423,13 +424,13 @@ package final class Response {
         FieldEncoder.append(ByteView(name), to: &self.block) { $0.appendDecimal(value) }
     }
 
-    /// Calls `body` with the name and the value of each field after the status. Both are valid during the call.
+    /// Calls `body` with the name and the value of each field after the status. Both are valid only during the call.
     package func forEachField(_ body: (ByteView, ByteView) -> Void) {
         FieldEncoder.forEachField(of: self.block.view.dropFirst(self.fieldsStart), body)
     }
 }
 
-/// The value of `date` fields (RFC 9110 §5.6.7), composed once a second.
+/// The value of `date` fields (RFC 9110 §5.6.7), composed once per second.
 struct HTTPDate: ~Copyable {
     private static let weekdays: [StaticString] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"]
     private static let months: [StaticString] = [
@@ -439,6 +440,8 @@ struct HTTPDate: ~Copyable {
     private var second: Int64?
     private var text = ByteBuffer()
 
+    /// Appends the value for a time.
+    ///
     /// - Parameter second: the seconds since 1970, UTC.
     mutating func write(_ second: Int64, to buffer: inout ByteBuffer) {
         if self.second != second {
@@ -452,7 +455,7 @@ struct HTTPDate: ~Copyable {
     private mutating func compose(_ second: Int64) {
         let days = Int((second >= 0 ? second : second - 86_399) / 86_400)
         let time = Int(second) - days * 86_400
-        // Years are counted from March, so that a leap day is the last day of a year; 400 years have 146,097 days.
+        // Years begin in March here, so that a leap day is the last day of its year. 400 years have 146,097 days.
         let shifted = days + 719_468
         let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
         let dayOfEra = shifted - era * 146_097

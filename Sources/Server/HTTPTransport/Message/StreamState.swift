@@ -1,12 +1,12 @@
 internal import Synchronization
 package import Wire
 
-/// The state of one request and its answer. It is allocated in a chunk and keeps its memory when it is reused.
+/// The state of one request and its answer. It is allocated in a chunk, and reused together with its memory.
 @safe
 package struct StreamState: ~Copyable {
     /// The progress of the request and its answer.
     package enum Phase: UInt8 {
-        /// In the slab's free list. Can move to: receiving.
+        /// The state is in the pool's free list. Can move to: receiving.
         case free
         /// The request has not ended. Can move to: waiting, free.
         case receiving
@@ -14,7 +14,7 @@ package struct StreamState: ~Copyable {
         case waiting
         /// The whole answer is known and is being sent. Can move to: free.
         case sending
-        /// The answer grows as the handler writes. Can move to: sending (finished), free.
+        /// The handler continues to write the answer. Can move to: sending (finished), free.
         case streaming
     }
 
@@ -24,27 +24,27 @@ package struct StreamState: ~Copyable {
     package var phase = Phase.free
     /// True if the body has exceeded `bodyBytesMax`.
     package var isBodyTooLarge = false
-    /// True if the header list has exceeded its limit; later fields are not kept.
+    /// True if the header list has exceeded its limit. Later fields are dropped.
     package var isHeaderListTooLarge = false
     /// True if the peer will send nothing more on the stream.
     package var hasRequestEnded = false
-    /// True if the request's method is HEAD: no answer to it has content (RFC 9110 §9.3.2).
+    /// True if the request's method is HEAD. Its answer has no content (RFC 9110 §9.3.2).
     var hasHeadMethod = false
     /// True if the request is counted among the partly received requests.
     var isHeld = false
-    /// True if the handler asked for the stream's reset.
+    /// True if the handler requested a reset of the stream.
     var isResetByHandler = false
     var shortage = RequestShortage.none
-    /// True if `output` has exceeded its soft limit, so that the handler is notified when it has drained.
+    /// True if `output` has exceeded its soft limit. The handler is notified when `output` is below half of the limit.
     package var isAboveStreamingLimit = false
 
-    /// The names and values of all header fields, followed by the body from `bodyStart` on.
+    /// The names and values of all header fields. The body follows at `bodyStart`.
     package var received = ByteBuffer()
     var bodyStart = 0
     var bodyBytesMax = 0
-    /// The number of body bytes still to come by `content-length`; nil without that field.
+    /// The number of bytes of the body that have not arrived according to `content-length`; nil without that field.
     var bodyBytesMissing: UInt64?
-    /// The size of the header list as HTTP/2 counts it: name, value, and 32 bytes per field.
+    /// The size of the header list, as HTTP/2 counts it: name, value, and 32 bytes per field.
     package var headerListBytes = 0
 
     var fields: UnsafeMutablePointer<HeaderField>?
@@ -59,7 +59,7 @@ package struct StreamState: ~Copyable {
     /// The unsent bytes of the answer's body.
     package var output = ByteBuffer()
 
-    /// The neighbors in the list of the phase, oldest first; `next` also links the free list.
+    /// The neighbors in the list of the phase, which has the oldest stream first. `next` also links the free list.
     var previous: StreamSlot?
     var next: StreamSlot?
     /// The start of the phase, in monotonic milliseconds.
@@ -71,12 +71,12 @@ package struct StreamState: ~Copyable {
         unsafe self.fields?.deallocate()
     }
 
-    /// True if the whole body has arrived, by the announced length.
+    /// True if the body has arrived completely, according to `content-length`.
     var isBodyWhole: Bool { (self.bodyBytesMissing ?? 0) == 0 }
 
     /// Counts received bytes of the body.
     ///
-    /// - Returns: false if there are more than announced.
+    /// - Returns: false if more bytes have arrived than `content-length` announced.
     mutating func take(bodyBytes count: Int) -> Bool {
         guard let missing = self.bodyBytesMissing else { return true }
         let (left, isTooMuch) = missing.subtractingReportingOverflow(UInt64(count))
@@ -84,7 +84,7 @@ package struct StreamState: ~Copyable {
         return !isTooMuch
     }
 
-    /// Prepares the state for another request; keeps memory of ordinary size.
+    /// Prepares the state for another request. Keeps memory of ordinary size.
     mutating func reset(keepingBytesMax: Int) {
         self.isBodyTooLarge = false
         self.isHeaderListTooLarge = false
@@ -98,7 +98,7 @@ package struct StreamState: ~Copyable {
         self.output.removeAll(keepingBytesMax: keepingBytesMax)
     }
 
-    /// Exchanges the memory that holds requests.
+    /// Exchanges the memory of the request with another state.
     mutating func exchangeRequestMemory(with other: inout StreamState) {
         swap(&self.received, &other.received)
         let (fields, fieldCapacity) = unsafe (self.fields, self.fieldCapacity)
@@ -108,7 +108,7 @@ package struct StreamState: ~Copyable {
         other.fieldCapacity = fieldCapacity
     }
 
-    /// Releases the request when its bytes are no longer needed.
+    /// Removes the request, because its bytes are no longer needed.
     mutating func dropRequest(keepingBytesMax: Int) {
         self.received.removeAll(keepingBytesMax: keepingBytesMax)
         self.bodyStart = 0
@@ -128,16 +128,16 @@ package struct StreamState: ~Copyable {
 package final class StreamPool {
     private static let chunkCount = 64
 
-    /// The maximum number of bytes a free state keeps in each of its buffers.
+    /// The maximum number of bytes for which each buffer of a free state keeps memory.
     static let keptBytesMax = 16_384
-    /// The maximum number of states in use at a time.
+    /// The maximum number of states in use.
     var streamsMax: Int
     private var chunks: [UnsafeMutablePointer<StreamState>] = unsafe []
     private var free: StreamSlot?
     /// The number of states in use.
     package private(set) var usedCount = 0
 
-    /// - Parameter streamsMax: the most states in use at a time.
+    /// - Parameter streamsMax: the maximum number of states in use.
     package init(streamsMax: Int) {
         self.streamsMax = streamsMax
     }
@@ -149,7 +149,7 @@ package final class StreamPool {
         }
     }
 
-    /// - Returns: an empty state in phase `receiving`; nil if all are in use.
+    /// Returns an empty state in the phase `receiving`; nil if all states are in use.
     @inline(__always)
     package func take(number: Int32, now: Int64) -> StreamSlot? {
         guard self.usedCount < self.streamsMax else { return nil }
@@ -164,7 +164,7 @@ package final class StreamPool {
         return slot
     }
 
-    /// Returns a state to the pool; keeps its memory unless it is unusually large.
+    /// Returns a state to the pool. Its memory is kept unless it is unusually large.
     @inline(__always)
     package func giveBack(_ slot: StreamSlot) {
         precondition(slot.state.phase != .free, "a stream state was given back twice")
@@ -189,7 +189,7 @@ package final class StreamPool {
 
 /// A pointer to one `StreamState` in its chunk.
 ///
-/// Safe because chunks live as long as their loop, and only the loop's thread uses a slot.
+/// The pointer is safe, because chunks exist as long as their loop, and only the loop's thread uses it.
 @safe
 package struct StreamSlot: Equatable {
     let pointer: UnsafeMutablePointer<StreamState>
@@ -200,13 +200,13 @@ package struct StreamSlot: Equatable {
         @inline(__always) nonmutating _modify { yield unsafe &self.pointer.pointee }
     }
 
-    /// Returns true if both have the same address.
+    /// Returns true if both refer to the same state.
     package static func == (left: StreamSlot, right: StreamSlot) -> Bool {
         unsafe left.pointer == right.pointer
     }
 }
 
-/// A list of streams in order of arrival, linked through their states: adding, removing and finding the oldest take
+/// A list of streams in order of arrival, linked through their states. Adding, removing and finding the oldest take
 /// constant time.
 struct StreamList {
     private(set) var first: StreamSlot?
@@ -232,34 +232,35 @@ struct StreamList {
     }
 }
 
-/// The memory that the sessions of one loop share for both HTTP versions. Only the loop's thread uses it.
+/// The memory that the HTTP/1 and HTTP/2 sessions of one loop share. Only the loop's thread uses it.
 package final class LoopMemory {
-    /// The limits. Those announced to peers or set in libnghttp2 never change.
+    /// The limits. Limits that were announced to peers or set in libnghttp2 never change.
     package var limits: TransportLimits
     /// The states of the loop's streams.
     package let streams: StreamPool
     /// The bytes of partly received requests on all loops.
     package let requestBytes: RequestBytes
-    /// Counters of how often each limit was met on this loop.
+    /// The counters of how often each limit was reached on this loop.
     package let tally = LimitTally<TransportLimit>()
-    /// The head of an answer that a session gives without the handler.
+    /// The head of an answer that a session sends without the handler.
     let response = Response()
-    /// Monotonic milliseconds; the driver sets it once a turn.
+    /// The time in monotonic milliseconds, set once per turn.
     package var now: Int64
-    /// Seconds since 1970; the driver sets it once a second.
+    /// The time in seconds since 1970, set once per second.
     package var wallSeconds: Int64 = 0
-    /// The `date` of HTTP/1's answers.
+    /// The value of `date` in HTTP/1 answers.
     var date = HTTPDate()
-    /// Memory for the next request. A request's memory is free once the handler has processed the request, while its
-    /// stream still waits. So thousands of waiting streams share memory that stays in the cache.
+    /// Memory for the next request. When the handler has processed a request, the request's memory is free again,
+    /// although its stream still waits. Thousands of waiting streams can therefore share memory that stays in the
+    /// processor's cache.
     var spare = StreamState()
-    /// Set when the handler is notified of something outside of a request, or when a connection ends.
+    /// True if the handler was notified of something other than a request, or if a connection has ended.
     var wasHandlerNotified = false
 
     /// Creates the memory of a new loop.
     ///
-    /// - `requestBytes`: the counter for all loops; nil for a loop on its own.
-    /// - `now`: monotonic milliseconds.
+    /// - `requestBytes`: the counter of all loops; nil for a single loop.
+    /// - `now`: the time in monotonic milliseconds.
     package init(limits: TransportLimits, streams: StreamPool, requestBytes: RequestBytes? = nil, now: Int64) {
         self.limits = limits
         self.streams = streams
@@ -277,24 +278,24 @@ package final class LoopMemory {
     }
 }
 
-/// The number of bytes of partly received requests, on all loops together.
+/// The number of bytes of partly received requests on all loops together.
 ///
-/// A request that arrives within one read, as nearly all do, is never counted here.
+/// A request that arrives in a single read is not counted. This is true of nearly all requests.
 package final class RequestBytes: Sendable {
     private let bytesMax: Atomic<Int>
     private let count = Atomic<Int>(0)
 
-    /// - Parameter bytesMax: the most such bytes.
+    /// - Parameter bytesMax: the maximum number of bytes.
     package init(bytesMax: Int) {
         self.bytesMax = Atomic(bytesMax)
     }
 
-    /// Sets another limit; bytes already held stay.
+    /// Sets another limit. Bytes above the limit stay.
     func setMax(_ bytesMax: Int) {
         self.bytesMax.store(bytesMax, ordering: .relaxed)
     }
 
-    /// Returns true if `bytes` more may be held.
+    /// Returns true if `bytes` further bytes are within the limit.
     @inline(__always)
     func hasRoom(for bytes: Int) -> Bool {
         self.count.load(ordering: .relaxed) + bytes <= self.bytesMax.load(ordering: .relaxed)
@@ -304,6 +305,6 @@ package final class RequestBytes: Sendable {
         self.count.add(bytes, ordering: .relaxed)
     }
 
-    /// The bytes of partly received requests.
+    /// The current number of bytes.
     package var held: Int { self.count.load(ordering: .relaxed) }
 }

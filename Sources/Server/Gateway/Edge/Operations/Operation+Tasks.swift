@@ -127,10 +127,10 @@ extension Operation {
     }
 }
 
-// MARK: - At the engine
+// MARK: - Engine work
 
 extension EngineWork {
-    /// - `request`: the request, with an earliest start of the wall clock.
+    /// - `request`: the request. Its earliest start is a time of the wall clock.
     package static func submitTask(_ device: Named<DeviceToken>, _ request: IncomingTask) -> EngineWork {
         EngineWork(changing: device, beginsWork: true) { scope, device throws(APIError) in
             let device = try scope.registered(device)
@@ -233,15 +233,14 @@ extension EngineWork {
 }
 
 extension AuthorizedScope {
-    /// Returns a sentence about an earliest begin date that the minimum interval between launches may delay; nil if it
-    /// does not.
+    /// Returns advice if the minimum interval between launches may delay the requested start; nil otherwise.
     fileprivate func hint(_ request: IncomingTask, _ device: DeviceIndex) -> String? {
         let kind = request.kind.taskKind
         guard let begin = request.earliestBegin,
             let interval = self.engine.interval(kind, topic: self.engine.topic(of: device))
         else { return nil }
         let wait = begin.milliseconds - self.engine.now.milliseconds
-        // The margin covers a client that requested exactly the interval, because some time has passed since.
+        // Tolerate 5%, because some time has passed since a client computed a start of exactly one interval from now.
         guard wait > 0, wait < interval - interval / 20 else { return nil }
         let isProcessing = kind == .processing
         let key = isProcessing ? "processingInterval" : "launchInterval"
@@ -306,7 +305,7 @@ extension TaskQuestion {
 }
 
 extension IncomingTask {
-    /// Parses the body of a submission. Its earliest start is a time of the wall clock.
+    /// Parses the body of a submission. The earliest start of the result is a time of the wall clock.
     ///
     /// - Throws: `APIError` with reason `BadTaskRequest`.
     package init(_ object: JSONValue) throws(APIError) {
@@ -353,7 +352,7 @@ struct TaskRequestReader {
     static let resourcesMax = SubscriptionRequest.resourcesMax
     static let resourceRequirement = "1 to 64 characters out of A-Z, a-z, 0-9, '.', '-' and '_'"
 
-    /// The fields, each with the kinds of task that have it.
+    /// The fields of a request, each with the kinds of task that allow it.
     private static let fields: [(name: String, kinds: Set<TaskKind>)] = [
         ("identifier", Set(TaskKind.requestable)), ("kind", Set(TaskKind.requestable)),
         ("earliestBegin", Set(TaskKind.requestable)), ("requiresNetworkConnectivity", [.processing]),

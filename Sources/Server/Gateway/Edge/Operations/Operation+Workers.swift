@@ -87,7 +87,7 @@ extension Operation {
     }
 }
 
-// MARK: - At the engine
+// MARK: - Engine work
 
 extension EngineWork {
     package static func subscribe(topic: [UInt8], _ subscription: SubscriptionRequest) -> EngineWork {
@@ -116,7 +116,7 @@ extension EngineWork {
         }
     }
 
-    /// Extends a wake's deadline to `milliseconds` from now, or by nil to the time that a wake initially has.
+    /// Moves a wake's deadline to `milliseconds` from now. For nil, uses the time that a new wake gets.
     package static func extend(_ wake: Named<WakeID>, milliseconds: Int64?) -> EngineWork {
         EngineWork(wake: wake) { scope, wake throws(APIError) in
             guard let window = scope.engine.executionWindow(ofWake: wake) else { throw .unknownWake }
@@ -156,7 +156,7 @@ extension EngineWork {
         }
     }
 
-    /// Drains a stream: it gets no more wakes and ends after its last one.
+    /// Drains a stream: it gets no more wakes and ends after its last wake has ended.
     package static func drainStream(_ stream: StreamAddress) -> EngineWork {
         EngineWork { scope throws(APIError) in
             let isThere = scope.dispatcher.streamDraining(stream) { scope.caller.reaches($0, in: scope.engine) }
@@ -317,7 +317,7 @@ extension RequestBody {
         return nil
     }
 
-    /// Parses the requested extension of a wake, in milliseconds from now; nil if the worker does not specify it.
+    /// Parses the requested extension of a wake, in milliseconds from now; nil if the worker names no duration.
     ///
     /// - Throws: `APIError` with reason `BadExtension`.
     static func `extension`(_ body: ByteView) throws(APIError) -> Int64? {
@@ -379,14 +379,15 @@ extension RequestBody {
         return units
     }
 
-    /// The largest count. Integers up to this one are exact in JSON numbers.
+    /// The maximum count. JSON numbers represent integers up to this value exactly.
     static let unitsMax: UInt64 = 1 << 53 - 1
 }
 
 /// Parses progress in its usual form without a JSON parser, because a task may report four times a second.
 ///
-/// The form has decimal counts without leading zeros and strings of printable ASCII without escapes, each field once,
-/// with any spaces. The result equals that of `RequestBody`, which parses every other body.
+/// In this form, each field occurs at most once, counts are decimal without leading zeros, and strings are printable
+/// ASCII without escapes. Spaces are ignored. `RequestBody` parses every other body, and would return the same result
+/// for this form.
 struct PlainProgress {
     /// The number of digits of the largest count.
     private static let digitsMax = 16
@@ -394,7 +395,7 @@ struct PlainProgress {
     private let body: ByteView
     private var place = 0
 
-    /// - Returns: nil for a body in another form.
+    /// Returns the progress, or nil for a body in another form.
     static func read(_ body: ByteView) -> TaskProgress? {
         var reader = PlainProgress(body: body)
         return reader.progress()
@@ -434,7 +435,7 @@ struct PlainProgress {
         while self.place < self.body.count, self.body[self.place] == UInt8(ascii: " ") { self.place += 1 }
     }
 
-    /// Skips spaces and consumes the byte if it comes next.
+    /// Skips spaces. Consumes the next byte and returns true if it is `byte`.
     private mutating func take(_ byte: UInt8) -> Bool {
         self.skipSpaces()
         guard self.place < self.body.count, self.body[self.place] == byte else { return false }

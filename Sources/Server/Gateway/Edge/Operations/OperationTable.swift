@@ -2,7 +2,7 @@ package import Wire
 
 /// The result of looking up a method and a path on a listener.
 package enum OperationMatch {
-    /// The operation, and the ranges of the path's parameters. Their values are not validated yet.
+    /// The operation, and the ranges of the path's parameters. Parameter values are not validated yet.
     case found(Operation, PathParameters)
     /// The path exists, but only for these methods.
     case methodNotAllowed(allow: String)
@@ -20,9 +20,9 @@ package struct OperationTable: Sendable {
     /// Every operation of the gateway.
     package static let gateway = OperationTable(Operation.all)
 
-    /// The paths by their number of slashes. Paths without parameters come before those with parameters.
+    /// The paths, indexed by their number of slashes. Paths without parameters come before those with parameters.
     private let places: [[Place]]
-    /// The beginning of each path. Few paths of one depth share a beginning, so comparing it first is fast.
+    /// The beginning of each path. Comparing it first is fast, because few paths with equal depth share a beginning.
     private let beginnings: [[PathPattern.Beginning]]
 
     package init(_ operations: [Operation]) {
@@ -77,7 +77,7 @@ package struct OperationTable: Sendable {
 
 /// The path of an operation, in the notation of OpenAPI: `/v1/devices/{token}/pushes`.
 ///
-/// At most two segments are parameters. They match any bytes except a slash, including none.
+/// At most two segments are parameters. A parameter matches any bytes except a slash, also the empty string.
 package struct PathPattern: Hashable, Sendable, ExpressibleByStringLiteral {
     /// A part of a path.
     private enum Part: Hashable, Sendable {
@@ -144,10 +144,10 @@ extension PathPattern {
     /// The first bytes of a path, up to the first parameter and at most eight.
     package struct Beginning: Hashable, Sendable, BitwiseCopyable {
         private let word: UInt64
-        /// The bits of the word that are specified.
+        /// The bits of `word` that contain bytes of the beginning.
         private let mask: UInt64
 
-        /// Takes the first eight bytes of `path`, padded with zeros.
+        /// Uses the first eight bytes of `path`, padded with zeros.
         package init(_ path: ByteView) {
             self.init(path, count: 8)
         }

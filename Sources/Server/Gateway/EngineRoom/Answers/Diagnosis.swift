@@ -3,19 +3,21 @@ import Platform
 package import Policy
 import Wire
 
-/// The checks before a launch, with the command that fixes each failed check. The launch is that of a push of priority
-/// 5 that arrives now, or of a requested task.
+/// The checks that decide if a push or a task can launch, with commands that fix failed checks.
+///
+/// Without a task, the checks apply to a push of priority 5 that arrives now.
 package struct Diagnosis {
     /// A condition for a launch.
     package struct Check: Hashable, Sendable {
         package let name: String
         package let isOK: Bool
         package let detail: String
-        /// A command that fixes a failed check; nil if the check passes or no command helps.
+        /// A command that fixes a failed check; nil if the check passes or no command can fix it.
         package let remedy: String?
     }
 
-    /// The checks whose failure prevents no launch. They concern the length of intervals.
+    /// The checks that do not prevent a launch when they fail. Such a failure means that an interval applies or is
+    /// longer.
     package static let harmless: Set = ["penalty", "allowance"]
 
     let device: DeviceSnapshot
@@ -99,7 +101,7 @@ extension TaskKind {
     fileprivate var hasEarliestBegin: Bool { self == .appRefresh || self == .processing }
 }
 
-// MARK: - Who it is and who takes it
+// MARK: - Registration and workers
 
 extension Diagnosis {
     private var topic: String { self.device.topic }
@@ -107,7 +109,7 @@ extension Diagnosis {
 
     private func time(_ moment: Instant) -> String { self.reasoning.time(moment) }
 
-    /// Returns a check with a sentence about the current state, whether it passes or fails.
+    /// Returns a check. `detail` describes the current state, whether the check passes or fails.
     private func check(_ name: String, _ isOK: Bool, _ detail: String, _ remedy: String? = nil) -> Check {
         Check(name: name, isOK: isOK, detail: detail, remedy: isOK ? nil : remedy)
     }
@@ -136,7 +138,7 @@ extension Diagnosis {
         )
     }
 
-    /// The missing subscription, as options of a worker and as words.
+    /// The missing subscription, as options of `wakegate worker` and as words.
     private var wanted: (option: String, words: String) {
         guard let task else { return ("", "pushes of this device") }
         let resources = task.target.resources
@@ -181,7 +183,7 @@ extension Diagnosis {
             detail = self.webhook.map { Self.sentence($0.reason(topic: self.topic)) } ?? busy + (stalled ?? "")
         }
         let remedy = "wakegate worker --topic \(self.topic)\(self.wanted.option) --slots 4 -- COMMAND"
-        // A stalled worker would also return the wakes of more slots, so no command helps.
+        // If workers are stalled, more slots do not help.
         let isRemedy = self.webhook == nil && self.workers.stallReason == nil
         return self.check("slots", self.launch.takers == .free, detail, isRemedy ? remedy : nil)
     }
@@ -274,7 +276,7 @@ extension Diagnosis {
         return self.device.state.pending == nil ? nil : "wakegate device launch \(self.token)"
     }
 
-    /// Checks the earliest begin date, and for refreshes the usage that delays them.
+    /// Checks the earliest begin date. For refreshes, also checks the delay that results from the device's usage.
     private func earliestBegin(_ task: TaskOutlook) -> Check {
         let begin = task.task.waitsSince
         let spaced = self.device.state.eligibleAt(.considerate, self.device.parameters)
@@ -346,7 +348,7 @@ extension Diagnosis {
         return self.check("dailyBudget", !isSpent, detail, self.now)
     }
 
-    /// The allowance of pushes of priority 10, which need not wait for the interval.
+    /// The check of the allowance within which pushes of priority 10 skip the interval.
     private var allowance: Check {
         let (state, parameters) = (self.device.state, self.device.parameters)
         let from = state.spacedFrom(.immediate, parameters)

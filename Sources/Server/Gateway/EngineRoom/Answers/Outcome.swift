@@ -4,7 +4,7 @@ package import Wire
 
 /// The outcome of a request, as a value that is later turned into a status and a body.
 ///
-/// Pushes have `PushReply` instead.
+/// Pushes have a `PushReply` instead.
 package enum Outcome: Sendable {
     /// The request was performed; the answer has no body.
     case done
@@ -12,7 +12,7 @@ package enum Outcome: Sendable {
     case accepted
     /// The gateway accepts requests.
     case ready
-    /// The wake's deadline is `deadline`, in milliseconds since 1970, `timeLeft` milliseconds from now.
+    /// The wake has a new deadline, in milliseconds since 1970. It is `timeLeft` milliseconds away.
     case extended(WakeID, deadline: Int64, timeLeft: Int64)
     /// The continued task expires at `deadline`, in milliseconds since 1970, unless it reports progress again.
     case progressed(deadline: Int64)
@@ -31,11 +31,11 @@ package enum Outcome: Sendable {
     indirect case submitted(SubmittedTask)
     /// A backup was written.
     indirect case backedUp(name: String, path: String)
-    /// A document that was written in pieces.
+    /// A finished document.
     case document(Document)
     indirect case refused(APIError)
 
-    /// A finished text, written on the thread that has the data.
+    /// A text, written on the thread that has the data.
     package struct Document: Sendable {
         package enum Kind: Sendable {
             case json
@@ -130,7 +130,7 @@ package enum Outcome: Sendable {
         }
     }
 
-    /// Writes an object with one member, which is true.
+    /// Writes an object with one member, whose value is true.
     private static func write(_ name: StaticString, to writer: inout JSONWriter) {
         writer.beginObject()
         writer.key(name)
@@ -139,7 +139,7 @@ package enum Outcome: Sendable {
     }
 }
 
-/// The reply to one push, as trivial memory.
+/// The reply to one push. The type has no references, so copies are cheap.
 package struct PushReply: BitwiseCopyable, Sendable {
     package let address: StreamAddress
     package let apnsID: APNsID

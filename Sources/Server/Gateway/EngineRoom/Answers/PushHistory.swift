@@ -32,7 +32,7 @@ struct PushHistory {
     private(set) var priority: Priority?
     /// The size of the payload; nil if the history does not have it.
     private(set) var payloadBytes: Int?
-    /// The total wait before the launches, or until the discard; nil if there was none.
+    /// The combined waiting time before all launches and before a discard; nil if the push has not waited.
     private(set) var waited: Waited?
     /// The name of the worker of the last wake, if it has one.
     private(set) var worker: String?
@@ -47,7 +47,7 @@ struct PushHistory {
         self.apnsID = apnsID
     }
 
-    /// Applies the next event of the push, or of a push that it was coalesced with.
+    /// Applies the next event of the push, or of another push that was coalesced with this one.
     mutating func append(_ event: HistoryEvent) {
         if event.apnsID == self.apnsID {
             self.appendOwn(event)
@@ -77,7 +77,7 @@ struct PushHistory {
             self.attempts = Int(attempt)
             self.worker = nil
             self.workerBytes = []
-            // Programs compare this text, so the wait is not part of it.
+            // The waiting time is not part of this text, because programs compare the text.
             let detail = "attempt \(attempt), coalesced \(coalesced)"
             self.steps.append(PushStep(at: event.at, event: "launched", detail: detail))
         case .result(let outcome):
@@ -113,7 +113,7 @@ struct PushHistory {
         self.steps.append(PushStep(at: event.at, event: state.name, detail: reason, other: other))
     }
 
-    /// The state of the push in one word; the reason if it was discarded.
+    /// The state of the push in one word. For a discarded push, the reason.
     var outcome: String { self.ending.reason ?? "\(self.state.name)" }
 
     /// The push into which this one was coalesced, or the reason why it was discarded.
@@ -152,7 +152,7 @@ extension PushHistory {
     ///
     /// - Parameters:
     ///   - device: the device; nil if it has been removed.
-    ///   - pending: the state of the device while this is its pending push.
+    ///   - pending: the state of the device, if this push is pending on it.
     func write(
         to writer: inout JSONWriter,
         _ offset: WallOffset,
@@ -194,9 +194,9 @@ extension PushHistory {
 struct PushList {
     /// The maximum number of pushes listed.
     static let pushesMax = 32
-    /// The number of events examined. A push with the maximum number of launches has eight.
+    /// The number of events to examine. A push with the maximum number of launches has eight events.
     static let eventsMax = 256
-    /// The number of events examined if most of them concern tasks.
+    /// The maximum number of events to examine, including those of tasks.
     static let examinedMax = 2048
 
     /// The pushes, the newest first.
@@ -207,7 +207,8 @@ struct PushList {
         var places: [APNsID: Int] = [:]
         var histories: [PushHistory] = []
         for event in recent.reversed() {
-            // A push whose acceptance was not examined is too old for the list.
+            // Events of pushes accepted before the examined period are ignored, because those pushes are too old for
+            // the list.
             if let apnsID = event.apnsID, case .push = event.kind {
                 places[apnsID] = histories.count
                 histories.append(PushHistory(apnsID))

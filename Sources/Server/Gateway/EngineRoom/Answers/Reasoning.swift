@@ -3,7 +3,7 @@ import Platform
 package import Policy
 import Wire
 
-/// Explains in one sentence why a device's push or task is or is not launched, and what would change that.
+/// Explains in one sentence why a device's push or task launches or not, and what would change that.
 package struct Reasoning {
     let device: DeviceSnapshot
     let offset: WallOffset
@@ -63,7 +63,7 @@ extension Reasoning {
         return "The push is due, but \(noSlot)."
     }
 
-    /// Explains, without a pending push, what would delay a push of priority 5.
+    /// Explains the delay of a push of priority 5 that arrives now. Used if no push is pending.
     ///
     /// - `noSlot`: the reason why no worker would accept the push.
     private func nothingPending(_ noSlot: String?, at now: Instant) -> String {
@@ -83,7 +83,7 @@ extension Reasoning {
         }
     }
 
-    /// Returns each further obstacle as a separate sentence.
+    /// Returns each clause that is not nil as a separate sentence.
     private func besides(_ clauses: String?...) -> String {
         clauses.compactMap { $0 }.map { " Besides, \($0)." }.joined()
     }
@@ -100,7 +100,7 @@ extension Reasoning {
         }
     }
 
-    /// The wait for a task in the lane of pushes; nil if none is running.
+    /// The task that a push must wait for in its lane, as a clause; nil if none is running.
     private var shortLaneWait: String? {
         self.running(in: .short).first.map { name, deadline in
             "for \(name) to end, which runs in the same lane and has until \(self.time(deadline))"
@@ -138,8 +138,7 @@ extension Reasoning {
 // MARK: - Intervals and budgets
 
 extension Reasoning {
-    /// Returns the reason why interval or budget delay a launch, for the end of a sentence after "waits until" and the
-    /// time.
+    /// Returns why an interval or the budget delays a launch. The text follows "waits until" and the time.
     private func spacing(_ eligibleAt: Instant, _ priority: Priority) -> String {
         let (state, parameters) = (self.device.state, self.device.parameters)
         if state.spacing.windowCount >= parameters.dailyLaunches,
@@ -207,7 +206,7 @@ extension Reasoning {
     private func advance(_ progress: TaskProgress?, _ launchedAt: Instant, _ deadline: Instant) -> String {
         guard let progress else { return "has told of no progress" }
         let done = progress.total > 0 ? "\(progress.completed) of \(progress.total)" : "\(progress.completed)"
-        // An advance moves the deadline, so the last advance was at the deadline minus the progress window.
+        // Each advance moves the deadline to the progress window from then, so this is the time of the last advance.
         let moved = deadline - self.device.parameters.progressWindow
         return moved > launchedAt ? "advanced to \(done) at \(self.pastTime(moved))" : "has told of \(done)"
     }

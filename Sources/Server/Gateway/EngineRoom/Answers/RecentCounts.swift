@@ -3,7 +3,7 @@ import Platform
 import Policy
 import Wire
 
-/// The pushes and wakes of one topic, or of all, that were counted in a period.
+/// The pushes and wakes that were counted in a period, for one topic or for all topics together.
 struct PeriodCounts: Sendable {
     /// The start of the period, in milliseconds since 1970.
     let since: Int64
@@ -33,7 +33,7 @@ struct PeriodCounts: Sendable {
         writer.endObject()
     }
 
-    /// Appends an object with sums only.
+    /// Appends an object with one total of discards instead of a count per reason.
     func writeSums(to writer: inout JSONWriter) {
         let results = self.values.suffix(WakeOutcome.allCases.count)
         let outcomes = Dictionary(uniqueKeysWithValues: zip(WakeOutcome.allCases, results))
@@ -50,18 +50,17 @@ struct PeriodCounts: Sendable {
     }
 }
 
-/// The counters of the last day, by topic: a sample per minute for the last hour, and one per quarter of an hour
-/// before.
+/// The counters of the last day by topic: one sample per minute for the last hour, and one per quarter of an hour
+/// before that.
 ///
 /// Only topics whose counters have changed get samples, so idle topics cost nothing. A restart loses all samples.
 package struct RecentCounts {
     static let hour: Int64 = 3_600_000
     static let day: Int64 = 86_400_000
-    /// The maximum number of topics with several samples. For other topics only the counts since their last sample are
-    /// known.
+    /// The maximum number of topics with several samples. Other topics have only one sample, their latest.
     package static let topicsMax = 256
     private static let (fine, coarse): (Int64, Int64) = (60_000, 900_000)
-    /// The samples of two hours by minutes, and of a day by quarters of an hour.
+    /// The number of samples at which old samples are removed: two hours by minutes, and a day by quarters of an hour.
     private static let samplesMax = 220
 
     private struct Series {
@@ -75,9 +74,11 @@ package struct RecentCounts {
             self.values.append(values)
         }
 
-        /// Removes samples older than a day, and keeps only the last one of each quarter of an hour older than an hour.
+        /// Removes samples older than a day. Of those older than an hour, keeps the last one of each quarter of an
+        /// hour.
         mutating func thin(_ now: Int64) {
-            // A period may begin up to a minute before the last hour, at a sample up to a minute earlier.
+            // A period may begin up to a minute before the last hour, and its first sample up to another minute
+            // earlier.
             let hour = now - RecentCounts.hour - 2 * RecentCounts.fine
             let day = now - RecentCounts.day - RecentCounts.coarse
             let last = self.times.count - 1
@@ -92,12 +93,12 @@ package struct RecentCounts {
         }
     }
 
-    /// The samples by topic; nil for all topics together.
+    /// The samples by topic. The key nil stands for all topics together.
     private var series: [TopicIndex?: Series] = [:]
     private var startedAt: Int64?
     /// The time of the next sample, in milliseconds of policy time.
     private(set) var nextAt: Int64 = 0
-    /// The time of the last call of `look`, at most a second ago.
+    /// The policy time of the last call of `look`, at most a second ago.
     private(set) var now = Instant.distantPast
 
     /// Takes the sample of this minute, if it is due.
@@ -126,7 +127,7 @@ package struct RecentCounts {
         let values = Self.values(of: counters)
         var series = self.series[topic] ?? Series()
         if series.times.isEmpty {
-            // All counts of a newer topic are since then.
+            // A topic added after the first sample had no counts then.
             series.append(time == startedAt ? values : values.map { _ in 0 }, at: startedAt)
         }
         if series.values.last != values {
@@ -142,8 +143,9 @@ package struct RecentCounts {
         self.series[topic] = series
     }
 
-    /// Returns the counts of a period of policy time. Start and end move back to the previous samples; the start moves
-    /// forward if all samples are later.
+    /// Returns the counts of a period of policy time.
+    ///
+    /// The start and the end move back to the previous samples. If all samples are later, the first sample is used.
     func counts(
         _ counters: ActivityCounters,
         of topic: TopicIndex?,
@@ -168,8 +170,10 @@ package struct RecentCounts {
         )
     }
 
-    /// Returns the counts at the last full minute before `moment`, or the last quarter of an hour for times more than
-    /// an hour ago; the first counts for earlier times, and nil without any.
+    /// Returns the counts at the last full minute before `moment`. For times more than an hour ago, uses the last
+    /// quarter of an hour.
+    ///
+    /// - Returns: the first counts if `moment` is before all samples; nil without samples.
     private func sample(of topic: TopicIndex?, at moment: Int64, _ now: Instant) -> (at: Int64, values: [Int64])? {
         guard let series = self.series[topic] else { return nil }
         let step = moment >= now.milliseconds - Self.hour - Self.fine ? Self.fine : Self.coarse
@@ -184,7 +188,7 @@ package struct RecentCounts {
     }
 }
 
-// MARK: - How long wakes took
+// MARK: - Wake durations
 
 /// The durations of wakes by topic and by worker, as answers show them.
 struct DurationReport: Sendable {

@@ -2,16 +2,16 @@ import Engine
 import Policy
 package import Wire
 
-/// The topics in which devices may be waiting for a slot, and the claims for them. A claim is a transaction that takes
-/// waiting devices for the free slots of this gateway.
+/// Decides when this gateway claims devices that are waiting for a slot.
 ///
-/// Streams with the same subscription claim together. Usually they have one open claim, and the slots that become free
-/// meanwhile share the next. If more devices wait than fit in one claim, several are open at once.
+/// A claim is a transaction that selects waiting devices for the free slots of this gateway. Streams with the same
+/// subscription claim together. Usually they have one open claim; slots that become free meanwhile are included in the
+/// next claim. If more devices are waiting than fit in one claim, several claims are open at once.
 struct Claims {
     /// A group of streams with the same subscription, which claim together.
     struct Shape: Hashable {
         let topic: TopicIndex
-        /// The number of the subscription.
+        /// The number that identifies the subscription.
         private let number: UInt64
 
         init(_ slots: FreeSlots) {
@@ -32,20 +32,20 @@ struct Claims {
         var slots = 0
         /// The notification count of the topic when the first open claim began.
         var noticeCount: UInt64 = 0
-        /// True if a claim has left rows that it could have claimed.
+        /// True if one of the claims may have left rows that it could have claimed.
         var hasLeft = false
     }
 
     /// The number of notifications about waiting devices, by topic.
     private var noticeCounts: [TopicIndex: UInt64] = [:]
-    /// The topics with notifications for which some shape has not claimed yet.
+    /// The topics for which some shape has not claimed since the last notification.
     private var topics: Set<TopicIndex> = []
     /// The topics that probably have waiting devices but had no free slot.
     private var owed: Set<TopicIndex> = []
     /// The notification count up to which each shape has claimed.
     private var asked: [Shape: UInt64] = [:]
     private var open: [Shape: Open] = [:]
-    /// The shapes whose last claim was full, so that several more claims may be needed.
+    /// The shapes whose last claim was full. Further claims are needed.
     private var backlogs: Set<Shape> = []
 
     /// The number of open claims.
@@ -76,7 +76,7 @@ struct Claims {
                 let shape = Shape(slots)
                 let noticeCount = self.noticeCounts[topic] ?? 0
                 guard (self.asked[shape] ?? 0) < noticeCount else { continue }
-                // An open claim may have been sent before the last notification.
+                // An open claim may have missed the device of the last notification.
                 isWaitedFor = true
                 let count = min(self.slotsLeft(slots.count, shape), Self.countMax)
                 guard count > 0 else { continue }
@@ -107,12 +107,14 @@ struct Claims {
         open.slots += slots
         self.open[shape] = open
         self.openCount += 1
-        // With a backlog, the notifications remain open for the next claim.
+        // With a backlog, the shape claims again, so the notifications remain unprocessed.
         if !self.backlogs.contains(shape) { self.asked[shape] = noticeCount }
     }
 
-    /// - Returns: the notification count when the first open claim of the shape began; nil if a claim has left rows,
-    ///   because another claim's empty result then proves nothing.
+    /// Ends a claim.
+    ///
+    /// - Returns: the notification count when the first open claim of the shape began. Nil if a claim has left rows: an
+    ///   empty result of another claim then does not prove that no device is waiting.
     private mutating func end(_ shape: Shape, _ slots: Int, hasMore: Bool = false) -> UInt64? {
         guard var open = self.open.removeValue(forKey: shape) else { return 0 }
         open.count -= 1
@@ -123,17 +125,17 @@ struct Claims {
         return open.hasLeft ? nil : open.noticeCount
     }
 
-    /// Records that slots of a topic have become free, for which devices may be waiting.
+    /// Records that slots of a topic have become free.
     mutating func slotsFreed(_ topic: TopicIndex) {
         if self.owed.remove(topic) != nil { self.topics.insert(topic) }
     }
 
-    /// Checks all topics again, because some streams have free slots again.
+    /// Examines all topics again, because streams that accepted no wakes have free slots again.
     mutating func lookAgain() {
         self.topics.formUnion(self.noticeCounts.keys)
     }
 
-    /// Ends a claim.
+    /// Ends a successful claim.
     ///
     /// - `slots`: the number of slots that the claim could fill.
     /// - `hasMore`: true if the claim may have left rows that it could have claimed.
@@ -146,7 +148,7 @@ struct Claims {
         } else if self.backlogs.remove(shape) != nil {
             self.asked[shape] = noticeCount
         }
-        // Shapes disappear with their streams, so old entries are dropped from time to time.
+        // Delete old entries at times, because shapes disappear with their streams.
         guard self.asked.count + self.backlogs.count > 4096, self.open.isEmpty else { return }
         self.asked = [:]
         self.backlogs = []
@@ -159,17 +161,19 @@ struct Claims {
     }
 }
 
-/// The times at which devices in the store are due. This gateway processes them unless another one is faster.
+/// The times at which devices in the store become due. This gateway processes due devices unless another gateway is
+/// faster.
 struct DueDriver {
-    /// The maximum number of times kept. Dropped times are found by the view that is read every second.
+    /// The maximum number of known times. Further times are ignored; the view, which is read every second, includes
+    /// them.
     private static let momentsMax = 4096
 
     /// The known due times.
     private var moments = MomentQueue<Void>()
     /// True while a transaction processes due devices.
     var isOpen = false
-    /// True if a transaction must begin regardless of known times: a second has passed, or the last transaction left
-    /// due devices.
+    /// True if a transaction must begin even if no known time has passed. Either a second has passed, or the last
+    /// transaction left due devices.
     var isForced = true
 
     /// The earliest known due time.
@@ -191,7 +195,7 @@ struct DueDriver {
         self.isForced = false
     }
 
-    /// Records the end of a transaction that processed all devices due by `now`; nil if it failed.
+    /// Records the end of a transaction that processed the devices due by `now`; nil if the transaction failed.
     mutating func ended(at now: Instant?, hasMore: Bool) {
         self.isOpen = false
         if hasMore { self.isForced = true }
@@ -200,12 +204,11 @@ struct DueDriver {
     }
 }
 
-/// A sweep that applies new policies to all devices. Under them a device may launch earlier than the time stored in its
-/// row, before which it would otherwise not be examined.
+/// Applies new policies to all devices, because a device may now launch earlier than the time in its row says.
 ///
-/// The gateway that introduces the policies reads the rows in the order of their tokens, in batches and after all other
-/// work, and processes each batch in a transaction. If it stops before the end, the new policies apply to each
-/// remaining device at its next event.
+/// The gateway that introduces the policies reads all rows in the order of their tokens, in batches and after all other
+/// work. It processes each batch in a transaction. If it stops before the end, the new policies apply to each remaining
+/// device at that device's next event.
 struct PolicySweep {
     /// The next step of the sweep.
     enum Step: Hashable {
@@ -224,7 +227,7 @@ struct PolicySweep {
     private var isOpen = false
     /// True if further policies were introduced during the open step.
     private var isStartedAgain = false
-    /// True after a failed step, until the next second.
+    /// True from a failed step until the next second.
     private var isPaused = false
 
     /// The step to begin now; nil if there is none.
@@ -263,7 +266,7 @@ struct PolicySweep {
 
     /// Ends the open step.
     ///
-    /// - Returns: true if the sweep was restarted during the step, whose result is then void.
+    /// - Returns: true if the sweep was restarted during the step. The result of the step must then be ignored.
     private mutating func endsForNothing() -> Bool {
         defer { self.isStartedAgain = false }
         self.isOpen = false
@@ -271,25 +274,28 @@ struct PolicySweep {
     }
 }
 
-/// The wakes in flight on this gateway's streams, each with its device and the times of its warning and of a check. The
-/// check finds out if the wake has ended at another gateway; without it, a lost notification would leave a slot taken.
+/// The wakes in flight on this gateway's streams, each with its device, the time of its warning and the time of a
+/// check.
+///
+/// A check reads if the wake has ended at another gateway. Without it, a lost notification would leave a slot occupied
+/// forever.
 struct HeldWakes {
     private struct Held {
         let device: DeviceToken
-        /// The time of the next check if the wake has ended.
+        /// The time at which the gateway checks if the wake has ended.
         var lookAt: Instant
-        /// The time at which the row is read again, to warn the worker if the deadline is near.
+        /// The time at which the row is read to find out if the worker needs a warning.
         var warnAt: Instant = .distantFuture
     }
 
-    /// The time after its deadline at which a wake is checked, and the interval of further checks, in milliseconds.
+    /// The time from a deadline to the first check of its wake, and between further checks, in milliseconds.
     private static let gracePeriod: Int64 = 5000
-    /// The time span for which warnings are queued in advance, in milliseconds; longer than the second between two
-    /// calls.
+    /// The period for which warnings are queued in advance, in milliseconds. It is longer than the second between calls
+    /// of `foresee`.
     private static let foresight: Int64 = 2000
 
-    /// The wakes whose workers may need a warning before `foreseen`. Most wakes end long before that and are never
-    /// queued.
+    /// The wakes whose workers may need a warning before `foreseen`. Most wakes end long before their warnings and are
+    /// never queued.
     private var warnings = MomentQueue<WakeID>()
     private var foreseen = Instant.distantPast
     private var wakes: [WakeID: Held] = [:]
@@ -308,14 +314,14 @@ struct HeldWakes {
         self.warnings = MomentQueue()
     }
 
-    /// Sets the time at which the gateway reads if the worker of a wake needs a warning.
+    /// Sets the time at which the gateway reads the row of a wake, to warn its worker if the deadline is near.
     mutating func look(_ wake: WakeID, at moment: Instant) {
         guard self.wakes[wake] != nil else { return }
         self.wakes[wake]?.warnAt = moment
         if moment < self.foreseen { self.warnings.insert(wake, at: moment.milliseconds) }
     }
 
-    /// Examines every wake again, because new policies change the times of warnings.
+    /// Makes every wake due for reading, because new policies change the times of warnings.
     mutating func policyChanged(at now: Instant) {
         self.warnings = MomentQueue()
         for wake in self.wakes.keys.sorted(by: { ($0.first, $0.second) < ($1.first, $1.second) }) {
@@ -327,7 +333,7 @@ struct HeldWakes {
     /// The next time at which a worker may need a warning.
     var nextWarning: Instant? { self.warnings.first.map { Instant(milliseconds: $0.moment) } }
 
-    /// Returns wakes whose workers may need a warning. Their deadlines may have moved.
+    /// Removes and returns wakes whose workers may need a warning. Other gateways may have moved their deadlines.
     mutating func expiring(at now: Instant, countMax: Int) -> [WakeID] {
         var expiring: [WakeID] = []
         while expiring.count < countMax, let entry = self.warnings.popDue(now.milliseconds) {
@@ -348,7 +354,7 @@ struct HeldWakes {
         }
     }
 
-    /// Returns wakes that should have ended, each again only after `gracePeriod`.
+    /// Returns wakes that should have ended. Each is returned again after `gracePeriod` at the earliest.
     mutating func overdue(at now: Instant, countMax: Int) -> [WakeID] {
         var overdue: [WakeID] = []
         for (wake, held) in self.wakes where held.lookAt <= now {
@@ -356,27 +362,27 @@ struct HeldWakes {
             if overdue.count == countMax { break }
         }
         for wake in overdue { self.wakes[wake]?.lookAt = now + Self.gracePeriod }
-        // Sorted, so that the order is the same in every process.
+        // The order must be the same in every process.
         return overdue.sorted { ($0.first, $0.second) < ($1.first, $1.second) }
     }
 }
 
-/// The devices changed by other gateways, each once, in the order of the notifications.
+/// The devices that other gateways have changed, each once, in the order of the notifications.
 ///
-/// Each failed read doubles the pause before the next read and halves its number of devices.
+/// Each failed read doubles the pause before the next read and halves the number of devices in it.
 package struct ChangedDevices {
     /// The maximum number of devices in one read.
     private static let countMax = Claims.countMax
-    /// The shortest and the longest pause, in milliseconds.
+    /// The minimum and the maximum pause, in milliseconds.
     private static let pauses: ClosedRange<Int64> = 1000...32_000
-    /// The number of failures after which devices are read one by one.
+    /// The number of failures after which each read has one device.
     private static let failureCountMax = 8
 
     private var tokens: [DeviceToken] = []
     private var known: Set<DeviceToken> = []
     /// The devices whose last read failed.
     private var failed: Set<DeviceToken> = []
-    /// The number of failed reads, reduced by one for each successful read.
+    /// The number of failed reads minus the number of successful reads, at least 0.
     private var failureCount = 0
     private var pausedUntil: Int64 = .min
 
@@ -384,7 +390,7 @@ package struct ChangedDevices {
 
     var isEmpty: Bool { self.tokens.isEmpty }
 
-    /// True if the last read of some device has failed.
+    /// True if the last read of at least one device failed.
     package var hasFailed: Bool { !self.failed.isEmpty }
 
     /// Returns true during the pause after a failed read.
@@ -392,13 +398,13 @@ package struct ChangedDevices {
     /// - Parameter now: milliseconds since the start of the machine.
     func isPaused(at now: Int64) -> Bool { now < self.pausedUntil }
 
-    /// Appends a device unless it is already waiting or the queue is full.
+    /// Appends a device, unless it is already queued or the queue has `countMax` devices.
     package mutating func append(_ token: DeviceToken, countMax: Int) {
         guard self.tokens.count < countMax, self.known.insert(token).inserted else { return }
         self.tokens.append(token)
     }
 
-    /// Removes and returns the first devices.
+    /// Removes and returns the devices of the next read.
     package mutating func take() -> [DeviceToken] {
         let taken = Array(self.tokens.prefix(max(1, Self.countMax >> self.failureCount)))
         self.tokens.removeFirst(taken.count)
@@ -413,8 +419,8 @@ package struct ChangedDevices {
         self.pausedUntil = .min
     }
 
-    /// Records a failed read. Its devices are read again after all others. A device that fails even alone is dropped,
-    /// because it delays the others.
+    /// Records a failed read, and puts its devices at the end of the queue. Drops a device whose read alone fails
+    /// repeatedly, because it delays the others.
     package mutating func failed(_ taken: [DeviceToken], at now: Int64) {
         let isGivenUp = taken.count == 1 && self.failureCount == Self.failureCountMax
         self.pausedUntil = now + min(Self.pauses.lowerBound << self.failureCount, Self.pauses.upperBound)

@@ -1,7 +1,7 @@
 import Engine
 import Wire
 
-/// The commands of the loops.
+/// Commands from the loops.
 extension ClusterEngine: StoredEngine {
     /// Queues the commands of a batch and empties it.
     func enqueue(_ batch: CommandBatch) {
@@ -76,21 +76,21 @@ extension ClusterEngine: StoredEngine {
         self.keep(SharedValues.workersAsked, SharedValues.written(moment: self.records.countingSince))
     }
 
-    /// Refuses a request because too many are waiting.
+    /// Refuses a request because too many requests are pending.
     func refuse(_ request: EngineRequest) {
         let error = StoreError(message: "More requests wait for the database than the gateway keeps.")
         self.stage.answer(request.reply, .refused(.storeUnavailable(error)))
     }
 
-    /// Returns the row of a command. A wake held by a stream here is replaced by its device.
+    /// Returns the row that a command needs. For a wake on a stream of this gateway, returns the row of its device.
     private func row(_ row: RequestedRow) -> RequestedRow {
         guard case .wake(let wake) = row, let device = self.held.device(of: wake) else { return row }
         return .device(device)
     }
 
-    /// Queues the loss of a wake.
+    /// Queues the work that records a lost wake.
     func lose(_ wake: WakeID, _ work: QueuedCommand.Work? = nil) {
-        // A new attachment loses every earlier wake anyway.
+        // A new attachment records all earlier wakes as lost anyway.
         guard self.isAttached || !self.open.isEmpty else { return }
         self.queue.append(work ?? .lose(wake), self.row(.wake(wake)))
     }
@@ -118,7 +118,7 @@ extension ClusterEngine: StoredEngine {
         )
     }
 
-    /// Counts pushes that the loops refused, after all earlier commands, which may create the pushes' topics.
+    /// Counts pushes that the loops refused. First waits for all earlier commands, which may create the pushes' topics.
     func countRejected(all: Bool = false) {
         guard let last = self.rejected.last else { return }
         let waiting =
@@ -132,7 +132,7 @@ extension ClusterEngine: StoredEngine {
 
     // MARK: Locked rows
 
-    /// Refuses commands that have waited too long for locks of other sessions.
+    /// Refuses commands that have waited too long for rows locked by other sessions.
     ///
     /// - Parameter timeout: milliseconds.
     func refuseOverdue(after timeout: Int64 = DeviceLocks.timeout) {
@@ -147,7 +147,7 @@ extension ClusterEngine: StoredEngine {
         for command in overdue { self.keepLoss(command.command.work, command.row) }
     }
 
-    /// Keeps the loss of a wake that could not be recorded, to retry it in the next second.
+    /// Remembers the loss of a wake that could not be stored, to retry it in the next second.
     func keepLoss(_ work: QueuedCommand.Work, _ row: RequestedRow) {
         switch work {
         case .lose, .loseOn: if self.isAttached { self.losses.append((work, row)) }
@@ -157,7 +157,7 @@ extension ClusterEngine: StoredEngine {
 
     // MARK: Streams
 
-    /// Begins a stream immediately, and then claims waiting launches for it.
+    /// Begins a stream immediately, and then claims waiting devices for it.
     func subscribe(_ request: EngineRequest, _ name: [UInt8]) {
         if let topic = name.withByteView({ self.engine.findTopic($0) }) {
             self.end(request.reply)
@@ -172,7 +172,7 @@ extension ClusterEngine: StoredEngine {
     }
 
     func streamEnded(_ stream: StreamAddress) {
-        // The client has closed the stream, but every request is answered.
+        // Every request must be answered, even after the client has closed the stream.
         for request in self.subscriptions where request.reply == stream {
             self.stage.answer(stream, .refused(.unknownStream))
         }
@@ -191,14 +191,14 @@ extension ClusterEngine: StoredEngine {
         self.beginPolicies()
         guard isPolicyChanged else { return }
         self.held.policyChanged(at: self.clock.now)
-        // The wakes of uncommitted transactions would otherwise be examined at the times of the previous policy.
+        // Uncommitted transactions have set times according to the previous policy. Read their wakes again now.
         for transaction in self.open.values where transaction.step.isPerformed {
             let wakes = transaction.step.launched.map(\.wake) + transaction.step.looks.map(\.wake)
             transaction.step.looks = wakes.map { ($0, self.clock.now) }
         }
     }
 
-    /// Puts the policies of the configuration into effect and shares them with all gateways.
+    /// Activates the policies of the configuration, and shares them with all gateways.
     func beginPolicies() {
         let before = self.records.policies
         self.records.begin(self.configuration, at: self.clock.now)
@@ -207,16 +207,17 @@ extension ClusterEngine: StoredEngine {
         self.keep(SharedValues.policies, SharedValues.written(self.records.policies))
     }
 
-    /// Stores a value that all gateways share; the next attachment does it if that is impossible now.
+    /// Stores a value that all gateways share. If that is impossible now, the next attachment stores it.
     func keep(_ name: String, _ content: [UInt8]) {
         self.unkept[name] = nil
         if self.isAttached { self.store.submit(.keep(name: name, content)) }
     }
 }
 
-/// The paused topics. They are stored as shared values, which every gateway learns before a caller is answered.
+/// The paused topics. They are shared values. A caller is answered when this gateway receives the change, which the
+/// store sends to every gateway.
 extension ClusterEngine {
-    /// Pauses or resumes a topic. The answer waits until that is durable.
+    /// Pauses or resumes a topic. The caller is answered when the change is durable.
     func pause(_ request: EngineRequest, _ name: [UInt8], _ isPaused: Bool) {
         let topic = name.withByteView { $0.string }
         let isKnown = name.withByteView { self.engine.findTopic($0) } != nil
@@ -228,7 +229,7 @@ extension ClusterEngine {
         self.keep(SharedValues.pause(topic), SharedValues.written(isPaused: isPaused))
     }
 
-    /// Applies the pause or resumption of a topic by any gateway, and answers the callers here who requested it.
+    /// Applies a change of a topic's pause, made by any gateway, and answers the callers here who requested it.
     func pauseKept(_ topic: String, _ isPaused: Bool) {
         self.pausesKept[topic] = isPaused
         self.apply(topic, isPaused)
@@ -242,7 +243,8 @@ extension ClusterEngine {
         for (topic, isPaused) in self.pausesKept { self.apply(topic, isPaused) }
     }
 
-    /// Refuses the callers who wait for a pause of a topic, or of any topic, because it cannot be stored.
+    /// Refuses the callers who wait for a topic to be paused or resumed, because this cannot be stored. Nil means every
+    /// topic.
     func refusePauses(_ failure: StoreFailure, of topic: String? = nil) {
         let refused = self.pauses.filter { topic == nil || $0.wishesPause.topic == topic }
         self.pauses.removeAll { topic == nil || $0.wishesPause.topic == topic }
@@ -253,13 +255,13 @@ extension ClusterEngine {
         guard let topic = name.withByteView({ self.engine.findTopic($0) }),
             self.dispatcher.setPaused(topic, isPaused), !isPaused
         else { return }
-        // Launches that have waited during the pause can be claimed.
+        // Claim the devices that waited during the pause.
         self.claims.noticed(topic)
     }
 }
 
 extension EngineRequest {
-    /// The topic to be paused or resumed; empty for any other request.
+    /// The topic that the request pauses or resumes; empty for any other request.
     fileprivate var wishesPause: (topic: String, isPaused: Bool) {
         guard case .pause(let topic, let isPaused) = self.work.rows else { return ("", false) }
         return (topic.withByteView { $0.string }, isPaused)
@@ -271,6 +273,6 @@ struct RejectedPush {
     /// The number of the reason.
     let reason: Int
     let topic: [UInt8]
-    /// The number of the last earlier command.
+    /// The number of the last command before the push.
     let behind: UInt64
 }

@@ -3,7 +3,7 @@ import Platform
 import Policy
 import Wire
 
-/// The replies of the store.
+/// Replies from the store.
 extension ClusterEngine {
     /// - Returns: true if there were any replies.
     @discardableResult
@@ -44,7 +44,7 @@ extension ClusterEngine {
 
     // MARK: Attachment
 
-    /// Completes an attachment under a new number once every transaction under the previous number has ended.
+    /// Completes an attachment once all transactions of the previous attachment have ended.
     private func attachIfOver() {
         guard let attachment = self.attachment, self.open.isEmpty, self.orphans.isEmpty else { return }
         self.attachment = nil
@@ -68,7 +68,7 @@ extension ClusterEngine {
         self.onStatus(nil)
     }
 
-    /// Ends every wake that streams held under the previous number, as lost.
+    /// Ends all wakes on this gateway's streams. They belong to its previous number, and are recorded as lost.
     private func beginAnew() {
         self.dispatcher.expireEveryWake()
         self.publish()
@@ -104,7 +104,7 @@ extension ClusterEngine {
         }
     }
 
-    /// Handles a value that was not stored: a pause is refused, any other value is retried.
+    /// Handles a value that could not be stored. Refuses a pause; retries any other value.
     private func notKept(_ name: String, _ content: [UInt8], _ error: StoreError) {
         guard let topic = SharedValues.pausedTopic(name) else {
             self.unkept[name] = content
@@ -118,7 +118,7 @@ extension ClusterEngine {
         self.unattached(error)
     }
 
-    /// Refuses all waiting requests, because nothing can be stored for now.
+    /// Refuses all pending requests, because nothing can be stored for now.
     private func unattached(_ error: StoreError) {
         self.status = .unattached(Self.failure(error, self.engine, self.dispatcher))
         self.remote.status = self.remote.status?.detached
@@ -165,7 +165,7 @@ extension ClusterEngine {
         self.clock.observed(loaded.now, wall: loaded.wall)
         self.orphans.remove(number)
         guard !self.listed(number, loaded), !self.answeredQuestions(number, loaded) else { return }
-        // Without an open transaction, the rows are for a list or a request that was refused in the meantime.
+        // Without an open transaction, the rows are for a list, or for a request that was refused in the meantime.
         guard let transaction = self.open[number] else { return }
         if transaction.namesRows { self.tableLockedSince = nil }
         guard case .attached = self.status else {
@@ -197,7 +197,8 @@ extension ClusterEngine {
         }
     }
 
-    /// Moves the commands that need topics into a separate transaction that waits for them, and performs all others.
+    /// Moves the commands that need topics into a separate transaction, which waits for the topics. Performs all
+    /// others.
     private func waitForTopics(
         _ transaction: ClusterTransaction,
         _ loaded: LoadedDevices,
@@ -213,13 +214,14 @@ extension ClusterEngine {
             self.abandon(transaction)
         }
         if needed.names.isEmpty { waiting.topicReads += 1 }
-        // Creating topics is a commit, which may also remain unconfirmed.
+        // Creating topics is a commit, which may also stay unconfirmed for too long.
         waiting.step.committedSince = self.clock.boot
         self.waitingForTopics.append(waiting)
         self.store.submit(.addTopics(needed.names))
     }
 
-    /// Returns commands whose rows other sessions have locked to the queue. The transaction continues without them.
+    /// Removes commands whose rows other sessions have locked, and queues them again. The transaction continues without
+    /// them.
     private func passOver(_ devices: [PassedOverDevice], _ transaction: ClusterTransaction) {
         var holders: [RequestedRow: LockHolder?] = [:]
         for device in devices {
@@ -237,7 +239,7 @@ extension ClusterEngine {
             transaction.passOverLocked()
             return self.begin(transaction)
         }
-        // The transaction waited for no row, so a table is locked.
+        // The transaction did not wait for rows, so a table is locked.
         self.tableLockedSince = self.tableLockedSince ?? self.clock.boot
         self.tableLockedAt = self.clock.boot
         let rows = Set(transaction.commands.map { self.queue.row(of: $0) })
@@ -246,7 +248,8 @@ extension ClusterEngine {
         self.refuse(transaction, .lockedDevice)
     }
 
-    /// The reason why nothing can be stored, or why the gateway's last wait timed out.
+    /// The reason why nothing can be stored. While attached: the reason why a stopping gateway refuses pending
+    /// requests.
     var failureError: StoreError {
         guard case .unattached(let failure) = self.status else {
             return StoreError(
@@ -271,7 +274,7 @@ extension ClusterEngine {
         for (wake, moment) in step.looks { self.held.look(wake, at: moment) }
         for topic in step.ready { self.claims.noticed(topic) }
         for topic in step.freed { self.claims.slotsFreed(topic) }
-        // A late answer ends no wake, but its stream may accept wakes again.
+        // A late report ends no wake, but its stream may accept wakes again.
         if step.ended.isEmpty, transaction.hasReports { self.claims.lookAgain() }
         for moment in step.due { self.due.note(moment) }
         for (wake, reason) in step.endedSince { self.endedElsewhere(wake, reason) }
@@ -319,7 +322,7 @@ extension ClusterEngine {
 
     /// Ends a transaction.
     ///
-    /// - Parameter moment: the time as of which the transaction's purpose is fulfilled; nil if it failed.
+    /// - Parameter moment: the policy time up to which the purpose is fulfilled; nil if the transaction failed.
     private func ended(_ transaction: ClusterTransaction, at moment: Instant?) {
         let step = transaction.step
         switch transaction.purpose {
@@ -361,7 +364,7 @@ extension ClusterEngine {
 
     // MARK: Other gateways
 
-    /// Notifies other gateways of a durable transaction's effects.
+    /// Notifies other gateways of the effects of a durable transaction.
     private func tell(_ step: ClusterTransaction.Step, _ endedElsewhere: [HeldElsewhere]) {
         var notices: [ClusterNotice] = []
         for topic in step.ready.sorted(by: { $0.rawValue < $1.rawValue }) where self.remote.hasStreams(topic) {
@@ -379,7 +382,7 @@ extension ClusterEngine {
         if !notices.isEmpty { self.store.submit(.tell(notices)) }
     }
 
-    /// Notifies the gateways whose wakes were answered here too late: the workers of those wakes are alive.
+    /// Notifies the gateways of wakes that were answered here too late, because it shows that their workers are alive.
     private func tellLateAnswers(_ transaction: ClusterTransaction) {
         guard transaction.hasReports else { return }
         let notices = transaction.step.streams.endedElsewhere.map { ClusterNotice.answeredLate($0.wake) }
@@ -391,7 +394,7 @@ extension ClusterEngine {
         case .ready(let topic): self.receivedReady(topic)
         case .ended(let holder, let wake, let reason):
             guard holder == self.members.number else { return }
-            // If an open transaction launches this wake, the end must wait until its delivery is released.
+            // If an open transaction launches this wake, handle the end after the wake is delivered.
             if let giver = self.open.values.first(where: { $0.step.launched.contains { $0.wake == wake } }) {
                 giver.step.endedSince.append((wake, reason))
             } else {
@@ -403,13 +406,13 @@ extension ClusterEngine {
         }
     }
 
-    /// Records that launches of a topic may be waiting for a slot. Ignores topics that this gateway does not know: they
-    /// have no streams here, and any client of the database can send notifications.
+    /// Records that devices of a topic may be waiting for a slot. Ignores topics unknown to this gateway: they have no
+    /// streams here, and any client of the database can send notifications.
     private func receivedReady(_ topic: TopicIndex) {
         if Int(topic.rawValue) < self.engine.topicCount { self.claims.noticed(topic) }
     }
 
-    /// Queues a device, to send its conditions to this gateway's streams; drops it if the queue is full.
+    /// Queues a device whose conditions must be sent to this gateway's streams. Does nothing if the queue is full.
     private func conditionsMayDiffer(_ device: DeviceToken) {
         self.conditionsChanged.append(device, countMax: 16 * Claims.countMax)
     }
@@ -429,7 +432,7 @@ extension ClusterEngine {
         if self.members.unlike != unlike { self.onUnlike(self.members.unlike) }
     }
 
-    /// Refuses all requests that wait for topics, because these cannot be created.
+    /// Refuses all requests that wait for topics, because the topics cannot be created.
     private func topicsRefused(_ error: StoreError) {
         let waiting = self.waitingForTopics
         self.waitingForTopics = []

@@ -3,32 +3,32 @@ import Platform
 import Policy
 import Wire
 
-/// Performs transactions on the rows loaded for them. Rows are in memory only during one call.
+/// The work of transactions on their rows. Rows are in memory only during one call.
 ///
-/// The effects of a transaction on streams and counters are undone if it does not become durable.
+/// If a transaction does not become durable, its effects on streams and counters are undone.
 extension ClusterEngine {
     /// The result of performing a transaction.
     enum Performed {
         /// Nothing stored has changed, so the effects can be released immediately.
         case unchanged
         case changed(ClusterWrites)
-        /// Topics must be created or read again for some of the devices. Nothing was performed.
+        /// Topics must be created or read again for some of the devices. No work was performed.
         case needsTopics(NeededTopics)
         /// A row is inconsistent.
         case unreadable(StoreError)
     }
 
-    /// The topics that commands of a transaction need and that this gateway does not know.
+    /// The unknown topics that a transaction's commands or rows need.
     struct NeededTopics {
-        /// The names of the topics to create; empty if topics of other gateways must be read.
+        /// The names of the topics to create. Empty if topics created by other gateways must be read.
         var names: [String] = []
-        /// The devices of these topics.
+        /// The devices that need these topics.
         var devices: Set<DeviceToken> = []
     }
 
     // MARK: Performing
 
-    /// Performs everything in a transaction on the loaded rows.
+    /// Performs all work of a transaction on the loaded rows.
     func performed(_ transaction: ClusterTransaction, _ loaded: LoadedDevices) -> Performed {
         let workspace = self.workspace
         let immediate = self.stage.group
@@ -37,7 +37,7 @@ extension ClusterEngine {
         self.stage.group = transaction.group
         self.stage.offset = workspace.offset
         defer {
-            // First the devices, then the dispatcher's references to their places.
+            // Remove the devices first, and then the dispatcher's references to them.
             self.engine.evict()
             self.dispatcher.forgetDevices()
             self.stage.group = immediate
@@ -45,7 +45,7 @@ extension ClusterEngine {
         do throws(StoreError) {
             for row in loaded.devices { _ = try self.engine.take(row) }
         } catch {
-            // If another gateway has just created the topic, topics are read and the transaction begins again.
+            // If another gateway has just created a topic, read the topics and begin the transaction again.
             let unknown = loaded.devices.filter { self.engine.isOfUnknownTopic($0) }.map(\.token)
             guard transaction.topicReads < ClusterTransaction.triesMax, !unknown.isEmpty else {
                 return .unreadable(error)
@@ -69,7 +69,7 @@ extension ClusterEngine {
         return self.take(transaction, storingSubscriptions: loaded.keepsSubscriptions)
     }
 
-    /// Sets the current time and performs the transaction's purpose, before its commands.
+    /// Sets the current time, and performs the work of the transaction's purpose that precedes its commands.
     private func begin(_ transaction: ClusterTransaction, _ loaded: LoadedDevices) {
         switch transaction.purpose {
         case .commands, .due, .claim, .refusals, .sweep: break
@@ -94,15 +94,15 @@ extension ClusterEngine {
         _ = self.dispatcher.advance(to: loaded.now, devicesMax: self.engine.takenCount + 1)
     }
 
-    /// Warns the workers of wakes with near deadlines. If a deadline has moved, the wake is examined again later.
+    /// Warns the workers of wakes whose deadlines are near. Schedules another read if a deadline has moved.
     private func warn(_ wakes: [WakeID], _ transaction: ClusterTransaction) {
         for wake in wakes {
-            // A wake that has ended meanwhile is checked after its deadline.
+            // Skip a wake that has ended. It is checked after its deadline.
             guard let warning = self.engine.warning(ofWake: wake) else { continue }
             if warning.at <= self.engine.now, warning.deadline > self.engine.now {
                 self.dispatcher.warn(wake, deadline: warning.deadline)
             }
-            // Another gateway may extend the wake, so it is examined again at the deadline known here.
+            // Another gateway may extend the wake, so read its row again at the deadline known now.
             let next = warning.at > self.engine.now ? warning.at : warning.deadline
             if next > self.engine.now { transaction.step.looks.append((wake, next)) }
         }
@@ -115,7 +115,7 @@ extension ClusterEngine {
                 lost.append(wake)
                 continue
             }
-            // The wakes of a stream are lost before anything is launched for it.
+            // Record the wakes of an ended stream as lost before launching anything.
             if !lost.isEmpty { self.dispatcher.lose(lost) }
             lost = []
             self.perform(command, workspace)
@@ -135,7 +135,7 @@ extension ClusterEngine {
         }
     }
 
-    /// Collects the changes of the step and their consequences.
+    /// Collects the changes of the step and their effects.
     private func take(_ transaction: ClusterTransaction, storingSubscriptions: Bool) -> Performed {
         var writes = ClusterWrites()
         writes.devices = self.engine.takeSharedChanges()
@@ -174,7 +174,8 @@ extension ClusterEngine {
         if case .at(let moment?) = change.due { step.due.append(moment) }
     }
 
-    /// Returns the conditions of the devices whose conditions the commands may change, including new devices.
+    /// Returns the current conditions of the devices whose conditions the commands may change. New devices have the
+    /// defaults.
     private func conditions(_ commands: [QueuedCommand]) -> [(device: DeviceToken, conditions: Conditions)] {
         var conditions: [(device: DeviceToken, conditions: Conditions)] = []
         var seen: Set<DeviceToken> = []
@@ -188,7 +189,7 @@ extension ClusterEngine {
         return conditions
     }
 
-    /// Records the devices whose conditions have changed.
+    /// Records the devices whose conditions differ from `before`.
     private func noteConditions(
         _ before: [(device: DeviceToken, conditions: Conditions)],
         _ transaction: ClusterTransaction
@@ -203,8 +204,8 @@ extension ClusterEngine {
 
     // MARK: Topics
 
-    /// Returns the topics that commands create for their devices. Topics above the limit are not created; their devices
-    /// are included, so that they are refused for lack of room.
+    /// Returns the topics that the commands create, and the devices in them. Topics above the limit are not created;
+    /// their devices are returned, too, so that the commands are refused because of the limit.
     private func newTopics(_ commands: [QueuedCommand]) -> NeededTopics {
         var names: Set<String> = []
         var devices: Set<DeviceToken> = []
@@ -213,7 +214,7 @@ extension ClusterEngine {
             names.insert(topic.string)
             devices.insert(device)
         }
-        // The devices that earlier commands create, and the registered ones that earlier commands remove.
+        // The devices that earlier commands create, and the registered devices that earlier commands remove.
         var (added, removed): (Set<DeviceToken>, Set<DeviceToken>) = ([], [])
         for command in commands {
             switch command.work {
@@ -244,7 +245,7 @@ extension ClusterEngine {
     /// True if a push registers an unknown device.
     private var registersByPush: Bool { self.configuration.openRegistration && !self.requests.isDraining }
 
-    /// Returns true if a device may join a new topic.
+    /// Returns true if a command may register the device for a new topic.
     ///
     /// - Parameter wasRemoved: true if an earlier command removes the device.
     private func mayBeNew(
@@ -266,7 +267,7 @@ extension ClusterEngine {
 
     /// Undoes the effects of a transaction.
     ///
-    /// - Returns: the wakes to be lost, because the streams that would hold them again have ended in the meantime.
+    /// - Returns: the wakes that must be recorded as lost. The streams that held them have ended in the meantime.
     func undo(_ transaction: ClusterTransaction) -> [WakeID] {
         let step = transaction.step
         transaction.step = ClusterTransaction.Step()
@@ -279,7 +280,7 @@ extension ClusterEngine {
         return self.dispatcher.undo(step.streams)
     }
 
-    /// Refuses the callers of these commands, each once.
+    /// Refuses the caller of each command.
     ///
     /// - `workspace`: contains the failure.
     func refuse(_ commands: [QueuedCommand], _ workspace: Workspace) {

@@ -4,10 +4,10 @@ import Wire
 
 /// The methods that begin transactions.
 extension ClusterEngine {
-    /// The maximum number of open reads of wakes near their deadlines.
+    /// The maximum number of open reads of wakes whose deadlines are near.
     private static let warningReadsMax = 4
 
-    /// Begins as many transactions as allowed. Commands and other work alternate if there is little room.
+    /// Begins as many transactions as allowed. If few are allowed, commands and other work alternate.
     func beginTransactions() {
         guard self.isAttached, self.attachment == nil else { return }
         self.beginCount()
@@ -42,8 +42,8 @@ extension ClusterEngine {
         }
     }
 
-    /// Reads the rows of wakes whose workers may need a warning, some at a time: after a reload these are all held
-    /// wakes.
+    /// Reads the rows of wakes whose workers may need a warning. Each read has a limited number of rows, because after
+    /// a reload all wakes on streams here must be read.
     private func beginWarnings() {
         guard let moment = self.held.nextWarning, moment <= self.clock.now else { return }
         guard self.mayReadWarnings else { return }
@@ -54,12 +54,13 @@ extension ClusterEngine {
         self.begin(.warnings(expiring), reading: plan)
     }
 
-    /// True if another read of held wakes may begin. Each reply wakes the engine.
+    /// True if another read of wakes for warnings may begin. Each reply wakes the engine.
     var mayReadWarnings: Bool {
         self.open.values.count { if case .warnings = $0.purpose { true } else { false } } < Self.warningReadsMax
     }
 
-    /// Begins commands. Commands of locked rows alternate with all others, so that neither kind delays the other.
+    /// Begins a transaction for commands. Commands of locked rows alternate with all others, so that neither kind
+    /// delays the other.
     ///
     /// - Returns: false if no command may begin.
     private func beginCommands() -> Bool {
@@ -73,6 +74,8 @@ extension ClusterEngine {
         return self.begin(self.queue.take(rowsMax: Claims.countMax))
     }
 
+    /// Begins a transaction for commands taken from the queue.
+    ///
     /// - Returns: false if `taken` contains no command.
     private func begin(_ taken: CommandQueue.Taken, passesOverLocked: Bool = false) -> Bool {
         guard !taken.commands.isEmpty else { return false }
@@ -89,9 +92,9 @@ extension ClusterEngine {
         return true
     }
 
-    /// Begins a transaction for a purpose other than commands.
+    /// Begins a transaction for another purpose than commands.
     ///
-    /// - Returns: false if there is none.
+    /// - Returns: false if no such transaction is needed.
     private func beginOther() -> Bool {
         if let dead = self.members.nextBurial() {
             var plan = LoadPlan()
@@ -135,13 +138,13 @@ extension ClusterEngine {
         return true
     }
 
-    /// Begins to notify streams of conditions that changed here or at other gateways; reads the devices first.
+    /// Reads devices whose conditions changed here or at other gateways, to notify streams.
     private func beginConditions() {
         guard !self.open.values.contains(where: { if case .conditions = $0.purpose { true } else { false } }) else {
             return
         }
         guard !self.conditionsChanged.isPaused(at: self.clock.boot) else { return }
-        // A row that cannot be read must not block the reading of others.
+        // A row that cannot be read must not prevent the reading of other rows.
         let isApart = self.conditionsChanged.hasFailed && !self.conditionsChanged.isEmpty
         let owed = isApart ? [] : self.dispatcher.conditionsOwed
         guard !owed.isEmpty || !self.conditionsChanged.isEmpty else { return }
@@ -153,9 +156,10 @@ extension ClusterEngine {
     }
 }
 
-/// Requests answered from the counters of all gateways, and from the rows of all devices.
+/// Requests that are answered from the counters of all gateways or from the rows of all devices.
 extension ClusterEngine {
-    /// Stores the refusals of this gateway, and then requests a count, if a caller's turn has come.
+    /// If a request for counts is ready, stores the refusals of this gateway, and then requests the counts from the
+    /// store.
     func beginCount() {
         guard self.questions.isReady(self.queue, boot: self.clock.boot) else { return }
         if self.records.rejections.hasChanges, self.questions.needRefusals(self.queue, boot: self.clock.boot) {
@@ -164,7 +168,7 @@ extension ClusterEngine {
         }
         guard !self.areRefusalsOpen else { return }
         let number = self.nextNumber()
-        // Paused topics are counted one by one, so that their launches are shown as held, also in the totals.
+        // The count of held launches needs the counts of each paused topic, also for the totals.
         var topics: [TopicIndex]? = Array(self.engine.pausedTopics)
         for question in self.questions.begin(number, self.queue, boot: self.clock.boot) {
             switch question.topics {
@@ -182,7 +186,7 @@ extension ClusterEngine {
         self.open.values.contains { if case .refusals = $0.purpose { true } else { false } }
     }
 
-    /// Takes the counts of all gateways.
+    /// Uses the counts of all gateways to answer requests.
     func counted(_ number: TransactionNumber, _ counts: ClusterCounts) {
         guard let questions = self.questions.ended(number) else { return }
         self.engine.show(counts.total, byTopic: counts.byTopic)
@@ -200,9 +204,9 @@ extension ClusterEngine {
         }
     }
 
-    /// Performs a request that needs no rows besides those in memory.
+    /// Performs a request that needs no rows except those in memory.
     ///
-    /// - Parameter lastRead: the last device of the list, if more devices follow.
+    /// - Parameter lastRead: the last device read for the list, if more devices follow.
     private func answer(_ request: EngineRequest, lastRead: DeviceToken? = nil, recent: [DeviceToken]? = nil) {
         var workspace = self.workspace
         workspace.lastRead = lastRead
@@ -216,7 +220,7 @@ extension ClusterEngine {
 
     // MARK: One device
 
-    /// Reads the rows of devices for requests about single devices.
+    /// Reads the rows of devices for requests that concern one device.
     func beginDeviceQuestions() {
         guard self.deviceQuestions.canBegin else { return }
         let number = self.nextNumber()
@@ -229,10 +233,10 @@ extension ClusterEngine {
 
     /// Answers requests from rows, which are in memory only during this call.
     ///
-    /// - Returns: false if the rows belong to no request.
+    /// - Returns: false if the rows were not read for such requests.
     func answeredQuestions(_ number: TransactionNumber, _ loaded: LoadedDevices) -> Bool {
         guard let questions = self.deviceQuestions.ended(number) else { return false }
-        // If another gateway has just created a topic, topics are read and the requests repeated.
+        // If another gateway has just created a topic, read the topics and repeat the requests.
         let unknown = Set(loaded.devices.filter { self.engine.isOfUnknownTopic($0) }.map(\.token))
         func isEarly(_ question: DeviceQuestions.Question) -> Bool {
             unknown.contains(question.device) && question.topicReads < ClusterTransaction.triesMax
@@ -261,7 +265,7 @@ extension ClusterEngine {
 
     // MARK: Lists of devices
 
-    /// Reads the next piece of the next list. The lists take turns.
+    /// Reads the next part of the next list. Lists take turns.
     func beginListing() {
         guard !self.listings.contains(where: { $0.number != nil }) else { return }
         while let place = self.listings.firstIndex(where: {
@@ -282,9 +286,9 @@ extension ClusterEngine {
         }
     }
 
-    /// Takes a piece of a list. The list then moves to the end of the queue, unless it is complete.
+    /// Adds a part to its list. Moves the list to the end of the queue, or answers it if it is complete.
     ///
-    /// - Returns: false if the piece belongs to no list.
+    /// - Returns: false if the part belongs to no list.
     func listed(_ number: TransactionNumber, _ loaded: LoadedDevices) -> Bool {
         guard let place = self.listings.firstIndex(where: { $0.number == number }) else { return false }
         var listing = self.listings.remove(at: place)
@@ -327,7 +331,8 @@ extension ClusterEngine {
         self.stage.answer(listing.request.reply, .refused(.storeUnavailable(error)))
     }
 
-    /// Loads rows into memory for `body`, which changes nothing. Due work of these devices is not stored.
+    /// Loads rows into memory for `body`, which only reads. Due work of these devices is applied in memory and not
+    /// stored.
     private func inMemory<Result>(
         _ rows: [SharedDevice],
         _ loaded: LoadedDevices,
@@ -348,7 +353,7 @@ extension ClusterEngine {
             do throws(StoreError) {
                 _ = try self.engine.take(row)
             } catch {
-                // Another gateway has just created the topic; a later list includes the device.
+                // Another gateway has just created the topic. A later list will include the device.
                 guard self.engine.isOfUnknownTopic(row) else { throw error }
             }
         }

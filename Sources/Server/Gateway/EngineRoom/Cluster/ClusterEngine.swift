@@ -3,20 +3,20 @@ import Platform
 import Policy
 package import Wire
 
-/// The engine of a gateway that shares its store with others. Devices are rows of the store, and are in memory only
-/// while a transaction is performed on them.
+/// The engine of a gateway that shares its store with other gateways. Devices are rows of the store. They are in memory
+/// only during one step of a transaction.
 ///
-/// A step takes the store's replies, queues new commands, and begins as many transactions as allowed: for commands, for
-/// due devices, and for free slots. When a transaction's rows are loaded, the services that `LocalEngine` uses, too,
-/// perform it in one call. Its effects are released once it is durable. The engine never blocks.
+/// A step processes the store's replies, queues new commands, and begins as many transactions as allowed: for commands,
+/// for due devices, and for free slots. When the rows of a transaction are loaded, the services of `EngineShell`
+/// perform the transaction in one call. Its effects are released when it is durable. The engine never blocks.
 package final class ClusterEngine: EngineShell, GatewayEngine {
-    /// The maximum wait of a stop for commits and for the locks of other sessions, in milliseconds.
+    /// The maximum time that a stop waits for commits and locked rows, in milliseconds.
     static let finishMax: Int64 = 5000
     private static let lockedMaxAtFinish: Int64 = 1000
-    /// The time that a commit may remain unconfirmed before the gateway refuses commands, in milliseconds; for example
-    /// if no standby confirms.
+    /// The time for which a commit may stay unconfirmed before the gateway refuses commands, in milliseconds. One cause
+    /// is a missing standby server.
     private static let silenceMax: Int64 = 10_000
-    /// The maximum number of rounds of replies and new transactions in one step.
+    /// The maximum number of rounds in one step. A round processes replies and begins transactions.
     private static let turnsMax = 64
 
     /// The state of the connection to the store.
@@ -35,24 +35,25 @@ package final class ClusterEngine: EngineShell, GatewayEngine {
     private let waitForStore: @Sendable (Int64) -> Void
     /// Called with the reason when nothing can be stored for now, and with nil when storing is possible again.
     let onStatus: @Sendable (StoreError?) -> Void
-    /// Called with the configuration keys that differ between gateways, when these change.
+    /// Called with the names of the configuration keys that differ between gateways, when this list changes.
     let onUnlike: @Sendable ([String]) -> Void
-    /// Called with the locks of other sessions that devices wait for, when these must be logged.
+    /// Called with the locks of other sessions that delay devices, when the locks must be logged.
     private let onLocks: @Sendable ([DeviceLocks]) -> Void
 
     var clock: ClusterClock
     var status: Status
     /// True if the store is attached but has confirmed nothing for too long.
     var isSilent = false
-    /// The time since which every load fails because a table is locked, in milliseconds since the start of the machine;
-    /// nil if the last one succeeded.
+    /// The time since which every load has failed because a table is locked, in milliseconds since the start of the
+    /// machine. Nil if the last load succeeded.
     var tableLockedSince: Int64?
-    /// The last time that a load failed because a table was locked, by the same clock.
+    /// The time of the last load that failed because a table was locked, in milliseconds since the start of the
+    /// machine.
     var tableLockedAt: Int64 = 0
     var refusals = CommitRefusals()
     /// The reason why no commit is confirmed although the store is attached; nil while commits are confirmed.
     var trouble: StoreError?
-    /// A new attachment that waits for open transactions of the previous one to end.
+    /// A new attachment. It takes effect when all transactions of the previous attachment have ended.
     var attachment: Attachment?
     var queue = CommandQueue()
     var claims = Claims()
@@ -63,31 +64,30 @@ package final class ClusterEngine: EngineShell, GatewayEngine {
     var questions = ClusterQuestions()
     var deviceQuestions = DeviceQuestions()
     var listings: [DeviceListing] = []
-    /// The transactions that have begun and not ended.
+    /// The transactions that have begun and have not ended, by number.
     var open: [TransactionNumber: ClusterTransaction] = [:]
-    /// The transactions and subscriptions that wait for topics, and the transactions that wait for room because their
-    /// topics have been created.
+    /// The transactions that wait for topics, and those whose topics were created and that wait until they may begin.
     var waitingForTopics: [ClusterTransaction] = []
     var waitingForRoom: [ClusterTransaction] = []
-    /// The open reads of lists and requests that have been refused in the meantime.
+    /// The open reads whose requests have been refused in the meantime.
     var orphans: Set<TransactionNumber> = []
     var subscriptions: [EngineRequest] = []
-    /// The callers waiting for topics to be paused or resumed, and the stored values by topic.
+    /// The callers who wait for topics to be paused or resumed, and the stored pauses by topic.
     var pauses: [EngineRequest] = []
     var pausesKept: [String: Bool] = [:]
-    /// The values by name that the store could not keep. They are submitted again each second.
+    /// The shared values, by name, that could not be stored. They are submitted again each second.
     var unkept: [String: [UInt8]] = [:]
     /// The losses of wakes that could not be recorded. They are retried each second.
     var losses: [(work: QueuedCommand.Work, row: RequestedRow)] = []
-    /// The devices whose conditions other gateways changed, and whose workers' streams here must be notified.
+    /// The devices whose conditions other gateways changed, of which streams here must be notified.
     var conditionsChanged = ChangedDevices()
     var overdueWakes: [WakeID] = []
     /// The pushes refused by loops that are not counted yet.
     var rejected: [RejectedPush] = []
     var areRefusalsDue = false
-    /// True once the gateway is stopping. Notifications of other gateways then begin no transactions.
+    /// True once the gateway is stopping. Notifications from other gateways then begin no transactions.
     var isFinishing = false
-    /// The refused pushes of this gateway as stored last.
+    /// The counts of this gateway's refused pushes, as last stored.
     var rejectionsStored = Rejections()
     /// True if commands have priority when the next transaction may begin.
     var isTurnOfCommands = true
@@ -102,18 +102,19 @@ package final class ClusterEngine: EngineShell, GatewayEngine {
 
     /// Creates an engine that refuses commands until its store is attached.
     ///
-    /// - `historyKey`: the key for the numbers of devices in events, the same on all gateways.
+    /// - `historyKey`: the key for the numbers of devices in events. It must be the same on all gateways.
     /// - `workers`: the requirement for workers to authenticate.
-    /// - `report`: the report of this gateway, except its workers and the settings that must be equal.
+    /// - `report`: the report of this gateway, without its workers and the settings that must be equal.
     /// - `world`: the clocks and the random numbers.
-    /// - `store`: wakes the engine's thread when it has replies.
-    /// - `waitForStore`: waits for a wakeup by the store, at most this many milliseconds; used by a stop that waits for
-    ///   commits.
+    /// - `store`: the store, which wakes the engine's thread when it has replies.
+    /// - `waitForStore`: waits until the store wakes the thread, at most the given number of milliseconds. A stop uses
+    ///   it to wait for commits.
     /// - `output`: receives the effects for the loops and the requests to the history.
     /// - `onStatus`: called with the reason when nothing can be stored for now, and with nil when storing is possible
     ///   again.
-    /// - `onUnlike`: called with the configuration keys that differ between gateways, when these change.
-    /// - `onLocks`: called with the locks of other sessions that devices wait for, when these must be logged.
+    /// - `onUnlike`: called with the names of the configuration keys that differ between gateways, when this list
+    ///   changes.
+    /// - `onLocks`: called with the locks of other sessions that delay devices, when the locks must be logged.
     package init(
         configuration: EngineConfiguration,
         historyKey: HashKey,
@@ -172,14 +173,14 @@ package final class ClusterEngine: EngineShell, GatewayEngine {
         super.init(parts, LimitCounts(meter, limitWatch), live, commitTimes: { times.value })
     }
 
-    /// The workspace of the services; contains devices only during a transaction.
+    /// The workspace of the services. It contains devices only during a transaction.
     var workspace: Workspace {
         var failure: StoreFailure?
         if case .unattached(let cause) = self.status { failure = cause }
         return self.workspace(failure)
     }
 
-    /// Returns the workspace for the case that something cannot be stored.
+    /// Returns the workspace for refusals after `error`.
     func workspace(failed error: StoreError) -> Workspace {
         self.workspace(Self.failure(error, self.engine, self.dispatcher))
     }
@@ -198,7 +199,7 @@ package final class ClusterEngine: EngineShell, GatewayEngine {
         if case .attached = self.status { true } else { false }
     }
 
-    /// True if nothing is waiting or open, except for the regular work of each second.
+    /// True if nothing is pending, except for the regular work of each second.
     package var isIdle: Bool {
         self.queue.count == 0 && self.open.isEmpty && self.waitingForTopics.isEmpty && self.waitingForRoom.isEmpty
             && self.subscriptions.isEmpty && self.pauses.isEmpty && self.questions.isEmpty && self.listings.isEmpty
@@ -241,7 +242,7 @@ extension ClusterEngine {
         self.countRejected(all: true)
         self.areRefusalsDue = self.isAttached && self.hasUnwritten
         let end = self.world.monotonic() + Self.finishMax
-        // The number of rounds is limited, because a clock that stands still must not prevent the end of the process.
+        // The number of rounds is limited, so that the process ends even if the clock stops.
         for _ in 0..<Self.finishMax where !self.isIdle && self.isAttached && self.world.monotonic() < end {
             self.clock.step()
             self.takeReplies()
@@ -258,9 +259,9 @@ extension ClusterEngine {
         self.store.stop()
     }
 
-    /// Begins transactions and takes immediate replies until nothing remains to do.
+    /// Begins transactions and processes replies until neither is possible.
     ///
-    /// - Returns: false if there is more than one step may do.
+    /// - Returns: false if more work remains than one step may do.
     private func turn() -> Bool {
         for _ in 0..<Self.turnsMax {
             self.countRejected()
@@ -270,7 +271,7 @@ extension ClusterEngine {
         return false
     }
 
-    /// True if refusals or events of subscriptions are unwritten. The same transactions write both.
+    /// True if refusals or subscription events have not been written. Both are written by the same transactions.
     private var hasUnwritten: Bool { self.records.rejections.hasChanges || self.engine.hasEvents }
 
     /// Performs the regular work of each second.
@@ -293,8 +294,7 @@ extension ClusterEngine {
         for loss in losses { self.queue.append(loss.work, loss.row) }
     }
 
-    /// Reports that this gateway is alive until its last commit is confirmed, so that the others do not declare it
-    /// dead.
+    /// Sends the regular report while a stop waits for commits, so that other gateways do not declare this one dead.
     private func beatAtFinish() {
         guard self.clock.boot >= self.tickAt else { return }
         self.tickAt = self.clock.boot + 1000
@@ -310,13 +310,13 @@ extension ClusterEngine {
         self.store.submit(.report(report))
     }
 
-    /// Refuses new commands while a load or a commit is unanswered for too long; it may still succeed. The topics that
-    /// a transaction waits for are also a commit.
+    /// Refuses new commands if a load or a commit is unanswered for too long, although it may still succeed. The
+    /// creation of topics is also a commit.
     func judgeSilence() {
         let open = self.open.values.filter { !$0.isRead }.map { $0.step.committedSince ?? $0.begunAt }
         let waiting = self.waitingForTopics.compactMap(\.step.committedSince)
-        // While pushes are refused, no load can meet the lock. So pushes are admitted again after the same time, to
-        // test if the lock still exists.
+        // While pushes are refused, no load can find out if the table is still locked. So after a lock has not been
+        // seen for `silenceMax`, pushes are accepted again.
         let isRecent = self.clock.boot - self.tableLockedAt < Self.silenceMax
         let locked = isRecent ? self.tableLockedSince : nil
         let since = ([locked ?? self.clock.boot] + open + waiting).min() ?? self.clock.boot
@@ -342,7 +342,7 @@ extension ClusterEngine {
         )
     }
 
-    /// Reports the locks of other sessions that devices wait for.
+    /// Reports the locks of other sessions that delay devices.
     private func reportLocks() {
         guard self.queue.hasLocked || self.lockLog.hasLogged || !self.remote.locks.isEmpty else { return }
         self.queue.forgetUnusedLocks(before: self.clock.boot - DeviceLocks.memory)
@@ -351,7 +351,7 @@ extension ClusterEngine {
         if self.lockLog.isDue(Set(holders.keys), at: self.clock.boot) { self.onLocks(self.remote.locks) }
     }
 
-    /// Takes the sample of this second if it is due, once the counts of all gateways are known.
+    /// Takes the sample of this second when it is due and the counts of all gateways are known.
     private func sample() {
         guard self.sampler.nextAt <= self.clock.now.milliseconds else { return }
         guard self.isAttached else { return self.takeSample() }
@@ -364,7 +364,7 @@ extension ClusterEngine {
         self.takeSample(at: self.clock.now, self.workspace)
     }
 
-    /// The number of milliseconds until the next step, if no event comes earlier.
+    /// The number of milliseconds until the next step, unless the engine is woken earlier.
     private var milliseconds: Int64 {
         let now = self.clock.now.milliseconds
         var next = min(self.tickAt - self.clock.boot, 1000)
@@ -376,7 +376,7 @@ extension ClusterEngine {
         if let moment = self.questions.nextAt { next = min(next, moment - self.clock.boot) }
         if let moment = self.deviceQuestions.nextAt { next = min(next, moment - self.clock.boot) }
         if let moment = self.queue.lockedAt { next = min(next, moment - self.clock.boot) }
-        // Anything due that could not begin waits for a reply of the store, which wakes the engine.
+        // If something due could not begin, a reply of the store will wake the engine.
         return next > 0 ? next : 1
     }
 }
@@ -384,7 +384,7 @@ extension ClusterEngine {
 // MARK: - Transactions
 
 extension ClusterEngine {
-    /// True if another transaction that locks rows may be open.
+    /// True if the store allows another transaction that locks rows.
     var hasRoom: Bool { self.open.values.count { !$0.isRead } < self.store.transactionsMax }
 
     func nextNumber() -> TransactionNumber {
@@ -410,7 +410,7 @@ extension ClusterEngine {
         self.begin(ClusterTransaction(purpose, commands, rows, group: self.makeGroup()))
     }
 
-    /// Begins a transaction, or repeats it under another number.
+    /// Begins a transaction, or repeats it with a new number.
     func begin(_ transaction: ClusterTransaction) {
         transaction.number = self.nextNumber()
         transaction.begunAt = self.clock.boot
@@ -421,13 +421,13 @@ extension ClusterEngine {
         }
     }
 
-    /// Ends a transaction without a write.
+    /// Ends a transaction without writing.
     func abandon(_ transaction: ClusterTransaction) {
         if !transaction.isRead { self.store.submit(.abandon(transaction.number)) }
         self.open[transaction.number] = nil
     }
 
-    /// Records events from now on if operators follow them.
+    /// Starts or stops recording events, depending on whether an operator follows them.
     func watch() { self.watch(at: self.clock.now, self.clock.offset) }
 
     /// Releases the effects that depend on no transaction.
@@ -456,7 +456,7 @@ extension ClusterEngine {
     }
 }
 
-/// The durations of commits, shared with the services that show them; used on one thread.
+/// The durations of commits. The engine and the services that show them share this object on one thread.
 final class SharedCommitTimes {
     var value = CommitTimes()
 }

@@ -2,21 +2,22 @@ import Engine
 import Policy
 import Wire
 
-/// The pending requests for the counters of all gateways. One count by the store answers all pending requests.
+/// The pending requests for the counters of all gateways. One count by the store answers all requests that are ready.
 ///
-/// A request waits for earlier commands, at most one second, so that a caller who pushes and then asks finds the push
-/// counted.
+/// A request waits for earlier commands, at most one second. A caller who pushes and then requests the counters
+/// therefore finds the push counted.
 struct ClusterQuestions {
     /// The maximum wait for earlier commands, in milliseconds.
     static let gracePeriod: Int64 = 1000
 
     struct Question {
-        /// The request; nil for the sample of a second.
+        /// The request; nil for the sample of this second.
         let request: EngineRequest?
         let topics: CountedTopics
         /// The number of the last earlier command.
         let behind: UInt64
-        /// The end of its wait, in milliseconds since the start of the machine.
+        /// The time at which the request stops waiting for earlier commands, in milliseconds since the start of the
+        /// machine.
         let until: Int64
         /// True if this gateway's earlier refusals must be stored before the count.
         var needsRefusals = true
@@ -29,27 +30,28 @@ struct ClusterQuestions {
 
     var count: Int { self.waiting.count + (self.open?.questions.count ?? 0) }
 
-    /// True if the sample of a second is requested.
+    /// True if the sample of this second has been requested.
     var hasSample: Bool {
         self.waiting.contains { $0.request == nil } || self.open?.questions.contains { $0.request == nil } ?? false
     }
 
-    /// The end of the first request's wait, in milliseconds since the start of the machine; nil while a count is open.
+    /// The earliest time at which a request stops waiting, in milliseconds since the start of the machine. Nil while a
+    /// count is open.
     var nextAt: Int64? { self.open == nil ? self.waiting.map(\.until).min() : nil }
 
     mutating func append(_ question: Question) { self.waiting.append(question) }
 
-    /// Returns true if a count can be requested.
+    /// Returns true if a request is ready and no count is open.
     func isReady(_ queue: CommandQueue, boot: Int64) -> Bool {
         self.open == nil && self.waiting.contains { Self.isReady($0, queue, boot) }
     }
 
-    /// Returns true if this gateway's refused pushes must be stored before the ready requests are answered.
+    /// Returns true if this gateway's refused pushes must be stored before the ready requests are counted.
     func needRefusals(_ queue: CommandQueue, boot: Int64) -> Bool {
         self.waiting.contains { $0.needsRefusals && Self.isReady($0, queue, boot) }
     }
 
-    /// Records that all refused pushes so far are being stored.
+    /// Records that a transaction stores all earlier refusals.
     mutating func refusalsCounted() {
         for place in self.waiting.indices { self.waiting[place].needsRefusals = false }
     }
@@ -62,7 +64,7 @@ struct ClusterQuestions {
         return ready
     }
 
-    /// Returns the requests of a count that has ended or failed; nil if the number belongs to another transaction.
+    /// Ends a count and returns its requests; nil if the number belongs to another transaction.
     mutating func ended(_ number: TransactionNumber) -> [Question]? {
         guard let open = self.open, open.number == number else { return nil }
         self.open = nil
@@ -83,10 +85,11 @@ struct ClusterQuestions {
     }
 }
 
-/// The requests that read one device. They are answered from the last committed version of its row, without a lock.
+/// The pending requests that read one device. They are answered from the last committed version of its row, without a
+/// lock.
 ///
 /// A request waits for earlier commands about its device, at most one second, so that a caller sees its own changes. It
-/// does not wait if another session has locked the row.
+/// does not wait while another session has locked the row.
 struct DeviceQuestions {
     /// The maximum number of requests answered by one read.
     private static let countMax = 256
@@ -98,7 +101,8 @@ struct DeviceQuestions {
         let device: DeviceToken
         /// The number of the last earlier command about the device; 0 if there is none.
         let behind: UInt64
-        /// The end of its wait, in milliseconds since the start of the machine.
+        /// The time at which the request stops waiting for earlier commands, in milliseconds since the start of the
+        /// machine.
         let until: Int64
         /// The number of times that topics were read for the request, because the device's topic was unknown.
         var topicReads = 0
@@ -116,12 +120,13 @@ struct DeviceQuestions {
     /// The number of unanswered requests.
     var count: Int { self.waiting.count + self.waitingForTopics.count + self.open.values.reduce(0) { $0 + $1.count } }
 
-    /// The end of the first request's wait, in milliseconds since the start of the machine; nil if no read may begin.
+    /// The earliest time at which a request stops waiting, in milliseconds since the start of the machine. Nil if no
+    /// read may begin.
     var nextAt: Int64? { self.canBegin ? self.waiting.lazy.map(\.until).min() : nil }
 
     mutating func append(_ question: Question) { self.waiting.append(question) }
 
-    /// Removes and returns the requests that can be answered now, and keeps them as open under this number.
+    /// Moves the ready requests into a read with this number, and returns them.
     mutating func begin(_ number: TransactionNumber, _ queue: CommandQueue, boot: Int64) -> [Question] {
         var begun: [Question] = []
         var left: [Question] = []
@@ -140,7 +145,7 @@ struct DeviceQuestions {
     /// Ends a read and returns its requests; nil if the number belongs to another transaction.
     mutating func ended(_ number: TransactionNumber) -> [Question]? { self.open.removeValue(forKey: number) }
 
-    /// Keeps requests about devices whose topics are not known yet.
+    /// Keeps requests about devices of unknown topics until the topics have been read.
     mutating func waitForTopics(_ questions: [Question]) {
         for var question in questions {
             question.topicReads += 1
@@ -154,13 +159,13 @@ struct DeviceQuestions {
         self.waitingForTopics = []
     }
 
-    /// Removes and returns the requests that wait for topics, because these cannot be read.
+    /// Removes and returns the requests that wait for topics, because the topics cannot be read.
     mutating func takeWaitingForTopics() -> [Question] {
         defer { self.waitingForTopics = [] }
         return self.waitingForTopics
     }
 
-    /// Removes and returns all requests, and the numbers of the open reads, because nothing can be read for now.
+    /// Removes and returns all requests, and the numbers of all open reads, because nothing can be read for now.
     mutating func takeAll() -> (questions: [Question], open: [TransactionNumber]) {
         defer { self = DeviceQuestions() }
         let open = self.open.sorted { $0.key.rawValue < $1.key.rawValue }
@@ -168,36 +173,37 @@ struct DeviceQuestions {
     }
 }
 
-/// A list of devices, or of tasks, that is read in pieces; it keeps the rows for the answer.
+/// A list of devices or tasks that is read in parts. It collects the rows of the answer.
 struct DeviceListing {
-    /// The number of rows per piece.
+    /// The number of rows in one part.
     private static let rowsMax = 256
-    /// The number of rows per piece of a list that must read every device with a pending push.
+    /// The number of rows in one part of a list that must read every device with a pending push.
     private static let rowsOfPendingMax = 1024
-    /// The maximum number of unfinished lists. Each keeps the rows of its answer, which can be more than a thousand.
+    /// The maximum number of unfinished lists. The limit bounds memory, because a list can have more than a thousand
+    /// rows.
     static let countMax = 32
-    /// The maximum time for a list, in milliseconds.
+    /// The maximum duration of a list, in milliseconds.
     static let timeout: Int64 = 30_000
 
     let subject: ListedRows
-    /// The last earlier command, and the end of the wait for it.
+    /// The number of the last earlier command, and the time at which the list stops waiting for it.
     let behind: UInt64
     let until: Int64
     /// The time at which the list is ended, in milliseconds since the start of the machine.
     var deadline: Int64 { self.until - ClusterQuestions.gracePeriod + Self.timeout }
-    /// The number of the piece that is being read.
+    /// The number of the read of the current part; nil between parts.
     var number: TransactionNumber?
     let request: EngineRequest
     private(set) var rows: [SharedDevice] = []
-    /// The device after which the next piece starts. Its topic may be outside the caller's scope.
+    /// The device after which the next part starts. Its topic may be outside the caller's scope.
     private var after: DeviceToken?
     /// The last device whose row was read.
     private var lastRow: DeviceToken?
     private var count = 0
     private var examined = 0
     private var isAtEnd = false
-    /// The sort key of each device in a list that is not in the order of tokens: the arrival time of the oldest push,
-    /// or the time of the last activity.
+    /// The sort keys of a list in another order than that of tokens. A key is the arrival time of the device's oldest
+    /// push, or the time of its last activity.
     private var since: [DeviceToken: Instant] = [:]
 
     init(_ request: EngineRequest, _ subject: ListedRows, behind: UInt64, until: Int64) {
@@ -208,19 +214,19 @@ struct DeviceListing {
         if case .devices(let question) = subject { self.after = question.start }
     }
 
-    /// The last device read, if there are more.
+    /// The last device read, if more devices follow.
     var lastRead: DeviceToken? { self.isAtEnd ? nil : self.lastRow }
 
-    /// The devices of a list in the order `recent`, which keeps no rows; nil for any other list.
+    /// The devices of a list in the order `recent`, which collects no rows; nil for any other list.
     var recent: [DeviceToken]? {
         guard self.subject.order == .recent else { return nil }
         return self.since.sorted { $0.value == $1.value ? $0.key.isBefore($1.key) : $0.value < $1.value }.map(\.key)
     }
 
-    /// Returns the plan for reading the next piece.
+    /// Returns the plan for reading the next part.
     ///
-    /// - `topics`: the requested topics that the caller reaches; nil for any. The caller sees where a page of devices
-    ///   ends, so rows of other topics are not read.
+    /// - `topics`: the requested topics within the caller's scope; nil for any. Rows of other topics are not read,
+    ///   because the end of a page is visible to the caller.
     func plan(_ topics: Set<TopicIndex>?) -> ReadPlan {
         var plan = ReadPlan()
         switch self.subject {
@@ -237,9 +243,9 @@ struct DeviceListing {
         return plan
     }
 
-    /// Takes a piece.
+    /// Adds a part to the list.
     ///
-    /// - `devices`: the requested devices in the piece, or the devices of the requested tasks, once per task.
+    /// - `devices`: the requested devices in the part. In a list of tasks, each task adds its device once.
     /// - `since`: the sort keys of the devices in a list that is not in the order of tokens.
     /// - Returns: true if the list is complete.
     mutating func take(
@@ -255,7 +261,7 @@ struct DeviceListing {
         self.lastRow = loaded.devices.last?.token ?? self.lastRow
         self.after = loaded.sliceEnd ?? loaded.devices.last?.token ?? self.after
         self.isAtEnd = loaded.sliceEnd == nil && (!loaded.hasMore || loaded.devices.isEmpty)
-        // A slice of the table may contain no requested device.
+        // A part of the table may contain no requested device.
         if case .devices(let question) = self.subject, let last = self.after, question.isPast(last) {
             self.isAtEnd = true
         }
@@ -276,7 +282,7 @@ struct DeviceListing {
 }
 
 extension DeviceListing {
-    /// Keeps the rows of the `count` devices whose oldest pushes have waited longest.
+    /// Keeps the rows of the `count` devices with the oldest pushes.
     private mutating func keepLongest(_ count: Int) {
         guard self.rows.count > count else { return }
         let since = self.since
@@ -290,7 +296,7 @@ extension DeviceListing {
 }
 
 extension StoreError {
-    /// The error of a list that has examined devices for too long.
+    /// The error of a list that has read devices for too long.
     static let longList = StoreError(
         message: "The gateway ended a list: it may look through the devices of the database for "
             + "\(DeviceListing.timeout / 1000) s. Ask for less, such as one topic or a smaller page, and see in "

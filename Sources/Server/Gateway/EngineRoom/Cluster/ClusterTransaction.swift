@@ -2,26 +2,26 @@ import Engine
 import Policy
 import Wire
 
-/// A transaction of a shared store, with its purpose and the effects to release when it is durable.
+/// A transaction of a shared store. It has a purpose, and effects that are released when it is durable.
 final class ClusterTransaction {
     /// The purpose. Only a transaction for `commands` has commands.
     enum Purpose {
         case commands
-        /// Processes due devices.
+        /// Performs the work of due devices.
         case due
-        /// Fills this many free slots with waiting launches.
+        /// Claims devices for this many free slots.
         case claim(Claims.Shape, slots: Int)
         /// Records the loss of a dead gateway's wakes.
         case burial(GatewayNumber)
         /// Notifies streams of changed conditions, including changes at other gateways.
         case conditions(changedElsewhere: [DeviceToken])
-        /// Checks if wakes held by streams have ended at other gateways.
+        /// Checks if wakes on this gateway's streams have ended at other gateways.
         case heldWakes([WakeID])
-        /// Warns workers of near deadlines, unless these have moved.
+        /// Warns the workers of wakes whose deadlines are near, unless the deadlines have moved.
         case warnings([WakeID])
         /// Stores the counts of refused pushes.
         case refusals
-        /// Finds devices to which new policies must be applied.
+        /// Reads the next devices to which new policies must be applied.
         case sweepRead
         /// Applies new policies to devices.
         case sweep
@@ -32,9 +32,9 @@ final class ClusterTransaction {
 
     /// The rows of the transaction.
     enum Rows {
-        /// Rows to lock and perhaps write.
+        /// Rows that are locked, because they may be written.
         case locked(LoadPlan)
-        /// Rows to read.
+        /// Rows that are only read.
         case read(ReadPlan)
     }
 
@@ -43,33 +43,33 @@ final class ClusterTransaction {
     private(set) var rows: Rows
     /// The effects to release when the transaction is durable.
     let group: StepGroup
-    /// The number of the last attempt.
+    /// The number of the current attempt; each attempt has a new number.
     var number = TransactionNumber(rawValue: 0)
     /// The time at which the rows were requested, in milliseconds since the start of the machine.
     var begunAt: Int64 = 0
     var conflicts = 0
     /// The number of times that topics were read because the topic of a row was unknown.
     var topicReads = 0
-    /// The results of the attempt, until its outcome is known.
+    /// The results of the current attempt.
     var step = Step()
 
     /// The results of one attempt.
     struct Step {
         var streams = StreamChanges()
-        /// The wakes given to streams here, with their devices and deadlines.
+        /// The wakes delivered to streams here, with their devices and deadlines.
         var launched: [(wake: WakeID, device: DeviceToken, deadline: Instant)] = []
         /// The times at which rows of wakes must be read again, to warn their workers of near deadlines.
         var looks: [(wake: WakeID, at: Instant)] = []
         var ended: [WakeID] = []
         /// The topics of wakes that have ended.
         var freed: Set<TopicIndex> = []
-        /// The topics with launches that now wait for a slot.
+        /// The topics in which devices now wait for a slot.
         var ready: Set<TopicIndex> = []
         /// The times at which devices will be due.
         var due: [Instant] = []
         /// The devices whose conditions have changed, and their topics.
         var conditions: [(device: DeviceToken, topic: TopicIndex)] = []
-        /// The times of waits and wakes as counted before and after this attempt.
+        /// The statistics of waits and wakes before and after this attempt.
         var times: (before: WakeTimes, after: WakeTimes)?
         /// The events of earlier subscriptions, which this attempt writes.
         var subscriptions: [HistoryEvent] = []
@@ -77,24 +77,24 @@ final class ClusterTransaction {
         var refused = Rejections()
         /// The topics whose counts of refused pushes this attempt writes.
         var rejectionsWritten: [UInt32] = []
-        /// The number of rows read; `hasMore` is true if there may be more.
+        /// The number of rows read. `hasMore` is true if further rows may exist.
         var rowCount = 0
         var hasMore = false
-        /// The devices found, for a transaction that looks for devices.
+        /// The tokens of the rows read by `sweepRead`.
         var found: [DeviceToken] = []
-        /// All refused pushes of this gateway at the attempt, for a transaction that stores them.
+        /// For a transaction that stores refusals: all refused pushes of this gateway at the time of the attempt.
         var rejections = Rejections()
         /// The policy time of the attempt.
         var moment: Instant?
         /// True if the attempt recorded the loss of a dead gateway's wakes.
         var hasLost = false
-        /// The launched wakes that ended at other gateways before this attempt was known to be durable.
+        /// The launched wakes that ended at other gateways before the commit was confirmed.
         var endedSince: [(wake: WakeID, reason: ExpirationReason?)] = []
         /// The time at which the commit was submitted, in microseconds of the monotonic clock.
         var committedFrom: Int64 = 0
-        /// The time of submission in milliseconds since the start of the machine; nil before the submission.
+        /// The same time in milliseconds since the start of the machine; nil before the submission.
         var committedSince: Int64?
-        /// True if the attempt was performed, so that the group contains effects.
+        /// True if the attempt was performed. `group` then contains its effects.
         var isPerformed = false
     }
 
@@ -106,7 +106,7 @@ final class ClusterTransaction {
         }
     }
 
-    /// True if the transaction is repeated after a conflict; false if the other gateway has done the work.
+    /// True if the transaction is repeated after a conflict. If it is not, the other gateway has already done the work.
     var isRepeated: Bool {
         guard self.conflicts + 1 < Self.triesMax else { return false }
         switch self.purpose {
@@ -131,7 +131,7 @@ final class ClusterTransaction {
         return true
     }
 
-    /// True if the transaction only reads, so that there is nothing to commit or abandon.
+    /// True if the transaction only reads. It then has nothing to commit or abandon.
     var isRead: Bool { if case .read = self.rows { true } else { false } }
 
     /// True if the transaction does not wait for row locks.
@@ -152,10 +152,10 @@ final class ClusterTransaction {
     /// Removes the commands that wait for topics.
     ///
     /// - Parameters:
-    ///   - devices: the devices of the topics.
-    ///   - loaded: the rows of the transaction, from which the rows of `devices` are removed.
+    ///   - devices: the devices whose topics are unknown.
+    ///   - loaded: the rows of the transaction. The rows of `devices` are removed from it.
     ///   - row: returns the row of a command.
-    /// - Returns: the removed rows and commands; nil if nothing else remains.
+    /// - Returns: the removed rows and commands; nil if no other commands would remain.
     func separate(
         _ devices: Set<DeviceToken>,
         from loaded: inout LoadedDevices,
@@ -165,7 +165,7 @@ final class ClusterTransaction {
         var waiting = LoadPlan()
         waiting.passesOverLocked = plan.passesOverLocked
         waiting.tokens = plan.tokens.filter { devices.contains($0) }
-        // The device of a requested wake is unknown, so all wakes wait if any loaded row does.
+        // The devices of the requested wakes are unknown, so all wakes wait if any loaded device waits.
         if loaded.devices.contains(where: { devices.contains($0.token) }) { waiting.wakes = plan.wakes }
         let rows = Set(waiting.tokens.map { RequestedRow.device($0) } + waiting.wakes.map { RequestedRow.wake($0) })
         guard !self.commands.allSatisfy({ rows.contains(row($0)) }) else { return nil }
@@ -173,7 +173,7 @@ final class ClusterTransaction {
         return (waiting, self.leaveOut(rows, row))
     }
 
-    /// Removes some rows and every command about them.
+    /// Removes rows and every command about them.
     ///
     /// - Parameter row: returns the row of a command.
     /// - Returns: the removed commands in order.
@@ -189,22 +189,22 @@ final class ClusterTransaction {
     }
 }
 
-/// An operation on the row of one device, with its number in the order of arrival.
+/// A command about one device, with its number in the order of arrival.
 ///
-/// The type is small, because it is copied often. Large contents are stored by reference.
+/// Commands are copied often, so the type is small and stores large contents by reference.
 struct QueuedCommand {
     enum Work {
         case push(KeptPush)
         case request(EngineRequest)
-        /// A wake is lost because the stream that held it has ended.
+        /// The wake is lost because its stream has ended.
         case lose(WakeID)
-        /// A wake is lost although the stream that held it continues.
+        /// The wake is lost although its stream continues.
         indirect case loseOn(StreamAddress, WakeID, takingBackAttempt: Bool)
     }
 
     /// The number of the command, from 1, in order of arrival.
     let number: UInt64
-    /// The index of its lane in the queue.
+    /// The index of the command's lane in the queue.
     let place: Int
     /// The time at which a push left its loop, in microseconds of the monotonic clock; 0 for any other command.
     let leftAt: Int64

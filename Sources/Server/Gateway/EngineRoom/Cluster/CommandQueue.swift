@@ -1,29 +1,29 @@
 import Engine
 import Wire
 
-/// The commands waiting for a transaction, by row. The commands of one row are processed in order of arrival, and by
-/// one transaction at a time. The cost per command does not depend on the number of commands of the row.
+/// The commands that have not begun, in one lane per row. The commands of one row are processed in order of arrival,
+/// and by one transaction at a time. The cost of a command does not depend on the number of commands in its lane.
 struct CommandQueue {
-    /// The maximum number of waiting pushes; more are refused. A database processes as many in half a second.
+    /// The maximum number of pending pushes; more are refused. A database processes this many in half a second.
     static let pushesMax = 65_536
-    /// The maximum number of commands of one row in a transaction.
+    /// The maximum number of commands per row in a transaction.
     private static let rowCommandsMax = 256
-    /// The number of commands for which a removed lane keeps memory.
+    /// The number of commands for which an unused lane keeps memory.
     private static let laneKept = 8
-    /// The maximum number of commands in a transaction, not counting those of its last row.
+    /// The number of commands at which a transaction gets no further row.
     private static let commandsMax = 4096
 
-    /// The commands of one row. A lane exists while commands are waiting or a transaction has commands of the row.
+    /// The commands of one row. A lane is in use while it has commands or a transaction has commands of its row.
     private struct Lane {
         var row: RequestedRow
         var commands = FIFOQueue<QueuedCommand>()
         /// True while a transaction has commands of the row.
         var isBusy = false
-        /// The number of the last command that arrived.
+        /// The number of the last command appended.
         var last: UInt64 = 0
     }
 
-    /// The contents of a transaction.
+    /// The rows and commands of a transaction.
     struct Taken {
         /// The rows, each once.
         var rows: [RequestedRow] = []
@@ -31,21 +31,21 @@ struct CommandQueue {
         var commands: [QueuedCommand] = []
     }
 
-    /// The lanes. A command has the index of its lane, so that its row is looked up only when it arrives and when the
-    /// lane is removed.
+    /// The lanes. Each command has the index of its lane. A row is therefore looked up only when a command arrives and
+    /// when the lane is removed.
     private var lanes: [Lane] = []
     private var places: [RequestedRow: Int] = [:]
     private var freePlaces: [Int] = []
-    /// The lanes with waiting commands and no transaction, each once.
+    /// The lanes with pending commands and no transaction, each once.
     private var next = FIFOQueue<Int>()
     /// The lanes whose rows other sessions of the database have locked; these are never in `next`.
     private var locked = LockedLanes()
     private var lastNumber: UInt64 = 0
     private var ends = EndedCommands()
-    /// The number of waiting commands.
+    /// The number of pending commands.
     private(set) var count = 0
 
-    /// True if a transaction can take commands.
+    /// True if `take` would return commands.
     var hasNext: Bool { !self.next.isEmpty }
 
     /// The number of the last command that arrived; 0 if there was none.
@@ -57,8 +57,8 @@ struct CommandQueue {
     /// Returns true if this command has ended.
     func hasEnded(_ number: UInt64) -> Bool { self.ends.hasEnded(number) }
 
-    /// Returns the number of the last command of a row that may still be open; 0 if there is none or if another session
-    /// has locked the row.
+    /// Returns the number of the last command of a row that may not have ended. Returns 0 if there is none, or if
+    /// another session has locked the row.
     func last(of row: RequestedRow) -> UInt64 {
         guard let place = self.places[row], !self.locked.contains(place) else { return 0 }
         return self.lanes[place].last
@@ -80,7 +80,7 @@ struct CommandQueue {
 
     private mutating func place(of row: RequestedRow) -> Int {
         let free = self.freePlaces.last ?? self.lanes.count
-        // Finds or inserts the row with a single lookup.
+        // Find or insert the row with a single lookup.
         func read(_ place: inout Int) -> Int { place }
         let place = read(&self.places[row, default: free])
         guard place == free else { return place }
@@ -93,7 +93,8 @@ struct CommandQueue {
         return place
     }
 
-    /// Removes and returns the commands of the next rows. The rows are busy until `ended` is called with the commands.
+    /// Removes and returns the commands of the next rows. These rows are busy until `ended` is called with the
+    /// commands.
     mutating func take(rowsMax: Int) -> Taken {
         var taken = Taken()
         let count = min(rowsMax, self.count)
@@ -117,7 +118,7 @@ struct CommandQueue {
         return taken
     }
 
-    /// Removes and returns every waiting command in order of arrival; none is performed.
+    /// Removes and returns every pending command in order of arrival. The commands will not be performed.
     mutating func takeAll() -> [QueuedCommand] {
         var taken: [QueuedCommand] = []
         for place in self.locked.places {
@@ -135,9 +136,9 @@ struct CommandQueue {
         return taken
     }
 
-    /// Ends the commands of a transaction. Further commands of their rows can then be taken.
+    /// Ends the commands of a transaction. Later commands of their rows can then be taken.
     mutating func ended(_ commands: [QueuedCommand]) {
-        // Only numbers and places are read, because copying a command would count its references.
+        // Read only numbers and indices. Copying a command would change reference counts.
         for index in commands.indices {
             self.ends.ended(commands[index].number)
             let place = commands[index].place
@@ -153,9 +154,9 @@ struct CommandQueue {
         }
     }
 
-    /// Removes the lane of a row without commands.
+    /// Removes a lane without commands.
     private mutating func forget(_ place: Int) {
-        // Otherwise each place would keep the memory of its longest queue.
+        // Otherwise each lane would keep memory for the longest queue that it ever had.
         self.lanes[place].commands.shrink(keeping: Self.laneKept)
         self.places[self.lanes[place].row] = nil
         self.freePlaces.append(place)
@@ -171,15 +172,15 @@ extension CommandQueue {
     /// True if rows are known to be locked by other sessions of the database.
     var hasLocked: Bool { !self.locked.isEmpty }
 
-    /// The time of the next attempt at locked rows with commands, in milliseconds since the start of the machine.
+    /// The time of the next attempt at locked rows, in milliseconds since the start of the machine; nil if none has
+    /// commands.
     var lockedAt: Int64? { self.locked.nextAt }
 
-    /// Returns the sessions whose locks have delayed devices long enough to be reported, each with its number of
-    /// devices.
+    /// Returns the sessions whose locks have lasted long enough to be reported, each with its number of locked devices.
     func lockHolders(at now: Int64) -> [LockHolder?: Int] { self.locked.holders(before: now - DeviceLocks.delay) }
 
-    /// Puts back commands whose rows another session has locked. Until a transaction with such a row has ended, only
-    /// `takeLocked` returns its commands.
+    /// Returns commands to the queue because another session has locked their rows. After that, only `takeLocked`
+    /// returns commands of these rows, until a transaction with the row has ended.
     ///
     /// - Parameters:
     ///   - commands: every command of these rows in the transaction, in order.
@@ -196,7 +197,7 @@ extension CommandQueue {
         self.count += commands.count
     }
 
-    /// Removes and returns commands of the locked rows whose next attempt is due, like `take`.
+    /// Removes and returns commands of locked rows that can be tried again. Otherwise works like `take`.
     mutating func takeLocked(rowsMax: Int, at now: Int64) -> Taken {
         var taken = Taken()
         self.locked.beginRound(at: now)
@@ -216,8 +217,8 @@ extension CommandQueue {
         return taken
     }
 
-    /// Removes and returns the commands that must end because their rows have been locked since before `moment`. Leaves
-    /// out rows whose commands all arrived after the last attempt, because the rows may be free by now.
+    /// Removes and returns the commands that must end because their rows have been locked since before `moment`. Rows
+    /// whose commands all arrived after the last attempt are left out, because they may no longer be locked.
     ///
     /// - Parameter now: milliseconds since the start of the machine.
     mutating func takeOverdue(before moment: Int64, at now: Int64) -> [OverdueCommand] {
@@ -235,7 +236,7 @@ extension CommandQueue {
         return taken
     }
 
-    /// Removes the locks of rows that have had no command for a while.
+    /// Removes the lanes of locked rows that have had no command since `moment`.
     mutating func forgetUnusedLocks(before moment: Int64) {
         for place in self.locked.unused(before: moment)
         where self.lanes[place].commands.isEmpty && !self.lanes[place].isBusy {
@@ -247,12 +248,12 @@ extension CommandQueue {
 
 /// A record of the commands that have ended.
 private struct EndedCommands {
-    /// The number of flags of ended commands at which these flags are dropped.
+    /// The minimum number of flags of ended commands to drop at once.
     private static let keptMax = 1024
 
-    /// The first command that has not ended.
+    /// The number of the first command that has not ended.
     private(set) var firstOpen: UInt64 = 1
-    /// The flag of each command from `firstKept` on; true if it has ended.
+    /// The flags of all commands from `firstKept`. A flag is true if the command has ended.
     private var flags: [Bool] = []
     private var firstKept: UInt64 = 1
 
@@ -261,7 +262,7 @@ private struct EndedCommands {
         number < self.firstOpen || (number >= self.firstKept && self.flags[Int(number - self.firstKept)])
     }
 
-    /// Records that the command with the next number is waiting.
+    /// Records the arrival of the command with the next number.
     mutating func begun() { self.flags.append(false) }
 
     mutating func ended(_ number: UInt64) {
@@ -279,49 +280,50 @@ private struct EndedCommands {
 struct OverdueCommand {
     let command: QueuedCommand
     let row: RequestedRow
-    /// The session with the lock, if it is known.
+    /// The session that holds the lock; nil if it is unknown.
     let holder: LockHolder?
 
-    /// True if the caller is an operator of every topic, who may see the sessions of the database.
+    /// True if the caller is an operator of all topics. Only such an operator may see the sessions of the database.
     var isOfOperator: Bool {
         guard case .request(let request) = self.command.work else { return false }
         return request.caller.role == .operator && request.caller.topics == .all
     }
 }
 
-/// The lanes of a `CommandQueue` whose rows other sessions of the database have locked, by their places.
+/// The lanes of a `CommandQueue` whose rows other sessions of the database have locked, by lane index.
 ///
-/// A transaction that tries these rows skips those still locked and never waits. Rows with commands are tried in
-/// rounds.
+/// Locked rows with commands are tried in rounds. A transaction that tries them skips rows that are still locked, and
+/// never waits.
 struct LockedLanes {
-    /// The pause between rounds, in milliseconds.
+    /// The minimum time between the starts of two rounds, in milliseconds.
     private static let pause: Int64 = 100
 
     private struct Lock {
-        /// The time at which the lock was found, and the last time that a command waited for it, in milliseconds since
-        /// the start of the machine.
+        /// The time of the first failed attempt, and the last time at which a command needed the row. Both are in
+        /// milliseconds since the start of the machine.
         let since: Int64
         var usedAt: Int64
         var holder: LockHolder?
-        /// The commands that a transaction returned, in order; they precede those in the lane.
+        /// The commands that a transaction returned, in order. They precede the commands in the lane.
         var returned: [QueuedCommand] = []
     }
 
     private var locks: [Int: Lock] = [:]
-    /// The lanes to be tried in this round. Some may have no command or no lock any more.
+    /// The lanes to try in this round. Some may no longer have commands or a lock.
     private var round = FIFOQueue<Int>()
-    /// The lanes to be tried in the next round.
+    /// The lanes to try in the next round.
     private var later: [Int] = []
     private var roundAt: Int64 = 0
 
     var isEmpty: Bool { self.locks.isEmpty }
 
-    /// The lanes in the order of their places.
+    /// The locked lanes in ascending order.
     var places: [Int] { self.locks.keys.sorted() }
 
     func contains(_ place: Int) -> Bool { !self.locks.isEmpty && self.locks[place] != nil }
 
-    /// The time of the next attempt, in milliseconds since the start of the machine; nil if no lane has commands.
+    /// The time of the next attempt, in milliseconds since the start of the machine; 0 for immediately. Nil if no lane
+    /// has commands.
     var nextAt: Int64? {
         guard !self.locks.isEmpty else { return nil }
         return self.round.isEmpty ? (self.later.isEmpty ? nil : self.roundAt) : 0
@@ -333,7 +335,7 @@ struct LockedLanes {
         return holders
     }
 
-    /// The session with the lock of a lane, if it is known.
+    /// Returns the session that holds the lock of a lane; nil if it is unknown.
     func holder(_ place: Int) -> LockHolder? { self.locks[place]?.holder }
 
     func lanes(before moment: Int64) -> [Int] {
@@ -346,7 +348,7 @@ struct LockedLanes {
 
     // MARK: Changes
 
-    /// Records the first command of a lane.
+    /// Records that a lane has a new command.
     ///
     /// - Returns: false if the lane is not locked.
     mutating func append(_ place: Int) -> Bool {
@@ -355,7 +357,7 @@ struct LockedLanes {
         return true
     }
 
-    /// Records that a lane is locked, or still is.
+    /// Records that the row of a lane is locked.
     mutating func lock(_ place: Int, _ holder: LockHolder?, at now: Int64) {
         if self.locks[place] == nil { self.locks[place] = Lock(since: now, usedAt: now) }
         self.locks[place]?.usedAt = now
@@ -363,7 +365,7 @@ struct LockedLanes {
         self.later.append(place)
     }
 
-    /// Puts back a command of a locked lane.
+    /// Returns a command to its lane.
     mutating func putBack(_ command: QueuedCommand) { self.locks[command.place]?.returned.append(command) }
 
     mutating func used(_ place: Int, at now: Int64) { self.locks[place]?.usedAt = now }
@@ -374,19 +376,19 @@ struct LockedLanes {
         return returned
     }
 
-    /// Records that a transaction with the row of a lane has ended.
+    /// Removes the lock of a lane, because a transaction with its row has ended.
     mutating func unlock(_ place: Int) {
         if !self.locks.isEmpty { self.locks[place] = nil }
     }
 
-    /// Removes a lane and returns the commands that were put back.
+    /// Removes a lane, and returns the commands that transactions returned to it.
     mutating func remove(_ place: Int) -> [QueuedCommand] {
         self.locks.removeValue(forKey: place)?.returned ?? []
     }
 
     // MARK: Rounds
 
-    /// Begins another round if the current one is finished and the next is due.
+    /// Begins a round if the previous round is finished and the next is due.
     mutating func beginRound(at now: Int64) {
         guard self.round.isEmpty, !self.later.isEmpty, now >= self.roundAt else { return }
         self.roundAt = now + Self.pause

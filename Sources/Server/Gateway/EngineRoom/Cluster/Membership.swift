@@ -6,9 +6,9 @@ import Wire
 struct Membership {
     /// The number of this run; nil before the first attachment.
     private(set) var number: GatewayNumber?
-    /// The number of devices in the store, as of the last second.
+    /// The number of devices in the store, at most a second old.
     private(set) var deviceCount = 0
-    /// The configuration keys whose values differ between gateways, sorted by name.
+    /// The configuration keys whose values differ between gateways, in ascending order.
     private(set) var unlike: [String] = []
     /// The numbers of dead gateways whose wakes must be recorded as lost.
     private var dead: [GatewayNumber] = []
@@ -54,7 +54,7 @@ struct Membership {
         return report
     }
 
-    /// Updates the knowledge of other gateways.
+    /// Updates the information about other gateways.
     mutating func viewed(_ view: ClusterView, _ remote: RemoteWorkers) {
         self.deviceCount = view.deviceCount
         self.dead = view.dead.filter { $0 != self.number }
@@ -81,25 +81,25 @@ struct Membership {
 
     // MARK: Dead gateways
 
-    /// Returns a dead gateway whose wakes must be recorded as lost now; nil if there is none, or if another is being
-    /// processed.
+    /// Returns a dead gateway whose wakes must be recorded as lost. Nil if there is none, or if a transaction already
+    /// records such losses.
     mutating func nextBurial() -> GatewayNumber? {
         guard !self.isBurying, let next = self.dead.first else { return nil }
         self.isBurying = true
         return next
     }
 
-    /// Records that some wakes of a dead gateway were recorded as lost.
+    /// Records that a transaction has stored the loss of some wakes of a dead gateway.
     ///
-    /// - `hasMore`: true to continue immediately. Otherwise the next view lists the gateway again if wakes remain.
+    /// - `hasMore`: true to continue immediately. If false and wakes remain, the next view lists the gateway again.
     mutating func buried(_ number: GatewayNumber, hasMore: Bool) {
         self.isBurying = false
         if !hasMore { self.dead.removeAll { $0 == number } }
     }
 }
 
-/// The policy time last reported by the store, extrapolated by this machine's uptime. The store sets the actual time of
-/// each transaction.
+/// An estimate of the policy time: the last time reported by the store plus the time since then on this machine. The
+/// store sets the actual time of each transaction.
 struct ClusterClock {
     private let world: EngineWorld
     /// The time of this step in milliseconds since the start of the machine.
@@ -124,7 +124,7 @@ struct ClusterClock {
     /// Begins a step.
     mutating func step() { self.boot = self.world.boot() }
 
-    /// Takes the policy time and the clock of the primary from the store.
+    /// Adopts the policy time and the wall clock that the store reported.
     mutating func observed(_ now: Instant, wall: Int64) {
         self.said = now
         self.bootThen = self.boot
@@ -136,18 +136,18 @@ struct ClusterClock {
 enum SharedValues {
     /// The launch policies and the times at which they took effect: `PolicyVersions`.
     static let policies = "policies"
-    /// Exists if workers have ever had to authenticate.
+    /// A value that exists if a gateway has ever required workers to authenticate.
     static let workersAsked = "workersAsked"
-    /// The start of counting, in milliseconds since 1970: 8 bytes, little-endian.
+    /// The start of counting, in milliseconds since 1970, as 8 little-endian bytes.
     static let countingSince = "countingSince"
 
-    /// The prefix before the name of a topic. The value is one byte: 1 if the topic is paused.
+    /// The prefix of names that end in a topic. The value is one byte, which is 1 if the topic is paused.
     private static let pause = "paused:"
 
     /// Returns the name of the value that records the pause of a topic.
     static func pause(_ topic: String) -> String { Self.pause + topic }
 
-    /// Returns the topic of a value's name; nil if the value does not record a pause.
+    /// Returns the topic in a name; nil if the value does not record a pause.
     static func pausedTopic(_ name: String) -> String? {
         name.hasPrefix(Self.pause) ? String(name.dropFirst(Self.pause.count)) : nil
     }
@@ -178,10 +178,10 @@ enum SharedValues {
     }
 }
 
-/// The transactions that the store has refused since its last confirmation, for example while its disk is full.
+/// The commits that the store has refused since the last confirmed commit, for example because its disk is full.
 struct CommitRefusals {
-    /// The number of milliseconds for which a refusal is remembered. Then the gateway counts as ready again, because
-    /// only new pushes from the load balancer can show that the store accepts commits.
+    /// The number of milliseconds for which a refusal is remembered. Then the gateway is ready again, because it needs
+    /// new pushes to find out if the store accepts commits.
     private static let memoryMax: Int64 = 10_000
 
     private var first: Int64?
@@ -198,7 +198,8 @@ struct CommitRefusals {
         self.last = nil
     }
 
-    /// The cause of the last refusal, if the store has refused everything for at least `milliseconds`; nil otherwise.
+    /// Returns the cause of the last refusal if the store has refused all commits for at least `milliseconds`; nil
+    /// otherwise.
     func cause(boot: Int64, after milliseconds: Int64) -> StoreError? {
         guard let first = self.first, let last = self.last, boot - first >= milliseconds,
             boot - last.moment < Self.memoryMax

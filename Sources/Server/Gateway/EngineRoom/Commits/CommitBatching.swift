@@ -1,12 +1,12 @@
-/// The batching of commits while many pushes arrive.
+/// Decides when to begin commits, so that commits are larger while many pushes arrive.
 ///
-/// A commit contains the pushes that arrived during the previous one. If syncs are short, these are few, and most of
-/// the cost of a push is its share of a commit: system calls and thread wakeups. So while pushes arrive fast, a
-/// batching window follows each commit and collects pushes for the next. The window ends two milliseconds after the
-/// commit's start. It ends earlier when a push of a quiet topic is waiting among pushes of busy topics, or when as many
-/// pushes are waiting as the commit contained plus the pushes that waited at its end.
+/// A commit contains the pushes that arrived during the previous commit. If syncs are short, these are few. Most of the
+/// cost of a push is then its share of a commit: system calls and thread wakeups. While pushes arrive fast, a batching
+/// window therefore follows each commit and collects pushes for the next. The window ends two milliseconds after the
+/// start of that commit. It ends earlier if a push of a quiet topic is pending among pushes of busy topics. It also
+/// ends earlier when as many pushes are pending as were in the commit and pending at its end.
 ///
-/// A single client that waits for each answer is not delayed, because each of its pushes has a commit to itself. At
+/// A single client that waits for each answer is not delayed, because each of its pushes has its own commit. At
 /// intervals, batching stops for one measurement. If more pushes arrive without batching, it is suspended, each time
 /// for longer.
 ///
@@ -15,29 +15,29 @@ package struct CommitBatching {
     /// The maximum time from the start of a commit to the end of its batching window.
     package static let intervalMax: Int64 = 2_000
     /// The minimum rate of pushes for batching, per second: thirty per `intervalMax`. At a lower rate, a commit begins
-    /// as soon as a push waits.
+    /// as soon as a push is pending.
     package static let pushesPerSecondMin: Int64 = 15_000
     /// The duration of a measurement window, in which pushes are counted to determine their rate.
     package static let window: Int64 = 20_000
     /// The number of consecutive slow measurement windows after which the rate without batching is measured again. A
-    /// slow window has fewer pushes than the last one without batching.
+    /// window is slow if it has fewer pushes than the last window without batching.
     package static let slowWindowsMax = 5
     /// The number of measurement windows with batching after which the rate without batching is measured again: five
     /// seconds.
     package static let restingWindowsMax = 250
-    /// The duration for which batching is suspended after more pushes arrived without it: one second, doubled each time
-    /// up to about a minute.
+    /// The duration of a suspension, after more pushes arrived without batching: one second, doubled each time up to
+    /// about a minute.
     package static let pauses: ClosedRange<Int64> = 1_000_000...64_000_000
 
     /// True if a batching window follows each commit.
     package private(set) var isResting = false
     /// The latest end of the batching window after the last commit.
     package private(set) var batchEnd = Int64.min
-    /// The number of waiting pushes that ends the batching window.
+    /// The number of pending pushes that ends the batching window.
     private var batchPushes: Int64 = 0
-    /// The number of pushes waiting for the next commit.
+    /// The number of pushes pending for the next commit.
     private var waiting: Int64 = 0
-    /// True if a push of a quiet topic is waiting.
+    /// True if a push of a quiet topic is pending.
     private var endsRest = false
     /// The start of the current measurement window.
     private var windowStart: Int64 = 0
@@ -45,13 +45,13 @@ package struct CommitBatching {
     private var commits: Int64 = 0
     /// The rate of pushes without batching, per second.
     private var rateWithout: Int64 = 0
-    /// The highest rate of pushes at the last measurement, per second.
+    /// The highest rate of pushes known at the last measurement, per second.
     private var rateKnown: Int64 = 0
     /// The number of measurement windows with batching since the last measurement without it.
     private var restingWindows = 0
     /// The number of consecutive measurement windows with a lower rate than without batching.
     private var slowWindows = 0
-    /// The rate of pushes with batching, per second, while the rate without it is measured.
+    /// The rate of pushes with batching, per second; nil unless the rate without batching is being measured.
     private var rateWith: Int64?
     /// The time from which batching is allowed again.
     private var mayRestFrom = Int64.min
@@ -62,7 +62,7 @@ package struct CommitBatching {
     /// The time at which the next commit may begin; `.min` if it may begin immediately.
     package var nextMayBegin: Int64 { self.endsRest || self.waiting >= self.batchPushes ? .min : self.batchEnd }
 
-    /// Records the number of pushes waiting for the next commit.
+    /// Records the number of pushes pending for the next commit.
     ///
     /// - Parameter endsRest: true if a push of a quiet topic is among them.
     package mutating func collected(_ pushes: Int64, endsRest: Bool = false) {
@@ -70,7 +70,7 @@ package struct CommitBatching {
         self.endsRest = endsRest
     }
 
-    /// Records that a commit of everything waiting begins.
+    /// Records the start of a commit with all pending pushes.
     package mutating func begun() { self.collected(0) }
 
     /// Ends the batching window.
@@ -93,10 +93,10 @@ package struct CommitBatching {
     private mutating func judge(at now: Int64) {
         let time = now - self.windowStart
         let rate = self.pushes * 1_000_000 / time
-        // About one push per commit means that clients wait for each answer, so that batching would only delay them.
+        // About one push per commit means that clients wait for each answer. Batching would only delay them.
         let areTogether = 10 * self.pushes >= 11 * self.commits
         if time >= 2 * Self.window {
-            // A time without pushes says nothing about batching.
+            // A period without pushes gives no information about batching.
             self.isResting = false
             self.rateWith = nil
         } else if self.isResting {
@@ -117,11 +117,11 @@ package struct CommitBatching {
         self.commits = 0
     }
 
-    /// Suspends batching for one measurement window, to measure the rate without it: after several slow windows, after
-    /// a large increase of the rate, and at regular intervals.
+    /// Suspends batching for one measurement window, to measure the rate without it. Does so after several slow
+    /// windows, after a large increase of the rate, and at regular intervals.
     private mutating func judgeRests(_ rate: Int64) {
         self.restingWindows += 1
-        // In a single window, a rate a fifth lower may be chance.
+        // In a single window, a rate that is a fifth lower may be a coincidence.
         self.slowWindows = 5 * rate < 4 * self.rateWithout ? self.slowWindows + 1 : 0
         let hasGrown = 4 * rate > 5 * self.rateKnown
         guard self.slowWindows == Self.slowWindowsMax || hasGrown || self.restingWindows == Self.restingWindowsMax

@@ -6,9 +6,9 @@ package import Wire
 
 /// Makes groups durable on a separate thread.
 ///
-/// While it syncs one group, the engine continues and collects the next, so one sync covers everything that arrived
-/// during the previous one. A group that finds the store idle is committed immediately, except while pushes arrive
-/// fast: then it waits until a batching window has ended (`CommitBatching`).
+/// While the thread syncs one group, the engine collects the next, so one sync covers everything that arrived during
+/// the previous one. If the store is idle, a group is committed immediately. While pushes arrive fast, it first waits
+/// for the end of a batching window (`CommitBatching`).
 ///
 /// The class is `@unchecked Sendable`: `monitor` guards every field that changes. Only the pipeline's thread uses the
 /// store, until a commit fails and the engine takes the store.
@@ -20,9 +20,10 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
     private let monitor = Monitor()
     private var group: StepGroup
     private var status = CommitStatus.idle
-    /// True if the engine must be woken when the store is idle, because it has a group to commit.
+    /// True if the engine must be woken when the store is idle, because the engine has a group to commit.
     private var signalsWhenIdle = false
-    /// True if the engine must be woken when the current group is durable, because it has effects to release after it.
+    /// True if the engine must be woken when the current group is durable, because the engine then has effects to
+    /// release.
     private var signalsWhenDurable = false
     private var isClosed = false
     private var hasEnded = false
@@ -38,7 +39,7 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
         try self.init(store: store, output: output, batching: CommitBatching(), signal: signal)
     }
 
-    /// - `batching`: the pacing of commits.
+    /// - `batching`: decides when commits begin.
     /// - Throws: `StoreError` if the system cannot create its thread.
     package init(
         store: any RecordStore,
@@ -70,8 +71,8 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
             }
             return status
         }
-        // A store may also fail between two commits, if its files disappear. It is queried outside the lock. An idle
-        // pipeline stays idle meanwhile, because only the engine submits groups.
+        // A store can also fail between two commits, if its files disappear. The check is outside the lock. Meanwhile
+        // an idle pipeline stays idle, because only the engine submits groups.
         guard case .idle = status, let failure = self.store.failure else { return status }
         return self.monitor.withLock {
             self.status = .failed(failure)
@@ -131,7 +132,7 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
     private func commitGroup() {
         var status = CommitStatus.idle
         do throws(StoreError) {
-            // A group without records only waited for earlier groups.
+            // A group without records only had to wait for earlier groups.
             if !self.group.records.isEmpty { try self.commit() }
             self.output.release(self.group)
         } catch {
@@ -156,11 +157,11 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
 
     private enum Turn {
         case commit
-        /// The engine need not wait any longer.
+        /// Wake the engine, which waited for this state of the store.
         case signal
     }
 
-    /// - Returns: nil once there is nothing more to do.
+    /// - Returns: nil when the pipeline is closed and has no group to commit.
     private func waitForTurn() -> Turn? {
         self.monitor.withLock {
             while true {
@@ -172,8 +173,7 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
                     self.signalsWhenIdle = false
                     return .signal
                 }
-                // The engine may release its group without a commit, and then collect another one in the batching
-                // window.
+                // The engine may release its group without a commit, and then collect another group in the same window.
                 if now < self.batching.batchEnd {
                     _ = self.monitor.wait(untilNanoseconds: self.batching.batchEnd * 1_000)
                 } else {
@@ -186,37 +186,37 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
 
 /// Makes groups durable one at a time, and then releases their effects.
 ///
-/// While a group is being committed, the engine continues and collects the next.
+/// While one group is being committed, the engine collects the next.
 package protocol Committer: AnyObject {
     /// Returns the state of the store.
     ///
     /// - Parameters:
     ///   - group: the group collected for the next commit.
-    ///   - wish: the event that the group waits for. The engine is woken when this event has come, and after any
+    ///   - wish: the event that the group waits for. The committer wakes the engine after this event and after any
     ///     failure.
     func status(of group: StepGroup, waitingFor wish: CommitWish) -> CommitStatus
 
     /// The durations of commits so far.
     var commitTimes: CommitTimes { get }
 
-    /// Takes a group over and replaces it with an empty one. The store must be idle.
+    /// Takes ownership of a group and replaces it with an empty one. The store must be idle.
     func submit(_ group: inout StepGroup)
 
     /// Waits until no commit is in progress, and ends any batching window.
     func waitUntilIdle() -> CommitStatus
 
-    /// Returns the failed store, from which the durable state can be read. Exchanges the empty `group` for the failed
-    /// group, whose requests the caller must refuse.
+    /// Returns the failed store, from which the durable state can be read. Also exchanges the empty `group` for the
+    /// failed group, whose requests the caller must refuse.
     func takeFailure(_ group: inout StepGroup) -> any RecordStore
 
-    /// Commits everything submitted, and then stops.
+    /// Commits every submitted group, and then stops.
     func stop()
 }
 
 /// The event that a group waits for.
 package enum CommitWish {
     case nothing
-    /// The release of the previous group; this group has nothing to commit.
+    /// The previous group is durable. This group has nothing to commit.
     case release
     case commit
 }
@@ -226,12 +226,12 @@ package enum CommitStatus {
     case idle, busy
     /// No commit is in progress, and the batching window has not ended.
     case resting
-    /// A commit failed. Nothing more is committed.
+    /// A commit failed. The store accepts no more commits.
     case failed(StoreError)
 }
 
-/// A function that creates the committer of a store. Durable groups are passed to the output; `signal` wakes the
-/// engine.
+/// A function that creates the committer of a store. The committer passes durable groups to `output`, and calls
+/// `signal` to wake the engine.
 package typealias CommitterMaker = (
     _ store: any RecordStore, _ output: GroupOutput, _ signal: @escaping @Sendable () -> Void
 ) throws(StoreError) -> any Committer
@@ -243,7 +243,7 @@ package final class CommitService {
     private let output: GroupOutput
     /// Nil if nothing is stored.
     private let committer: (any Committer)?
-    /// The numbers of the events' records; nil if nothing is stored.
+    /// The record numbers of the events; nil if nothing is stored.
     private var numbers: EventNumbers?
     private let records: GatewayRecords
 
@@ -264,10 +264,10 @@ package final class CommitService {
     /// The durations of commits; empty if nothing is stored.
     package var times: CommitTimes { self.committer?.commitTimes ?? CommitTimes() }
 
-    /// Submits the changes to the store if it is idle. Without changes, effects are released unless a commit is in
-    /// progress.
+    /// Submits the changes to the store if it is idle. If nothing has changed and no commit is in progress, releases
+    /// the pending effects.
     ///
-    /// - Returns: the reason for which nothing more can be stored; nil if there is none.
+    /// - Returns: the reason why nothing can be stored any more; nil if the store works.
     package func flush(_ engine: DeviceEngine, _ clock: inout EngineClock) -> StoreError? {
         guard let committer = self.committer else {
             _ = engine.takeStep()
@@ -305,11 +305,11 @@ package final class CommitService {
 
     package func waitUntilIdle() { _ = self.committer?.waitUntilIdle() }
 
-    /// Stops after everything submitted has been committed.
+    /// Commits every submitted group, and then stops.
     package func stop() { self.committer?.stop() }
 
-    /// Returns the failed commit, whose effects were not released, and the store, from which the durable state can be
-    /// read; nil if nothing is stored.
+    /// Returns the failed group, whose effects were not released, and the store, from which the durable state can be
+    /// read. Returns nil if nothing is stored.
     package func takeFailure() -> (group: StepGroup, store: any RecordStore)? {
         guard let committer = self.committer else { return nil }
         var failed = self.output.makeGroup()
@@ -317,7 +317,7 @@ package final class CommitService {
         return (failed, store)
     }
 
-    /// Refuses, once each, the requests in `failed` and in the group collected after it.
+    /// Refuses each request in `failed` and in the group collected after it.
     package func refuse(_ failed: StepGroup, _ cause: StoreError) {
         let error = APIError.storeFailed(cause)
         self.refuseEverything(of: failed, error)
@@ -349,7 +349,7 @@ package final class CommitService {
     }
 }
 
-/// The records of one commit, and the effects to release once the records are durable.
+/// The records of one commit, and the effects that are released when the records are durable.
 ///
 /// The class is `@unchecked Sendable`: a group has one owner at a time, and changes owners under the lock of
 /// `CommitPipeline`.
@@ -360,7 +360,7 @@ package final class StepGroup: @unchecked Sendable {
     private(set) var arrivals: [PushArrival] = []
     /// The number of pushes that wait for this group's commit.
     private(set) var pushCount: Int64 = 0
-    /// True if a push of a quiet topic is among them.
+    /// True if a push of a quiet topic is among these pushes.
     private(set) var endsRest = false
     /// True if the effects contain a long list. A group holds at most one.
     var hasLongList = false
@@ -406,7 +406,7 @@ package final class StepGroup: @unchecked Sendable {
     }
 }
 
-/// The destinations of a durable group: effects go to the loops and webhooks, events to the history and to the
+/// The destinations of a durable group. Effects go to the loops and webhooks; events go to the history and to the
 /// operators who follow them.
 package struct GroupOutput: Sendable {
     package let mailboxes: PerOutput<LoopMailbox>
@@ -436,7 +436,7 @@ package struct GroupOutput: Sendable {
     }
 }
 
-/// The method for transactions of a shared store.
+/// Support for transactions of a shared store.
 extension StepGroup {
     /// Discards all contents without releasing them.
     func discard() {
@@ -470,7 +470,7 @@ package final class EffectStage: DispatchOutput {
         self.group.effects[address].append(outcome, to: address)
     }
 
-    /// Passes a question to the history, which answers it after all earlier events.
+    /// Passes a question to the history, which answers it after recording all earlier events.
     package func ask(_ question: HistoryQuestion) {
         self.group.history.questions.append(question)
     }
@@ -512,10 +512,11 @@ package final class EffectStage: DispatchOutput {
     }
 }
 
-/// Turns the effects of a group for one output into refusals, because the group did not become durable.
+/// Replaces the effects of a group for one output with refusals, because the group did not become durable.
 ///
-/// Each request of the group has one answer among the effects and is refused once. Wakes, their ends and changed
-/// conditions are dropped: for the workers, such a wake was never launched or is still in flight.
+/// Each request of the group has one answer among the effects, and is refused once. Wakes, ends of wakes and changed
+/// conditions are dropped. For its worker, a dropped wake was never launched, and a wake whose end is dropped is still
+/// in flight.
 struct EffectRefusal {
     let refused = EffectBatch()
     /// The number of accepted pushes that are refused.

@@ -2,14 +2,14 @@ import Engine
 import Policy
 import Wire
 
-/// The parts of an engine that do not depend on the store: devices in memory, the streams of workers, and the services
-/// that operate on them.
+/// The parts of an engine that do not depend on the store: devices in memory, workers' streams, and the services that
+/// use both.
 ///
-/// A subclass loads rows, makes changes durable, fills free slots and has the clock.
+/// A subclass loads rows, makes changes durable, fills free slots and provides the clock.
 package class EngineShell {
     final var engine: DeviceEngine
     final var dispatcher: Dispatcher
-    /// The effects of steps until they may be released.
+    /// The effects of steps that have not been released.
     final let stage: EffectStage
     final let output: GroupOutput
     final let records: GatewayRecords
@@ -57,7 +57,7 @@ struct EngineParts {
     let wakeBytesPerStreamMax: Int
 }
 
-/// The commands that each engine performs differently, depending on its store.
+/// Commands whose handling depends on the engine's store.
 protocol StoredEngine: EngineShell {
     func take(_ request: EngineRequest, _ workspace: Workspace)
 
@@ -66,17 +66,17 @@ protocol StoredEngine: EngineShell {
 
     func streamEnded(_ stream: StreamAddress)
 
-    /// Records that a stream may accept more wakes than before.
+    /// Records that a stream can accept more wakes than before.
     func hasFreeSlots()
 
-    /// Records that a stream remains open without a wake that it held.
+    /// Records that a stream no longer holds a wake, and remains open.
     func lose(_ wake: WakeID, on stream: StreamAddress, takingBackAttempt: Bool)
 
     func workersAsked()
 
-    /// Called when another configuration is active, to put its policies into effect.
+    /// Activates the policies of a new configuration.
     ///
-    /// - Parameter isPolicyChanged: false if no topic has another policy than before.
+    /// - Parameter isPolicyChanged: false if all topics have the same policies as before.
     func configured(isPolicyChanged: Bool)
 }
 
@@ -103,7 +103,7 @@ extension StoredEngine {
         }
     }
 
-    /// Activates another configuration for the commands after this one.
+    /// Activates another configuration for the following commands.
     private func configure(_ settings: EngineSettings) {
         self.configuration = settings.engine
         self.wakeBytesPerStreamMax = settings.wakeBytesPerStreamMax

@@ -2,16 +2,16 @@ package import Engine
 package import Platform
 import Synchronization
 
-/// Runs an engine on a separate thread. If the engine allows it, other threads perform brief steps while that thread
-/// sleeps.
+/// Runs an engine on a separate thread. While that thread sleeps, other threads may perform brief steps, if the engine
+/// allows it.
 package final class EngineThread: Sendable {
     private let mailbox: Mailbox<CommandBatch>
     private let thread: NamedThread
 
     /// Starts the thread and waits until the engine is created.
     ///
-    /// - `mailbox`: the commands of the loops. Closing it ends the thread.
-    /// - `pulse`: beats in each turn of the thread.
+    /// - `mailbox`: receives the commands of the loops. Closing it ends the thread.
+    /// - `pulse`: shows a watchdog in each turn that the thread is alive.
     /// - `make`: creates the engine on the thread. The engine must wake `mailbox` when it has work that is not in a
     ///   batch.
     /// - Throws: `StoreError` if `make` throws, or if the thread cannot be created.
@@ -40,7 +40,7 @@ package final class EngineThread: Sendable {
         if let found = error.value.withLock({ $0 }) { throw found }
     }
 
-    /// Ends the thread after the remaining commands, and waits for it.
+    /// Lets the thread process the remaining commands, and waits until it has ended.
     package func stop() {
         self.mailbox.close()
         self.thread.join()
@@ -65,16 +65,17 @@ package final class EngineThread: Sendable {
 
 /// The component that decides about every push and every wake of a gateway, batch by batch.
 ///
-/// Commands arrive as values in batches. Effects leave as values through the engine's `GroupOutput`, once they are
-/// durable. Each push gets one `PushReply` and each request one `Outcome`; the effects for one stream leave in order.
-/// Wakes go to streams that subscribed through this engine.
+/// Commands arrive in batches. Effects leave through the engine's `GroupOutput` when they are durable. Each push gets
+/// one `PushReply`, and each request gets one `Outcome`. The effects for one stream leave in order. Wakes go to streams
+/// that subscribed through this engine.
 ///
-/// Other processes may have engines on the same store, so callers must not assume the following: that a free slot
-/// yields a wake, since another engine may get it; that a wake ends with its stream, since its result may arrive at any
-/// gateway; or that the start of this engine loses the wakes of others.
+/// Other processes may have engines on the same store, so callers must not assume the following:
+/// - a free slot yields a wake, because another engine may get the wake;
+/// - a wake ends with its stream, because its result may arrive at any gateway;
+/// - the start of this engine loses the wakes of other engines.
 package protocol GatewayEngine: AnyObject {
-    /// A function that any thread may call with a brief batch instead of `step`, but only one at a time; nil if the
-    /// engine is bound to its own thread.
+    /// A function that any thread may call with a brief batch instead of `step`. Only one thread may call it at a time.
+    /// Nil if only the engine's thread may perform steps.
     var briefStep: ((CommandBatch) -> Int64)? { get }
 
     /// Processes a batch and empties it.

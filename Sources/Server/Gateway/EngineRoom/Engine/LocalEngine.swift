@@ -2,40 +2,39 @@ package import Engine
 import Policy
 package import Wire
 
-/// The engine of a gateway with its own store. It keeps every device in memory, and continues while one group of
-/// changes is made durable.
+/// The engine of a gateway with its own store. It keeps every device in memory, and continues while a group of changes
+/// is made durable.
 ///
 /// A step advances the time, performs every command in order, and submits the changes to the store if it is idle.
-/// Otherwise the changes wait for a later step; a device that changes several times is written once.
+/// Otherwise a later step submits them. A device that has changed several times is written once.
 package final class LocalEngine: EngineShell, GatewayEngine {
-    /// The maximum number of devices examined in one step, so that many due devices do not delay pushes.
+    /// The maximum number of devices examined in one step. The limit prevents many due devices from delaying pushes.
     private static let dueDevicesMax = 4096
 
     private var clock: EngineClock
     private let commits: CommitService
     private let makeRandom: @Sendable () -> () -> (UInt64, UInt64)
-    /// The failure of a commit, after which nothing more is accepted; nil if there is none.
+    /// The failure of the store, after which the engine accepts no changes; nil if there is none.
     private var failure: StoreFailure?
     private let onFailure: @Sendable (StoreError) -> Void
 
-    /// Creates an engine with the state in `store`. Wakes that were in flight are durably lost.
+    /// Creates an engine with the state in `store`. Durably records wakes that were in flight as lost.
     ///
     /// - `historyKey`: the key of the history that receives the events.
     /// - `workers`: the requirement for workers to authenticate.
-    /// - `jumpWatch`: the limit on a jump of the wall clock across a boot, and the receiver of a report about a larger
-    ///   jump.
+    /// - `jumpWatch`: limits jumps of the wall clock between two starts of the machine, and reports larger jumps.
     /// - `world`: the clocks and the random numbers.
-    /// - `makeCommitter`: creates the committer for the store; the default has a separate thread.
+    /// - `makeCommitter`: creates the committer for the store. The default committer has its own thread.
     /// - `wakeBytesPerStreamMax`: the maximum number of unanswered payload bytes on a worker's stream.
     /// - `store`: nil to store nothing.
     /// - `output`: receives the effects for the loops and the events for the history.
-    /// - `meter`: the counters of limits that other parts of the gateway meet.
+    /// - `meter`: the counters of limits in other parts of the gateway.
     /// - `live`: receives a sample every second.
     /// - `limitWatch`: reports the limits that were reached.
     /// - `signal`: makes the engine perform another step.
-    /// - `onLossAccepted`: called during the initialization if the store lacks committed data and the start continues
-    ///   without it.
-    /// - `onFailure`: called once, when nothing more can be stored.
+    /// - `onLossAccepted`: called by this initializer if the store lacks committed data and the start continues without
+    ///   it.
+    /// - `onFailure`: called once, when nothing can be stored any more.
     /// - Throws: `StoreError` if the stored state cannot be read, or nothing can be stored.
     package init(
         configuration: EngineConfiguration,
@@ -100,10 +99,12 @@ package final class LocalEngine: EngineShell, GatewayEngine {
 
     package func step(_ batch: CommandBatch) -> Int64 { self.step(batch, failing: true) }
 
+    /// Performs a step.
+    ///
     /// - Parameters:
     ///   - batch: the commands.
-    ///   - mayFail: true if this step may handle a failure of the store. That takes long, because it reads the durable
-    ///     state, so only the engine's thread does it.
+    ///   - mayFail: true if this step may handle a failure of the store. Handling takes long, because it reads the
+    ///     durable state, so only the engine's thread does it.
     private func step(_ batch: CommandBatch, failing mayFail: Bool) -> Int64 {
         self.clock.step()
         self.stage.offset = self.clock.offset
@@ -118,9 +119,10 @@ package final class LocalEngine: EngineShell, GatewayEngine {
             self.fail(error)
         }
         guard isDone, !self.dispatcher.isBehind, !self.requests.isLongListNext else { return 0 }
-        // The wait is at most one second, so that wakes are late by at most that after a suspension of the machine.
+        // The wait is at most one second. After a suspension of the machine, wakes are therefore at most one second
+        // late.
         var next = min(self.sampler.nextAt, self.engine.nextDue?.milliseconds ?? .max)
-        // Due devices are already waiting for the busy store, which wakes the engine when it is idle.
+        // Ignore due progress: it waits for the busy store, which wakes the engine when it is idle.
         if let due = self.engine.progressDue, due > self.clock.now { next = min(next, due.milliseconds) }
         return max(0, min(1000, self.clock.milliseconds(until: next)))
     }
@@ -144,6 +146,8 @@ package final class LocalEngine: EngineShell, GatewayEngine {
         )
     }
 
+    /// Performs the commands of a batch and due work.
+    ///
     /// - Returns: true if all due work was done.
     private func perform(_ batch: CommandBatch, _ workspace: Workspace) -> Bool {
         self.look(workspace)
@@ -171,7 +175,7 @@ package final class LocalEngine: EngineShell, GatewayEngine {
         self.commits.release(self.engine, self.clock.offset)
     }
 
-    /// Performs the checks of every step.
+    /// Performs the regular checks of a step.
     private func look(_ workspace: Workspace) {
         self.takeSample(at: self.clock.now, workspace)
         self.limits.look(self.clock.now, workspace.dispatcher)
@@ -185,7 +189,7 @@ package final class LocalEngine: EngineShell, GatewayEngine {
     private func fail(_ error: StoreError) {
         guard let (failed, store) = self.commits.takeFailure() else { return }
         let workers = WorkersAtFailure(self.dispatcher, self.engine)
-        // The engine with undurable changes is released first, so that two engines are never in memory.
+        // Release the engine with undurable changes first, because two engines may not fit in memory.
         self.replaceEngine()
         let durableError = StoredGateway.reload(store, into: self.engine)
         self.failure = StoreFailure(error: error, workers: workers, durableError: durableError)
@@ -224,7 +228,7 @@ extension LocalEngine: StoredEngine {
 
     func streamEnded(_ stream: StreamAddress) { self.dispatcher.streamEnded(stream) }
 
-    /// Does nothing: the dispatcher has already filled the slots.
+    /// Does nothing, because the dispatcher has already filled the slots.
     func hasFreeSlots() {}
 
     func lose(_ wake: WakeID, on stream: StreamAddress, takingBackAttempt: Bool) {

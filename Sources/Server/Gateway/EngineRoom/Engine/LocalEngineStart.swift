@@ -8,7 +8,7 @@ import Wire
 struct LocalEngineStart {
     let engine: DeviceEngine
     let records: GatewayRecords
-    /// The numbers of the events' records; nil if nothing is stored.
+    /// The record numbers of the events; nil if nothing is stored.
     private(set) var numbers: EventNumbers?
     private(set) var clock: EngineClock
     private let isAskingWorkers: Bool
@@ -45,7 +45,7 @@ struct LocalEngineStart {
         // The workers of the previous process are disconnected.
         self.engine.loseEveryWake()
         let isFork = store?.isFork ?? false
-        // The loss is reported before it becomes permanent, so that an interrupted start cannot lose data silently.
+        // Report the loss before it becomes permanent. Otherwise an interrupted start could lose data silently.
         if let loss = store?.loss { onLossAccepted(loss) }
         self.records = GatewayRecords(
             countingSince: stored.countingSince ?? reading.wall,
@@ -73,7 +73,7 @@ struct LocalEngineStart {
         try store.commit(beginning)
     }
 
-    /// Passes events that the previous process did not write to the history.
+    /// Passes events to the history that the previous process did not write.
     func recoverEvents(_ stage: EffectStage, _ output: GroupOutput) {
         guard let events = self.events else { return }
         events.finish(at: EventRecovery.Start(isFirst: self.isFirst, now: self.clock.now, offset: self.clock.offset))
@@ -85,15 +85,15 @@ struct LocalEngineStart {
 /// The contents of a store at a start: an engine, and the other records of the gateway.
 struct StoredGateway {
     let engine: DeviceEngine
-    /// The clocks at the last commit; nil at the first start.
+    /// The clocks at the last commit; nil before the first start.
     private(set) var clock: ClockRecord?
-    /// The start of counting, in milliseconds since 1970; nil at the first start.
+    /// The start of counting, in milliseconds since 1970; nil before the first start.
     private(set) var countingSince: Int64?
     private(set) var rejections = Rejections()
     private(set) var policies = PolicyVersions()
-    /// True if a gateway on this state has required workers to authenticate.
+    /// True if a gateway with this state has ever required workers to authenticate.
     private(set) var wereWorkersAsked = false
-    /// Receives the events that the store keeps for the history; nil if the history has them.
+    /// Receives the events that the store keeps for the history; nil if they are not needed.
     private let events: EventRecovery?
 
     init(engine: DeviceEngine, events: EventRecovery? = nil) {
@@ -101,9 +101,10 @@ struct StoredGateway {
         self.events = events
     }
 
-    /// Loads the contents of a store, and fills `engine` with its devices; loads nothing without a store.
+    /// Loads the contents of a store, and restores its devices into `engine`. Without a store, the result is empty.
     ///
-    /// - Throws: if the contents cannot be read, or if workers must authenticate but cannot.
+    /// - Throws: `StoreError` if the contents cannot be read, or if workers must authenticate but the gateway cannot
+    ///   authenticate them.
     static func load(
         _ store: (any RecordStore)?,
         into engine: DeviceEngine,
@@ -116,7 +117,7 @@ struct StoredGateway {
         return stored
     }
 
-    /// Restores the last durable state into an engine without devices, including wakes in flight.
+    /// Restores the last durable state, including wakes in flight, into an engine without devices.
     ///
     /// - Returns: the reason why the state cannot be read; nil if it was restored.
     static func reload(_ store: any RecordStore, into engine: DeviceEngine) -> StoreError? {
@@ -128,7 +129,7 @@ struct StoredGateway {
         } catch { return error }
     }
 
-    /// Takes one record of the store.
+    /// Restores one record of the store.
     mutating func take(_ key: RecordKey, _ content: ByteView) throws(StoreError) {
         switch key.kind {
         case .topic, .device, .tasks: try self.engine.restore(key, content)
@@ -155,15 +156,15 @@ struct StoredGateway {
         }
     }
 
-    /// Checks that workers need no authentication, or can authenticate.
+    /// Checks that workers can authenticate, if the state requires it.
     ///
-    /// - Throws: if they need to authenticate and cannot.
+    /// - Throws: `StoreError` if the gateway cannot authenticate them.
     private func check(_ workers: WorkersAsked) throws(StoreError) {
         guard self.wereWorkersAsked, case .notAsked(let folder) = workers else { return }
         throw Self.workersWereAsked(folder)
     }
 
-    /// Returns the error for workers that must authenticate although this folder has no `token.key`.
+    /// Returns the error for a state that requires workers to authenticate, although this folder has no `token.key`.
     static func workersWereAsked(_ folder: String) -> StoreError {
         StoreError(
             message: "The workers of this state had to authenticate, and now none would have to: \(folder) has no "

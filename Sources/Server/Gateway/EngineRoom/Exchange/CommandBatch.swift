@@ -2,7 +2,7 @@ package import Engine
 package import Platform
 package import Wire
 
-/// The commands of one turn of a loop for the engine, in order.
+/// The commands from one turn of a loop to the engine, in order.
 ///
 /// The class is `@unchecked Sendable`: a batch has one owner at a time, and changes owners under the lock of `Mailbox`.
 package final class CommandBatch: MailboxBatch, @unchecked Sendable {
@@ -13,30 +13,30 @@ package final class CommandBatch: MailboxBatch, @unchecked Sendable {
         case command
     }
 
-    /// The maximum number of pushes and commands for which a loop performs the engine's step itself, in about 0.1 ms.
+    /// The maximum number of pushes and commands for which a loop performs the engine's step itself. Such a step takes
+    /// about 0.1 ms.
     private static let itemsOfLoopMax = 256
 
     private var items: [Item] = []
-    /// For each push, the stream for its answer and then the push.
+    /// The pushes in order. Each is preceded by the stream for its answer.
     private var pushes = ByteBuffer()
     private var commands: [EngineCommand] = []
     private var areCommandsBrief = true
 
-    /// The number of pushes; each is answered once.
+    /// The number of pushes. Each gets one answer.
     package private(set) var answersDue = 0
 
-    /// True if a push of a quiet topic is among the pushes, so that their commit must not wait for a batching window.
+    /// True if the batch has a push of a quiet topic. Its commit then must not wait for a batching window.
     package private(set) var endsRest = false
 
-    /// The numbers of pushes by the time at which they left their loops.
+    /// The number of pushes that left their loop, by time.
     private(set) var arrivals: [PushArrival] = []
 
     package init() {}
 
     package var isEmpty: Bool { self.items.isEmpty }
 
-    /// True if the loop should perform the engine's step itself, because the step takes no longer than waking the
-    /// engine's thread.
+    /// True if the loop should perform the engine's step itself, because waking the engine's thread would take longer.
     package var isStepOfLoop: Bool { self.areCommandsBrief && self.items.count <= Self.itemsOfLoopMax }
 
     package func append(_ command: EngineCommand) {
@@ -45,7 +45,7 @@ package final class CommandBatch: MailboxBatch, @unchecked Sendable {
         self.areCommandsBrief = self.areCommandsBrief && command.isBrief
     }
 
-    /// Appends a push, which is answered at `stream`.
+    /// Appends a push. Its answer goes to `stream`.
     package func append(_ push: Push, from stream: StreamAddress) {
         self.items.append(.push)
         self.pushes.append(memoryOf: stream)
@@ -53,16 +53,16 @@ package final class CommandBatch: MailboxBatch, @unchecked Sendable {
         self.answersDue += 1
     }
 
-    /// Records that a push of a quiet topic is among the pushes.
+    /// Records that the batch has a push of a quiet topic.
     package func endRest() { self.endsRest = true }
 
-    /// Records the time at which the pushes leave their loop. Called once, at that time.
+    /// Records the time at which the pushes leave their loop. Call it once, at that time.
     package func notePushesLeave() {
         guard self.answersDue > 0 else { return }
         self.arrivals.append(PushArrival(at: SystemClock.monotonicMicroseconds, count: Int64(self.answersDue)))
     }
 
-    /// Appends everything in another batch and empties that batch.
+    /// Appends the contents of another batch and empties that batch.
     package func append(_ other: CommandBatch) {
         self.items.append(contentsOf: other.items)
         self.pushes.append(other.pushes.view)
@@ -102,11 +102,11 @@ package final class CommandBatch: MailboxBatch, @unchecked Sendable {
     }
 }
 
-/// A copy of a push that outlives the call that delivered the push.
+/// A copy of a push. The original is valid only during the call that delivers it.
 ///
 /// The class is `@unchecked Sendable` because it is immutable.
 package final class KeptPush: @unchecked Sendable {
-    /// The stream for its answer.
+    /// The stream for the answer.
     let stream: StreamAddress
     private let bytes: ByteBuffer
 
@@ -117,7 +117,7 @@ package final class KeptPush: @unchecked Sendable {
         self.bytes = bytes
     }
 
-    /// Passes the push to `body`; its views are valid during the call.
+    /// Passes the push to `body`. The push is valid only during the call.
     package func read<Result>(_ body: (Push) -> Result) -> Result {
         withExtendedLifetime(self) {
             var offset = 0
@@ -126,12 +126,12 @@ package final class KeptPush: @unchecked Sendable {
     }
 }
 
-/// An operator's test push, validated as far as possible without knowledge of devices.
+/// An operator's test push, validated as far as possible without the device.
 package struct TestPush: Sendable {
     let device: Named<DeviceToken>
-    /// The topic; nil for the device's own.
+    /// The topic; nil for the topic of the device.
     let topic: [UInt8]?
-    /// The push without topic and token, which the engine sets when it has found the device.
+    /// The push without topic and token, which the engine sets after it has found the device.
     let kept: KeptPush
     /// The reason why a provider's push would be refused; nil if none is known yet.
     let refusal: APNSReason?
@@ -139,18 +139,18 @@ package struct TestPush: Sendable {
     package init(_ device: Named<DeviceToken>, _ push: Push, topic: String?, refused reason: APNSReason? = nil) {
         self.device = device
         self.topic = topic.map { Array($0.utf8) }
-        // The result is returned in the answer of the operation instead.
+        // The stream is not used: the operation's answer contains the result.
         self.kept = KeptPush(push, from: .webhookReport(0))
         self.refusal = reason
     }
 }
 
-/// Collects the commands of one loop for the engine, and hands them over in one batch at the end of each turn. Counts
-/// the pushes whose answers are pending.
+/// Collects the commands from one loop to the engine, and submits them in one batch at the end of each turn. Also
+/// counts the unanswered pushes.
 package final class EngineOutbox {
     private let engine: Mailbox<CommandBatch>
     private var batch = CommandBatch()
-    /// The number of pushes that were handed over and are not answered.
+    /// The number of pushes that the engine has and has not answered.
     package private(set) var pushesAtEngine = 0
     /// The limit on the number of unanswered pushes.
     package var window: PushWindow
@@ -158,7 +158,7 @@ package final class EngineOutbox {
     private let events: EventService
 
     /// - Parameters:
-    ///   - engine: the mailbox that batches go to.
+    ///   - engine: the mailbox that receives the batches.
     ///   - window: the limit on pushes in the engine.
     ///   - events: the service for operators who follow events.
     package init(_ engine: Mailbox<CommandBatch>, window: PushWindow, events: EventService = EventService()) {
@@ -171,13 +171,13 @@ package final class EngineOutbox {
         self.batch.append(command)
     }
 
-    /// Appends a push, which is answered at `stream`.
+    /// Appends a push. Its answer goes to `stream`.
     package func append(_ push: Push, from stream: StreamAddress) {
         self.batch.append(push, from: stream)
     }
 
-    /// Records that a push of a quiet topic arrives among pushes of busy topics. Fewer pushes may then be in the engine
-    /// for a while, and this turn's pushes are committed without a batching window.
+    /// Records the arrival of a push of a quiet topic among pushes of busy topics. For one second, fewer pushes may be
+    /// in the engine, and the pushes of this turn are committed without a batching window.
     ///
     /// - Parameter now: milliseconds of the monotonic clock.
     package func quietPushCame(now: Int64) {
@@ -185,10 +185,11 @@ package final class EngineOutbox {
         self.batch.endRest()
     }
 
-    /// Records a push that was refused before it reached the engine, which counts it.
+    /// Records a push that was refused before it reached the engine. The engine counts it.
     ///
-    /// - `topic`: the topic in the push; empty if it is not a valid one.
-    /// - `device`: returns the device in the push, if it is valid; called only if an operator follows events.
+    /// - `topic`: the topic in the push; empty if it is not valid.
+    /// - `device`: returns the device in the push, or nil if it is not valid. Called only if an operator follows
+    ///   events.
     package func reject(_ reason: APNSReason, topic: [UInt8] = [], _ apnsID: APNsID, device: () -> DeviceToken?) {
         self.batch.append(.rejected(reason: reason.index, topic: topic))
         guard self.events.isWatched else { return }
@@ -203,9 +204,9 @@ package final class EngineOutbox {
         )
     }
 
-    /// Hands over the batch at the end of a turn.
+    /// Submits the batch at the end of a turn.
     ///
-    /// - Parameter step: called if this loop performs the engine's step; it must call its parameter, which performs the
+    /// - Parameter step: called if this loop performs the engine's step. It must call its parameter, which performs the
     ///   step.
     package func handOver(stepping step: (() -> Void) -> Void = { $0() }) {
         guard !self.batch.isEmpty else { return }
@@ -221,45 +222,48 @@ package final class EngineOutbox {
     }
 }
 
-/// The limit on a loop's pushes in the engine at the same time.
+/// The limit on the number of a loop's pushes that may be in the engine at the same time.
 ///
-/// The limit is `requestsAtEngineMax`, except for one second after a push of a quiet topic that arrives among pushes of
-/// busy topics. Such a push waits for the commits of all pushes in the engine, so the limit is lower, initially 128. At
-/// the limit, the loop pauses reading until answers make room. Long pauses show that fewer pushes do not make commits
-/// faster; a low limit then only leaves the disk idle. So the limit doubles when pauses above 1.5 milliseconds
-/// outnumber shorter ones by 8. After 256 pauses the initial limit is tried again.
+/// A topic is busy if its pushes are a large share of the bytes that the loop receives (`FlowShares`), and quiet
+/// otherwise. The limit is `requestsAtEngineMax`. It is lower for one second after a push of a quiet topic arrives
+/// among pushes of busy topics. Such a push waits for the commits of all pushes in the engine. The lower limit is
+/// initially 128. At the limit, the loop stops reading until the engine has answered some pushes.
+///
+/// The lower limit doubles when pauses above 1.5 milliseconds outnumber shorter ones by 8. Long pauses show that fewer
+/// pushes do not make commits faster; a low limit then only leaves the disk idle. After 256 pauses, the initial limit
+/// is used again.
 package struct PushWindow {
-    /// The initial limit after a push of a quiet topic.
+    /// The initial value of the lower limit.
     package static let quietLimitMin = 128
-    /// The duration of the lower limit, in milliseconds.
+    /// The time for which the lower limit applies, in milliseconds.
     package static let quietMilliseconds: Int64 = 1000
-    /// The maximum duration of a short pause, in nanoseconds; 1.5 milliseconds.
+    /// The maximum duration of a short pause: 1.5 milliseconds, in nanoseconds.
     package static let shortPauseNanosecondsMax: Int64 = 1_500_000
     /// The surplus of long pauses over short ones at which the limit doubles.
     package static let longPausesToGrow = 8
-    /// The number of pauses with a raised limit after which the initial one is tried again.
+    /// The number of pauses after which the initial limit is used again.
     package static let pausesToTryLeast = 256
 
-    /// The limit of `requestsAtEngineMax`.
+    /// The value of `requestsAtEngineMax`.
     package var most: Int
     private let least: Int
     private var quietLimit: Int
     private var quietUntil = Int64.min
-    /// The start of the current pause, if its duration counts.
+    /// The start of the current pause, in nanoseconds; nil if its duration is not counted.
     private var pausedAt: Int64?
-    /// The number of pauses under the current limit, and the surplus of long ones over short ones.
+    /// The number of pauses under the current lower limit, and the number of long ones minus the number of short ones.
     private var pauses = 0, balance = 0
 
     /// - Parameters:
     ///   - most: the limit of `requestsAtEngineMax`.
-    ///   - least: the initial limit after a push of a quiet topic; `Int.max` for no lower limit.
+    ///   - least: the initial value of the lower limit; `Int.max` for no lower limit.
     package init(most: Int, least: Int = PushWindow.quietLimitMin) {
         self.most = most
         self.least = least
         self.quietLimit = least
     }
 
-    /// Records a push of a quiet topic that arrived among pushes of busy ones.
+    /// Records the arrival of a push of a quiet topic among pushes of busy topics.
     ///
     /// - Parameter now: milliseconds of the monotonic clock.
     package mutating func quietPushCame(now: Int64) {
@@ -279,7 +283,7 @@ package struct PushWindow {
     ///   - count: the limit that was reached.
     ///   - now: nanoseconds of the monotonic clock.
     package mutating func paused(atLimit count: Int, now: Int64) {
-        // Only pauses under the lower limit count.
+        // Only pauses under the lower limit are counted.
         self.pausedAt = count == min(self.quietLimit, self.most) ? now : nil
     }
 

@@ -3,29 +3,29 @@ import Platform
 package import Policy
 package import Wire
 
-/// An effect of the engine for an output. The bytes of a wake are valid only during its delivery.
+/// An effect of the engine for an output. A wake's bytes are valid only while it is being delivered.
 package enum Effect {
     /// The answer to a push.
     case pushAnswer(PushReply)
     /// The answer to another request.
     case answer(StreamAddress, Outcome)
-    /// A request that must continue in the engine, to which the output passes it on.
+    /// A request that the output must pass back to the engine, which continues it.
     case asked(EngineRequest)
-    /// The stream is subscribed: its response begins, with a warning if there is one.
+    /// The stream is subscribed. Its response begins, with the warning if there is one.
     case subscribed(StreamAddress, SubscriptionWarning?)
     /// A wake for an open stream.
     case wake(StreamAddress, StagedWake)
-    /// The deadline of a wake that the stream holds is near: the deadline by the wall clock, and the time left.
+    /// The deadline of a wake on the stream is near. `deadline` is a time of the wall clock.
     case expiring(StreamAddress, WakeID, deadline: Int64, timeLeft: Int64)
-    /// A wake that the stream holds has expired.
+    /// A wake on the stream has expired.
     case expired(StreamAddress, WakeID, ExpirationReason)
-    /// A wake that the stream held has ended.
+    /// A wake on the stream has ended.
     case released(StreamAddress, WakeID)
-    /// Conditions of a device have changed, for a stream that asked for them.
+    /// The conditions of a device have changed. The stream has requested such reports.
     case conditions(StreamAddress, DeviceToken, Conditions)
-    /// The stream's worker stops and holds no more wakes.
+    /// The stream is drained and has no more wakes.
     case drained(StreamAddress)
-    /// Nothing is launched any more.
+    /// The engine launches nothing any more.
     case draining
 }
 
@@ -34,7 +34,7 @@ package enum Effect {
 /// The class is `@unchecked Sendable`: a batch has one owner at a time, and changes owners under the lock of
 /// `LoopMailbox`.
 package final class EffectBatch: @unchecked Sendable {
-    /// An effect. Its bytes, if it has any, follow those of the previous effects in `bytes`.
+    /// An effect. Its bytes, if it has any, follow the bytes of the previous effects in `bytes`.
     private enum Item: BitwiseCopyable {
         case pushAnswer(PushReply)
         /// The next outcome in `outcomes`.
@@ -78,7 +78,7 @@ package final class EffectBatch: @unchecked Sendable {
         self.items.append(.wake(address, byteCount: UInt32(self.bytes.count - before)))
     }
 
-    /// Appends the end of a wake that a stream held.
+    /// Appends the end of a wake on a stream.
     func appendReleased(_ wake: WakeID, from address: StreamAddress) {
         self.items.append(.released(address, wake))
     }
@@ -91,7 +91,7 @@ package final class EffectBatch: @unchecked Sendable {
     }
 
     package func removeAll() {
-        // `removeAll` would allocate a new array even if the array is empty.
+        // Calling `removeAll` on an empty array would allocate a new array.
         if !self.items.isEmpty { self.items.removeAll(keepingCapacity: true) }
         if !self.outcomes.isEmpty { self.outcomes.removeAll(keepingCapacity: true) }
         if !self.others.isEmpty { self.others.removeAll(keepingCapacity: true) }
@@ -103,8 +103,8 @@ package final class EffectBatch: @unchecked Sendable {
         self.handOver(pushAnswer: { take(.pushAnswer($0)) }, other: take)
     }
 
-    /// Passes every effect to closures in order. Answers to pushes have a closure of their own, because an `Effect` is
-    /// twice as large as a reply.
+    /// Passes every effect to one of two closures, in order. Answers to pushes have their own closure, because an
+    /// `Effect` is twice as large as a reply.
     package func handOver(pushAnswer: (PushReply) -> Void, other take: (Effect) -> Void) {
         let bytes = self.bytes.view
         var offset = 0
@@ -146,7 +146,7 @@ package final class LoopMailbox: @unchecked Sendable {
         self.monitor.withLock { self.signal = wake }
     }
 
-    /// Takes everything from `batch`, and wakes the output.
+    /// Takes all effects of `batch`, and wakes the output.
     package func deliver(_ batch: inout EffectBatch) {
         self.monitor.lock()
         if self.incoming.isEmpty {
@@ -171,7 +171,7 @@ package final class LoopMailbox: @unchecked Sendable {
 
     /// Moves all effects into `batch`, which must be empty.
     ///
-    /// - Returns: new settings; nil if they are unchanged.
+    /// - Returns: new settings; nil if they have not changed.
     @discardableResult
     package func take(into batch: inout EffectBatch) -> LoopSettings? {
         self.monitor.lock()
@@ -205,7 +205,7 @@ package struct PerOutput<Element> {
 
 extension PerOutput: Sendable where Element: Sendable {}
 
-/// A wake in the bytes of a batch; valid only during its delivery.
+/// A wake in the bytes of a batch, valid only while it is being delivered.
 ///
 /// A `Head` is followed by the topic and by the launch: a `StagedPush` or a `StagedTask`.
 package struct StagedWake {
@@ -223,7 +223,7 @@ package struct StagedWake {
         self.bytes = bytes
     }
 
-    /// Appends a wake in the form that `init` reads.
+    /// Appends a wake in the format that `init` reads.
     static func append(_ wake: borrowing LaunchedWake, _ offset: WallOffset, to buffer: inout ByteBuffer) {
         let head = Head(
             id: wake.id,
@@ -263,7 +263,7 @@ package struct StagedWake {
         }
     }
 
-    /// The wake, whose views refer to the batch.
+    /// The wake. Its views refer to the bytes of the batch.
     package var wake: Wake {
         let head = self.bytes.load(Head.self, at: 0)
         let topicStart = MemoryLayout<Head>.size
@@ -296,7 +296,7 @@ extension WakeKind {
     }
 }
 
-/// The push of a wake in the bytes of a batch: a `Head`, followed by collapse id, payload and the bytes of its
+/// The push of a wake in the bytes of a batch. A `Head` is followed by the collapse id, the payload and the bytes of a
 /// `PushTrace`.
 enum StagedPush {
     private struct Head: BitwiseCopyable {
@@ -323,7 +323,7 @@ enum StagedPush {
         buffer.append(trace)
     }
 
-    /// Returns the appended push, whose views refer to `bytes`; nil for a wake without one.
+    /// Returns the push, whose views refer to `bytes`; nil for a wake without a push.
     static func push(in bytes: ByteView) -> Wake.Push? {
         let head = bytes.load(Head.self, at: 0)
         guard let apnsID = head.apnsID else { return nil }
@@ -350,11 +350,11 @@ extension WakeTrace {
     }
 }
 
-/// The task or session of a wake in the bytes of a batch: a `Head`, followed by the bytes of its request's `PushTrace`,
-/// its name, title and subtitle, and the title and subtitle of the progress from which it resumes.
+/// The task or session of a wake in the bytes of a batch. A `Head` is followed by the bytes of the request's
+/// `PushTrace`, and by its name, title and subtitle. The title and subtitle of the last progress come last.
 enum StagedTask {
     private struct Head: BitwiseCopyable {
-        /// The progress from which the launch resumes.
+        /// The progress from which the task resumes.
         enum Resumption: BitwiseCopyable {
             /// This is the first launch.
             case none
@@ -393,13 +393,13 @@ enum StagedTask {
         for case let text? in texts { buffer.append(text) }
     }
 
-    /// Returns the trace that was appended, whose views refer to `bytes`.
+    /// Returns the trace, whose views refer to `bytes`.
     static func trace(in bytes: ByteView) -> WakeTrace {
         let count = Int(bytes.load(Head.self, at: 0).traceCount)
         return PushTrace(bytes.slice(MemoryLayout<Head>.size, count: count)).map { WakeTrace($0) } ?? WakeTrace()
     }
 
-    /// Returns the task or session that was appended, whose views refer to `bytes`.
+    /// Returns the task or session, whose views refer to `bytes`.
     static func work(in bytes: ByteView) -> Wake.Work {
         let head = bytes.load(Head.self, at: 0)
         var offset = MemoryLayout<Head>.size + Int(head.traceCount)

@@ -3,7 +3,7 @@ package import Platform
 import Policy
 package import Wire
 
-/// A command of a loop for the engine, other than a push.
+/// A command from a loop to the engine, other than a push.
 package enum EngineCommand: Sendable {
     /// A request of a caller who waits for the answer.
     case request(EngineRequest)
@@ -11,9 +11,9 @@ package enum EngineCommand: Sendable {
     case rejected(reason: Int, topic: [UInt8])
     case streamEnded(StreamAddress)
     case streamPaused(StreamAddress, Bool)
-    /// The number of wakes that a stream may hold has changed.
+    /// The number of wakes that a stream can receive at the same time has changed.
     case slotsChanged(StreamAddress, Int)
-    /// A wake is lost although its stream continues. Its attempt counts unless the worker never received the wake.
+    /// A wake is lost although its stream continues. The attempt does not count if the worker never received the wake.
     case lost(StreamAddress, WakeID, takingBackAttempt: Bool)
     /// The status of a topic's webhook; nil if the topic no longer has one.
     case webhookChanged(topic: String, WebhookStatus?)
@@ -24,7 +24,7 @@ package enum EngineCommand: Sendable {
     /// Nothing new may be launched from now on.
     case drain
 
-    /// True if the command takes the engine no longer than a push.
+    /// True if the command takes the engine at most as long as a push.
     var isBrief: Bool {
         switch self {
         case .request(let request): request.work.isBrief
@@ -35,9 +35,9 @@ package enum EngineCommand: Sendable {
     }
 }
 
-/// A request of a caller for the engine, with the stream for its answer.
+/// A request to the engine, with its caller and the stream for its answer.
 ///
-/// A class, because it is large and passed on several times.
+/// The type is a class, because it is large and passed on several times.
 package final class EngineRequest: Sendable {
     package let reply: StreamAddress
     /// The caller, whose scope limits the request.
@@ -52,7 +52,7 @@ package final class EngineRequest: Sendable {
         self.work = work
     }
 
-    /// Returns the request with other work, for a caller who continues to wait.
+    /// Returns a copy with other work. The caller continues to wait for the answer.
     func going(on work: EngineWork) -> EngineRequest {
         EngineRequest(reply: self.reply, caller: self.caller, afterFailedStore: self.afterFailedStore, work)
     }
@@ -64,7 +64,7 @@ package enum AfterFailedStore: Hashable, Sendable {
     case refused
     /// The request is answered from the last durable state, if that can be read.
     case answeredFromDurableState
-    /// The request is answered as usual: it does not depend on the stored state, or reports the failure.
+    /// The request is answered as usual. It does not depend on the stored state, or it reports the failure.
     case answered
 }
 
@@ -100,11 +100,11 @@ package struct GatewayFigures: Sendable {
     let process: ProcessFigures
     /// The start of the gateway, in milliseconds since 1970.
     let startedAt: Int64
-    /// The open connections by the listener's role.
+    /// The numbers of open connections by the listener's role.
     let connections: [(role: ListenerRole, count: Int)]
     /// The expiry of the edge's certificate, in seconds since 1970; nil if there is none.
     let certificateExpiry: Int64?
-    /// The topics named in the configuration, which metrics show by name.
+    /// The topics in the configuration. Metrics show their names.
     let topics: [String]
 
     package init(

@@ -4,32 +4,32 @@ package import Wire
 
 /// The work of an operation in the engine: a closure that runs on the engine's thread, and the rows that it needs.
 ///
-/// An engine with its own store has everything in memory and runs the closure immediately. An engine on a shared store
-/// loads the rows, runs the closure, and commits the changes; after a conflict it starts again. A closure captures only
-/// values, since it moves from a loop's thread to the engine's.
+/// An engine with its own store has all rows in memory and runs the closure immediately. An engine on a shared store
+/// loads the rows, runs the closure and commits the changes; after a conflict it starts again. The closure moves from a
+/// loop's thread to the engine's, so it captures only values.
 ///
-/// The authorization check cannot be skipped, because the closure receives only devices and wakes that
-/// `AuthorizedScope` found for the caller.
+/// The closure receives only devices and wakes that `AuthorizedScope` found for the caller, so it cannot skip the
+/// authorization check.
 package struct EngineWork: Sendable {
     private enum Action {
         case plain(@Sendable (AuthorizedScope) throws(APIError) -> EngineReply)
-        /// For the device in `rows`.
+        /// A closure for the device in `rows`.
         case device(@Sendable (AuthorizedScope, ReachedDevice) throws(APIError) -> EngineReply)
-        /// For the wake in `rows`.
+        /// A closure for the wake in `rows`.
         case wake(@Sendable (AuthorizedScope, WakeID) throws(APIError) -> EngineReply)
     }
 
     /// The rows that the closure needs.
     let rows: NeededRows
-    /// True if the work concerns a single wake or device and takes the engine no longer than a push.
+    /// True if the work concerns a single wake or device and takes the engine at most as long as a push.
     let isBrief: Bool
-    /// True if the work may free the slot of a wake, even if the wake had already ended.
+    /// True if the work may free the slot of a wake, even one that had already ended.
     let freesSlot: Bool
     /// True if the work removes the device in `rows`.
     let removesDevice: Bool
     /// True if the work is refused while the gateway is shutting down.
     private let beginsWork: Bool
-    /// The topic for the device in `rows` if the device is new.
+    /// The topic in which the work may register the device of `rows`; nil if the work registers none.
     let newTopic: NewTopic?
     private let action: Action
 
@@ -62,7 +62,7 @@ package struct EngineWork: Sendable {
     /// Creates work that changes a device.
     ///
     /// - Parameters:
-    ///   - removesDevice: true if the device may be registered again afterwards, for another topic.
+    ///   - removesDevice: true if the work removes the device, which may then be registered for another topic.
     ///   - beginsWork: true if the work is refused while the gateway is shutting down.
     package init(
         changing device: Named<DeviceToken>,
@@ -81,7 +81,7 @@ package struct EngineWork: Sendable {
         self.init(.reading(device.name), .device(perform))
     }
 
-    /// Creates work on a wake, which the engine may not know.
+    /// Creates work on a wake. The engine may not know the wake.
     ///
     /// - Parameter freesSlot: true if the work may free the slot of the wake, even if the wake had already ended.
     package init(
@@ -92,7 +92,7 @@ package struct EngineWork: Sendable {
         self.init(.row(.wake(wake.name)), isBrief: true, freesSlot: freesSlot, .wake(perform))
     }
 
-    /// Creates work that registers a device, which may be new.
+    /// Creates work that registers a device, which may be unknown.
     package init(
         registering device: DeviceToken,
         of topic: [UInt8],
@@ -102,7 +102,7 @@ package struct EngineWork: Sendable {
         self.init(.row(.device(device)), isBrief: true, newTopic: newTopic, .plain(perform))
     }
 
-    /// Creates work that pushes to a device, which may be new if pushes register devices.
+    /// Creates work that pushes to a device. The device may be unknown if pushes register devices.
     ///
     /// - Parameter topic: nil for the topic of the device.
     package init(
@@ -114,7 +114,7 @@ package struct EngineWork: Sendable {
         self.init(.row(.device(device.name)), newTopic: newTopic, .plain(perform))
     }
 
-    /// Runs the closure. The rows it needs must be in memory.
+    /// Runs the closure. Its rows must be in memory.
     func perform(_ scope: AuthorizedScope) throws(APIError) -> EngineReply {
         guard !self.beginsWork || !scope.room.isDraining else { throw .shutdown }
         switch self.action {
@@ -132,37 +132,37 @@ package struct EngineWork: Sendable {
 /// The result of work.
 package enum EngineReply {
     case outcome(Outcome)
-    /// The history answers.
+    /// A question that the history answers.
     case history(HistoryQuestion.Subject)
-    /// The stream begins.
+    /// A subscription: the stream begins.
     case stream(topic: [UInt8], SubscriptionRequest)
-    /// Long lists are written one by one.
+    /// A long list. The engine writes such lists one at a time.
     case list(LongList)
-    /// An operator's push is processed like a provider's.
+    /// An operator's push, which is processed like a provider's.
     case push(TestPush, to: DeviceToken, of: [UInt8])
 
-    /// The answer that consists of the JSON that `write` appends.
+    /// Returns an answer with the JSON that `write` appends.
     static func json(_ write: (inout JSONWriter) -> Void) -> EngineReply { .outcome(.json(write)) }
 }
 
 /// The rows that work needs from a shared store.
 package enum NeededRows: Sendable {
-    /// No rows: everything is in this gateway's memory.
+    /// No rows, because everything needed is in this gateway's memory.
     case nothing
-    /// A topic of this name, created if it does not exist.
+    /// The topic with this name. It is created if it does not exist.
     case topic([UInt8])
-    /// A row that may change.
+    /// A row that the work may change.
     case row(RequestedRow)
-    /// The last committed version of a device, which is only read.
+    /// The last committed version of a device's row.
     case reading(DeviceToken)
-    /// The counters of all gateways: of all topics, of one topic, or only the totals.
+    /// The totals of all gateways, and the counters of these topics.
     case counts(CountedTopics)
     /// The rows of many devices.
     case list(ListedRows)
-    /// The pause of a topic, which all gateways must know.
+    /// The pause of a topic, which is sent to all gateways.
     case pause(topic: [UInt8], Bool)
 
-    /// The device of the row, if these are a single device's.
+    /// The device, if the work needs the row of a single device.
     var device: DeviceToken? {
         switch self {
         case .row(.device(let token)), .reading(let token): token
@@ -189,7 +189,7 @@ package enum ListedRows: Sendable {
     case tasks(TaskQuestion)
     case devices(DeviceQuestion)
 
-    /// The order of the list; that of tokens for tasks.
+    /// The order of the list. Tasks are in the order of their devices' tokens.
     var order: DeviceSearch.Order {
         if case .devices(let question) = self { question.order } else { .token }
     }
@@ -203,19 +203,19 @@ package enum ListedRows: Sendable {
     }
 }
 
-/// The topic for a device that may be new.
+/// The topic for a device that the work may register.
 struct NewTopic: Sendable {
     let name: [UInt8]
-    /// True if a push registers the device, as the configuration may allow. A push never restores a removed device.
+    /// True if a push registers the device. The configuration must permit this. A push never restores a removed device.
     let isOfPush: Bool
 }
 
 // MARK: - Authorization
 
-/// The name of a device or a wake in a request. It can only be looked up for a caller; devices of topics outside the
-/// caller's scope are not found.
+/// The name of a device or a wake in a request.
 ///
-/// Only `find` reads the value, so nothing can be done for a caller without the scope.
+/// The name is readable only in this file. `find` does not find a device or wake whose topic is outside the caller's
+/// scope.
 package struct Named<Name: Sendable>: Sendable {
     fileprivate let name: Name
 
@@ -243,7 +243,7 @@ extension Named<DeviceToken> {
         return ReachedDevice(index: device, token: self.name)
     }
 
-    /// Returns the token, for a push by a provider of this topic. The engine refuses a push to a device of another
+    /// Returns the token for a push by a provider of `topic`. The engine refuses the push if the device has another
     /// topic.
     ///
     /// - Returns: nil if the topic is outside the caller's scope.
@@ -253,8 +253,8 @@ extension Named<DeviceToken> {
 }
 
 extension Named<WakeID> {
-    /// Returns the wake's id, even if the engine does not know the wake; nil if its topic is outside the caller's
-    /// scope.
+    /// Returns the wake's id, even if the engine does not know the wake. Returns nil if its topic is outside the
+    /// caller's scope.
     func find(in engine: DeviceEngine, for caller: Caller) -> WakeID? {
         guard let topic = engine.topic(ofWake: self.name), !caller.reaches(topic, in: engine) else { return self.name }
         return nil
@@ -267,11 +267,11 @@ extension Caller {
     }
 }
 
-/// The engine as one caller may use it: without the topics outside the caller's scope.
+/// A view of the engine for one caller, without topics outside the caller's scope.
 package struct AuthorizedScope {
     package let workspace: Workspace
     package let caller: Caller
-    /// The sources of answers other than devices.
+    /// The sources of answers other than devices: counters, webhooks and limits.
     package let room: RoomState
 
     package init(_ workspace: Workspace, _ caller: Caller, _ room: RoomState) {
@@ -286,13 +286,13 @@ package struct AuthorizedScope {
     /// Returns the wall clock time, in milliseconds since 1970.
     package func wall(_ moment: Instant) -> Int64 { self.workspace.offset.wall(moment) }
 
-    /// Returns the device with this token.
+    /// Returns the device with this token, which may have been removed.
     func device(_ name: Named<DeviceToken>) throws(APIError) -> ReachedDevice {
         guard let device = name.find(in: self.engine, for: self.caller) else { throw .unknownDevice }
         return device
     }
 
-    /// Returns the device, unless it was removed.
+    /// Returns the index of the device. Throws if the device was removed.
     package func registered(_ device: ReachedDevice) throws(APIError) -> DeviceIndex {
         guard self.engine.identity(device.index).isRegistered else {
             throw .unregistered(at: self.wall(self.engine.snapshot(device.index).registrationChangedAt))
@@ -308,8 +308,8 @@ package struct AuthorizedScope {
         return topic
     }
 
-    /// Returns the id of the wake, unless it belongs to a topic outside the caller's scope. The engine may not know the
-    /// wake.
+    /// Returns the id of the wake, even if the engine does not know the wake. Throws if its topic is outside the
+    /// caller's scope.
     func wake(_ name: Named<WakeID>) throws(APIError) -> WakeID {
         guard let wake = name.find(in: self.engine, for: self.caller) else { throw .unknownWake }
         return wake
@@ -323,14 +323,14 @@ package struct LongList {
     /// The maximum number of devices examined one by one in one step.
     static let filteredPlacesMax = 2048
 
-    /// Continues the search for the listed devices; returns true when it is complete.
+    /// Continues the search for the devices to list. Returns true when the search is complete.
     let search: (Workspace) -> Bool
-    /// Answers once the search has ended.
+    /// Returns the answer. Called after the search has ended.
     let finish: (Workspace) -> Answer
 
     enum Answer {
         case outcome(Outcome)
-        /// The history answers.
+        /// A question that the history answers.
         case history(HistoryQuestion.Subject)
     }
 
@@ -351,7 +351,7 @@ package struct LongList {
         }
     }
 
-    /// - Parameter ask: the question to the history about what was found.
+    /// - Parameter ask: returns the question to the history about the devices that were found.
     init(search: @escaping (Workspace) -> Bool, ask: @escaping (Workspace) -> HistoryQuestion.Subject) {
         self.search = search
         self.finish = { .history(ask($0)) }

@@ -9,15 +9,16 @@ package final class GatewayRecords {
 
     /// The start of counting, in milliseconds since 1970.
     package internal(set) var countingSince: Int64
-    /// The committed data that was missing at this start and given up; nil if none was. Not stored.
+    /// The committed data that was missing at this start and that the operator accepted as lost; nil if none was
+    /// missing. Not stored.
     let acceptedLoss: StoreLoss?
     package internal(set) var rejections: Rejections
-    /// The refused pushes of all gateways on a shared store, as of their last count; nil with a single gateway.
+    /// The refused pushes of all gateways on a shared store, as last counted; nil for a gateway with its own store.
     var rejectionsOfAll: Rejections?
     /// The launch policies and the times at which they took effect.
     package internal(set) var policies: PolicyVersions
     private var arePoliciesChanged = false
-    /// True if the state records, or will record, that workers had to authenticate.
+    /// True if the state records, or will record, that workers must authenticate.
     private var wereWorkersAsked: Bool
     private var isAskingNew = false
     private var rejectionsStoredAt: Int64 = 0
@@ -36,7 +37,7 @@ package final class GatewayRecords {
         self.wereWorkersAsked = wereWorkersAsked
     }
 
-    /// The refused pushes to be shown.
+    /// The refused pushes to show in answers.
     var rejectionsShown: Rejections { self.rejectionsOfAll ?? self.rejections }
 
     /// Counts a refused push.
@@ -46,7 +47,7 @@ package final class GatewayRecords {
         self.rejections.count(reason, topic, by: count)
     }
 
-    /// Puts the policies of a configuration into effect at `now`.
+    /// Activates the policies of a configuration at `now`.
     package func begin(_ configuration: EngineConfiguration, at now: Instant) {
         if self.policies.begin(configuration, at: now) { self.arePoliciesChanged = true }
     }
@@ -58,15 +59,15 @@ package final class GatewayRecords {
         self.isAskingNew = true
     }
 
-    /// Returns true if something must be stored; `monotonic` is the time in milliseconds.
+    /// Returns true if changes must be stored now; `monotonic` is the time in milliseconds.
     package func hasChanges(at monotonic: Int64) -> Bool {
         self.arePoliciesChanged || self.isAskingNew || self.areRejectionsDue(at: monotonic)
     }
 
-    /// Makes refused pushes due for storage immediately.
+    /// Makes the counts of refused pushes due for storage immediately.
     package func flushNow() { self.rejectionsStoredAt = 0 }
 
-    /// Takes the changes that must be stored; `monotonic` is the time in milliseconds.
+    /// Appends the changes that must be stored now; `monotonic` is the time in milliseconds.
     package func takeChanges(into batch: inout RecordBatch, at monotonic: Int64) {
         self.takePolicies(into: &batch)
         if self.isAskingNew {
@@ -79,7 +80,7 @@ package final class GatewayRecords {
         }
     }
 
-    /// Takes the records that every start stores, even if unchanged.
+    /// Appends the records that every start stores, even if they are unchanged.
     ///
     /// - `isAsking`: true if workers must authenticate.
     package func takeBeginning(into batch: inout RecordBatch, isAsking: Bool) {
@@ -103,9 +104,10 @@ package final class GatewayRecords {
     }
 }
 
-/// The methods for a shared store.
+/// Support for a shared store.
 extension GatewayRecords {
-    /// Takes the unstored refused pushes of this gateway by topic, in the format of a shared store.
+    /// Removes and returns the unstored counts of this gateway's refused pushes by topic, in the format of a shared
+    /// store.
     func takeRejections() -> [(topic: UInt32, content: [UInt8])] {
         var batch = RecordBatch()
         self.rejections.takeChanges(into: &batch)
@@ -115,7 +117,7 @@ extension GatewayRecords {
         return taken
     }
 
-    /// Takes the refused pushes of all gateways. Each row is one gateway's count of one topic; invalid rows are
+    /// Sets the refused pushes of all gateways. Each row has the counts of one topic on one gateway. Invalid rows are
     /// skipped.
     func showRejections(_ rows: [(topic: UInt32, content: [UInt8])]) {
         var sum = Rejections()
@@ -130,13 +132,13 @@ extension GatewayRecords {
 
 /// The numbers of refused pushes by reason, in total and for each known topic.
 ///
-/// The record of a topic is a list of reasons and counts: length of the reason's name in the provider API (1 byte),
-/// name, count (8 bytes).
+/// The record of a topic is a list of reasons with counts. Each has the length of the reason's name in the provider API
+/// (1 byte), the name, and the count (8 bytes).
 package struct Rejections {
-    /// The totals by the number of the reason.
+    /// The totals, by reason number.
     package private(set) var total = Self.none
     private var byTopic: [UInt32: [Int64]] = [:]
-    /// The topics whose records must be written, by the index of the record.
+    /// The indices of the records that must be written. The index of a topic's record is its number.
     private var changed: Set<UInt32> = []
 
     package init() {}
@@ -148,10 +150,12 @@ package struct Rejections {
 
     var hasChanges: Bool { !self.changed.isEmpty }
 
-    /// The refused pushes of one topic, by the number of the reason.
+    /// The refused pushes of one topic, by reason number.
     package subscript(topic: TopicIndex) -> [Int64] { self.byTopic[topic.rawValue] ?? Self.none }
 
-    /// - `topic`: nil if the refused pushes named no known topic.
+    /// Counts refused pushes.
+    ///
+    /// - `topic`: nil if the pushes named no known topic.
     package mutating func count(_ reason: Int, _ topic: TopicIndex?, by count: Int64 = 1) {
         self.total[reason] += count
         self.changed.insert(RecordKey.everyTopic)
@@ -160,7 +164,7 @@ package struct Rejections {
         self.changed.insert(topic.rawValue)
     }
 
-    /// Returns the pushes counted since `earlier`, a former state of this value.
+    /// Returns the pushes counted since `earlier`, a previous state of this value.
     func since(_ earlier: Rejections) -> Rejections {
         guard self.total != earlier.total else { return Rejections() }
         var difference = self
@@ -185,7 +189,7 @@ package struct Rejections {
         }
     }
 
-    /// Adds the counts of one record, which are one topic's or the totals.
+    /// Adds the counts of one stored record, which belongs to one topic or has the totals.
     mutating func addRow(_ row: Rejections) {
         for (reason, count) in row.total.enumerated() where count != 0 { self.total[reason] &+= count }
         for (topic, counts) in row.byTopic {
@@ -196,7 +200,7 @@ package struct Rejections {
     /// Marks records as changed again, because they were not stored.
     mutating func wereNotKept(_ indices: some Sequence<UInt32>) { self.changed.formUnion(indices) }
 
-    /// Takes the changes since the last call as records.
+    /// Appends records of the counts that have changed since the last call.
     package mutating func takeChanges(into batch: inout RecordBatch) {
         for index in self.changed.sorted() {
             let counts = index == RecordKey.everyTopic ? self.total : self.byTopic[index] ?? Self.none
@@ -211,7 +215,7 @@ package struct Rejections {
         self.changed.removeAll(keepingCapacity: true)
     }
 
-    /// Restores a record that `takeChanges` wrote. Unknown reasons are not counted.
+    /// Restores a record that `takeChanges` wrote. Skips unknown reasons.
     ///
     /// - Returns: false if the record is malformed or contains an impossible count.
     package mutating func restore(_ index: UInt32, _ content: ByteView) -> Bool {

@@ -2,7 +2,7 @@ package import Engine
 package import Storage
 package import Wire
 
-/// A request that the history answers, after it has taken all earlier events.
+/// A request that the history answers after recording all earlier events.
 package struct HistoryQuestion {
     /// The function that answers a request from the history.
     package struct Subject {
@@ -29,7 +29,7 @@ package struct HistoryQuestion {
 
     let request: EngineRequest
     let subject: Subject
-    /// The key for the numbers by which the history knows devices.
+    /// The key for the numbers of devices in the history.
     let key: HashKey
     /// The difference between wall clock and policy time.
     let offset: WallOffset
@@ -50,7 +50,7 @@ package struct HistoryQuestion {
         self.policies = policies
     }
 
-    /// Answers from the history, or passes the request on to the engine.
+    /// Answers from the history, or passes the request back to the engine.
     package func answer(from source: any HistorySource, _ mailboxes: PerOutput<LoopMailbox>) {
         var effects = EffectBatch()
         let reading = HistoryReading(source: source, key: self.key, offset: self.offset, policies: self.policies)
@@ -65,19 +65,19 @@ package struct HistoryQuestion {
     }
 }
 
-/// The view of the history that a request reads.
+/// The data from which a request is answered.
 package struct HistoryReading {
     let source: any HistorySource
     let key: HashKey
     let offset: WallOffset
     let policies: PolicyVersions
 
-    /// Returns the number by which the history knows a device.
+    /// Returns the number of a device in the history.
     func number(of token: DeviceToken) -> UInt64 { HistoryEvent.device(of: token, self.key) }
 
-    /// Returns the number by which the history knows the subscriptions of a topic's streams.
+    /// Returns the number that the history uses for subscriptions of a topic.
     ///
-    /// - Parameter device: the device that the streams name; nil for streams for all devices.
+    /// - Parameter device: the device that the streams name; nil for streams that name no device.
     func streams(_ topic: String, naming device: DeviceToken?) -> UInt64 {
         HistoryEvent.streams(topic, naming: device, self.key)
     }

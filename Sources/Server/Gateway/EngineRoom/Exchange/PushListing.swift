@@ -3,7 +3,7 @@ import Policy
 import Storage
 import Wire
 
-/// A page of the list of pushes; the engine looks up their devices when the page is written.
+/// A page of the list of pushes. When the page is written, the engine looks up the devices.
 package struct PushListing: Sendable {
     /// One push.
     struct Line: Sendable {
@@ -19,10 +19,10 @@ package struct PushListing: Sendable {
     private let topic: String?
     private let limit: Int
     private let lines: [Line]
-    /// The place at which the page ends; nil at the end of the log.
+    /// The last push of the page; nil at the end of the log.
     private let next: LoggedPush?
 
-    /// Reads the pushes of a page, and their lifecycles.
+    /// Reads the pushes of a page and their histories.
     ///
     /// - `offset`: the difference between wall clock and policy time.
     init(_ question: PushQuestion, _ source: any HistorySource, _ offset: WallOffset) {
@@ -55,13 +55,14 @@ package struct PushListing: Sendable {
     /// The numbers of the devices.
     var devices: Set<UInt64> { Set(self.lines.map(\.place.device)) }
 
-    /// Collects the lifecycles of pushes from the events of their device.
+    /// Collects the histories of the `wanted` pushes from the events of one device.
     private static func follow(
         _ events: [HistoryEvent],
         _ wanted: Set<LoggedPush>,
         _ histories: inout [LoggedPush: PushHistory]
     ) {
-        // Events name pushes by apns-id, which means the latest push with this id.
+        // An event names a push by its apns-id. If several pushes have this id, the event belongs to the latest of
+        // them.
         var named: [APNsID: LoggedPush] = [:]
         for event in events {
             if let push = LoggedPush(event), let apnsID = event.apnsID {
@@ -74,7 +75,7 @@ package struct PushListing: Sendable {
         }
     }
 
-    /// Returns the lifecycle of a push whose device has more later events than were examined.
+    /// Returns the history of a push whose device has more events after the push than were examined.
     private static func history(of push: LoggedPush, _ source: any HistorySource) -> PushHistory? {
         let events = source.push(APNsID(first: push.first, second: push.second, upperCase: 0))
         var histories: [LoggedPush: PushHistory] = [:]
@@ -84,7 +85,7 @@ package struct PushListing: Sendable {
 
     /// Writes the pushes of the page that belong to the requested topic.
     ///
-    /// - `find`: returns the device of a number; nil if it does not exist.
+    /// - `find`: returns the device with a number; nil if the device does not exist.
     func write(to writer: inout JSONWriter, _ offset: WallOffset, find: (UInt64) -> LoggedDevice?) {
         var next = self.next
         var count = 0
@@ -130,10 +131,11 @@ package struct PushQuestion: Hashable, Sendable {
     /// The valid numbers of pushes in an answer.
     package static let limits = 1...1000
     package static let limitUsual = 100
-    /// The maximum number of pushes examined for one answer, which may therefore be shorter.
+    /// The maximum number of pushes examined for one answer. An answer may therefore have fewer pushes than its limit.
     static let examinedMax = 1000
 
-    /// The words for the states and ends of pushes. A push with a lost wake is also `lost`, however it ended.
+    /// The names of the states and outcomes of pushes. A push with a lost wake is also `lost`, regardless of its
+    /// outcome.
     package static let outcomes =
         ["pending", "inFlight", "completed", "coalesced", "noWake"] + DiscardReason.ofPushes.map(\.rawValue) + ["lost"]
 
@@ -141,17 +143,17 @@ package struct PushQuestion: Hashable, Sendable {
     package var topic: String?
     /// The requested outcomes, from `PushQuestion.outcomes`; empty for any.
     package var outcomes: Set<String> = []
-    /// The earliest time of arrival, in milliseconds since 1970.
+    /// The start of the period in which the pushes arrived, in milliseconds since 1970, inclusive.
     package var since: Int64?
-    /// The time before which pushes arrived, in milliseconds since 1970.
+    /// The end of the period in which the pushes arrived, in milliseconds since 1970, exclusive.
     package var until: Int64?
     package var limit = Self.limitUsual
-    /// The place after which the list continues.
+    /// The push after which the list continues.
     package var after: PushPlace?
 
     package init() {}
 
-    /// The place after which the list begins; nil for the newest push.
+    /// Returns the push after which the list begins; nil to begin with the newest push.
     func start(_ offset: WallOffset) -> LoggedPush? {
         let end = self.until.map {
             LoggedPush(at: offset.instant(wallMilliseconds: $0), device: 0, first: 0, second: 0)
@@ -160,7 +162,7 @@ package struct PushQuestion: Hashable, Sendable {
         return end.precedes(after) ? after : end
     }
 
-    /// The number of pushes to examine; equals the limit if all pushes match.
+    /// The number of pushes to examine. Equals the limit if every push matches.
     var examined: Int { self.topic == nil && self.outcomes.isEmpty ? self.limit : Self.examinedMax }
 
     /// Returns true if the push has one of the outcomes.
@@ -169,13 +171,14 @@ package struct PushQuestion: Hashable, Sendable {
     }
 }
 
-/// The end of a page, as text that callers pass back: the time, device and push as numbers.
+/// The last push of a page as text, which the caller passes to get the next page. Contains the time, device and push as
+/// numbers.
 package struct PushPlace: Hashable, Sendable {
     let push: LoggedPush
 
     init(_ push: LoggedPush) { self.push = push }
 
-    /// Parses a place; returns nil if no answer contains such text.
+    /// Parses the text of a push; returns nil if no answer contains this text.
     package init?(_ text: String) {
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
         let numbers = parts.dropFirst().compactMap { UInt64($0, radix: 16) }
@@ -188,7 +191,7 @@ package struct PushPlace: Hashable, Sendable {
             first: numbers[1],
             second: numbers[2]
         )
-        // Each place has exactly one valid text.
+        // Only one text is valid for each push.
         guard self.text == text else { return nil }
     }
 

@@ -13,7 +13,7 @@ package final class RoomState {
     package var isDraining = false
     /// The counters of the last day.
     var recent = RecentCounts()
-    /// The replays of topics that are not answered yet.
+    /// The tickets of unanswered replays of topics.
     private var replays: [WeakReference<TopicReplay.Ticket>] = []
 
     init(_ records: GatewayRecords, _ limits: LimitCounts, commitTimes: @escaping () -> CommitTimes) {
@@ -22,9 +22,9 @@ package final class RoomState {
         self.commitTimes = commitTimes
     }
 
-    /// Admits the replay of a topic, which counts as unanswered until its ticket is answered or released.
+    /// Admits the replay of a topic. The replay counts as unanswered until it is answered or its ticket is released.
     ///
-    /// - Returns: nil if the maximum number of replays are unanswered.
+    /// - Returns: the ticket; nil if the maximum number of replays is unanswered.
     func admitReplay() -> TopicReplay.Ticket? {
         self.replays.removeAll { $0.object?.isAnswered.load(ordering: .relaxed) ?? true }
         guard self.replays.count < TopicReplay.countMax else { return nil }
@@ -38,14 +38,14 @@ private struct WeakReference<Object: AnyObject> {
     weak var object: Object?
 }
 
-/// Counts how often limits of the engine and its surroundings were reached, and reports them.
+/// Counts how often limits of the gateway were reached, and reports them.
 package final class LimitCounts {
     /// The counts, without those of the current dispatcher.
     private var counts = PerCase<EngineLimit>()
     private let meter: LimitMeter
     private var watch: LimitWatch
 
-    /// - `meter`: the counters of limits that other parts of the gateway meet.
+    /// - `meter`: the counters of limits in other parts of the gateway.
     /// - `watch`: reports the limits that were reached.
     package init(_ meter: LimitMeter, _ watch: LimitWatch) {
         self.meter = meter
@@ -54,7 +54,7 @@ package final class LimitCounts {
 
     package func met(_ limit: EngineLimit) { self.counts[limit] += 1 }
 
-    /// Adds the counts of a dispatcher that is released.
+    /// Adds the counts of a dispatcher that will be released.
     package func take(from dispatcher: Dispatcher) {
         self.counts[.wakeBytesPerStreamMax] += dispatcher.timesStreamWasFull
     }
@@ -66,18 +66,18 @@ package final class LimitCounts {
         return self.meter.times(counts)
     }
 
-    /// Returns the limits that were reached, with their counts.
+    /// Returns the limits that have been reached, with their counts.
     package func met(_ dispatcher: Dispatcher) -> [(name: String, count: Int64)] {
         self.all(dispatcher).filter { $0.count > 0 }
     }
 
-    /// Reports the limits that were reached, if a report is due.
+    /// Reports the limits that have been reached, if a report is due.
     func look(_ now: Instant, _ dispatcher: Dispatcher) {
         self.watch.look(now) { self.met(dispatcher) }
     }
 }
 
-/// The number of pushes that left their loop at one time.
+/// A number of pushes that left their loop at the same time.
 struct PushArrival: BitwiseCopyable {
     /// The time at which the pushes left their loop, in microseconds of the monotonic clock.
     let at: Int64
@@ -93,7 +93,7 @@ package struct CommitTimes: Sendable {
 
     package init() {}
 
-    /// The time from a push's departure from its loop until it was durable.
+    /// The times from the departure of pushes from their loop until they were durable.
     private(set) var admitToDurable = Histogram(bounds: CommitTimes.bounds)
     private(set) var commits = Histogram(bounds: CommitTimes.bounds)
     /// The number of pushes per commit.

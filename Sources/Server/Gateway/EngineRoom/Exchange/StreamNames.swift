@@ -1,11 +1,12 @@
 package import Engine
 package import Wire
 
-/// The names by which workers know their streams: the four numbers of a stream, and a code under a secret key.
+/// Creates and checks the names of streams that workers receive. A name has the four numbers of a stream and a code,
+/// which only the holder of a secret key can compute.
 package struct StreamNames: Sendable {
     private let key: HashKey
 
-    /// - Parameter key: a secret of this process.
+    /// - Parameter key: a secret key of this process.
     package init(key: HashKey) {
         self.key = key
     }

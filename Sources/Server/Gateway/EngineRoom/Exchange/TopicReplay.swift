@@ -5,24 +5,23 @@ import Storage
 import Synchronization
 import Wire
 
-/// The replay of a topic: the last day of its devices, some devices per step.
-///
-/// The history's thread replays the devices of a step. The engine then requests the next step, so that other work of
-/// both threads can come between two steps.
+/// A replay of the last day of a topic's devices. Each step replays some devices on the history's thread. Then the
+/// engine requests the next step, so both threads can do other work between two steps.
 struct TopicReplay: Sendable {
-    /// Represents an unanswered replay, until the answer or the release of the last reference.
+    /// Represents an unanswered replay. The replay ends with the answer, or when the last reference is released.
     final class Ticket: Sendable {
         let isAnswered = Atomic(false)
     }
 
     /// The maximum number of unanswered replays.
     static let countMax = 2
-    /// The maximum number of devices examined: those with the newest activity if the engine has all devices in memory.
+    /// The maximum number of devices examined. If the engine has all devices in memory, the devices with the newest
+    /// activity are examined.
     static let devicesMax = 10_000
-    /// The maximum number of devices of a step, and the approximate maximum of its events.
+    /// The maximum number of devices in a step, and the number of events after which a step ends.
     private static let devicesPerStep = 256
     private static let eventsPerStep = 8192
-    /// The maximum number of events of an answer: about two seconds of work.
+    /// The number of events after which the replay ends: about two seconds of work.
     private static let eventsMax = 400_000
     /// The length of the replayed period, in milliseconds.
     private static let period: Int64 = 86_400_000
@@ -36,7 +35,7 @@ struct TopicReplay: Sendable {
     private let devices: [DeviceToken]
     /// The number of registered devices of the topic.
     private let registered: Int64
-    /// The end of the time for steps, on the monotonic clock.
+    /// The time at which no further step begins, in milliseconds of the monotonic clock.
     private let endsAt = SystemClock.monotonic + TopicReplay.timeMax
     /// The number of examined devices.
     private var examined = 0
@@ -50,7 +49,7 @@ struct TopicReplay: Sendable {
     private var isCut = false
     /// The beginning of the replayed period.
     private var from: Instant
-    /// The events of devices that were read and not replayed yet.
+    /// The events of devices that were read and have not been replayed.
     private var read: ArraySlice<[HistoryEntry]> = []
     private var recorded = ReplayOutcome()
     private var current = ReplayOutcome()
@@ -73,7 +72,7 @@ struct TopicReplay: Sendable {
         self.from = replay.now - Self.period
     }
 
-    /// The question of the next step. Its answer is the answer for the topic, or a further step.
+    /// The question that performs the next step. It is answered with the result for the topic or with another question.
     var question: HistoryQuestion.Subject {
         HistoryQuestion.Subject(find: { reading throws(APIError) in
             var next = self
@@ -96,7 +95,7 @@ struct TopicReplay: Sendable {
                 since: self.from,
                 countEach: PolicyReplay.eventsMax
             )
-            // Without entries the source has failed, and the replay ends.
+            // Without entries, the source has failed. End the replay.
             guard !found.entries.isEmpty else {
                 self.examined = self.devices.count
                 return

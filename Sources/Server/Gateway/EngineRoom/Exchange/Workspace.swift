@@ -2,8 +2,7 @@ package import Engine
 package import Policy
 package import Wire
 
-/// The environment in which a batch is performed: devices, the streams for their wakes, and the wall clock. Only some
-/// devices may be in memory.
+/// The devices, streams and clock with which a batch is performed. Sometimes only a part of the devices is in memory.
 package struct Workspace {
     let engine: DeviceEngine
     let dispatcher: Dispatcher
@@ -13,9 +12,9 @@ package struct Workspace {
     let failure: StoreFailure?
     /// The workers of other gateways on the same store; nil with a single gateway.
     let remote: RemoteWorkers?
-    /// The last device read, if only some devices are in memory and there are more.
+    /// The last device read, if only a part of the devices is in memory and more devices follow.
     var lastRead: DeviceToken?
-    /// The devices of a list in the order `recent`, if not all devices were in memory at once.
+    /// The devices of a list in the order `recent`, if not all devices were in memory at the same time.
     var recent: [DeviceToken]?
 
     package init(
@@ -32,14 +31,15 @@ package struct Workspace {
         self.remote = remote
     }
 
-    /// Returns the workers of one topic, or of all; after a failure, the workers connected when it happened.
+    /// Returns the workers of one topic or of all topics. After a failure, returns the workers that were connected when
+    /// it happened.
     func workerCounts(_ topic: TopicIndex?) -> Dispatcher.WorkerCounts {
         var counts = self.failure?.workers[topic] ?? self.dispatcher.workerCounts(topic)
         self.remote?.add(topic, to: &counts)
         return counts
     }
 
-    /// Returns everything known about a device, including the streams of other gateways.
+    /// Returns the state of a device, including the streams of other gateways that accept its wakes.
     func snapshot(_ device: DeviceIndex) -> DeviceSnapshot {
         var snapshot = self.dispatcher.snapshot(device)
         let topic = self.engine.topic(of: device)
@@ -48,17 +48,17 @@ package struct Workspace {
         return snapshot
     }
 
-    /// Records in a task whether streams of other gateways accept it, if known.
+    /// Sets `isTaken` of a task if a stream of another gateway accepts it.
     func noteRemoteTakers(of task: inout TaskSnapshot, _ topic: TopicIndex) {
         if !task.isTaken, let remote = self.remote, remote.takers(of: task.target, topic) != .none {
             task.isTaken = true
         }
     }
 
-    /// Returns the readiness of streams to accept a wake; after a failure, judged by the workers connected when it
+    /// Returns if streams accept a wake. After a failure, the answer depends on the workers that were connected when it
     /// happened.
     ///
-    /// - Parameter takers: the readiness of this gateway's streams.
+    /// - Parameter takers: the state of this gateway's streams.
     func takersShown(_ takers: Takers, of target: LaunchTarget, _ topic: TopicIndex) -> Takers {
         if let workers = self.failure?.workers[topic] {
             return workers.connected == 0 ? .none : workers.busy < workers.slots ? .free : .busy
@@ -66,14 +66,14 @@ package struct Workspace {
         return takers == .free ? takers : max(takers, self.remote?.takers(of: target, topic) ?? .none)
     }
 
-    /// Returns the number of devices waiting for a worker of this topic; 0 while it is paused.
+    /// Returns the number of devices waiting for a worker of this topic; 0 while the topic is paused.
     func readyCount(_ topic: TopicIndex) -> Int {
         guard !self.engine.isPaused(topic) else { return 0 }
         guard self.remote != nil else { return self.engine.readyCount(topic) }
         return Int(clamping: self.engine.countersShown(topic).held[.worker])
     }
 
-    /// The longest time that a device has waited for a worker or an engine, in milliseconds.
+    /// The longest time that a device has waited for a worker or for the engine, in milliseconds.
     var oldestDueMilliseconds: Int64 { self.remote?.oldestDueMilliseconds ?? self.engine.oldestDueMilliseconds }
 
     /// Returns the counters of all topics together.
@@ -105,7 +105,7 @@ package struct Workspace {
         )
     }
 
-    /// Returns the counts of a topic, or of all, for the last hour and day.
+    /// Returns the counts of a topic or of all topics for some periods.
     ///
     /// - Parameter period: the counted period, in milliseconds since 1970; nil for the last hour and day.
     func recent(
@@ -127,19 +127,19 @@ package struct Workspace {
         return periods.map { ($0, room.recent.counts(counters, of: topic, in: $1, now, self.offset)) }
     }
 
-    /// Returns the durations of wakes of a topic, or of all, for an answer.
+    /// Returns the durations of a topic's wakes, or of all wakes, for an answer.
     private func durationReport(_ topic: TopicIndex?) -> DurationReport {
         let since = self.offset.wall(self.dispatcher.durationsSince)
         return DurationReport(self.durations(topic), since: since) { self.engine.topicName($0) }
     }
 
-    /// The durations of wakes on the streams of all gateways, by topic, and by worker.
+    /// Returns the durations of wakes on the streams of all gateways, by topic and by worker.
     ///
     /// - Parameter topic: nil for every topic.
     func durations(_ topic: TopicIndex?) -> [WakeDurationRow] {
         let own = self.dispatcher.durations(topic)
         guard let remote = self.remote?.durations, !remote.isEmpty else { return own }
-        // Skips topics that another gateway has just created and that are unknown here.
+        // Skip topics that another gateway has just created and that this gateway does not know.
         let others = remote.filter { (topic ?? $0.topic) == $0.topic && $0.topic.rawValue < self.engine.topicCount }
         return WakeDurations.merged(own + others)
     }
@@ -159,14 +159,14 @@ extension Workspace {
         }
     }
 
-    /// Returns the devices in memory for a list of tasks, once per task.
+    /// Returns the devices in memory for a list of tasks. Each task adds its device once.
     private func devices(of question: TaskQuestion, for caller: Caller) -> [DeviceToken] {
         let topics = self.topics(question.topic, for: caller)
         let filter = TaskFilter(topics: topics, kind: question.kind, state: question.state)
         return self.engine.tasks(filter, countMax: Self.tasksMax).map(\.device)
     }
 
-    /// Returns the search for the requested devices within the caller's scope.
+    /// Returns a search for the requested devices within the caller's scope.
     func search(_ question: DeviceQuestion, for caller: Caller) -> DeviceSearch {
         DeviceSearch(
             topics: self.topics(question.topic, for: caller),
@@ -176,7 +176,7 @@ extension Workspace {
         )
     }
 
-    /// Returns the devices in memory for a list of devices, in its order.
+    /// Returns the devices in memory for a list of devices, in the order of the list.
     private func devices(of question: DeviceQuestion, for caller: Caller) -> [DeviceToken] {
         let filter = question.filter
         var search = self.search(question, for: caller)
@@ -186,7 +186,7 @@ extension Workspace {
         }
     }
 
-    /// Returns the known topics for a list; nil for all topics.
+    /// Returns the known topics that the caller requests and may access; nil for all topics.
     func topics(_ name: String?, for caller: Caller) -> Set<TopicIndex>? {
         let names: Set<String>
         switch (name, caller.topics) {
@@ -198,7 +198,7 @@ extension Workspace {
     }
 }
 
-/// A failure of the store, permanent or temporary: its cause, and the remaining knowledge.
+/// A permanent or temporary failure of the store, with the workers and the state at that time.
 package final class StoreFailure {
     let error: StoreError
     let workers: WorkersAtFailure
@@ -220,7 +220,7 @@ package final class StoreFailure {
     }
 }
 
-/// The workers connected when a commit failed. The dispatcher no longer exists.
+/// The workers that were connected when the store failed. They are kept because the dispatcher is released.
 package struct WorkersAtFailure {
     private let total: Dispatcher.WorkerCounts
     private let byTopic: [TopicIndex: Dispatcher.WorkerCounts]
@@ -238,13 +238,13 @@ package struct WorkersAtFailure {
     }
 }
 
-/// The workers of the other gateways on a shared store, as last reported. Used on one thread.
+/// The workers of other gateways on a shared store, as last reported. Used on one thread.
 package final class RemoteWorkers {
     private var total = Dispatcher.WorkerCounts()
     private var byTopic: [TopicIndex: Dispatcher.WorkerCounts] = [:]
-    /// The workers by the wakes that they accept.
+    /// The subscriptions and offers of the workers, by topic.
     private var offers: [TopicIndex: [(request: SubscriptionRequest, offer: StreamOffer)]] = [:]
-    /// The readiness for pushes, by topic. It is cached because every pending push needs it.
+    /// The cached results of `takers` for pushes, by topic. Every pending push needs one.
     private var pushTakers: [TopicIndex: Takers] = [:]
     /// The topics with a stream of another gateway that receives conditions.
     private var hearing: Set<TopicIndex> = []
@@ -252,9 +252,9 @@ package final class RemoteWorkers {
     var durations: [WakeDurationRow] = []
     /// The longest time that a device has waited for a worker or an engine, in milliseconds.
     var oldestDueMilliseconds: Int64 = 0
-    /// The status of the gateways including this one, as of the last second; nil before the first.
+    /// The status of all gateways, at most a second old; nil before it was first read.
     var status: ClusterStatus?
-    /// The locks of other sessions of the database that devices wait for.
+    /// The locks of other sessions of the database that delay devices.
     var locks: [DeviceLocks] = []
 
     /// Removes all workers.
@@ -274,7 +274,7 @@ package final class RemoteWorkers {
         if hearsConditions { self.hearing.insert(topic) }
     }
 
-    /// Adds an offer of another gateway's streams. The other `append` counts their workers.
+    /// Adds an offer of another gateway's streams. The other `append` adds the counts of workers.
     func append(_ offer: StreamOffer) {
         let request = SubscriptionRequest(
             slots: 1,
@@ -287,8 +287,8 @@ package final class RemoteWorkers {
         self.offers[offer.slots.topic, default: []].append((request, offer))
     }
 
-    /// Returns the readiness of the streams of other gateways to accept a push or a task of a topic. It is unknown for
-    /// streams limited to certain devices, because reports do not name these.
+    /// Returns if streams of other gateways accept a push or a task of a topic. The result may be `unknown` for streams
+    /// that name devices, because reports do not contain the devices.
     func takers(of target: LaunchTarget, _ topic: TopicIndex) -> Takers {
         guard case .push = target else { return self.takersFound(of: target, topic) }
         if let known = self.pushTakers[topic] { return known }
@@ -307,7 +307,7 @@ package final class RemoteWorkers {
         return takers
     }
 
-    /// Adds the workers of one topic, or of all, to `counts`.
+    /// Adds the workers of one topic or of all topics to `counts`.
     func add(_ topic: TopicIndex?, to counts: inout Dispatcher.WorkerCounts) {
         Self.add(topic.map { self.byTopic[$0] ?? Dispatcher.WorkerCounts() } ?? self.total, to: &counts)
     }
@@ -315,7 +315,7 @@ package final class RemoteWorkers {
     /// Returns true if another gateway has streams of a topic.
     func hasStreams(_ topic: TopicIndex) -> Bool { (self.byTopic[topic]?.connected ?? 0) > 0 }
 
-    /// Returns true if another gateway has a slot that may be free for a push of a topic.
+    /// Returns true if another gateway may have a free slot for a push of a topic.
     func mayTakePush(_ topic: TopicIndex) -> Bool {
         let takers = self.takers(of: .push, topic)
         return takers == .free || takers == .unknown && self.byTopic[topic].map { $0.busy < $0.slots } ?? false
@@ -331,18 +331,19 @@ package final class RemoteWorkers {
     }
 }
 
-/// A request for a list of devices. A filter that is nil matches every device.
+/// A request for a list of devices. Filters that are nil match every device.
 package struct DeviceQuestion: Hashable, Sendable {
     /// The valid numbers of devices in an answer.
     package static let limits = 1...1000
     package static let limitUsual = 100
-    /// The maximum number of devices examined for one answer, which may therefore be shorter.
+    /// The maximum number of devices examined for one answer. An answer may therefore have fewer devices than its
+    /// limit.
     static let examinedMax = 1024
 
     package var topic: String?
     package var state: DeviceFilter.State?
     package var hold: Hold?
-    /// The digits with which the tokens begin.
+    /// The first digits of the tokens.
     package var prefix: TokenPrefix?
     /// The maximum number of devices in the answer.
     package var limit = Self.limitUsual
@@ -355,24 +356,24 @@ package struct DeviceQuestion: Hashable, Sendable {
     /// The requested state, hold and first digits.
     var filter: DeviceFilter { DeviceFilter(state: self.state, hold: self.hold, prefix: self.prefix) }
 
-    /// The token after which the list begins. Tokens with a common prefix are adjacent in the order.
+    /// The token after which the list begins. Tokens with the same prefix are adjacent in the order.
     var start: DeviceToken? {
         guard let first = self.prefix?.predecessor else { return self.after }
         guard let after, first.isBefore(after) else { return first }
         return after
     }
 
-    /// Returns true if a token from `start` on comes after every token with the prefix.
+    /// Returns true if a token after `start` is beyond all tokens with the prefix.
     func isPast(_ token: DeviceToken) -> Bool { self.prefix.map { !$0.begins(token) } ?? false }
 
-    /// The filter for a search in an order that does not allow continuing, so that it must find only matching devices;
-    /// nil for other searches.
+    /// The filter for a search whose order does not allow continuing later. Such a search must return only matching
+    /// devices. Nil for other searches.
     var searchFilter: DeviceFilter? {
         let isAny = self.state == nil && self.hold == nil && self.prefix == nil
         return self.order == .waiting && !isAny ? self.filter : nil
     }
 
-    /// The number of devices to examine; equal to the limit if every examined device matches.
+    /// The number of devices to examine. Equals the limit if every examined device matches.
     var examined: Int {
         self.order != .token || (self.state == nil && self.hold == nil) ? self.limit : Self.examinedMax
     }

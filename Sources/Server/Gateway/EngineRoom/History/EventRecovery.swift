@@ -4,17 +4,18 @@ package import Policy
 package import Storage
 package import Wire
 
-/// Finds the events in the journal that the history lacks. A start passes them to the history before serving requests.
+/// Finds the events in the journal that the history lacks. At a start they are passed to the history before the gateway
+/// serves requests.
 package final class EventRecovery {
-    /// A record of events in the journal; without content if its events cannot be used.
+    /// A record of events in the journal. It has no content if its events are unusable.
     package struct Record: Hashable {
         package let sequence: UInt64
         let content: [UInt8]
     }
 
-    /// The state of the start that found the events.
+    /// The state of the start at which the events were read.
     package struct Start {
-        /// True if there was no state before, so that nothing can be missing.
+        /// True if the store had no state, so no events can be missing.
         let isFirst: Bool
         /// The policy time.
         let now: Instant
@@ -30,12 +31,12 @@ package final class EventRecovery {
 
     private let keyMark: UInt64
     private(set) var start = Start(isFirst: true, now: .distantPast, offset: WallOffset(wall: 0, now: .distantPast))
-    /// The contents of the history; nil while it could not be opened.
+    /// The contents of the history; nil if it is not open.
     private var found: HistoryFound?
     private var contents: [UInt64: [UInt8]] = [:]
     /// The times of the first and the last event of the records in `contents`.
     private var times: [UInt64: ClosedRange<Instant>] = [:]
-    /// The unusable records, which number devices under another key, and their numbers of events.
+    /// The numbers of unusable records, with their numbers of events. These records number devices with another key.
     private var foreign: [UInt64: Int] = [:]
 
     package init(_ key: HashKey) {
@@ -48,13 +49,13 @@ package final class EventRecovery {
     /// The numbers of all records, in ascending order.
     private var sequences: [UInt64] { (Array(self.times.keys) + self.foreign.keys).sorted() }
 
-    /// The oldest record of the journal that the history lacks; nil if there is none.
+    /// The number of the oldest record that the journal has and the history lacks; nil if there is none.
     private var oldestLacking: UInt64? {
         let written = self.written
         return self.times.keys.lazy.filter { !written.holds($0) }.min()
     }
 
-    /// Takes a record of the journal. A repeated record is ignored.
+    /// Adds a record of the journal. Ignores a repeated record.
     package func take(_ content: ByteView) throws(StoreError) {
         do throws(EventRecord.Fault) {
             let record = try EventRecord(content)
@@ -62,7 +63,7 @@ package final class EventRecovery {
                 self.foreign[record.sequence] = record.eventCount
                 return
             }
-            // Parses the events once, so that appending them later cannot fail.
+            // Parse the events now, so that appending them later cannot fail.
             var times: ClosedRange<Instant>?
             try record.read { times = (times?.lowerBound ?? $0.at)...max(times?.upperBound ?? $0.at, $0.at) }
             guard let times, self.times[record.sequence] == nil else { return }
@@ -76,18 +77,18 @@ package final class EventRecovery {
         }
     }
 
-    /// Records the state of the start after all records were taken.
+    /// Sets the state of the start. Called after all records were added.
     package func finish(at start: Start) {
         self.start = start
     }
 
-    /// Compares the journal with the history; nil if the history cannot be opened.
+    /// Sets the contents of the history; nil if it cannot be opened.
     package func compare(with found: HistoryFound?) {
         self.found = found
     }
 
-    /// Returns the records that the history lacks, in ascending order, and releases their contents. Records of another
-    /// key have no content.
+    /// Returns the records that the history lacks, in ascending order, and releases their contents. Records with
+    /// another key have no content.
     package func takeRecords() -> [Record] {
         defer { self.contents = [:] }
         let written = self.written
@@ -98,10 +99,11 @@ package final class EventRecovery {
 
     /// Returns the numbers for the records of the next commits; `wall` is the wall clock in milliseconds since 1970.
     ///
-    /// The numbers are higher than all in the history, which would otherwise ignore the records as already written.
-    /// Numbering starts anew from the clock if the history cannot be opened, as it may be ahead of an older journal. It
-    /// also starts anew for a copy, or if the history is ahead, because another journal gave the next numbers. Until
-    /// the history has a record of the new numbering, each start finds again which events are void.
+    /// The numbers are higher than all numbers in the history, because the history ignores records with known numbers.
+    /// A new numbering starts from the clock in three cases. First, the history cannot be opened; it may then be ahead
+    /// of an older journal. Second, the journal is a copy. Third, the history is ahead; another journal then used the
+    /// next numbers. Until the history has a record of the new numbering, each start determines again which events are
+    /// void.
     package func numbers(wall: Int64, isFork: Bool = false) -> EventNumbers {
         let newest = max(self.sequences.last ?? 0, self.written.newest)
         let isAnew = self.found == nil || isFork || self.isHistoryAhead
@@ -109,7 +111,7 @@ package final class EventRecovery {
         return EventNumbers(after: last, keyMark: self.keyMark)
     }
 
-    /// Descriptions of the events that neither the history nor the journal has. Used after the history was opened.
+    /// Descriptions of the events that are in neither the history nor the journal. Empty until the history is open.
     package var faults: [String] {
         guard let found = self.found else { return [] }
         var faults: [String] = []
@@ -135,16 +137,16 @@ package final class EventRecovery {
         return faults
     }
 
-    /// True if the history has records that the journal never had: it followed another journal, or a newer state of
-    /// this one.
+    /// True if the history has records that the journal never had. Either the history belonged to another journal, or
+    /// the journal is older.
     private var isHistoryAhead: Bool { self.found.map { $0.sequence > self.newestBeforeBeginning } ?? false }
 
-    /// The span of the events that only the replaced journal had; nil if the history is not ahead. Also nil without a
+    /// The period of the events that only the replaced journal had. Nil if the history is not ahead. Also nil without a
     /// common event, because the history is then the only record of the past.
     package var undone: VoidSpan? {
         let common = self.times.filter { $0.key <= self.newestBeforeBeginning }.values.map(\.upperBound).max()
         guard self.isHistoryAhead, let common else { return nil }
-        // The first record of an earlier start on this journal that the history did not take.
+        // The first record that an earlier start of this journal wrote and the history lacks.
         let next = self.sequences.first { $0 > self.written.newest }
         return VoidSpan(
             after: common,
@@ -152,7 +154,7 @@ package final class EventRecovery {
         )
     }
 
-    /// Describes a history that has followed another journal.
+    /// Describes the fault of a history that has records of another journal.
     private func faultOfAnother(_ found: HistoryFound) -> String {
         let last = "it has records up to \(found.sequence)\(found.newest.map { ", of \(self.time($0))" } ?? "")"
         if self.start.isFirst { return "\(last), but the journal is new: the pushes that were pending are lost" }
@@ -164,22 +166,22 @@ package final class EventRecovery {
             : "records \(newest + 1) to \(found.sequence) are void"
         let journal = isOfAnother ? "another" : "an older"
         let fault = "\(last), but the journal ends at \(newest): \(journal) journal was restored; \(undone)"
-        // An old history does not record where its numbering stopped.
+        // A history of an old version does not record its numbers.
         guard newest > 0, !found.positions.knowsNumbers(of: newest) else { return fault }
         return fault + ", and it may be without the newest events that the journal has"
     }
 
     private func time(_ instant: Instant) -> String { WallTime.text(self.start.offset.wall(instant)) }
 
-    /// The newest record of the journal that the history could have. Later records have new numbers, given while the
-    /// history could not be opened.
+    /// The number of the newest record in the journal that the history could have. Later records belong to a new
+    /// numbering, which began while the history could not be opened.
     private var newestBeforeBeginning: UInt64 {
         let sequences = self.sequences
         let written = self.written.newest
         guard let next = sequences.first(where: { $0 > written }), EventRecord.isBeginning(next, after: written) else {
             return sequences.last ?? 0
         }
-        // The last record before a new numbering is kept until the history has it.
+        // The journal keeps the last record before a new numbering until the history has it.
         return sequences.last { $0 <= written } ?? 0
     }
 
@@ -187,7 +189,7 @@ package final class EventRecovery {
     private func missing(_ found: HistoryFound) -> UInt64 {
         var written = found.positions
         let lacking = self.sequences.filter { !written.holds($0) }
-        // A new history lacks everything that the journal has dropped, which is reported separately.
+        // A new history lacks all records that the journal has dropped. These are reported separately.
         if found.isNew, let first = lacking.first { written = RecordPositions(newest: first - 1) }
         return lacking.reduce(0) { $0 + written.take($1) }
     }

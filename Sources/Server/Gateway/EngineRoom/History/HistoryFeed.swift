@@ -4,26 +4,26 @@ import Policy
 package import Storage
 import Wire
 
-/// Passes each event to the history once and in order. Events come directly, or from the journal if too many were
-/// waiting, nothing could be written, or the history's file was replaced.
+/// Passes each event to the history once and in order. Events come directly from the engine. They come from the journal
+/// if too many were pending, nothing could be written, or the history's file was replaced.
 package final class HistoryFeed {
-    /// The number of events read from the journal at a time.
+    /// The maximum number of events read from the journal in one call.
     private static let pieceEvents = 65_536
 
     let file: HistoryFile
     private let retention: EventRetention
-    /// The journal; nil if nothing is stored, so that events without room are dropped.
+    /// The journal. Nil if nothing is stored; events that the file does not accept are then dropped.
     private let journal: JournalEvents?
     private let onFault: (String) -> Void
-    /// The events found at the start, while the file cannot be opened.
+    /// The events found at the start; nil once the file is open.
     private var unopened: EventRecovery?
-    /// The position in the journal from which reading continues; nil if the file has everything.
+    /// The position in the journal from which to continue reading; nil if the file lacks nothing.
     private var position: JournalEvents.Position?
-    /// The reported reason why the journal cannot be read; nil if it can be read.
+    /// The reason why the journal cannot be read, as last reported; nil if it can be read.
     private var failure: String?
-    /// The number of handled replacements of the file.
+    /// The number of replacements of the file that were handled.
     private var beginnings: Int
-    /// The state of reading the journal for a new file: the first record, and the time of its first event.
+    /// The state of reading the journal for a new file: the first record written, and the time of its first event.
     private var anew: (isReading: Bool, sequence: UInt64, oldest: Instant?) = (false, 0, nil)
     /// The difference between wall clock and policy time.
     private var offset = WallOffset(wall: 0, now: Instant(milliseconds: 0))
@@ -46,7 +46,7 @@ package final class HistoryFeed {
     /// True if the journal has events that the file lacks.
     package var isBehind: Bool { self.position != nil }
 
-    /// The number of bytes that the journal keeps for the history.
+    /// The number of bytes in the journal that the history still needs.
     var heldBytes: Int { self.retention.heldBytes }
 
     /// Returns the number of events that were dropped since the last call.
@@ -55,7 +55,7 @@ package final class HistoryFeed {
         return self.droppedEvents + self.retention.takeGivenUp()
     }
 
-    /// Takes the events of a batch.
+    /// Passes the events of a batch to the file.
     package func take(_ batch: HistoryBatch) {
         self.offset = batch.offset ?? self.offset
         self.droppedEvents += batch.droppedEvents
@@ -64,7 +64,7 @@ package final class HistoryFeed {
         for record in batch.records {
             let events = batch.events[start..<record.end]
             start = record.end
-            // With a gap before this record, the journal provides the skipped records and this one.
+            // If records before this one are missing, read them and this record from the journal.
             let isNext = self.journal == nil || record.sequence <= self.file.takenSequence + 1
             guard !self.isBehind, !isNext || !self.file.append(events, ofRecord: record.sequence) else { continue }
             if self.journal == nil { self.droppedEvents += events.count }
@@ -73,7 +73,7 @@ package final class HistoryFeed {
         self.file.append(batch.events[start...])
     }
 
-    /// Writes the events taken so far.
+    /// Writes the events passed so far.
     package func flush() {
         self.file.flush()
         self.lookForBeginning()
@@ -83,13 +83,13 @@ package final class HistoryFeed {
     /// Syncs the written events, and allows the journal to drop them.
     package func sync() {
         self.file.sync()
-        // Events after the position must still be read from the journal.
+        // The journal must keep the events after the position, because they have not been read.
         self.retention.advance(to: min(self.file.durableSequence, self.position?.sequence ?? .max))
     }
 
     /// Reads some of the events that the file lacks.
     ///
-    /// - Returns: false if the file accepts nothing for now or the journal cannot be read.
+    /// - Returns: false if the file accepts no events for now, or if the journal cannot be read.
     package func catchUp() -> Bool {
         guard var position = self.position, let journal = self.journal else { return true }
         let beginnings = self.beginnings
@@ -125,7 +125,7 @@ package final class HistoryFeed {
         for record in recovery.takeRecords() {
             let isTaken = record.content.withByteView { content in
                 if content.isEmpty { return self.file.append([], ofRecord: record.sequence) }
-                // It was parsed successfully before.
+                // The same content was parsed successfully before.
                 return (try? EventRecord(content)).map { self.append($0) } ?? true
             }
             guard !isTaken else { continue }
@@ -136,10 +136,12 @@ package final class HistoryFeed {
         self.sync()
     }
 
-    /// - Returns: true if the file needs nothing more of the record.
+    /// Appends a record to the file.
+    ///
+    /// - Returns: true if the file has the record or does not need it.
     private func append(_ record: EventRecord) -> Bool {
         guard !self.file.holds(record.sequence) else { return true }
-        // Records of another key cannot be used and are skipped permanently.
+        // Records with another key are unusable and are skipped permanently.
         guard record.keyMark == self.file.keyMark else { return self.file.append([], ofRecord: record.sequence) }
         var events: [HistoryEvent] = []
         events.reserveCapacity(record.eventCount)
@@ -158,19 +160,20 @@ package final class HistoryFeed {
         self.position = JournalEvents.Position(row: self.retention.firstHeldRow, sequence: last)
     }
 
-    /// Starts from the beginning of the journal if the file was replaced.
+    /// If the file was replaced, starts again at the beginning of the journal.
     private func lookForBeginning() {
         guard self.file.beginnings != self.beginnings else { return }
         self.beginnings = self.file.beginnings
         guard self.journal != nil else { return }
         self.position = JournalEvents.Position(row: 0, sequence: 0)
-        // A file that could not be opened before has lost nothing.
+        // A file that could not be opened before lacks nothing.
         self.anew = (self.unopened == nil, 0, nil)
     }
 
-    // MARK: Telling
+    // MARK: Reports
 
-    /// Reports the events that the file lacks, and voids the undone ones, once it has been opened.
+    /// When the file has been opened, reports the events that it lacks, and makes the events of a replaced journal
+    /// void.
     private func tellFaults() {
         guard let recovery = self.unopened, let found = self.file.found else { return }
         self.unopened = nil

@@ -7,9 +7,9 @@ import Wire
 
 /// Writes the history and answers requests from it, on a separate thread.
 package final class HistoryThread: HistoryOutput {
-    /// Informs the journal of the events that it need not keep any longer.
+    /// Informs the journal of the events that it need not keep.
     package let retention = EventRetention()
-    /// The time in milliseconds over which events are collected. Events are written about a second later.
+    /// The time for which events are collected before the thread handles them, in milliseconds.
     private static let batchWindow: Int64 = 10
 
     private let mailbox = Mailbox<HistoryBatch>()
@@ -17,7 +17,7 @@ package final class HistoryThread: HistoryOutput {
     private let thread: NamedThread
     private let prepare: @Sendable () throws(StoreError) -> Void
 
-    /// The state of opening the file: the request, and the contents found.
+    /// The state of opening the file.
     private final class Opened: Sendable {
         let isAsked = Mutex(false)
         let isDecided = Latch()
@@ -27,9 +27,9 @@ package final class HistoryThread: HistoryOutput {
 
     /// - Parameters:
     ///   - mailboxes: the destinations of answers.
-    ///   - tally: counts the events that leave the history.
+    ///   - tally: counts the events that are deleted because of the history's limits.
     ///   - journal: has the records that the history lacks; nil if nothing is stored.
-    ///   - onDropped: called on the thread with the number of events that were dropped because too many were waiting.
+    ///   - onDropped: called on the thread with the number of events that were dropped because too many were pending.
     ///   - onFault: called on the thread with a description of events that the history lacks permanently.
     ///   - prepare: called by `open` before the file is opened.
     ///   - makeFile: opens the file, on the thread that will use it.
@@ -52,7 +52,8 @@ package final class HistoryThread: HistoryOutput {
             guard opened.isAsked.withLock({ $0 }) else { return }
             Self.run(mailbox) {
                 let file = makeFile()
-                // With a gap, the journal may have the missing records; the feed then reports which it need not keep.
+                // If records are missing, the journal may have them. The feed then reports which records the journal
+                // need not keep.
                 if file.found?.leftOff.isEmpty ?? true { retention.advance(to: file.durableSequence) }
                 opened.found.withLock { $0 = file.found }
                 opened.isKnown.open()
@@ -65,7 +66,7 @@ package final class HistoryThread: HistoryOutput {
         self.mailbox.submit(&batch)
     }
 
-    /// Applies other limits from now on.
+    /// Changes the limits.
     package func setLimits(_ limits: HistoryLimits) {
         var batch = HistoryBatch()
         batch.limits = limits
@@ -90,7 +91,7 @@ package final class HistoryThread: HistoryOutput {
         return self.opened.found.withLock { $0 }
     }
 
-    /// The file is closed when this function returns.
+    /// Runs the thread. The file is closed when this function returns.
     private static func run(_ mailbox: Mailbox<HistoryBatch>, _ open: () -> HistoryTurns) {
         let turns = open()
         var batch = HistoryBatch()
@@ -103,15 +104,16 @@ package final class HistoryThread: HistoryOutput {
     }
 }
 
-/// The work of the history's thread in each turn: takes events, answers, writes, syncs, and deletes old events.
+/// The work of the history's thread in each turn: records events, answers requests, writes, syncs, and deletes old
+/// events.
 final class HistoryTurns {
     /// The maximum time that events stay in memory, in milliseconds.
     private static let flushInterval: Int64 = 1000
-    /// The maximum time, in milliseconds, before events in the file are synced. Until then the journal keeps them.
+    /// The maximum time before written events are synced, in milliseconds. Until then the journal keeps them.
     ///
-    /// Syncs are rare because each delays the journal's syncs on the same disk.
+    /// Syncs are rare, because each one delays the syncs of a journal on the same disk.
     private static let syncInterval: Int64 = 5000
-    /// The number of bytes that the journal keeps for the history above which the sync happens earlier.
+    /// The size of the events kept by the journal, in bytes, above which the history syncs earlier.
     private static let heldBytesMax = 32 << 20
 
     private let feed: HistoryFeed
@@ -125,7 +127,7 @@ final class HistoryTurns {
     private var flushAt: Int64?
     private var syncAt: Int64?
     private var catchUpAt: Int64?
-    /// The earliest time at which the size of the journal may cause another early sync.
+    /// The earliest time of another sync because of the size of the journal.
     private var flushEarlyAt: Int64 = 0
 
     init(
@@ -141,14 +143,14 @@ final class HistoryTurns {
         self.onDropped = onDropped
     }
 
-    /// The maximum wait for new work in milliseconds; ten minutes if nothing is due.
+    /// The maximum wait for new work in milliseconds. It is ten minutes if nothing is due.
     var millisecondsToNext: Int64 {
         guard self.isTidy else { return 0 }
         let next = min(self.flushAt ?? .max, self.syncAt ?? .max, self.catchUpAt ?? .max)
         return next == .max ? 600_000 : max(0, next - SystemClock.monotonic)
     }
 
-    /// Takes everything in a batch.
+    /// Passes everything in a batch to the file and the feed.
     func take(_ batch: HistoryBatch) {
         if let limits = batch.limits { self.file.setLimits(limits) }
         self.feed.take(batch)
@@ -170,7 +172,7 @@ final class HistoryTurns {
         if isOverfull { self.flushEarlyAt = now + Self.flushInterval }
         if let flushAt = self.flushAt, now >= flushAt || isOverfull {
             self.feed.flush()
-            // Repeats a failed write.
+            // Retry a failed write.
             let isDone = self.file.collectedEvents == 0 && self.file.isOpen
             self.flushAt = isDone ? nil : now + Self.flushInterval
             self.syncAt = self.syncAt ?? now + Self.syncInterval
@@ -183,7 +185,7 @@ final class HistoryTurns {
         if left.byAge > 0 { self.tally.met(.historySeconds, times: left.byAge) }
     }
 
-    /// Writes and syncs the remaining events. The next process finds any others in the journal.
+    /// Writes and syncs the remaining events. If this fails, the next process reads them from the journal.
     func finish() {
         self.feed.flush()
         self.feed.sync()
@@ -195,7 +197,7 @@ final class HistoryTurns {
         self.syncAt = isDone ? nil : SystemClock.monotonic + Self.syncInterval
     }
 
-    /// Reads some of the events that the file lacks; retries after a failure.
+    /// Reads some of the events that the file lacks. Waits before another attempt after a failure.
     private func catchUp(_ now: Int64) {
         if self.feed.isBehind, now >= self.catchUpAt ?? 0 {
             let isGettingOn = self.feed.catchUp()
@@ -206,20 +208,20 @@ final class HistoryTurns {
     }
 }
 
-/// A source of history in a database whose transactions write the events themselves.
+/// A source of history in a database. Transactions of the engine write the events.
 package protocol SharedHistorySource: HistorySource {
-    /// Applies other limits from now on.
+    /// Changes the limits.
     func setLimits(_ limits: HistoryLimits)
 
     /// Deletes some of the events that exceed the limits.
     ///
-    /// - Returns: true if there may be more to delete.
+    /// - Returns: true if more events may exceed the limits.
     func tidy() -> Bool
 }
 
 /// The history of a gateway, on a separate thread.
 package protocol HistoryService: HistoryOutput {
-    /// Applies other limits from now on.
+    /// Changes the limits.
     func setLimits(_ limits: HistoryLimits)
 
     /// Finishes the submitted work, ends the thread, and waits for it.
@@ -230,9 +232,9 @@ extension HistoryThread: HistoryService {}
 
 /// Answers requests to the history from a shared database, on a separate thread.
 ///
-/// The events in a batch are ignored: they were committed to the database together with the changes that they describe.
+/// The events in a batch are ignored, because transactions have already committed them to the database.
 package final class DatabaseHistory: HistoryService {
-    /// The interval of deletions when there was nothing to delete, in milliseconds.
+    /// The interval of deletions if the previous one deleted nothing, in milliseconds.
     private static let tidyInterval: Int64 = 60_000
 
     private let mailbox = Mailbox<HistoryBatch>()
@@ -256,7 +258,7 @@ package final class DatabaseHistory: HistoryService {
 
     package func submit(_ batch: inout HistoryBatch) { self.mailbox.submit(&batch) }
 
-    /// Applies other limits from now on.
+    /// Changes the limits.
     package func setLimits(_ limits: HistoryLimits) {
         var batch = HistoryBatch()
         batch.limits = limits
@@ -286,12 +288,12 @@ package final class DatabaseHistory: HistoryService {
     }
 }
 
-/// The contents of a group for the history: events, and requests about events.
+/// The contents of a commit for the history: events, and requests about events.
 ///
 /// The class is `@unchecked Sendable`: a batch has one owner at a time, and changes owners under the lock of `Mailbox`.
 package final class HistoryBatch: MailboxBatch, @unchecked Sendable {
-    /// The maximum number of events waiting for the history, about 20 MB. Further events are not kept: the history
-    /// reads events of records from the journal later, and other events are counted as dropped.
+    /// The maximum number of events pending for the history, about 20 MB. Further events are not kept. The history
+    /// later reads those in records from the journal; others are counted as dropped.
     private static let eventsMax = 262_144
 
     /// The number of events at which the history's thread is woken immediately.
@@ -300,11 +302,11 @@ package final class HistoryBatch: MailboxBatch, @unchecked Sendable {
     /// A committed record of events.
     struct Record {
         let sequence: UInt64
-        /// The index in `events` after the record's last event.
+        /// The index after the record's last event in `events`.
         let end: Int
     }
 
-    /// The events that the journal kept for the history at the start; they precede `events`.
+    /// The events of earlier processes that the journal kept for the history. They precede `events`.
     package var recovery: EventRecovery?
     package var events: [HistoryEvent] = []
     /// The records in which `events` were committed; empty for a gateway that stores nothing.
@@ -312,9 +314,9 @@ package final class HistoryBatch: MailboxBatch, @unchecked Sendable {
     package var questions: [HistoryQuestion] = []
     /// New limits; nil if they are unchanged.
     var limits: HistoryLimits?
-    /// The difference between wall clock and policy time at the newest of `events`; nil if there is none.
+    /// The difference between wall clock and policy time when the newest of `events` was recorded; nil without events.
     var offset: WallOffset?
-    /// The number of events outside any record that were dropped because too many were waiting.
+    /// The number of events without a record that were dropped because too many were pending.
     private(set) var droppedEvents = 0
 
     package init() {}
@@ -323,7 +325,7 @@ package final class HistoryBatch: MailboxBatch, @unchecked Sendable {
         self.events.isEmpty && self.questions.isEmpty && self.limits == nil && self.recovery == nil
     }
 
-    /// True if a caller waits for an answer, or if there are too many events to collect more.
+    /// True if a caller waits for an answer, or if enough events are collected.
     package var isUrgent: Bool {
         !self.questions.isEmpty || self.limits != nil || self.recovery != nil
             || self.events.count >= Self.eventsCollectedMax
@@ -354,11 +356,11 @@ package final class HistoryBatch: MailboxBatch, @unchecked Sendable {
     }
 }
 
-/// The destination of events, and of requests about events.
+/// A destination of events, and of requests about events.
 package protocol HistoryOutput: AnyObject, Sendable {
-    /// Opens or creates the file, which is not touched before.
+    /// Opens or creates the file. The file is not accessed before.
     ///
-    /// - Throws: if it could not be used after a restart.
+    /// - Throws: `StoreError` if the history could not be used after a restart.
     func open() throws(StoreError)
 
     /// Waits until the file is open, and returns its contents at that time; nil if it could not be opened.
@@ -368,27 +370,28 @@ package protocol HistoryOutput: AnyObject, Sendable {
     func submit(_ batch: inout HistoryBatch)
 }
 
-/// Numbers the records of events of each commit consecutively, and writes them.
+/// Gives consecutive numbers to the records of events, and writes the records.
 ///
-/// If the last number is unknown, numbering starts anew from the current second, whose numbers are unused.
+/// If the last number is unknown, a new numbering starts from the current second, whose numbers have not been used.
 package struct EventNumbers {
     private var next: UInt64
-    /// The mark of the key with which devices are numbered.
+    /// The mark that identifies the key for the numbers of devices.
     private let keyMark: UInt64
 
-    /// - `last`: the number of the newest record in the journal or in the history; 0 for none.
+    /// - `last`: the number of the newest record in the journal and the history; 0 if there is none.
     package init(after last: UInt64, keyMark: UInt64) {
         self.next = last + 1
         self.keyMark = keyMark
     }
 
-    /// Returns the number before the first one of a new numbering; `wall` is the wall clock in milliseconds since 1970.
+    /// Returns the number before the first number of a new numbering; `wall` is the wall clock in milliseconds since
+    /// 1970.
     static func beginning(wall: Int64) -> UInt64 {
-        // Valid until the year 2106, and below the highest possible number.
+        // Works until the year 2106. Larger numbers are possible.
         UInt64(UInt32(clamping: wall / 1000)) * EventRecord.sequencesOfSecond
     }
 
-    /// Writes the events of a batch, which are not numbered yet, as records of their commit.
+    /// Writes the events of a batch as records of their commit. The events must have no records yet.
     package mutating func write(_ history: HistoryBatch, to records: inout RecordBatch) {
         var start = 0
         while start < history.events.count {

@@ -3,28 +3,28 @@ package import Policy
 import Storage
 import Wire
 
-/// The state of a gateway with its own store, as rows of a shared store. The store itself is only read. Wakes in flight
-/// are lost, as at a restart.
+/// The state of a gateway with its own store, as rows of a shared store. The gateway's store is only read. Wakes in
+/// flight are lost, as after a restart.
 package final class StateExport {
-    /// The devices of the state, as stored until `begin` updates them.
+    /// The devices of the state. They are unchanged until `begin` updates them.
     private let engine: DeviceEngine
     private let stored: StoredGateway
     private let historyKey: HashKey
     private let store: GatewayStore
-    /// The events of the delivery log that are in the journal.
+    /// The events of the delivery log that the journal has.
     private let recovery: EventRecovery
-    /// The names of the topics, by their numbers.
+    /// The names of the topics, by topic number.
     package let topics: [String]
-    /// The stored counts of refused pushes, by the number of the topic; the totals are under `RecordKey.everyTopic`.
+    /// The stored counts of refused pushes, by topic number. The totals have the number `RecordKey.everyTopic`.
     package let rejections: [(topic: UInt32, content: [UInt8])]
-    /// The time of the export, unless the other store has another time.
+    /// The time of the export, unless the shared store specifies another.
     package let now: Instant
     private let offset: WallOffset
 
-    /// Reads the whole state. No other process may use the folder.
+    /// Reads the whole state. No other process may use the state folder.
     ///
     /// - Parameter configuration: the configuration, whose state folder is exported.
-    /// - Throws: if the folder holds no state, or if it is inconsistent.
+    /// - Throws: `StoreError` if the folder has no state, or if the state is inconsistent.
     package init(_ configuration: GatewayConfiguration) throws(StoreError) {
         let store = GatewayStore(configuration)
         let folder = configuration.stateFolder
@@ -60,7 +60,7 @@ package final class StateExport {
         (self.now, self.offset) = (resumed.now, resumed.offset)
     }
 
-    /// The identity of the state, the same at every reading. It reveals only a hash of the history's key.
+    /// The identity of the state, which never changes. It reveals only a hash of the history's key.
     package var id: String {
         let hash = self.historyKey.hash(0, UInt64(bitPattern: self.stored.countingSince ?? 0))
         return String(hash, radix: 16)
@@ -79,7 +79,7 @@ package final class StateExport {
 
     private var topicIndices: [TopicIndex] { (0..<UInt32(self.topics.count)).map { TopicIndex(rawValue: $0) } }
 
-    /// Updates the state to `now`, and loses the wakes in flight. Called once.
+    /// Updates the state to `now`, and ends the wakes in flight as lost. Call it once.
     ///
     /// - Returns: the number of pushes, requests and transfers that were in flight.
     package func begin(at now: Instant) throws(StoreError) -> Int64 {
@@ -89,9 +89,9 @@ package final class StateExport {
         return before.inFlight + before.requests.inFlight.sum + before.sessions.inFlight
     }
 
-    /// Returns devices as rows, by their places. Call `begin` first.
+    /// Returns the rows of the devices with these indices. Call `begin` first.
     ///
-    /// - `topicNumbers`: the topic numbers in the other store, by the topic numbers in this state.
+    /// - `topicNumbers`: the topic number in the shared store, for each topic number of this state.
     package func rows(_ places: Range<Int>, topicNumbers: [Int32]) -> [SharedDeviceChange] {
         places.map { place in
             let row = self.engine.sharedRow(DeviceIndex(rawValue: UInt32(place)))
@@ -100,7 +100,7 @@ package final class StateExport {
         }
     }
 
-    /// Returns the row with another topic number, which `DeviceRecord` stores after the token.
+    /// Returns the row with another topic number. `DeviceRecord` stores this number after the token.
     private static func row(_ row: SharedDeviceChange, movedTo number: UInt32) -> SharedDeviceChange {
         var record = row.device.record
         let place = 4 + row.device.token.count
@@ -126,9 +126,9 @@ package final class StateExport {
         )
     }
 
-    /// Returns the delivery log. Call `begin` first; called once.
+    /// Returns the delivery log. Call `begin` first, and call this function once.
     ///
-    /// - Parameter content: the value that the other store keeps as the key of its history.
+    /// - Parameter content: the shared store's value for the key of its history.
     package func log(under content: [UInt8]) throws(StoreError) -> StateLog {
         guard content.count == 16 else {
             throw StoreError(message: "The value history.key in the database is not a key. Restore it, or delete it.")
@@ -152,13 +152,13 @@ package final class StateExport {
         return StateLog(file, oldest: self.oldestEvent, numbers: numbers)
     }
 
-    /// The time before which events are too old to be kept.
+    /// The time before which events exceed the age limit of the history.
     private var oldestEvent: Instant { self.engine.now + -self.store.historyLimits.ageMillisecondsMax }
 
-    /// Returns the counters of all topics together, and of each by its number. Call `begin` first.
+    /// Returns the totals and the counters of each topic, by topic number. Call `begin` first.
     ///
-    /// The engine knows the memory for pushes and requests only in total, so the total is divided in proportion to the
-    /// number of each topic.
+    /// The engine knows the memory of pushes and requests only in total. This function divides it among the topics in
+    /// proportion to their pushes and requests.
     package func counters() -> (total: ActivityCounters, topics: [ActivityCounters]) {
         var topics = self.topicIndices.map { self.engine.snapshot($0).counters }
         for place in 0..<self.deviceCount {
@@ -175,7 +175,7 @@ package final class StateExport {
         return (total, topics)
     }
 
-    /// Divides `sum` in proportion to `weights`. The parts add up to it exactly; the last part with a weight gets the
+    /// Divides `sum` in proportion to `weights`. The parts add up to `sum`; the last part with a weight gets the
     /// remainder.
     static func shares(of sum: Int, _ weights: [Int64]) -> [Int64] {
         let whole = weights.reduce(0, +)
@@ -186,7 +186,7 @@ package final class StateExport {
         return shares
     }
 
-    /// The values that gateways share by name. Call `begin` first.
+    /// The values that gateways share, by name. Call `begin` first.
     package var values: [String: [UInt8]] {
         var key = ByteBuffer()
         key.append(memoryOf: self.historyKey.first.littleEndian)
@@ -207,7 +207,7 @@ package final class StateExport {
     /// The name under which gateways share the key of the history.
     package static let historyKeyName = "history.key"
 
-    /// The start of counting, in milliseconds since 1970, and its name among the shared values.
+    /// The name of the shared value for the start of counting, and the start in milliseconds since 1970.
     package var countingSince: (name: String, milliseconds: Int64)? {
         self.stored.countingSince.map { (SharedValues.countingSince, $0) }
     }
@@ -220,14 +220,14 @@ package final class StateLog {
 
     private let file: HistoryFile
     private let oldest: Instant
-    /// The numbers of devices in the other store, by their numbers in this state; nil if they are the same.
+    /// The numbers of devices in the shared store, by their numbers in this state; nil if both numbers are the same.
     private let numbers: [UInt64: UInt64]?
     /// The devices with events, by their numbers in the state, in ascending order.
     private let devices: [UInt64]
 
     /// - Parameters:
     ///   - oldest: the time before which events are left out.
-    ///   - numbers: the numbers of devices in the other store. Devices without a number are left out.
+    ///   - numbers: the numbers of devices in the shared store. Devices without a number are left out.
     init(_ file: HistoryFile, oldest: Instant, numbers: [UInt64: UInt64]?) {
         self.file = file
         self.oldest = oldest
@@ -239,7 +239,7 @@ package final class StateLog {
     ///
     /// - Parameters:
     ///   - recovery: the events in the journal.
-    ///   - last: the later events.
+    ///   - last: events that are later than those in the journal.
     /// - Throws: if the file exists and cannot be used.
     static func file(
         _ store: GatewayStore,
@@ -268,7 +268,7 @@ package final class StateLog {
         for record in recovery.takeRecords() where !record.content.isEmpty {
             var events: [HistoryEvent] = []
             record.content.withByteView { content in
-                // It was parsed successfully before.
+                // The same content was parsed successfully before.
                 try? EventRecord(content).read { events.append($0) }
             }
             file.append(events[...], ofRecord: record.sequence)
@@ -303,7 +303,7 @@ package final class StateLog {
 }
 
 extension HistoryEvent {
-    /// Returns the event under another number of its device.
+    /// Returns the event with another device number.
     fileprivate func moved(to device: UInt64) -> HistoryEvent {
         HistoryEvent(
             device: device,

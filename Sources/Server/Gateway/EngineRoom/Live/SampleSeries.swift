@@ -2,7 +2,7 @@ package import Engine
 import Policy
 package import Wire
 
-/// The counters and gauges of all topics at one time, as used by charts.
+/// The counters and gauges at one time for charts, of all topics together.
 package struct LiveSample {
     /// The names of `values`, in order.
     package static let fields: [String] =

@@ -16,8 +16,8 @@ struct EngineMetrics {
 
     private var engine: DeviceEngine { self.workspace.engine }
 
-    /// Writes all metrics. If the store has failed and its state cannot be read, omits the metrics of the state, which
-    /// would be zero.
+    /// Writes all metrics. If the store has failed and its state cannot be read, leaves out the metrics of the state,
+    /// because their values would be zero.
     func document(_ figures: GatewayFigures) -> Outcome.Document {
         var text = MetricsText()
         if self.workspace.failure?.durableError == nil {
@@ -88,7 +88,7 @@ struct EngineMetrics {
         Int64(self.room.webhooks.values.count { $0.state.name == state })
     }
 
-    /// Writes the topics named in the configuration, and the totals of all others.
+    /// Writes the metrics of the topics in the configuration, and the totals of all other topics.
     private func writeTopics(_ names: [String], to text: inout MetricsText) {
         var rest = self.engine.totalsShown
         var workers = self.workspace.workerCounts(nil).connected
@@ -133,8 +133,8 @@ struct EngineMetrics {
 }
 
 extension EngineMetrics {
-    /// Writes the metrics of all gateways on the store. A gateway with its own store counts as one attached gateway
-    /// without differences.
+    /// Writes the metrics about the gateways on the store. A gateway with its own store is shown as one attached
+    /// gateway without differences.
     private func writeCluster(to text: inout MetricsText) {
         let status = self.workspace.remote.map { $0.status ?? ClusterStatus(nil, own: nil) }
         let isAttached = self.workspace.failure.map { !$0.isPassing } ?? true

@@ -262,7 +262,7 @@ extension Metric {
     )
 }
 
-// MARK: - All of them
+// MARK: - All metrics
 
 extension Metric {
     /// All metrics, in the order of the output.

@@ -4,11 +4,11 @@ import Wire
 
 /// The recorded pushes and tasks of one device, as a trace for the simulator, and their outcomes.
 ///
-/// The history does not record the earliest begin dates of requests. If a request waited although the policy permitted
-/// its launch, the reason may have been its begin date, a hold or a missing worker. In the trace it cannot begin
-/// earlier than it did.
+/// The history does not record the earliest begin dates of requests. If a request was pending although the policy
+/// permitted its launch, the reason may have been its begin date, a hold or a missing worker. In the trace, its
+/// earliest begin date is the time at which its wait ended.
 struct RecordedDevice {
-    /// The longest usual time, in milliseconds, from the policy's permission of a launch to the launch.
+    /// The maximum usual time between the permission of a launch by the policy and the launch, in milliseconds.
     private static let latenessMax: Int64 = 1000
 
     /// A wake that was launched and has not ended yet.
@@ -17,31 +17,32 @@ struct RecordedDevice {
         var wasExtended = false
     }
 
-    /// The active policy of the device.
+    /// The device's policy that is in effect now.
     private let parameters: Parameters
     private let token: String
     private let offset: WallOffset
-    /// The events of the trace, with times since `beginning`.
+    /// The events of the trace. Their times are relative to `beginning`.
     private(set) var events: [TraceEvent] = []
     /// The time of the first event; nil if there is none.
     private(set) var beginning: Instant?
     private(set) var outcome = ReplayOutcome()
     /// The number of pushes that could wake the device.
     private(set) var pushes = 0
-    /// The number of pushes recorded without priority and lifetime.
+    /// The number of pushes whose priority and lifetime were not recorded.
     private(set) var assumed = 0
-    /// The number of requests, and of reports of finished transfers.
+    /// The number of requests and of reports about finished transfers.
     private(set) var tasks = 0
     /// The number of reports of conditions whose values were not recorded.
     private(set) var conditionReports = 0
     private var header = TraceHeader()
     private var pushSteps: [WorkerScript.Step] = []
     private var taskSteps: [String: [TaskScript.Step]] = [:]
-    /// The wakes in flight by task or session; nil for a push.
+    /// The wakes in flight, by task or session. The key nil stands for the wake of a push.
     private var open: [TaskLine.Subject?: OpenWake] = [:]
-    /// The indices in `events` of the waiting requests.
+    /// The indices in `events` of the pending requests, by name.
     private var waiting: [String: Int] = [:]
-    /// The time from which the policy permits the next launch of a lane; the distant future while a wake is in flight.
+    /// The time from which the policy permits the next launch of a lane; the distant future while a wake of the lane is
+    /// in flight.
     private var freeFrom: [Lane: Instant] = [:]
     private var penalty: Int64 = 0
     /// True if the last recorded report says that the device is in use.
@@ -49,7 +50,7 @@ struct RecordedDevice {
 
     /// - Parameters:
     ///   - recent: the latest events of the device, the newest first.
-    ///   - now: the end of the period; pending requests have waited until then.
+    ///   - now: the end of the period. Requests that are still pending have waited until then.
     init(_ token: String, recent: [HistoryEntry], _ parameters: Parameters, until now: Instant, _ offset: WallOffset) {
         self.token = token
         self.parameters = parameters
@@ -62,7 +63,7 @@ struct RecordedDevice {
         self.header.tasks = self.taskSteps.mapValues { TaskScript(steps: $0) }
     }
 
-    /// Returns the header of the trace: the active policy with `changes`, and the answers of workers.
+    /// Returns the header of the trace: the current policy with `changes`, and the results of workers.
     func header(_ changes: [PolicyChange] = []) -> TraceHeader {
         var header = self.header
         header.parameters = PolicyParameter.allCases.map { ($0, $0.value(in: self.parameters)) } + changes
@@ -120,7 +121,7 @@ struct RecordedDevice {
         self.events.append(TraceEvent(moment: self.time(moment), device: self.token, kind: kind))
     }
 
-    /// Returns the time in the trace, which never goes backwards.
+    /// Returns the time in the trace. It is never earlier than that of the previous event.
     private mutating func time(_ moment: Instant) -> Instant {
         let beginning = self.beginning ?? moment
         self.beginning = beginning
@@ -155,7 +156,7 @@ struct RecordedDevice {
         case .appRefresh, .urlSession: break
         case .processing: request.kind = .processing([])
         case .continued:
-            // An accepted request of this kind shows that the device was in use.
+            // The gateway accepts a request of this kind only while the device is in use.
             request.kind = .continued(.queue)
             if !self.isActive { self.reportAppState(.active, at: moment) }
         }
@@ -170,8 +171,7 @@ struct RecordedDevice {
         self.append(.conditions(report), at: moment)
     }
 
-    /// Ends the wait of a request. If the policy had permitted its launch earlier, sets `moment` as the earliest begin
-    /// date.
+    /// Ends the wait of a request. If the policy permitted an earlier launch, sets `moment` as the earliest begin date.
     private mutating func stopsWaiting(_ identifier: String, at moment: Instant) {
         guard let place = self.waiting.removeValue(forKey: identifier),
             case .submit(var request) = self.events[place].kind, let beginning = self.beginning
@@ -200,11 +200,12 @@ struct RecordedDevice {
             self.penalize(isExpired: result == .expired, isSuccess: result == .newData)
         case .task(let kind, let result):
             guard let subject else { return }
-            // An interruption or a cancellation ends a task like a failure, without consequences.
+            // Treat an interruption or a cancellation as a failure, which has no effect on later launches.
             let answer = TaskScriptAnswer(rawValue: result.rawValue) ?? (result == .expired ? .none : .failure)
             var step = TaskScript.Step(answer: answer, delay: self.answered(wake, lane, delay))
             if kind == .continued {
-                // The history keeps no progress, so the script advances often enough for the recorded duration.
+                // The history does not record progress, so the script reports it often enough for the recorded
+                // duration.
                 step.advance = max(1, self.parameters.progressWindow / 2)
                 if answer == .none { step.delay = max(0, delay - self.parameters.progressWindow) + 1 }
             }
@@ -218,8 +219,8 @@ struct RecordedDevice {
         self.freeFrom[lane] = max(next, event.at)
     }
 
-    /// Returns the delay of an answer. For an extended wake it is within the usual deadline, because the simulator does
-    /// not extend wakes.
+    /// Returns the delay of a worker's answer. The delay for an extended wake is limited to the usual deadline, because
+    /// the simulator does not extend wakes.
     private func answered(_ wake: OpenWake?, _ lane: Lane, _ delay: Int64) -> Int64 {
         guard wake?.wasExtended == true else { return delay }
         let window = lane == .processing ? self.parameters.processingWindow : self.parameters.executionWindow
@@ -240,7 +241,7 @@ struct RecordedDevice {
 }
 
 extension HistoryEntry {
-    /// Returns the task or session of the event. If the history no longer has the name, uses the name of the kind.
+    /// Returns the task or session of the event. If the history no longer has the name, returns the kind's name.
     fileprivate func subject(_ kind: TaskKind) -> TaskLine.Subject {
         let name = self.name ?? kind.rawValue
         return kind == .urlSession ? .session(name) : .task(name)

@@ -1,7 +1,7 @@
 import Policy
 import Wire
 
-/// The outcomes of the pushes and tasks of one device, or of several, recorded or replayed.
+/// The recorded or replayed outcomes of the pushes and tasks of one device or of several devices.
 struct ReplayOutcome: Sendable {
     /// A launch of a push.
     struct Launch {
@@ -16,21 +16,22 @@ struct ReplayOutcome: Sendable {
     private(set) var launches: [Launch] = []
     private(set) var pushes = ReplayCounts()
     private(set) var tasks = ReplayCounts()
-    /// True if a push is pending that arrived within the period.
+    /// True if a push from the period is pending.
     private var hasPending = false
-    /// True if a push is in flight that arrived within the period.
+    /// True if a push from the period is in flight.
     private var hasInFlight = false
-    /// True if the next discard is not of the pending push, but of a push on arrival or after its last wake.
+    /// True if the next discard does not concern the pending push. It concerns a push that was discarded on arrival or
+    /// after its last wake.
     private var isDiscardOfAnother = false
-    /// The arrival times of pushes without a launch so far, including coalesced pushes.
+    /// The arrival times of pushes that have not been launched, including coalesced pushes.
     private var arrivals: [Int64] = []
-    /// The arrival times without a launch so far: of each waiting request, or of the reports of each waiting session.
+    /// The arrival times of requests that have not been launched, and of the reports of each waiting session.
     private var waitingTasks: [TaskLine.Subject: [Int64]] = [:]
     private var tasksInFlight: [TaskLine.Subject: Int] = [:]
 
     // MARK: Pushes
 
-    /// Counts an arrival. The discard of a push that is discarded on arrival is the next event.
+    /// Counts the arrival of a push. If the push is discarded on arrival, its discard is the next event.
     mutating func pushReceived(at moment: Int64, isDiscarded: Bool) {
         self.isDiscardOfAnother = isDiscarded
         guard !isDiscarded else { return }
@@ -47,10 +48,10 @@ struct ReplayOutcome: Sendable {
         self.pushes.endWaits(&self.arrivals, at: moment)
     }
 
-    /// Ends the wake in flight. After a failure its push waits again, or is coalesced into the pending push.
+    /// Ends the wake in flight. After a failure, its push is pending again or is coalesced into the pending push.
     ///
-    /// - Parameter isDiscarded: true if the push is discarded although another is pending, because the device was
-    ///   removed.
+    /// - Parameter isDiscarded: true if the push is discarded although another is pending. This happens when the device
+    ///   is removed.
     mutating func ended(_ outcome: WakeOutcome, isDiscarded: Bool = false) {
         if !self.launches.isEmpty { self.launches[self.launches.count - 1].result = outcome }
         guard self.hasInFlight else { return }
@@ -66,7 +67,7 @@ struct ReplayOutcome: Sendable {
         }
     }
 
-    /// Counts a discard of the push that just arrived, or of the pending push.
+    /// Counts the discard of the pending push, or of a push that `isDiscardOfAnother` announced.
     mutating func pushDiscarded(at moment: Int64) {
         if self.isDiscardOfAnother {
             self.pushes.discarded += 1
@@ -80,7 +81,8 @@ struct ReplayOutcome: Sendable {
 
     // MARK: Tasks
 
-    /// Counts a request, which replaces a waiting request, or finished transfers, which are added to waiting ones.
+    /// Counts a request or a report of finished transfers. A request replaces a pending request; a report is added to
+    /// pending ones.
     mutating func taskSubmitted(_ subject: TaskLine.Subject, at moment: Int64) {
         if var waiting = self.waitingTasks[subject] {
             self.tasks.merged += 1
@@ -90,7 +92,7 @@ struct ReplayOutcome: Sendable {
         self.waitingTasks[subject, default: []].append(moment)
     }
 
-    /// Counts a refused request as discarded; only replays have these.
+    /// Counts a refused request as discarded. Only replays have refused requests.
     mutating func taskRefused() { self.tasks.discarded += 1 }
 
     mutating func taskLaunched(_ subject: TaskLine.Subject, at moment: Int64) {
@@ -100,7 +102,7 @@ struct ReplayOutcome: Sendable {
         self.tasksInFlight[subject, default: 0] += 1
     }
 
-    /// Ends a wake. A lost task waits again, and so do the transfers of a session after a failure.
+    /// Ends a wake. A lost task is pending again. The transfers of a session are pending again after any failure.
     mutating func taskEnded(_ subject: TaskLine.Subject, _ outcome: TaskOutcome) {
         guard let count = self.tasksInFlight[subject], count > 0 else { return }
         self.tasksInFlight[subject] = count - 1
@@ -115,16 +117,16 @@ struct ReplayOutcome: Sendable {
         }
     }
 
-    /// Counts the discard or the cancellation of a waiting task.
+    /// Counts the discard or cancellation of a pending task.
     mutating func taskDiscarded(_ subject: TaskLine.Subject, at moment: Int64) {
         guard var waiting = self.waitingTasks.removeValue(forKey: subject) else { return }
         self.tasks.endWaits(&waiting, at: moment)
         self.tasks.discarded += 1
     }
 
-    // MARK: The end
+    // MARK: End of the period
 
-    /// Ends the period: the waits of pushes and tasks without a launch end at `moment`.
+    /// Ends the period. For pushes and tasks without a launch, the wait ends at `moment`.
     mutating func finish(at moment: Int64) {
         self.pushes.endWaits(&self.arrivals, at: moment)
         self.pushes.waiting = (self.hasPending ? 1 : 0) + (self.hasInFlight ? 1 : 0)
@@ -169,7 +171,7 @@ struct ReplayOutcome: Sendable {
     }
 }
 
-/// The counts of pushes, or of tasks. Each arrival has ended, was merged or discarded, or is waiting.
+/// The counts of pushes or of tasks. Each arrival has ended, was merged or discarded, or is still waiting.
 struct ReplayCounts: Sendable {
     /// The names of the members.
     struct Names {
@@ -196,16 +198,16 @@ struct ReplayCounts: Sendable {
 
     var launched = 0
     var ended = 0
-    /// The number that were replaced by later ones or coalesced.
+    /// The number of arrivals that were coalesced or replaced by later ones.
     var merged = 0
     var discarded = 0
-    /// The number that wait or are in flight.
+    /// The number of arrivals that are pending or in flight.
     var waiting = 0
     private var waitCount: Int64 = 0
     private var waitSum: Int64 = 0
     private var waitMax: Int64 = 0
 
-    /// Ends the waits that began at `arrivals`, and empties it.
+    /// Ends the waits that began at `arrivals`, and removes all elements of `arrivals`.
     mutating func endWaits(_ arrivals: inout [Int64], at moment: Int64) {
         for arrival in arrivals {
             let wait = max(0, moment - arrival)
@@ -227,7 +229,7 @@ struct ReplayCounts: Sendable {
         self.waitMax = max(self.waitMax, other.waitMax)
     }
 
-    /// Appends the counts, and the mean and the longest wait in milliseconds, as members.
+    /// Appends the counts, and the mean and the maximum wait in milliseconds, as members.
     fileprivate func write(as names: Names, to writer: inout JSONWriter) {
         let counts = [self.launched, self.ended, self.merged, self.discarded, self.waiting]
         for (name, count) in zip(names.counts, counts) {

@@ -10,7 +10,7 @@ import Wire
 
 /// Reads the configuration again, and applies it to the running gateway completely or not at all.
 ///
-/// Reloads run one at a time on a serial queue. The class is `@unchecked Sendable`: once `attach` was called, only
+/// Reloads run one at a time on a serial queue. The class is `@unchecked Sendable`: after `attach` was called, only
 /// `queue` uses its mutable state.
 final class ReloadService: Reloads, @unchecked Sendable {
     /// The parts of the gateway that a reload changes.
@@ -22,7 +22,7 @@ final class ReloadService: Reloads, @unchecked Sendable {
         let watches: CredentialWatches
     }
 
-    /// The stages of a reload, as reported to a service manager.
+    /// The stages of a reload, as reported to the service manager.
     enum Stage: Sendable {
         case began
         /// `taken`: the new configuration is in effect. `refused`: it was faulty, and nothing has changed.
@@ -59,17 +59,17 @@ final class ReloadService: Reloads, @unchecked Sendable {
         self.namedTopics = Mutex(Self.topics(configuration))
     }
 
-    /// The time that a shutdown waits for wakes in flight, in milliseconds, as of the last reload.
+    /// The maximum time that a shutdown waits for wakes in flight, in milliseconds, according to the last reload.
     var drainTimeoutMilliseconds: Int64 { self.drainTimeout.load(ordering: .relaxed) }
 
-    /// The topics named in the configuration in effect.
+    /// The topics in the current configuration.
     var topics: [String] { self.namedTopics.withLock { $0 } }
 
     private static func topics(_ configuration: GatewayConfiguration) -> [String] {
         Array(Set(configuration.topicPolicies.keys).union(configuration.webhooks.keys))
     }
 
-    /// Sets the parts that reloads change; called before the first reload.
+    /// Sets the parts that reloads change. Called before the first reload.
     func attach(_ target: Target, _ shared: SharedParts) {
         self.target = target
         self.shared = shared
@@ -77,7 +77,7 @@ final class ReloadService: Reloads, @unchecked Sendable {
         self.watches = target.watches
     }
 
-    /// Stops after the current reload.
+    /// Waits for the current reload, and prevents later ones.
     func stop() {
         self.queue.sync {
             self.watches?.stop()
@@ -86,12 +86,12 @@ final class ReloadService: Reloads, @unchecked Sendable {
         }
     }
 
-    /// Reloads because of a signal. The result is logged.
+    /// Begins a reload because of a signal. The result is logged.
     func start() {
         self.queue.async { self.reload { _ in } }
     }
 
-    /// Reloads, and answers `reply` when the new configuration is in effect or was refused.
+    /// Begins a reload. Answers `reply` when the new configuration is in effect or was refused.
     ///
     /// - Throws: `APIError` if the gateway has no configuration to read again.
     package func start(reply: StreamAddress) throws(APIError) {
@@ -111,7 +111,9 @@ final class ReloadService: Reloads, @unchecked Sendable {
         }
     }
 
-    /// - Parameter then: called once, on the queue.
+    /// Performs a reload.
+    ///
+    /// - Parameter then: receives the result, once, on the queue.
     private func reload(_ then: @escaping @Sendable (Result<ReloadReport, APIError>) -> Void) {
         guard let shared = self.shared, let target = self.target, !shared.isDraining else {
             return then(.failure(.shutdown))
@@ -126,7 +128,7 @@ final class ReloadService: Reloads, @unchecked Sendable {
             let settings = EngineSettings(transition.next) { policyVersion in
                 let needsRestart = transition.needsRestart
                 let report = ReloadReport(policyVersion: policyVersion, changed: changed, needsRestart: needsRestart)
-                // The engine's thread must not wait.
+                // Continue on the queue, because the engine's thread must not wait.
                 self.queue.async { self.taken(report, then) }
             }
             var batch = CommandBatch()
@@ -158,8 +160,8 @@ final class ReloadService: Reloads, @unchecked Sendable {
         then(.success(report))
     }
 
-    /// Reads every file in the configuration. If all are valid, applies the configuration to all parts except the
-    /// engine, which comes last.
+    /// Reads all files in the configuration. If they are valid, applies the configuration to every part except the
+    /// engine, which is changed last.
     ///
     /// - Returns: the changes, including files with new contents.
     private func apply(
@@ -234,7 +236,7 @@ struct ReloadReport: Sendable {
     let changed: [ConfigurationChange]
     let needsRestart: [ConfigurationChange]
 
-    /// Appends the report in the form of the answer to `POST /v1/reload`.
+    /// Appends the answer to `POST /v1/reload`.
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.member("policyVersion", self.policyVersion)
@@ -248,18 +250,18 @@ struct ReloadReport: Sendable {
     }
 }
 
-/// The watches of the credential files in a configuration. Each runs for the lifetime of the process, or until another
-/// file is configured.
+/// The watches of the credential files in a configuration. A watch runs until the process ends or the configuration
+/// names another file.
 struct CredentialWatches: Sendable {
     /// The watch of provider keys; nil if providers need no tokens.
     private(set) var providerKeys: ProviderKeyWatch?
-    /// The watch of client certificates' authorities; nil if no certificates are requested.
+    /// The watch of the certificate authorities of clients; nil if no certificates are requested.
     private(set) var clientTrust: ClientTrustWatch?
 
-    /// Reads the files of `configuration`, and watches them from then on.
+    /// Reads the credential files of `configuration`, and watches them for changes.
     ///
-    /// - Parameter watches: the current watches, which continue if their files are the same.
-    /// - Throws: `ConfigurationError` with the keys of the files that cannot be used.
+    /// - Parameter watches: the current watches. Those whose files are the same continue.
+    /// - Throws: `ConfigurationError` with the keys of the unusable files.
     init(
         _ configuration: GatewayConfiguration,
         log: GatewayLog,
@@ -290,7 +292,7 @@ struct CredentialWatches: Sendable {
         guard faults.isEmpty else { throw ConfigurationError(faults: faults) }
     }
 
-    /// Connects the new watches to the loops, and stops the replaced ones.
+    /// Connects new watches to the loops, and stops the watches that they replace.
     func takeOver(from watches: CredentialWatches, _ shared: SharedParts) {
         if let new = self.providerKeys, new !== watches.providerKeys, let keys = shared.providerKeys {
             watches.providerKeys?.stop()
@@ -308,19 +310,20 @@ struct CredentialWatches: Sendable {
     }
 }
 
-/// The certificate of the edge's TLS handshakes, and the contents of its file, to detect changes.
+/// The certificate for TLS handshakes of the edge, and the contents of its file to detect changes.
 struct ServerCertificate: Sendable {
     let context: TLSContext
     private let file: String
     private let contents: Data
 
-    /// Reads the files of `configuration`; returns nil if the edge is off.
+    /// Reads the certificate and key of `configuration`. Returns nil if the edge is off.
     ///
-    /// - Throws: `TransportError` that names the file at fault.
+    /// - Throws: `TransportError` with the file at fault.
     init?(_ configuration: GatewayConfiguration) throws(TransportError) {
         guard !configuration.edge.isOff else { return nil }
         self.file = configuration.certificateFile ?? ""
-        // Reads the contents first, so that a change before the context reads the file is detected the next time.
+        // Read the contents before the context reads the file. A change between both reads is then detected at the next
+        // reload.
         self.contents =
             OrdinaryFile.isOther(self.file) ? Data() : FileManager.default.contents(atPath: self.file) ?? Data()
         self.context = try TLSContext(
@@ -330,13 +333,13 @@ struct ServerCertificate: Sendable {
         )
     }
 
-    /// Returns the change from `old` if the same file has another certificate now; nil otherwise.
+    /// Returns the change from `old` if the same file now has other contents; nil otherwise.
     func change(from old: ServerCertificate) -> ConfigurationChange? {
         guard self.file == old.file, self.contents != old.contents else { return nil }
         return ConfigurationChange(key: "tls.certificate", old: old.shown, new: self.shown)
     }
 
-    /// Returns true if handshakes are the same as with another certificate.
+    /// Returns true if `old` has the same file with the same contents.
     func isSame(as old: ServerCertificate) -> Bool { self.file == old.file && self.contents == old.contents }
 
     private var shown: JSONValue {

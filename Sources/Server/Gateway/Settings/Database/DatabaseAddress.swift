@@ -1,8 +1,8 @@
-/// The address of a PostgreSQL database and the connection parameters, as a URI without a password.
+/// The address of a PostgreSQL database and its connection parameters, as a URI without a password.
 ///
-/// libpq interprets the URI itself. This type only finds configuration faults before a connection is made.
+/// libpq parses the URI. This type only finds configuration faults before a connection is made.
 package struct DatabaseAddress: Hashable, Sendable {
-    /// The fault of a URI, described without any of its contents except names of parameters.
+    /// The fault of a URI. Its text quotes nothing of the URI except names of parameters.
     package struct Fault: Error, Hashable, Sendable {
         package let problem: String
         package let remedy: String
@@ -18,9 +18,10 @@ package struct DatabaseAddress: Hashable, Sendable {
     /// The rule for the value of a key, for messages.
     package static let requirement = "\"postgresql://HOST,HOST/DATABASE\""
 
-    /// The URI, verbatim.
+    /// The text of the URI, unchanged.
     package let text: String
-    /// The hosts, each a name, an address without brackets, or the folder of a socket; empty if libpq determines them.
+    /// The hosts. Each is a name, an address without brackets, or the folder of a socket. Empty if libpq determines the
+    /// hosts.
     package let hosts: [String]
     /// The parameters after `?`, by name.
     private let parameters: [String: String]
@@ -35,7 +36,7 @@ package struct DatabaseAddress: Hashable, Sendable {
             omittingEmptySubsequences: false
         )
         let place = parts[0]
-        // This also finds a password with an unescaped `/` or `@`, which libpq would parse differently.
+        // This check also finds passwords with an unescaped `/` or `@`, which libpq would parse differently.
         if let at = place.lastIndex(of: "@"), place[..<at].contains(":") { throw .password }
         let parameters = try Self.parameters(parts.count > 1 ? parts[1] : "")
         guard place.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { throw .noURI }
@@ -55,21 +56,22 @@ package struct DatabaseAddress: Hashable, Sendable {
         self.parameters = parameters
     }
 
-    /// True if the URI names only servers on this machine, by Unix socket or loopback; false with a service, whose
-    /// hosts are in a file.
+    /// True if the URI names only servers on this machine, by Unix socket or loopback address. False if the URI names a
+    /// service, because its hosts are in a file.
     package var isLocal: Bool {
         self.parameters["service"] == nil && self.hosts.allSatisfy { Self.isLocal($0) }
     }
 
-    /// The value of a parameter of the URI; nil if the URI does not have it.
+    /// Returns the value of a parameter; nil if the URI does not have it.
     package subscript(parameter: String) -> String? { self.parameters[parameter] }
 
     /// Returns the connection string for libpq: the URI, with defaults for parameters that a gateway needs.
     ///
-    /// - Parameter isInsecure: true if servers on other machines need not prove their identity.
+    /// - Parameter isInsecure: true if the identity of servers on other machines need not be verified.
     package func connectionString(isInsecure: Bool) -> String {
         var added: [String] = []
-        // Without hosts, PGHOST may name some; otherwise libpq uses a Unix socket, for which it requires no proof.
+        // Without hosts in the URI, PGHOST may name some. Otherwise libpq uses a Unix socket, for which it verifies no
+        // identity.
         let isCertain = self.isLocal && !self.hosts.isEmpty
         if !isCertain, !isInsecure, self["sslmode"] == nil { added.append("sslmode=verify-full") }
         if self["target_session_attrs"] == nil { added.append("target_session_attrs=read-write") }
@@ -81,8 +83,7 @@ package struct DatabaseAddress: Hashable, Sendable {
 }
 
 extension DatabaseAddress {
-    /// The parameters of libpq 15, except those that would contain a password and those that change the kind of
-    /// session.
+    /// The parameters of libpq 15, without those that contain a password or change the kind of session.
     private static let known: Set<String> = [
         "application_name", "channel_binding", "client_encoding", "connect_timeout", "dbname",
         "fallback_application_name", "gssencmode", "gsslib", "host", "hostaddr", "keepalives", "keepalives_count",
@@ -147,7 +148,7 @@ extension DatabaseAddress {
     }
 
     private static func isLocal(_ host: String) -> Bool {
-        // The folder of a Unix socket, on disk or in the abstract namespace.
+        // A folder with a Unix socket, or a socket in the abstract namespace.
         if host.isEmpty || host.hasPrefix("/") || host.hasPrefix("@") { return true }
         if host == "localhost" || host == "::1" { return true }
         let parts = host.split(separator: ".", omittingEmptySubsequences: false)
@@ -156,7 +157,7 @@ extension DatabaseAddress {
 }
 
 extension DatabaseAddress.Fault {
-    /// The fault of text that cannot be parsed. Does not quote the text, which may contain a password.
+    /// The fault of text that cannot be parsed. The fault does not quote the text, which may contain a password.
     fileprivate static let noURI = Self(
         problem: "is not the address of a database",
         remedy: "write \(DatabaseAddress.requirement), with % and two digits for what a URI does not take"
@@ -174,7 +175,7 @@ extension DatabaseAddress.Fault {
     )
 
     fileprivate static func unknown(_ name: String) -> Self {
-        // Other text may be the rest of an unescaped value, and is not quoted.
+        // Do not quote other text, because it may be part of an unescaped value.
         let isName = name.utf8.allSatisfy { byte in
             byte == UInt8(ascii: "_") || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
         }

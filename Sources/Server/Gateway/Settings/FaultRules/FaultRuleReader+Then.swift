@@ -1,7 +1,7 @@
 import HTTPTransport
 import Wire
 
-/// The part `then` of a rule.
+/// Parses the part `then` of a rule.
 extension FaultRuleReader {
     private static let answerKeys = ["reason", "status", "timestamp", "retryAfter"]
     private static let keys =
@@ -42,7 +42,7 @@ extension FaultRuleReader {
         }
     }
 
-    /// Returns the outcomes of the push, each with the key that specifies it.
+    /// Returns the outcomes of the push, each with the name of its key.
     private mutating func outcomes(
         _ members: [String: JSONValue],
         _ path: String
@@ -112,7 +112,7 @@ extension FaultRuleReader {
         self.choice(value, path, HTTP2ErrorCode.self)?.number
     }
 
-    /// Parses a GOAWAY: a reason, or an object.
+    /// Parses a GOAWAY, which is a reason or an object.
     private mutating func goAway(_ value: JSONValue, _ path: String) -> FaultGoAway? {
         var members: [String: JSONValue] = ["reason": value]
         if case .string = value {} else { members = self.members(of: value, path, ["reason", "code", "inFlight"]) }
@@ -132,7 +132,7 @@ extension FaultRuleReader {
         return goAway
     }
 
-    /// Parses a stream limit: a number, or an object.
+    /// Parses a stream limit, which is a number or an object.
     private mutating func streamLimit(_ value: JSONValue?, _ path: String) -> FaultStreamLimit? {
         guard let value else { return nil }
         var members: [String: JSONValue] = ["limit": value]
@@ -147,13 +147,13 @@ extension FaultRuleReader {
             end = .milliseconds(Int64(time))
         }
         if self.choice(members["until"], Self.join(path, "until"), LimitEnd.self) == .success { end = .success }
-        // With `success`, a limit of 0 would never end, because no push could succeed.
+        // With `success`, a limit of 0 would never end, because it prevents every push.
         let least = end == .success ? 1 : 0
         guard let limit = self.whole(members["limit"], key, least...1_000_000) else { return nil }
         return FaultStreamLimit(limit: limit, end: end)
     }
 
-    /// Parses a stream window: a number, or an object.
+    /// Parses a stream window, which is a number or an object.
     private mutating func streamWindow(_ value: JSONValue?, _ path: String) -> FaultStreamWindow? {
         guard let value else { return nil }
         var members: [String: JSONValue] = ["bytes": value]

@@ -3,13 +3,13 @@ package import Wire
 
 /// Reads fault rules from JSON5 and reports all errors in them.
 package struct FaultRuleReader {
-    /// The maximum size of a file, or of a request's body, with rules, in bytes.
+    /// The maximum size of the rules in a file or a request's body, in bytes.
     package static let bytesMax = 262_144
 
     /// The rules, and warnings about them.
     package struct Rules: Sendable {
         package var rules: [FaultRule] = []
-        /// The warnings about settings that are valid but possibly unintended, one sentence each.
+        /// The warnings about settings that are valid but possibly unintended, with one sentence per warning.
         package var warnings: [String] = []
     }
 
@@ -22,13 +22,13 @@ package struct FaultRuleReader {
 
     /// Reads a file of rules.
     ///
-    /// - Throws: `ConfigurationError` with every fault, each under the name of its key.
+    /// - Throws: `ConfigurationError` with every fault, each with the name of its key.
     package static func load(file path: String) throws(ConfigurationError) -> Rules {
         let text = try ConfigurationLoader.contents(of: path, bytesMax: self.bytesMax, option: "--faults")
         return try self.rules(text, name: path)
     }
 
-    /// Parses `{rules: [...]}`; `name` identifies the text in messages.
+    /// Parses `{rules: [...]}`. `name` identifies the text in messages.
     package static func rules(_ text: Data, name: String) throws(ConfigurationError) -> Rules {
         try self.read(text, name: name) { reader, value in
             let members = reader.members(of: value, "", ["rules"])
@@ -108,7 +108,7 @@ extension FaultRuleReader {
         self.faults.append(ConfigurationFault(key: key, problem: problem, remedy: remedy))
     }
 
-    /// Returns an object's members by name; reports names that are not in `names`.
+    /// Returns the members of an object by name. Reports members that are not in `names`.
     mutating func members(of value: JSONValue, _ path: String, _ names: [String]) -> [String: JSONValue] {
         guard case .object(let members) = value else {
             self.fault(path.isEmpty ? "the rule" : path, "is \(value.described)", "write an object: { ... }")
@@ -122,7 +122,7 @@ extension FaultRuleReader {
         return Dictionary(members.map { ($0.name, $0.value) }) { _, last in last }
     }
 
-    /// Returns an integer; nil if there is none. Reports a value outside the range.
+    /// Returns an integer; nil if the value is missing or invalid. Reports an invalid value.
     mutating func whole(_ value: JSONValue?, _ path: String, _ range: ClosedRange<Int>) -> Int? {
         guard let value else { return nil }
         if case .number(let number) = value, let whole = Int(exactly: number.double), range.contains(whole) {
@@ -140,7 +140,7 @@ extension FaultRuleReader {
         return nil
     }
 
-    /// Returns true if the key is present; `true` is its only valid value.
+    /// Returns true if the key is present. Its only valid value is `true`.
     mutating func isSet(_ value: JSONValue?, _ path: String) -> Bool {
         guard let value else { return false }
         if value == .bool(true) { return true }
@@ -165,7 +165,7 @@ extension FaultRuleReader {
         return nil
     }
 
-    /// Returns the elements of a value or a list of values, each parsed by `read`.
+    /// Returns the elements of a list, or a single value as one element. `read` parses each element.
     mutating func list<Element: Hashable>(
         _ value: JSONValue?,
         _ path: String,
