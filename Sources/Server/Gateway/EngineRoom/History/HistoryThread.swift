@@ -334,6 +334,7 @@ package final class HistoryBatch: MailboxBatch, @unchecked Sendable {
     package func append(_ other: HistoryBatch) {
         self.recovery = other.recovery ?? self.recovery
         self.offset = other.offset ?? self.offset
+        self.droppedEvents += other.droppedEvents
         if self.events.count + other.events.count <= Self.eventsMax {
             let count = self.events.count
             self.records += other.records.map { Record(sequence: $0.sequence, end: count + $0.end) }
