@@ -24,7 +24,8 @@ package struct HTTPRequest: Sendable {
     package var file: HTTPFileBody?
     /// The cookies that the request sends and its answer may change; nil for a request without cookies.
     package var cookies: HTTPCookies?
-    /// The longest time with less than one byte per second sent or received, in whole seconds; nil for no limit.
+    /// The timeout, in whole seconds, after which a request fails if it sends and receives less than one byte per
+    /// second; nil for none.
     package var silenceSecondsMax: Int?
 
     package init(
@@ -46,10 +47,7 @@ package struct HTTPRequest: Sendable {
 
 extension HTTPRequest {
     /// True if the URL's host is `localhost` or a loopback address.
-    package var isForLoopback: Bool {
-        guard let url = HTTPURL(self.url) else { return false }
-        return url.host == "localhost" || url.address?.scope == .loopback
-    }
+    package var isForLoopback: Bool { HTTPURL(self.url)?.isLoopback ?? false }
 }
 
 /// The settings of a client's connections.

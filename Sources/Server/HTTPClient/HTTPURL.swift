@@ -24,6 +24,9 @@ package struct HTTPURL: Hashable, Sendable {
     /// The host's address; nil if the host is a name.
     package var address: IPAddress? { IPAddress(self.host) }
 
+    /// True if the host is `localhost` or a loopback address.
+    package var isLoopback: Bool { self.host.lowercased() == "localhost" || self.address?.scope == .loopback }
+
     /// True if the host is an address or a valid DNS name: labels of 1 to 63 ASCII letters, digits, hyphens and
     /// underscores, at most 253 characters in total, and an optional trailing dot.
     ///

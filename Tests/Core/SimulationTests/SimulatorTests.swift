@@ -28,6 +28,18 @@ struct SimulatorTests {
         #expect(launches.last?.contains(#"{"t":6300,"device":"a","event":"launch","apnsID":"p13""#) == true)
     }
 
+    @Test("A simulation stops after its number of launches, also if a wake is lost at its launch again and again")
+    func stopped() throws {
+        var simulator = try Simulator(overrides: [("policy.maxAttempts", 1_000_000_000)])
+        simulator.launchesLeft = 1000
+        var launches = 0
+        func count(_ line: OutcomeLine) { launches += line.json.contains("\"launch\"") ? 1 : 0 }
+        try simulator.take(#"{"worker": [["lost", 0]]}"#, output: count)
+        try simulator.take(Self.push("p0", "a", at: "0"), output: count)
+        _ = simulator.finish(output: count)
+        #expect(simulator.isStopped && (1000...1001).contains(launches))
+    }
+
     @Test("Overrides win over the trace's own parameters")
     func overrides() throws {
         let trace = [

@@ -27,8 +27,8 @@ package struct PolicyClock: Sendable {
 
     /// Creates the clock of a restart: policy time continues at the stored time plus the elapsed time.
     ///
-    /// Within one boot, the uptime measures the elapsed time. Across boots, the wall clock measures it, without the
-    /// part by which a wall clock that was set back has caught up. A negative result, or a result above `jumpMax`,
+    /// Within one boot, the uptime measures the elapsed time. Across boots, the wall clock measures it. If the wall
+    /// clock was set back before, part of its advance may be the correction of that step; this part is subtracted. A negative result, or a result above `jumpMax`,
     /// counts as zero.
     ///
     /// - Returns: the clock, and the jump of the wall clock if it exceeds `jumpMax` in either direction. The jump is
@@ -119,8 +119,8 @@ package struct WallClockJump: Hashable, Sendable {
 /// The offset changes only if the wall clock is set by at least `stepMin`. Otherwise, one instant always converts to
 /// the same number.
 package struct WallOffset: Hashable, Sendable {
-    /// The minimum change that counts as setting the wall clock, in milliseconds. A reading of both clocks may take at
-    /// most a tenth of it.
+    /// The minimum change that counts as setting the wall clock, in milliseconds. A reading of both clocks must
+    /// take less than a tenth of it.
     package static let stepMin: Int64 = 50
 
     /// Wall clock minus policy time, in milliseconds.

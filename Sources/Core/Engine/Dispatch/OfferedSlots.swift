@@ -123,11 +123,12 @@ extension OfferedSlots {
     }
 }
 
-/// The free slots of a topic's streams that accept the same launches. A load of ready devices fills them.
+/// The free slots of a topic's streams that accept the same launches. A claim selects
+/// waiting devices for these slots.
 package struct FreeSlots: Hashable, Sendable {
     package let topic: TopicIndex
     package let takesPushes: Bool
-    /// Patterns of task identifiers, in their registered form.
+    /// The texts of the patterns of task identifiers, such as `com.example.app.*`.
     package let tasks: [String]
     /// Patterns of session names.
     package let sessions: [String]

@@ -6,13 +6,12 @@ package struct DurationCounts: Hashable, Sendable {
     package static let bucketCount = 184
 
     package private(set) var buckets: [Int64] = []
+    /// The number of wakes.
+    package private(set) var count: Int64 = 0
     package private(set) var sum: Int64 = 0
     package private(set) var max: Int64 = 0
 
     package init() {}
-
-    /// The number of wakes.
-    package var count: Int64 { self.buckets.reduce(0, +) }
 
     package var isEmpty: Bool { self.buckets.isEmpty }
 
@@ -20,6 +19,7 @@ package struct DurationCounts: Hashable, Sendable {
     package mutating func record(_ milliseconds: Int64) {
         if self.buckets.isEmpty { self.buckets = Array(repeating: 0, count: Self.bucketCount) }
         self.buckets[Self.bucket(milliseconds)] += 1
+        self.count += 1
         self.sum += milliseconds
         if milliseconds > self.max { self.max = milliseconds }
     }
@@ -31,6 +31,7 @@ package struct DurationCounts: Hashable, Sendable {
         let bucket = Self.bucket(milliseconds)
         guard !self.buckets.isEmpty, self.buckets[bucket] > 0 else { return false }
         self.buckets[bucket] -= 1
+        self.count -= 1
         self.sum = Swift.max(0, self.sum - milliseconds)
         return true
     }
@@ -39,6 +40,7 @@ package struct DurationCounts: Hashable, Sendable {
     package mutating func add(_ times: Int64, bucket: Int) {
         if self.buckets.isEmpty { self.buckets = Array(repeating: 0, count: Self.bucketCount) }
         self.buckets[bucket] += times
+        self.count += times
     }
 
     /// Adds a sum of durations, and the longest duration.
@@ -48,16 +50,20 @@ package struct DurationCounts: Hashable, Sendable {
     }
 
     package static func += (left: inout DurationCounts, right: DurationCounts) {
-        for (bucket, times) in right.buckets.enumerated() where times != 0 { left.add(times, bucket: bucket) }
+        if left.buckets.isEmpty {
+            left.buckets = right.buckets
+        } else {
+            for bucket in right.buckets.indices { left.buckets[bucket] += right.buckets[bucket] }
+        }
+        left.count += right.count
         left.add(sum: right.sum, max: right.max)
     }
 
     /// Returns the duration that a share of the wakes did not exceed, rounded up by at most an eighth; nil without
     /// wakes.
     package func quantile(_ share: Double) -> Int64? {
-        let count = self.count
-        guard count > 0 else { return nil }
-        var left = Int64((Double(count) * share).rounded(.up))
+        guard self.count > 0 else { return nil }
+        var left = Int64((Double(self.count) * share).rounded(.up))
         for (bucket, times) in self.buckets.enumerated() {
             left -= times
             guard left <= 0 else { continue }
@@ -103,13 +109,12 @@ package struct WakeDurationRow: Hashable, Sendable {
 
     /// Returns the rows with the most wakes first, in an order that is the same on every gateway.
     package static func sorted(_ rows: [WakeDurationRow]) -> [WakeDurationRow] {
-        rows.map { (count: $0.counts.count, row: $0) }.sorted { left, right in
-            let (first, second) = (left.row, right.row)
-            guard left.count == right.count else { return left.count > right.count }
+        rows.sorted { first, second in
+            guard first.counts.count == second.counts.count else { return first.counts.count > second.counts.count }
             guard first.topic == second.topic else { return first.topic.rawValue < second.topic.rawValue }
             guard first.kind == second.kind else { return first.kind.rawValue < second.kind.rawValue }
             return first.worker ?? "" < second.worker ?? ""
-        }.map(\.row)
+        }
     }
 }
 
@@ -245,17 +250,25 @@ package struct WakeDurations {
 
     /// Returns a row for each topic and kind, and a row for each worker name.
     ///
-    /// - Parameter topic: nil for every topic.
-    func rows(_ topic: TopicIndex?) -> [WakeDurationRow] {
+    /// - Parameters:
+    ///   - topic: nil for every topic.
+    ///   - byWorker: false to leave out the rows of worker names.
+    func rows(_ topic: TopicIndex?, byWorker: Bool) -> [WakeDurationRow] {
+        var totals: [Key: DurationCounts] = [:]
         var rows: [WakeDurationRow] = []
         for (key, cell) in self.cells where topic == nil || key.topic == topic {
+            let total = Key(topic: key.topic, kind: key.kind, worker: nil)
+            totals[total, default: DurationCounts()] += cell.current
+            totals[total, default: DurationCounts()] += cell.before
+            guard byWorker, let worker = key.worker else { continue }
             var counts = cell.current
             counts += cell.before
-            rows.append(WakeDurationRow(topic: key.topic, kind: key.kind, worker: nil, counts: counts))
-            guard let worker = key.worker else { continue }
             rows.append(WakeDurationRow(topic: key.topic, kind: key.kind, worker: worker, counts: counts))
         }
-        return Self.merged(rows)
+        for (key, counts) in totals {
+            rows.append(WakeDurationRow(topic: key.topic, kind: key.kind, worker: nil, counts: counts))
+        }
+        return rows
     }
 
     /// Returns the rows with equal topic, kind and worker combined, such as rows of several gateways.
@@ -292,7 +305,11 @@ extension Dispatcher {
     package var durationsSince: Instant { self.streams.durations.since }
 
     /// Returns the durations of wakes on the streams of this gateway, by topic, and by worker.
-    package func durations(_ topic: TopicIndex?) -> [WakeDurationRow] { self.streams.durations.rows(topic) }
+    ///
+    /// - `byWorker`: false to leave out the rows of worker names.
+    package func durations(_ topic: TopicIndex?, byWorker: Bool = true) -> [WakeDurationRow] {
+        self.streams.durations.rows(topic, byWorker: byWorker)
+    }
 
     /// The durations of the wakes of pushes since the process began, by topic.
     package var pushDurations: [TopicIndex: DurationCounts] { self.streams.durations.pushes }

@@ -19,8 +19,8 @@ package struct TaskNeeds: OptionSet, Hashable, Sendable {
     package static let network = TaskNeeds(rawValue: 1)
     package static let externalPower = TaskNeeds(rawValue: 2)
 
-    // A continued task has neither requirement and uses these bits for other properties. Earlier versions that share
-    // the rows ignore them.
+    // A continued task has neither requirement and uses these bits for other properties. In a cluster, gateways of
+    // earlier versions read the same rows and ignore these bits.
     /// The strategy of a continued task is `fail`.
     fileprivate static let start = TaskNeeds(rawValue: 1)
     /// Pressure ended a launch of the continued task, which is held while memory pressure is critical.
@@ -187,7 +187,9 @@ package struct TaskWake: Hashable, Sendable {
 
 /// The policy state of a device's requests, sessions and habits.
 ///
-/// A device without tasks, launches of processing tasks and reported uses has a blank state, which need not be stored.
+/// The state is blank, and need not be stored, if the device has no tasks, has never launched a processing task, and has
+/// reported no use.
+///
 /// At most `TaskKind.waitingMax` tasks of each kind are pending, not counting lost tasks.
 package struct BackgroundTasks: Hashable, Sendable {
     /// Pending tasks, in order of arrival.
@@ -197,8 +199,9 @@ package struct BackgroundTasks: Hashable, Sendable {
     /// The last launch of a processing task; `distantPast` before the first.
     package internal(set) var lastProcessing: Instant
     package internal(set) var usage: Usage
-    /// The time at which memory pressure ends the next continued task in flight, plus 1 ms, in the lower 32 bits; 0 for
-    /// never. At this position, the field takes no additional memory.
+    /// The time at which memory pressure ends the next continued task in flight, as the lower 32 bits of its
+    /// milliseconds plus 1; 0 for never. `pressureAt` restores the rest. At this position, the field takes no additional
+    /// memory.
     package private(set) var pressure: UInt32
     package internal(set) var arrivals: Arrivals
 
@@ -321,8 +324,7 @@ package struct IdentifierPattern: Hashable, Sendable {
 
     /// Returns true if the pattern matches `identifier`.
     package func matches(_ identifier: String) -> Bool {
-        // The byte counts differ if strings are equal only by canonical equivalence.
-        guard !self.isExact else { return identifier.utf8.count == self.stem.utf8.count && identifier == self.stem }
+        guard !self.isExact else { return identifier.utf8.elementsEqual(self.stem.utf8) }
         return identifier.utf8.count > self.stem.utf8.count && identifier.utf8.starts(with: self.stem.utf8)
     }
 

@@ -38,6 +38,11 @@ package struct Simulator {
     var taskNames: [String] = []
     var taskNumbers: [String: TaskName] = [:]
     var summary = Summary()
+    /// The number of launches after which the simulation stops. Without a limit, a policy may launch a wake that is lost
+    /// at once again and again at the same instant.
+    package var launchesLeft = Int.max
+    /// True if the simulation has stopped because of `launchesLeft`.
+    package var isStopped: Bool { self.launchesLeft <= 0 }
 
     /// - Parameter overrides: parameters by name (`launchInterval` or `policy.launchInterval`), in seconds. They take
     ///   precedence over the trace's header lines.
@@ -205,7 +210,7 @@ extension Simulator {
 extension Simulator {
     /// Applies the due events of all devices up to and including `limit`.
     package mutating func advance(to limit: Instant, _ output: (Line) -> Void) {
-        while let moment = self.due.first?.moment, moment <= limit.milliseconds {
+        while !self.isStopped, let moment = self.due.first?.moment, moment <= limit.milliseconds {
             let now = Instant(milliseconds: moment)
             var devices: [Int] = []
             while let entry = self.due.popDue(moment) { devices.append(entry.value) }
@@ -225,7 +230,8 @@ extension Simulator {
 
     /// Applies the events of one device that are due at `now`, until none is left.
     private mutating func settle(_ device: Int, _ now: Instant, _ output: (Line) -> Void) {
-        while self.step(device, now, output) {}
+        while !self.isStopped, self.step(device, now, output) {}
+        guard !self.isStopped else { return }
         let next = self.devices[device].nextMoment(from: now, self.parameters)
         precondition(next ?? .distantFuture > now, "a device that settled has nothing left to do")
         self.schedule(device, at: next)
@@ -277,6 +283,7 @@ extension Simulator {
             self.taskLaunched(wake, device, now, output)
         case nil: return false
         }
+        self.launchesLeft -= 1
         return true
     }
 }

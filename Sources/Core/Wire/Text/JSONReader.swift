@@ -134,8 +134,10 @@ struct JSONParser {
 
 extension JSONParser {
     private mutating func value(depth: Int) throws(Fault) -> JSONValue {
-        guard depth < self.depthMax else { throw self.fault("values are nested more than \(self.depthMax) deep") }
         guard let byte = try self.next() else { throw self.fault("the text ends where a value should be") }
+        if depth >= self.depthMax, byte == UInt8(ascii: "{") || byte == UInt8(ascii: "[") {
+            throw self.fault("objects and arrays are nested more than \(self.depthMax) deep")
+        }
         switch byte {
         case UInt8(ascii: "{"): return try self.object(depth: depth)
         case UInt8(ascii: "["): return try self.array(depth: depth)

@@ -298,12 +298,12 @@ extension APIError {
         )
     }
 
-    /// - `limit`: the maximum number of concurrent replays of topics.
-    package static func tooManyReplays(limit: Int) -> APIError {
+    /// Returns the error while the maximum number of replays of a kind is unanswered.
+    static func tooManyReplays(of kind: ReplayTicket.Kind) -> APIError {
         APIError(
             429,
             "TooManyRequests",
-            "The gateway replays at most \(limit) topics at a time. Send this again when one has been answered."
+            "The gateway replays at most \(kind.countMax) \(kind.rawValue) at a time. Send this again when one is answered."
         )
     }
 

@@ -35,7 +35,6 @@ package struct WebhookConfiguration: Hashable, Sendable {
     static let connectTimeout = 5000
     /// The time without any packet from a receiver after which its wakes are lost, in milliseconds. It is the same as
     /// for streams.
-    /// streams.
     static let peerSilence = 10_000
 
     /// Returns the addresses that the receiver may have. Cleartext requests stay on this machine.
@@ -166,7 +165,7 @@ struct WebhookFaults {
             faults.append(self.fault("url", "holds a user or a password", remedy))
         }
         if url.hasFragment { faults.append(self.fault("url", "holds a fragment, which is never sent", "leave it out")) }
-        if url.scheme == "http", !self.webhook.allowsPrivate || !Self.isLoopback(url) {
+        if url.scheme == "http", !self.webhook.allowsPrivate || !url.isLoopback {
             let problem = "\(url.shown) would carry wakes in cleartext"
             let remedy = "write https; http is for a receiver on this machine alone, with allowPrivate: true"
             faults.append(self.fault("url", problem, remedy))
@@ -175,10 +174,6 @@ struct WebhookFaults {
             faults.append(self.fault("url", problem, "name a public host, or set allowPrivate: true"))
         }
         return faults
-    }
-
-    private static func isLoopback(_ url: HTTPURL) -> Bool {
-        url.host.lowercased() == "localhost" || url.address?.scope == .loopback
     }
 
     private var certificateFaults: [ConfigurationFault] {

@@ -152,7 +152,8 @@ extension HistorySource {
     ) -> HistoryPage {
         var page = HistoryPageMaker(before: place, countMax: countMax, examinedMax: examinedMax)
         let latest = place?.moment ?? .distantFuture
-        self.visit(device: device, and: others, othersMax: countMax, notAfter: latest) { event in
+        // One more than on the page, at which the next page begins.
+        self.visit(device: device, and: others, othersMax: countMax + 1, notAfter: latest) { event in
             event.at >= oldest && page.append(event, isWanted)
         }
         return page.finish(isWanted)

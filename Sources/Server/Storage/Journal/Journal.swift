@@ -134,7 +134,8 @@ package final class Journal: RecordStore {
         do throws(StoreError) {
             try self.write(batch.bytes, to: table)
         } catch {
-            // Nothing is rolled back, retried or closed with a checkpoint. The files remain unchanged.
+            // The transaction is neither rolled back nor retried, and the connection stays open, because closing it would
+            // run a checkpoint. The files remain unchanged.
             self.progress.fail(error)
             throw error
         }
@@ -330,9 +331,9 @@ package final class Journal: RecordStore {
 /// The rate of compaction: the number of bytes of the oldest rows that a commit copies and deletes. Compaction limits
 /// the file to about twice the size of the live data. It lengthens a commit by at most a small factor.
 ///
-/// Rows are compacted in order of age, so a record is copied again only after all others had their turn. During one
-/// pass over the file, at most all live bytes are copied. In the same time, commits add at least as many bytes as there
-/// are dead bytes.
+/// Rows are compacted in order of age, so a record is copied again only after all others had their turn. One
+/// pass over the file copies each live byte at most once. The next pass is due only after commits have added `deadShare`
+/// dead bytes for each live byte, so a committed byte costs about 1.1 copied bytes at most.
 struct CompactionPace {
     /// The ratio of dead to live bytes above which rows are compacted.
     private static let deadShare = 0.9
@@ -357,8 +358,8 @@ struct CompactionPace {
         self.limits = limits
     }
 
-    /// Adds the budget that a commit of `bytes` earns. Small commits save unused budget, about as much as one row
-    /// needs.
+    /// Adds the budget that a commit of `bytes` earns. Unused budget carries over, up to about the
+    /// size of one row, so that small commits can eventually afford one.
     mutating func earn(_ bytes: Int, _ rows: borrowing RowLedger) {
         let live = Double(rows.liveBytes)
         let excess = live > 0 ? Double(rows.deadBytes) / live - Self.deadShare : 1
@@ -391,8 +392,8 @@ package struct JournalLimits: Sendable {
     /// because each deletion makes SQLite rebalance three leaves.
     package var deletionBytes = 512 << 10
     /// The number of pages in the write-ahead log that triggers a checkpoint: 3 MiB. Only pages that are not yet in the
-    /// file count. Syncing so few pages delays a concurrent commit by a millisecond. A lower limit would delay more
-    /// than 1% of isolated commits.
+    /// file count. Syncing so few pages delays a concurrent commit by a millisecond. With a
+    /// lower limit, checkpoints are so frequent that more than 1% of commits coincide with one.
     package var checkpointPages = 192
     /// The number of such pages above which commits wait for the running checkpoint: 32 MiB.
     package var waitPages = 2048

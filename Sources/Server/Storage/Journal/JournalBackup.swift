@@ -13,14 +13,15 @@ package enum JournalBackup {
     package static func make(of path: String, to copy: String, vfs: String? = nil) throws(StoreError) {
         let partial = copy + ".partial"
         guard !FileSystem.exists(copy) else {
-            throw StoreError(message: "\(copy) is there already. Name another file for the backup.")
+            throw StoreError(backupExists: copy)
         }
         let place = try JournalPlace(partial)
         self.remove(place)
         do throws(StoreError) {
             let database = try JournalFile.open(path, mode: .readOnly, vfs: vfs)
             do throws(SQLiteError) { try database.backUp(to: partial) } catch { throw StoreError(backup: copy, error) }
-            // The copy gets its own number. If files of the original are next to it, a start detects the mismatch.
+            // The copy gets a new random journal number, so that a start notices if it is used with the original's log or
+            // mark.
             try JournalNote.write(.first(number: 1, try JournalFile.verify(place)), in: place)
             try self.sync(partial, copy)
         } catch {
@@ -49,6 +50,7 @@ package enum JournalBackup {
             try FileSystem.link(partial, orRenameTo: copy)
             try? FileSystem.remove(partial)
         } catch {
+            guard error.number != EEXIST else { throw StoreError(backupExists: copy) }
             throw StoreError(
                 message: "The backup \(copy) cannot be written (\(error.message)). Check the disk it lies on."
             )
@@ -57,6 +59,10 @@ package enum JournalBackup {
 }
 
 extension StoreError {
+    fileprivate init(backupExists copy: String) {
+        self.init(message: "\(copy) is there already. Name another file for the backup.")
+    }
+
     fileprivate init(backup copy: String, _ error: SQLiteError) {
         self.init(
             message: "The backup \(copy) cannot be made (\(error.message)). Check that its folder exists, that the "

@@ -249,7 +249,7 @@ struct MdocText {
         self.lines.append(line)
     }
 
-    /// Appends a macro whose arguments are `words`, escaped, up to the end of the line.
+    /// Appends a macro with `words`, escaped, as the rest of the line.
     mutating func title(_ name: String, _ words: String) {
         self.lines.append(".\(name) \(Self.escaped(words))")
     }

@@ -115,7 +115,7 @@ extension AgentRoom {
         )
     }
 
-    /// Completes or reverts the move of a file that the end of the agent interrupted.
+    /// Completes or reverts a move that was interrupted when the agent ended.
     private func moveFound(_ id: TransferID, _ part: PartFile, _ path: String) {
         self.files.removeLeftover(of: part.file, at: path)
         guard self.files.wasTaken(part.file, to: path) else { return self.change(id) { $0.taking = nil } }

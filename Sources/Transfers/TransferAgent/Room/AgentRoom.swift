@@ -380,8 +380,7 @@ package final class AgentRoom {
     func host(_ name: String) -> Int32 {
         let (number, isNew) = self.hosts.use(name)
         guard isNew else { return number }
-        let url = HTTPURL(name)
-        self.book.hostNamed(number, isLocal: url?.host == "localhost" || url?.address?.scope == .loopback)
+        self.book.hostNamed(number, isLocal: HTTPURL(name)?.isLoopback ?? false)
         return number
     }
 

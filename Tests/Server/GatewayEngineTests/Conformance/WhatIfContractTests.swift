@@ -65,6 +65,21 @@ struct WhatIfContractTests {
         #expect(wait >= 7_200_000, "\(contract.text(10))")
     }
 
+    @Test("A policy under which a device would launch without end is refused", arguments: EngineKind.all)
+    func tooManyLaunches(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        contract.ask { $0.subscribe(1) }
+        contract.ask { $0.push(2, 1) }
+        let wake = try contract.lastWake()
+        contract.ask { $0.report(3, wake.id, .failed) }
+        contract.pass(seconds: 3600)
+        let policy = #"{"policy":{"launchInterval":0.001,"dailyLaunches":1000000000,"maxAttempts":1000000000}}"#
+        try self.ask(contract, 10, policy)
+        #expect(contract.answer(10) == "400 BadPolicy", "\(contract.text(10))")
+        try self.ask(contract, 11, #"{"policy":{"launchInterval":60}}"#)
+        #expect(contract.answer(11) == "200")
+    }
+
     @Test("The simulator reproduces the what-if from an exported trace", arguments: EngineKind.all)
     func trace(kind: EngineKind) throws {
         let contract = try EngineContract(kind)

@@ -1,6 +1,7 @@
 import Engine
 import Policy
 import Storage
+import Synchronization
 package import Wire
 
 extension Operation {
@@ -172,12 +173,14 @@ extension EngineWork {
         _ answer:
             @escaping @Sendable (DeviceToken, PolicyReplay, [HistoryEntry], WallOffset) throws(APIError) -> Outcome
     ) -> EngineWork {
-        EngineWork(reading: device) { scope, device in
+        EngineWork(reading: device) { scope, device throws(APIError) in
             let token = device.token
             let parameters = scope.engine.parameters(scope.engine.topic(of: device.index))
             let replay = PolicyReplay(parameters: parameters, now: scope.engine.now)
+            let ticket = try scope.room.admit(.devices)
             return .history(
                 HistoryQuestion.Subject(find: { reading throws(APIError) in
+                    defer { ticket.isAnswered.store(true, ordering: .relaxed) }
                     let device = reading.number(of: token)
                     let recent = reading.source.entries(device: device, count: PolicyReplay.eventsMax)
                     return .outcome(try answer(token, replay, recent, reading.offset))
@@ -190,7 +193,7 @@ extension EngineWork {
     package static func topicWhatIf(topic name: [UInt8], _ whatIf: WhatIf) -> EngineWork {
         EngineWork(.counts(.one(name))) { scope throws(APIError) in
             let topic = try scope.topic(name)
-            guard let ticket = scope.room.admitReplay() else { throw .tooManyReplays(limit: TopicReplay.countMax) }
+            let ticket = try scope.room.admit(.topics)
             let registered = scope.engine.countersShown(topic).registered
             return .history(
                 HistoryQuestion.Subject(find: { _ in
@@ -202,7 +205,7 @@ extension EngineWork {
 
     /// Finds the devices of a topic whose records are replayed.
     private static func replayedDevices(
-        _ ticket: TopicReplay.Ticket,
+        _ ticket: ReplayTicket,
         topic name: [UInt8],
         _ changes: [PolicyChange],
         registered: Int64

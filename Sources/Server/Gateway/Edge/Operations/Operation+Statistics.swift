@@ -136,7 +136,7 @@ extension Workspace {
     ) {
         let (countMax, totalMax) = (LiveSnapshot.streamsMax, LiveSnapshot.streamsOfTopicsMax)
         let streams = self.dispatcher.streamsByTopic(countMax: countMax, totalMax: totalMax)
-        let durations = self.durations(nil).filter { $0.worker == nil && $0.kind == .push }
+        let durations = self.durations(nil, byWorker: false).filter { $0.kind == .push }
         let durationsByTopic = Dictionary(uniqueKeysWithValues: durations.map { ($0.topic, $0.counts) })
         writer.beginArray("topics")
         for topic in self.engine.topicSnapshots where caller.reaches(topic.name) {

@@ -2,6 +2,7 @@ package import Engine
 import Platform
 import Policy
 import Synchronization
+import Wire
 
 /// The sources of answers other than devices: counters, webhooks, and the shutdown flag.
 package final class RoomState {
@@ -13,8 +14,8 @@ package final class RoomState {
     package var isDraining = false
     /// The counters of the last day.
     var recent = RecentCounts()
-    /// The tickets of unanswered replays of topics.
-    private var replays: [WeakReference<TopicReplay.Ticket>] = []
+    /// The tickets of unanswered replays.
+    private var replays: [WeakReference<ReplayTicket>] = []
 
     init(_ records: GatewayRecords, _ limits: LimitCounts, commitTimes: @escaping () -> CommitTimes) {
         self.records = records
@@ -22,15 +23,39 @@ package final class RoomState {
         self.commitTimes = commitTimes
     }
 
-    /// Admits the replay of a topic. The replay counts as unanswered until it is answered or its ticket is released.
+    /// Admits a replay. It counts as unanswered until it is answered or its ticket is released.
     ///
-    /// - Returns: the ticket; nil if the maximum number of replays is unanswered.
-    func admitReplay() -> TopicReplay.Ticket? {
+    /// - Throws: `APIError` if the maximum number of replays of this kind is unanswered.
+    func admit(_ kind: ReplayTicket.Kind) throws(APIError) -> ReplayTicket {
         self.replays.removeAll { $0.object?.isAnswered.load(ordering: .relaxed) ?? true }
-        guard self.replays.count < TopicReplay.countMax else { return nil }
-        let ticket = TopicReplay.Ticket()
+        guard self.replays.count(where: { $0.object?.kind == kind }) < kind.countMax else {
+            throw .tooManyReplays(of: kind)
+        }
+        let ticket = ReplayTicket(kind)
         self.replays.append(WeakReference(object: ticket))
         return ticket
+    }
+}
+
+/// An unanswered replay. Replays share the history's thread with all other questions about the past.
+final class ReplayTicket: Sendable {
+    enum Kind: String, Sendable {
+        case topics, devices
+
+        /// The maximum number of unanswered replays.
+        var countMax: Int {
+            switch self {
+            case .topics: 2
+            case .devices: 4
+            }
+        }
+    }
+
+    let kind: Kind
+    let isAnswered = Atomic(false)
+
+    init(_ kind: Kind) {
+        self.kind = kind
     }
 }
 

@@ -8,27 +8,20 @@ import Wire
 /// A replay of the last day of a topic's devices. Each step replays some devices on the history's thread. Then the
 /// engine requests the next step, so both threads can do other work between two steps.
 struct TopicReplay: Sendable {
-    /// Represents an unanswered replay. The replay ends with the answer, or when the last reference is released.
-    final class Ticket: Sendable {
-        let isAnswered = Atomic(false)
-    }
-
-    /// The maximum number of unanswered replays.
-    static let countMax = 2
     /// The maximum number of devices examined. If the engine has all devices in memory, the devices with the newest
     /// activity are examined.
     static let devicesMax = 10_000
     /// The maximum number of devices in a step, and the number of events after which a step ends.
     private static let devicesPerStep = 256
     private static let eventsPerStep = 8192
-    /// The number of events after which the replay ends: about two seconds of work.
+    /// The number of recorded events and replayed launches after which the replay ends: about two seconds of work.
     private static let eventsMax = 400_000
     /// The length of the replayed period, in milliseconds.
     private static let period: Int64 = 86_400_000
     /// The time after which no further step begins, in milliseconds.
     private static let timeMax: Int64 = 10_000
 
-    private let ticket: Ticket
+    private let ticket: ReplayTicket
     private let topic: String
     private let changes: [PolicyChange]
     private let replay: PolicyReplay
@@ -56,7 +49,7 @@ struct TopicReplay: Sendable {
     private var proposed = ReplayOutcome()
 
     init(
-        _ ticket: Ticket,
+        _ ticket: ReplayTicket,
         topic: String,
         _ changes: [PolicyChange],
         _ replay: PolicyReplay,
@@ -107,7 +100,7 @@ struct TopicReplay: Sendable {
             }
         }
         let end = self.events + Self.eventsPerStep
-        for _ in 0..<Self.devicesPerStep where self.events < end {
+        for _ in 0..<Self.devicesPerStep where self.events < end && SystemClock.monotonic < self.endsAt {
             guard let entries = self.read.popFirst() else { return }
             let token = self.devices[self.examined].hex
             self.examined += 1
@@ -121,11 +114,12 @@ struct TopicReplay: Sendable {
             self.assumed += recorded.assumed
             self.conditionReports += recorded.conditionReports
             let current = try self.replay.outcome(of: recorded, [], reading.offset)
+            let proposed =
+                self.changes.isEmpty ? current : try self.replay.outcome(of: recorded, self.changes, reading.offset)
+            self.events += current.launchCount + proposed.launchCount
             self.recorded.add(recorded.outcome)
             self.current.add(current)
-            self.proposed.add(
-                self.changes.isEmpty ? current : try self.replay.outcome(of: recorded, self.changes, reading.offset)
-            )
+            self.proposed.add(proposed)
         }
     }
 

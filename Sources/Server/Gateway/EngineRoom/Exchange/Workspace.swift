@@ -135,12 +135,17 @@ package struct Workspace {
 
     /// Returns the durations of wakes on the streams of all gateways, by topic and by worker.
     ///
-    /// - Parameter topic: nil for every topic.
-    func durations(_ topic: TopicIndex?) -> [WakeDurationRow] {
-        let own = self.dispatcher.durations(topic)
+    /// - Parameters:
+    ///   - topic: nil for every topic.
+    ///   - byWorker: false to leave out the rows of worker names.
+    func durations(_ topic: TopicIndex?, byWorker: Bool = true) -> [WakeDurationRow] {
+        let own = self.dispatcher.durations(topic, byWorker: byWorker)
         guard let remote = self.remote?.durations, !remote.isEmpty else { return own }
         // Skip topics that another gateway has just created and that this gateway does not know.
-        let others = remote.filter { (topic ?? $0.topic) == $0.topic && $0.topic.rawValue < self.engine.topicCount }
+        let others = remote.filter {
+            (topic ?? $0.topic) == $0.topic && $0.topic.rawValue < self.engine.topicCount
+                && (byWorker || $0.worker == nil)
+        }
         return WakeDurations.merged(own + others)
     }
 }

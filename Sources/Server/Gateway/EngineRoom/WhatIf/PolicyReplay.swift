@@ -9,6 +9,8 @@ import Wire
 struct PolicyReplay: Sendable {
     /// The maximum number of recorded events to replay per device: the latest ones.
     static let eventsMax = 2048
+    /// The maximum number of launches in the replay of one device.
+    private static let launchesMax = 16 * Self.eventsMax
 
     /// The active policy.
     let parameters: Parameters
@@ -74,7 +76,7 @@ struct PolicyReplay: Sendable {
 
     /// Replays the record of a device.
     ///
-    /// - Throws: `APIError` if the record cannot be simulated.
+    /// - Throws: `APIError` if the record cannot be simulated, or has too many launches under this policy.
     func outcome(
         of recorded: RecordedDevice,
         _ changes: [PolicyChange],
@@ -85,6 +87,7 @@ struct PolicyReplay: Sendable {
         do throws(TraceError) {
             var simulator = try Simulator()
             try simulator.take(recorded.header(changes))
+            simulator.launchesLeft = Self.launchesMax
             for event in recorded.events {
                 simulator.advance(to: event.moment) { outcome.take($0, from: beginning) }
                 // The simulator writes no line for a report of finished transfers, nor for the cancellation of a
@@ -99,10 +102,16 @@ struct PolicyReplay: Sendable {
             }
             _ = simulator.finish { outcome.take($0, from: beginning) }
             outcome.finish(at: offset.wall(self.now))
+            guard simulator.isStopped else { return outcome }
         } catch {
             throw APIError(500, "ReplayFailed", "What was recorded cannot be replayed: \(error).")
         }
-        return outcome
+        throw APIError(
+            400,
+            "BadPolicy",
+            "Under this policy a device launches more than \(Self.launchesMax) times. Try a greater launchInterval, or a "
+                + "smaller dailyLaunches or maxAttempts."
+        )
     }
 }
 

@@ -29,6 +29,9 @@ struct ReplayOutcome: Sendable {
     private var waitingTasks: [TaskLine.Subject: [Int64]] = [:]
     private var tasksInFlight: [TaskLine.Subject: Int] = [:]
 
+    /// The number of launches of pushes and tasks.
+    var launchCount: Int { self.pushes.launched + self.tasks.launched }
+
     // MARK: Pushes
 
     /// Counts the arrival of a push. If the push is discarded on arrival, its discard is the next event.

@@ -70,8 +70,8 @@ package struct DatabaseAddress: Hashable, Sendable {
     /// - Parameter isInsecure: true if the identity of servers on other machines need not be verified.
     package func connectionString(isInsecure: Bool) -> String {
         var added: [String] = []
-        // Without hosts in the URI, PGHOST may name some. Otherwise libpq uses a Unix socket, for which it verifies no
-        // identity.
+        // If the URI names no host, PGHOST may name a remote one. Without PGHOST, libpq uses a Unix socket and ignores
+        // sslmode.
         let isCertain = self.isLocal && !self.hosts.isEmpty
         if !isCertain, !isInsecure, self["sslmode"] == nil { added.append("sslmode=verify-full") }
         if self["target_session_attrs"] == nil { added.append("target_session_attrs=read-write") }
@@ -87,10 +87,9 @@ extension DatabaseAddress {
     private static let known: Set<String> = [
         "application_name", "channel_binding", "client_encoding", "connect_timeout", "dbname",
         "fallback_application_name", "gssencmode", "gsslib", "host", "hostaddr", "keepalives", "keepalives_count",
-        "keepalives_idle", "keepalives_interval", "krbsrvname", "load_balance_hosts", "options", "passfile", "port",
-        "require_auth", "requirepeer", "service", "ssl_max_protocol_version", "ssl_min_protocol_version", "sslcert",
-        "sslcertmode", "sslcompression", "sslcrl", "sslcrldir", "sslkey", "sslmode", "sslrootcert", "sslsni",
-        "target_session_attrs", "tcp_user_timeout", "user",
+        "keepalives_idle", "keepalives_interval", "krbsrvname", "options", "passfile", "port", "requirepeer", "service",
+        "ssl_max_protocol_version", "ssl_min_protocol_version", "sslcert", "sslcompression", "sslcrl", "sslcrldir",
+        "sslkey", "sslmode", "sslrootcert", "sslsni", "target_session_attrs", "tcp_user_timeout", "user",
     ]
 
     /// The session attributes that select a writable server.
