@@ -76,6 +76,9 @@ struct ConnectTests {
         #expect(error.server == "127.0.0.1:1")
         #expect(error.message.contains("Connection refused"))
         #expect(error.remedy.contains("firewall"))
+        // Two hosts without ports.
+        let list = try self.failure("postgresql://postgres@%2Fnowhere,%2Fno-socket/postgres")
+        #expect(list.message.contains("No such file or directory"), "\(list)")
         let socket = try self.failure("postgresql://postgres@/postgres?host=/nowhere")
         #expect(socket.kind == .unreachable)
         #expect(socket.message.contains("No such file or directory"))

@@ -178,7 +178,12 @@ struct ConnectionWords {
             // An empty value would not override the lists in the address.
             if !host.name.isEmpty { self.words.append(("host", host.name)) }
             if !host.address.isEmpty { self.words.append(("hostaddr", host.address)) }
-            if !host.port.isEmpty { self.words.append(("port", host.port)) }
+            if !host.port.isEmpty {
+                self.words.append(("port", host.port))
+            } else if address.hosts.count > 1 {
+                // libpq reads several hosts without ports as a list of empty ports, which does not fit one host.
+                self.words.append(("port", "5432"))
+            }
         }
         self.words.append(("client_encoding", "UTF8"))
         guard !settings.isEmpty else { return }
