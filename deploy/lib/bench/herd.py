@@ -9,6 +9,7 @@ import argparse
 import http.client
 import json
 import os
+import signal
 import sys
 import time
 
@@ -63,7 +64,7 @@ def run(products: str, folder: str, number: int) -> interleaved.Sample:
         with workers_of(place, gateway) as workers:
             started, spent = time.monotonic(), processes.cpu_seconds(gateway.pid)
             switch(gateway, "resume")
-            workers.wait(DEVICES)
+            workers.wait_for(DEVICES)
             seconds = time.monotonic() - started
             spent = processes.cpu_seconds(gateway.pid) - spent
     return {"seconds": seconds, "cpuMicroseconds": spent / DEVICES * 1e6}
@@ -117,10 +118,10 @@ def counted(products: str, folder: str, store: str, keep: str | None = None) -> 
             count.taken(gateway)
             wakes += devices // CONNECTIONS * CONNECTIONS
             switch(gateway, "resume")
-            workers.wait(wakes)
+            workers.wait_for(wakes)
             taken.append(count.taken(gateway))
             switch(gateway, "pause")
-        workers.__exit__()
+        workers.end(signal.SIGTERM)
     if keep:
         os.rename(f"{count.folder}/callgrind.{count.dumps}", keep)
     return (taken[2] - taken[1]) / (COUNTED[2] - COUNTED[1])

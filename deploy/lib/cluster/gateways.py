@@ -1,6 +1,7 @@
 """Several gateways on one database, each with its own configuration, state folder and ports."""
 
 import os
+from contextlib import AbstractContextManager
 
 from shared.served_gateway import ServedGateway
 
@@ -13,7 +14,7 @@ POLICY = {
 SETTINGS = {"registration": "open", "plain": "127.0.0.1:0", "policy": POLICY}
 
 
-class Gateways:
+class Gateways(AbstractContextManager):
     """The gateways; `one(n)` is the n-th. All have the same policies."""
 
     def __init__(self, program: str, folder: str, stores: list[str], settings: dict | None = None):
@@ -22,9 +23,6 @@ class Gateways:
             place = os.path.join(folder, f"gateway{number}")
             os.mkdir(place)
             self.all.append(ServedGateway(program, place, {**SETTINGS, **(settings or {}), "store": store}))
-
-    def __enter__(self) -> "Gateways":
-        return self
 
     def __exit__(self, *_: object) -> None:
         for gateway in self.all:

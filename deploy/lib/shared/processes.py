@@ -9,6 +9,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable
+from typing import Any
 
 from shared import waiting
 
@@ -63,12 +64,13 @@ class StartFailed(Exception):
         self.status, self.errors = status, errors
 
 
-class Program:
+class Program(contextlib.AbstractContextManager):
     """A program that writes one line of JSON when it is ready, and its errors to a file. It has at most one process
     at a time, which is ended when the block is left."""
 
     reads_output = True
-    start_seconds, stop_seconds = 60, 30
+    standard_input = subprocess.DEVNULL
+    start_seconds, answer_seconds, stop_seconds = 60, 10, 30
 
     def __init__(self, command: list[str], log: str, folder: str | None = None):
         """`folder` is its working directory; the default is the current one."""
@@ -81,9 +83,6 @@ class Program:
     def pid(self) -> int:
         return self.process.pid
 
-    def __enter__(self) -> "Program":
-        return self
-
     def __exit__(self, *_: object) -> None:
         with contextlib.suppress(AssertionError):
             self.end(signal.SIGTERM)
@@ -93,7 +92,7 @@ class Program:
         with open(self.log, "wb") as errors:
             self.process = subprocess.Popen(
                 self.command,
-                stdin=subprocess.DEVNULL,
+                stdin=self.standard_input,
                 stdout=subprocess.PIPE if self.reads_output else errors,
                 stderr=errors,
                 cwd=self.place,
@@ -104,13 +103,26 @@ class Program:
         """Starts a process and waits for its ready line; returns the seconds that this took."""
         started = time.monotonic()
         self.launch(environment)
-        ready, _, _ = select.select([self.process.stdout], [], [], self.start_seconds)
-        line = self.process.stdout.readline() if ready else b""
+        line = self.line(self.start_seconds)
         if not line:
-            status = self.wait() if ready else self.end(signal.SIGKILL)
+            status = self.end(signal.SIGKILL) if line is None else self.wait()
             raise StartFailed(status, self.errors())
         self.ready = json.loads(line)
         return time.monotonic() - started
+
+    def line(self, seconds: float) -> bytes | None:
+        """Returns the next line of the output; empty at its end, and None if it timed out."""
+        ready, _, _ = select.select([self.process.stdout], [], [], seconds)
+        return self.process.stdout.readline() if ready else None
+
+    def ask(self, text: bytes) -> Any:
+        """Writes a text to the standard input, and returns the answer, a line of JSON."""
+        self.process.stdin.write(text)
+        self.process.stdin.flush()
+        line = self.line(self.answer_seconds)
+        if not line:
+            raise SystemExit(f"{self.command[0]} did not answer within {self.answer_seconds} s: {self.errors()}")
+        return json.loads(line)
 
     def end(self, with_signal: int) -> int:
         """Sends a signal and waits for the end; returns the exit status, which is negative after a signal."""

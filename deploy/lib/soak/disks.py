@@ -38,7 +38,7 @@ def is_held(image: str) -> bool:
     return bool(subprocess.run(["losetup", "--associated", image], capture_output=True, check=True).stdout)
 
 
-class LoopFolder:
+class LoopFolder(contextlib.AbstractContextManager):
     """A file system in a file, mounted; unmounted and deleted when the block is left."""
 
     def __init__(self, folder: str, file_system: str):
@@ -50,9 +50,6 @@ class LoopFolder:
         os.mkdir(self.mount_point)
         hide_mounts()
         self.mount()
-
-    def __enter__(self) -> "LoopFolder":
-        return self
 
     def __exit__(self, *_: object) -> None:
         # A file system that was shut down cannot even report whether it is mounted.
@@ -76,7 +73,7 @@ class LoopFolder:
         self.mount()
 
 
-class MemoryFolder:
+class MemoryFolder(contextlib.AbstractContextManager):
     """A tmpfs of 64 MB; unmounted when the block is left."""
 
     def __init__(self, folder: str):
@@ -84,9 +81,6 @@ class MemoryFolder:
         os.mkdir(self.mount_point)
         options = ["-t", "tmpfs", "-o", f"size={MEMORY_MEGABYTES}m", "tmpfs", self.mount_point]
         subprocess.run(["mount", *options], check=True)
-
-    def __enter__(self) -> "MemoryFolder":
-        return self
 
     def __exit__(self, *_: object) -> None:
         subprocess.run(["umount", "--lazy", self.mount_point], check=False)

@@ -6,7 +6,7 @@ import ssl
 import struct
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass
 
 from clients import raw_tls
@@ -64,7 +64,7 @@ class Target:
         return socket.create_connection(self.address, timeout=WAIT_SECONDS)
 
 
-class Peer:
+class Peer(AbstractContextManager):
     """A connection that has begun HTTP/2."""
 
     def __init__(
@@ -82,9 +82,6 @@ class Peer:
             # This must come first, because nothing may interrupt a field block.
             next(kind for kind, _, _, _ in self.frames() if kind == SETTINGS)
             self.send(frame(SETTINGS, ACK))
-
-    def __enter__(self) -> "Peer":
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.socket.close()
