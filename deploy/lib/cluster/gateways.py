@@ -34,7 +34,7 @@ class Gateways(AbstractContextManager):
 
     def edge(self, number: int) -> str:
         """Returns the cleartext address for pushes, subscriptions and results."""
-        return self.all[number].addresses.plain
+        return self.all[number].plain
 
     def admin(self, number: int) -> str:
-        return self.all[number].addresses.admin
+        return self.all[number].admin

@@ -41,7 +41,7 @@ class Audit:
 
     async def statistics(self, path: str) -> dict:
         """Returns the totals; zeros if the gateway does not know the topic, which the comparisons then detect."""
-        [(status, stats)] = await http1.read_all(self.load.addresses.admin, [path])
+        [(status, stats)] = await http1.read_all(self.load.gateway.admin, [path])
         return stats if status == 200 else NO_STATISTICS
 
     # Wakes
@@ -116,7 +116,7 @@ class Audit:
 
     async def explain_all(self) -> list[dict]:
         paths = [f"/v1/devices/{device.token}" for device in self.ledger.devices]
-        answers = await http1.read_all(self.load.addresses.admin, paths)
+        answers = await http1.read_all(self.load.gateway.admin, paths)
         return [answer if status == 200 else {} for status, answer in answers]
 
     def device(self, device: Device, answer: dict) -> None:

@@ -43,7 +43,7 @@ class Ways:
         await self.lists()
 
     async def answers(self, paths: list[str]) -> list[tuple[int, dict]]:
-        return await http1.read_all(self.load.addresses.admin, paths)
+        return await http1.read_all(self.load.gateway.admin, paths)
 
     async def statistics(self) -> dict[str, collections.Counter]:
         """Returns the number of pushes of each topic by outcome, and of waiting pushes."""

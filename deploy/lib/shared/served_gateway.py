@@ -2,21 +2,14 @@
 
 import json
 import os
-from dataclasses import dataclass
 
 from shared import processes
 
 
-@dataclass
-class Addresses:
-    edge: str
-    admin: str
-    ca: str
-    plain: str = ""
-
-
 class ServedGateway(processes.Program):
-    """A gateway; `addresses` are those of the current process."""
+    """A gateway; `edge`, `admin` and `plain` are the addresses of the current process."""
+
+    edge = admin = plain = ""
 
     def __init__(self, program: str, folder: str, settings: dict, state: str | None = None):
         """Settings are added to the configuration; `state` is `folder`/state by default."""
@@ -40,10 +33,9 @@ class ServedGateway(processes.Program):
         }  # fmt: skip
         with open(self.file, "w", encoding="utf-8") as output:
             json.dump(self.configuration, output, indent=2)
-        self.addresses = Addresses("", "", os.path.join(self.certificates, "ca.pem"))
+        self.ca = os.path.join(self.certificates, "ca.pem")
 
     def start(self, environment: dict[str, str] | None = None) -> float:
         took = super().start(environment)
-        self.addresses.edge, self.addresses.admin = self.ready["edge"], self.ready["admin"]
-        self.addresses.plain = self.ready.get("plain") or ""
+        self.edge, self.admin, self.plain = (self.ready.get(name) or "" for name in ("edge", "admin", "plain"))
         return took

@@ -59,7 +59,7 @@ class Filling:
 
     async def compare(self, load: Load) -> None:
         """Checks that every push that was answered 200 waits on its device."""
-        admin = load.addresses.admin
+        admin = load.gateway.admin
         name = "every push answered before the disk was full is there after it was given room, and its way told"
         devices = await http1.read_all(admin, [f"/v1/devices/{token}" for token, _ in self.answered])
         ways = await http1.read_all(admin, [f"/v1/pushes/{apns_id}" for _, apns_id in self.answered])
@@ -87,7 +87,7 @@ async def look(load: Load, state: str, others: tuple[int, int]) -> str:
     `others` are pushes of another client: those answered 200, and the maximum number sent.
     """
     verdicts: Verdicts = load.verdicts
-    admin = await load.connect(load.addresses.admin, None)
+    admin = await load.connect(load.gateway.admin, None)
     edge = await load.edge()
     name = "a gateway whose disk failed is alive, not ready, and says why"
     verdicts.equal(name, "/healthz", (await admin.request("GET", "/healthz")).status, 200)
