@@ -6,6 +6,7 @@ import contextlib
 import json
 import random
 import time
+import uuid
 
 from clients import http1
 from cluster import postgres
@@ -38,8 +39,6 @@ class Load:
         self.is_pushing = self.is_working = True
         self.results: asyncio.Queue[Wake] = asyncio.Queue()
         self.highest: dict[tuple[str, ...], int] = {}
-        self.latest: dict[int, dict] = {}
-        self.unread = 0
         self.providers: list[asyncio.Task] = []
         self.others: list[asyncio.Task] = []
 
@@ -90,7 +89,7 @@ class Load:
     async def push(self, device: Device, source: random.Random, pool: http1.Pool) -> None:
         """Sends one push until it is answered 200. A push without an apns-id is sent once and may then have been
         accepted."""
-        own = Ledger.apns_id(source) if source.random() < OWN_SHARE else None
+        own = str(uuid.UUID(int=source.getrandbits(128), version=4)) if source.random() < OWN_SHARE else None
         fields = PUSH_FIELDS + (f"apns-id: {own}\r\n" if own else "")
         fields += "apns-expiration: 0\r\n" if device.is_fleeting else ""
         filler = "x" * source.randrange(8, 400)
@@ -217,7 +216,6 @@ class Load:
         except http1.Lost:
             return None
         if status != 200:
-            self.unread += 1
             return None
         stats = json.loads(content)
         fault = imbalance(stats) or launches_fault(stats)
@@ -227,7 +225,6 @@ class Load:
             detail = f"gateway {gateway}: {'.'.join(path)} fell from {least} to {value}"
             self.verdicts.check(MONOTONOUS, value >= least, detail)
             self.highest[path] = max(self.highest.get(path, 0), value)
-        self.latest[gateway] = stats
         return stats
 
 
