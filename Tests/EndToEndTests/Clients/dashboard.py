@@ -17,8 +17,8 @@ import json
 import re
 import sys
 import types
-import urllib.request
 
+import httpx
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Error, expect, sync_playwright
 
@@ -411,12 +411,8 @@ def device_tasks(page, watcher):
 
 def ask(method, path, body=None, url=None):
     """Asks the gateway itself, as a device or its worker does."""
-    data = None if body is None else json.dumps(body).encode()
-    asked = urllib.request.Request((url or settings.url) + path, data, method=method)
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(asked) as answer:
-        text = answer.read()
-    return json.loads(text) if text else None
+    answer = httpx.request(method, (url or settings.url) + path, json=body, trust_env=False).raise_for_status()
+    return answer.json() if answer.content else None
 
 
 def cards(browser):
