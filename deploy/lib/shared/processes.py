@@ -13,6 +13,9 @@ from typing import Any
 
 from shared import waiting
 
+# A folder for temporary files in memory; None if there is none.
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
 
 def compiled(source: str, program: str, *options: str) -> str:
     """Builds a C file unless it is already built; returns the path of the program or library."""
@@ -43,6 +46,12 @@ def cpu_seconds(pid: int) -> float:
 def resident_bytes(pid: int) -> int:
     with open(f"/proc/{pid}/statm", encoding="ascii") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def move(pid: int, cores: set[int]) -> None:
+    """Lets every thread of a process run on these cores."""
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        os.sched_setaffinity(int(thread), cores)
 
 
 def descriptors(pid: int) -> int:

@@ -20,7 +20,7 @@ from crash import ledger
 from shared import processes, trial
 from shared.verdicts import Verdicts
 from soak import damage_catalogue
-from soak.damage_scene import WAITING, Known, Scene, SceneBuilder, ask, memory_folder
+from soak.damage_scene import WAITING, Known, Scene, SceneBuilder, ask
 
 AT_ONCE = 3
 # One start in this many runs `serve --check` first.
@@ -319,7 +319,8 @@ def tell(outcomes: list[tuple[str, Outcome]], verdicts: Verdicts) -> None:
 def soak(program: str, options: argparse.Namespace) -> Verdicts:
     verdicts = Verdicts()
     everything = argparse.Namespace(**{"first": 0, "verbose": False, **vars(options)})
-    with tempfile.TemporaryDirectory(prefix="wakegate-damage.", dir=memory_folder()) as folder:
+    # This test does not depend on syncs.
+    with tempfile.TemporaryDirectory(prefix="wakegate-damage.", dir=processes.MEMORY) as folder:
         asyncio.run(run(program, folder, verdicts, everything))
     return verdicts
 

@@ -23,12 +23,6 @@ WAITING = ("pending", "inFlight")
 PASSING = ("recent", "why", "nextEligibleAt", "windowEndsAt", "lastLaunchAt", "registeredAt", "policySince")
 
 
-def memory_folder() -> str | None:
-    """Returns a folder for temporary files in memory, because this test does not depend on syncs; None if there is
-    none."""
-    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-
-
 @dataclass
 class Known:
     """The complete known state: counters, devices, and the history of each push."""
