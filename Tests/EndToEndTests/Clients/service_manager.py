@@ -64,11 +64,6 @@ def place(sockets):
         os.close(descriptor)
 
 
-def die_with_parent():
-    """Has the kernel kill the service when the one who looks after it is killed."""
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-
-
 def start(options, sockets, notices):
     """The service, with the sockets that were placed."""
     environment = dict(os.environ, NOTIFY_SOCKET=notices)
@@ -85,7 +80,8 @@ def start(options, sockets, notices):
         bufsize=0,
         stdout=subprocess.PIPE,
         env=environment,
-        preexec_fn=die_with_parent,
+        # The kernel kills the service when this process is killed.
+        preexec_fn=lambda: ctypes.CDLL(None).prctl(1, signal.SIGKILL),
         pass_fds=range(3, 3 + len(sockets)),
     )
 

@@ -25,8 +25,10 @@ def paths(count: int, seed: int) -> list[str]:
 
 
 def write(folder: str, name: str, asked: list[str], connections: int) -> None:
-    """Writes the paths for each connection, and the body of every push."""
-    h2load.write_paths(folder, name, asked, connections)
+    """Distributes the paths to the connections, and writes the body of every push."""
+    for connection in range(connections):
+        with open(os.path.join(folder, f"{name}.{connection}"), "w", encoding="ascii") as file:
+            file.writelines(f"https://127.0.0.1{path}\n" for path in asked[connection::connections])
     with open(os.path.join(folder, "body"), "wb") as file:
         file.write(payload())
 

@@ -33,11 +33,6 @@ def hide_mounts() -> None:
         raise OSError(ctypes.get_errno(), "a name space of mounts cannot be had")
 
 
-def is_held(image: str) -> bool:
-    """Returns true if a device still uses an image."""
-    return bool(subprocess.run(["losetup", "--associated", image], capture_output=True, check=True).stdout)
-
-
 class LoopFolder(contextlib.AbstractContextManager):
     """A file system in a file, mounted; unmounted and deleted when the block is left."""
 
@@ -68,7 +63,8 @@ class LoopFolder(contextlib.AbstractContextManager):
     def mount_again(self) -> None:
         subprocess.run(["umount", self.mount_point], check=True)
         self.is_mounted = False
-        if not waiting.until(lambda: not is_held(self.image), RELEASE_SECONDS):
+        users = ["losetup", "--associated", self.image]
+        if not waiting.until(lambda: not subprocess.check_output(users), RELEASE_SECONDS):
             raise RuntimeError(f"{self.image} is still mounted somewhere else, so no power was lost; unmount it")
         self.mount()
 

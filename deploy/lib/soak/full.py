@@ -72,13 +72,10 @@ class Filling:
         load.verdicts.within(name, "accepted", stats["pushes"]["accepted"], len(self.answered), self.number)
 
 
-def journal_files(state: str) -> list[str]:
-    """Returns the journal and its log, without the index of the log, which is rebuilt at every start."""
-    return [path for path in sorted(glob.glob(os.path.join(state, "journal*"))) if not path.endswith("-shm")]
-
-
 def sizes_and_times(state: str) -> dict[str, tuple[int, int]]:
-    return {path: (os.stat(path).st_size, os.stat(path).st_mtime_ns) for path in journal_files(state)}
+    """Returns those of the journal and its log, without the index of the log, which is rebuilt at every start."""
+    files = [path for path in glob.glob(os.path.join(state, "journal*")) if not path.endswith("-shm")]
+    return {path: (os.stat(path).st_size, os.stat(path).st_mtime_ns) for path in files}
 
 
 async def look(load: Load, state: str, others: tuple[int, int]) -> str:

@@ -246,10 +246,6 @@ def kept_block() -> bytes:
     return beginning + frame(CONTINUATION, 0, 1, b"v" * 15_899)
 
 
-def unacknowledged_settings(target: Target) -> Iterator[str]:
-    return (attacker.outcome() for attacker in peers(target, acknowledges=False))
-
-
 def key_updates(target: Target) -> Iterator[str]:
     """Requests new keys of TLS 1.3. The server may answer each with its own new key."""
     for kind in (raw_tls.KEY_UPDATE_REQUESTED, raw_tls.KEY_UPDATE_NOT_REQUESTED):
@@ -355,7 +351,11 @@ ATTACKS = [
     Attack("kept-blocks", crowd(200, kept_block()), CALM[:1]),
     # GOAWAY frames of the maximum length, without their last byte.
     Attack("kept-frames", crowd(200, frame(GOAWAY, payload=bytes(16_384))[:-1]), CALM[:1]),
-    Attack("unacknowledged-settings", unacknowledged_settings, (f"GOAWAY {SETTINGS_TIMEOUT}",)),
+    Attack(
+        "unacknowledged-settings",
+        lambda target: (attacker.outcome() for attacker in peers(target, acknowledges=False)),
+        (f"GOAWAY {SETTINGS_TIMEOUT}",),
+    ),
     Attack("key-updates", key_updates, CALM, ("tls",)),
     Attack("half-open", half_open, ("closed",)),
     Attack("garbage", garbage, ("closed",)),
