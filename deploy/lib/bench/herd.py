@@ -6,12 +6,13 @@ the machine.
 """
 
 import argparse
-import http.client
 import json
 import os
 import signal
 import sys
 import time
+
+import httpx
 
 from bench import instructions, push_load
 from bench.tables import Table
@@ -39,14 +40,10 @@ def workers_of(folder: str, gateway: processes.Gateway) -> FleetProcess:
 
 def switch(gateway: processes.Gateway, verb: str) -> None:
     """Pauses or resumes the topic."""
-    host, port = gateway.admin.rsplit(":", 1)
-    connection = http.client.HTTPConnection(host, int(port), timeout=WAIT_SECONDS)
-    connection.request("POST", f"/v1/topics/{push_load.TOPIC}/{verb}")
-    answer = connection.getresponse()
-    body = answer.read()
-    connection.close()
-    if answer.status != 200:
-        raise SystemExit(f"deploy/bench: to {verb} the topic was answered {answer.status} {body!r}")
+    path = f"/v1/topics/{push_load.TOPIC}/{verb}"
+    answer = httpx.post(f"http://{gateway.admin}{path}", timeout=WAIT_SECONDS, trust_env=False)
+    if answer.status_code != 200:
+        raise SystemExit(f"deploy/bench: to {verb} the topic was answered {answer.status_code} {answer.text}")
 
 
 def push(folder: str, gateway: processes.Gateway, name: str, devices: int) -> None:
