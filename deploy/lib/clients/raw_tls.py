@@ -5,7 +5,6 @@ import ctypes.util
 import socket
 import struct
 from collections.abc import Callable
-from contextlib import closing
 
 SSL_CTRL_SET_MAX_PROTO_VERSION, TLS1_2_VERSION = 124, 0x0303
 KEY_UPDATE_NOT_REQUESTED, KEY_UPDATE_REQUESTED = 0, 1
@@ -89,13 +88,3 @@ def outcome(attacker: RawTLS) -> str:
             return f"GOAWAY {int.from_bytes(received[13:17], 'big')}"
         received = received[end:]
     return "closed"
-
-
-def key_updates(connect: Callable[[], socket.socket], opening: bytes, kind: int, count: int) -> str:
-    """Requests one new key after another, and reads nothing."""
-    with closing(RawTLS(connect, receive_bytes=4096)) as attacker:
-        attacker.send(opening)
-        for _ in range(count):
-            if not attacker.update_key(kind):
-                break
-        return outcome(attacker)
