@@ -15,7 +15,7 @@ SETTINGS = {"registration": "open", "plain": "127.0.0.1:0", "policy": POLICY}
 
 
 class Gateways(AbstractContextManager):
-    """The gateways; `one(n)` is the n-th. All have the same policies."""
+    """The gateways, which have the same policies. Pushes, subscriptions and results go to their cleartext addresses."""
 
     def __init__(self, program: str, folder: str, stores: list[str], settings: dict | None = None):
         self.all: list[ServedGateway] = []
@@ -31,10 +31,3 @@ class Gateways(AbstractContextManager):
     def start(self) -> None:
         for gateway in self.all:
             gateway.start()
-
-    def edge(self, number: int) -> str:
-        """Returns the cleartext address for pushes, subscriptions and results."""
-        return self.all[number].plain
-
-    def admin(self, number: int) -> str:
-        return self.all[number].admin

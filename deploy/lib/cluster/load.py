@@ -100,7 +100,7 @@ class Load:
             sent = time.monotonic()
             try:
                 status, header, content = await pool.request(
-                    gateway, self.gateways.edge(gateway), "POST", f"/3/device/{device.token}", fields, body
+                    gateway, self.gateways.all[gateway].plain, "POST", f"/3/device/{device.token}", fields, body
                 )
             except http1.Lost as lost:
                 is_open = is_open or lost.is_open
@@ -135,7 +135,7 @@ class Load:
         while self.is_working:
             connection = None
             try:
-                connection = await http1.Connection.open(self.gateways.edge(gateway))
+                connection = await http1.Connection.open(self.gateways.all[gateway].plain)
                 leaves = time.monotonic() + self.source.uniform(*STREAM_SECONDS)
                 async for event in connection.events(path):
                     if time.monotonic() > leaves:
@@ -161,7 +161,7 @@ class Load:
                 gateway = source.randrange(self.count)
                 with contextlib.suppress(http1.Lost):
                     status, _, content = await pool.request(
-                        gateway, self.gateways.edge(gateway), "POST", f"/v1/wakes/{wake.id}",
+                        gateway, self.gateways.all[gateway].plain, "POST", f"/v1/wakes/{wake.id}",
                         "content-type: application/json\r\n", b'{"result":"newData"}',
                     )  # fmt: skip
                     wake.outcome = self.outcome(wake, status, content)
@@ -212,7 +212,7 @@ class Load:
         """Returns the checked totals of one gateway."""
         before = dict(self.highest)
         try:
-            status, _, content = await pool.request(gateway, self.gateways.admin(gateway), "GET", "/v1/stats")
+            status, _, content = await pool.request(gateway, self.gateways.all[gateway].admin, "GET", "/v1/stats")
         except http1.Lost:
             return None
         if status != 200:
