@@ -106,10 +106,7 @@ class Proxy:
             print(json.dumps(answer), flush=True)
 
         tell(await self.listen(gateways, ports))
-        lines = asyncio.StreamReader()
-        protocol = asyncio.StreamReaderProtocol(lines)
-        await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, sys.stdin)
-        while line := await lines.readline():
+        while line := await asyncio.to_thread(sys.stdin.readline):
             self.obey(json.loads(line))
             tell("done")
 
