@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import pathlib
 import select
 import signal
 import socket
@@ -196,8 +197,7 @@ class Nghttpd(Server):
     def __init__(self, folder: str, prefix: list[str], key_and_certificate: tuple[str, str] | None):
         root = os.path.join(folder, "files")
         os.makedirs(os.path.join(root, "3"), exist_ok=True)
-        with open(os.path.join(root, "3", "device"), "wb"):
-            pass
+        pathlib.Path(root, "3", "device").touch()
         port = free_port()
         tls = list(key_and_certificate) if key_and_certificate else []
         options = [] if key_and_certificate else ["--no-tls"]
