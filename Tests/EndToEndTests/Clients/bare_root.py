@@ -14,12 +14,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 checkout, program, work = sys.argv[1:4]
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(checkout, "deploy/lib"))
 from image import secrets  # noqa: E402
+from shared import waiting  # noqa: E402
 
 WAIT_SECONDS = 60
 TOPIC, DEVICE = "com.example.app", "0badcafe" * 8
@@ -35,11 +35,8 @@ def check(is_so, what):
 
 
 def until(what, is_so):
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not is_so():
-        if time.monotonic() > deadline:
-            raise SystemExit(f"not in time: {what}\n{log()}")
-        time.sleep(0.05)
+    if not waiting.until(is_so, WAIT_SECONDS, 0.05):
+        raise SystemExit(f"not in time: {what}\n{log()}")
 
 
 def described():
@@ -64,9 +61,8 @@ def make_root(image):
             shutil.copy2(os.path.realpath(match[1]), place(match[1]))
     for folder in ("proc", "dev", "etc/wakegate", image["folder"].lstrip("/")):
         os.makedirs(os.path.join(root, folder), exist_ok=True)
-    for name in os.listdir("/dev"):
-        if name in ("null", "urandom"):
-            open(os.path.join(root, "dev", name), "w").close()
+    for name in ("null", "urandom"):
+        open(os.path.join(root, "dev", name), "w").close()
 
 
 def place(path):
@@ -76,16 +72,9 @@ def place(path):
 
 
 def look_for_secrets():
-    count = 0
-    for folder, _, names in os.walk(root):
-        for name in names:
-            path = os.path.join(folder, name)
-            with open(path, "rb") as file:
-                # The libraries are Debian's, one of which has keys to test itself with.
-                if folder.endswith("/usr/bin"):
-                    faults.extend(secrets.of_file(os.path.relpath(path, root), file.read()))
-                    count += 1
-    check(count == 1, "the program was not looked into")
+    # The libraries are Debian's, one of which has keys to test itself with.
+    with open(root + "/usr/bin/wakegate", "rb") as file:
+        faults.extend(secrets.of_file("usr/bin/wakegate", file.read()))
 
 
 def configure(image):
@@ -103,7 +92,6 @@ def configure(image):
         )
     for name in os.listdir(etc):
         os.chown(os.path.join(etc, name), image["user"], image["user"])
-    mount("--bind", etc, os.path.join(root, "etc/wakegate"))
     volume = os.path.join(work, "volume")
     os.makedirs(volume, mode=0o700)
     os.chown(volume, image["user"], image["user"])
@@ -169,15 +157,7 @@ def look_at_rights(gateway, image):
     check(image["user"] > 999, "the image's user is one of the system's")
     check(int(status["CapEff"], 16) == int(status["CapBnd"], 16) == 0, "the gateway has or may get capabilities")
     check(status["NoNewPrivs"] == "1", "the gateway could get privileges")
-    child = os.fork()
-    if child == 0:
-        enter(image)
-        try:
-            open("/written", "w")
-            os._exit(1)
-        except OSError:
-            os._exit(0)
-    check(os.waitpid(child, 0)[1] == 0, "the root can be written to")
+    check(os.statvfs(root).f_flag & os.ST_RDONLY, "the root can be written to")
 
 
 def push(image):

@@ -34,7 +34,7 @@ class AioapnsClient(Client):
             device_token=device, message=message, priority=5, push_type=aioapns.PushType.BACKGROUND
         )
         result = await self.apns.send_notification(request)
-        return Answer(result.status, result.description, result.timestamp)
+        return Answer(int(result.status), result.description, result.timestamp)
 
     async def close(self):
         self.apns.pool.close()

@@ -17,8 +17,8 @@ import json
 import re
 import sys
 import types
-import urllib.request
 
+import httpx
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Error, expect, sync_playwright
 
@@ -41,11 +41,14 @@ class Watcher:
         if not any(word in fault for word in self.expected):
             self.faults.append(fault)
 
+    def require(self, holds, fault):
+        if not holds:
+            self.note(fault)
+
     def requested(self, request):
-        if not request.url.startswith(settings.url + "/"):
-            self.faults.append(f"a request to {request.url}")
-        if settings.operator and settings.operator in request.url:
-            self.faults.append("the operator's token stands in a URL")
+        self.require(request.url.startswith(settings.url + "/"), f"a request to {request.url}")
+        is_shown = settings.operator and settings.operator in request.url
+        self.require(not is_shown, "the operator's token stands in a URL")
 
 
 def open_page(browser, scheme="light", width=1440, height=900, **options):
@@ -95,10 +98,10 @@ def check(page, watcher, name):
     for fault in Axe().run(page).response["violations"]:
         node = fault["nodes"][0]
         watcher.faults.append(f"axe {fault['id']} x{len(fault['nodes'])}: {node['html']} {node['failureSummary']}")
-    if page.evaluate("document.documentElement.scrollWidth > window.innerWidth"):
-        watcher.faults.append("the page is wider than the window")
-    if page.evaluate(ENDLESS):
-        watcher.faults.append("an endless animation costs a fifth of a core while the page is open")
+    fits = page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    watcher.require(fits, "the page is wider than the window")
+    is_calm = not page.evaluate(ENDLESS)
+    watcher.require(is_calm, "an endless animation costs a fifth of a core while the page is open")
     page.evaluate("window.scrollTo(0, 0)")
     page.screenshot(path=f"{settings.folder}/{name}.png", full_page=True)
 
@@ -177,7 +180,9 @@ def controls(page, watcher):
     expect(page.locator("#live")).to_be_visible()
     page.go_back()
     inspect_device(page)
-    mark_lists(page)
+    # The controls of later panels stay unmarked.
+    page.evaluate("document.querySelectorAll('.inspector :is(button, input, a, [tabindex])')"
+                  ".forEach((node) => node.setAttribute('data-used', ''))")
     watcher.faults += [f"never used: {control}" for control in page.evaluate(CONTROLS)]
     page.keyboard.press("Escape")
     expect(page.locator("#inspector")).to_be_hidden()
@@ -278,12 +283,6 @@ def topic(page):
     expect(page.locator("#devices-topic")).to_have_value(re.compile("com.example"))
 
 
-def mark_lists(page):
-    """Marks the controls that exist now; controls of later panels stay unmarked."""
-    page.evaluate("document.querySelectorAll('.inspector :is(button, input, a, [tabindex])')"
-                  ".forEach((node) => node.setAttribute('data-used', ''))")
-
-
 def test_push(page):
     """The page itself refuses a payload that is not JSON."""
     form = page.get_by_role("region", name="Send a test push")
@@ -364,8 +363,7 @@ def check_strip(page, watcher):
     expected = ["run ink-good:", "run ink-warn:", "run ink-launches:", "mark ink-good:", "mark ink-warn:",
                 "mark ink-launches:processing b", "future ink-launches:c5"]
     found = page.evaluate(STRIP)
-    if found != expected:
-        watcher.note(f"the strip has {found}")
+    watcher.require(found == expected, f"the strip has {found}")
 
 
 def check_task_texts(page, watcher):
@@ -373,8 +371,8 @@ def check_task_texts(page, watcher):
     item = page.locator(".tasks > li", has_text="com.example.export")
     expect(item).to_contain_text("<script>document.title = 'script'</script>")
     expect(item).to_contain_text("<img src=x onerror=\"document.title = 'image'\">")
-    if page.title() in ("script", "image") or page.locator("main :is(script, img)").count() > 0:
-        watcher.note("a task's text became markup")
+    watcher.require(page.title() not in ("script", "image"), "a task's text became markup")
+    expect(page.locator("main :is(script, img)")).to_have_count(0)
 
 
 def device_tasks(page, watcher):
@@ -413,12 +411,8 @@ def device_tasks(page, watcher):
 
 def ask(method, path, body=None, url=None):
     """Asks the gateway itself, as a device or its worker does."""
-    data = None if body is None else json.dumps(body).encode()
-    asked = urllib.request.Request((url or settings.url) + path, data, method=method)
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(asked) as answer:
-        text = answer.read()
-    return json.loads(text) if text else None
+    answer = httpx.request(method, (url or settings.url) + path, json=body, trust_env=False).raise_for_status()
+    return answer.json() if answer.content else None
 
 
 def cards(browser):
@@ -450,8 +444,7 @@ def cards(browser):
     for name, (other, other_watcher) in seen.items():
         expect(other.locator(".card").get_by_role("progressbar")).to_have_attribute("aria-valuenow", "40")
         check(other, other_watcher, name)
-    if page.locator("main :is(b, img)").filter(has_text="Export").count() + page.locator("main img").count() > 0:
-        watcher.note("a card's text became markup")
+    expect(page.locator("main b", has_text="Export").or_(page.locator("main img"))).to_have_count(0)
     # A task without progress looks different from others, and shows when this ends it.
     expect(card).to_contain_text("stalled")
     expect(card).to_contain_text("to its deadline")
@@ -470,8 +463,7 @@ def cards(browser):
     # If the total is unknown, the page shows no percentage, and the bar has no value.
     ask("POST", f"/v1/wakes/{wake}/progress", {"completed": 7, "total": 0}, settings.plain)
     expect(card).to_contain_text("7 done")
-    if bar.get_attribute("aria-valuenow") is not None:
-        watcher.note("a bar of an unknown total has a value")
+    watcher.require(bar.get_attribute("aria-valuenow") is None, "a bar of an unknown total has a value")
     page.locator("#tasks").scroll_into_view_if_needed()
     expect(page.locator("#tasks .progress")).to_have_text("7 done")
     ask("POST", f"/v1/devices/{settings.device}/tasks/com.example.export/simulate-expiration")
@@ -500,7 +492,7 @@ def pages(browser):
                 expect(page.locator(title)).to_be_focused()
                 expect(page.get_by_text("Asking the gateway.")).to_have_count(0)
             check(page, watcher, f"pages-{view.split('/')[0] or 'overview'}-{scheme}-{width}")
-            whole(page, watcher)
+            watcher.faults += [f"cut at {page.url}: {found}" for found in page.evaluate(CUT)]
         faults += watcher.faults
         page.context.close()
     return faults
@@ -517,10 +509,6 @@ CUT = """
   return box.width > 0 && (box.right > innerWidth + 1 || box.left < -1 || (isCut && node.tagName !== 'INPUT'));
 }).map((node) => node.outerHTML.slice(0, 120)))()
 """
-
-
-def whole(page, watcher):
-    watcher.faults += [f"cut at {page.url}: {found}" for found in page.evaluate(CUT)]
 
 
 def submit(identifier, title):
@@ -682,8 +670,7 @@ def addresses(page, watcher):
     title = page.locator("#inspector-title")
     expect(title).to_be_focused()
     uncovered(page, watcher, title)
-    if page.url != f"{settings.url}/#/device/{settings.device}":
-        watcher.note(f"a device is shown at {page.url}")
+    expect(page).to_have_url(f"{settings.url}/#/device/{settings.device}")
     page.locator(".events .link").first.click()
     expect(title).to_contain_text("Push")
     page.go_back()
@@ -713,16 +700,15 @@ def addresses(page, watcher):
     # The content of an address is always shown as text.
     page.evaluate("location.hash = '#/devices?topic=' + encodeURIComponent('<img src=x onerror=alert(1)>')")
     expect(page.locator("#devices-topic")).to_have_value("<img src=x onerror=alert(1)>")
-    if page.locator("main img").count() > 0:
-        watcher.note("an address became markup")
+    expect(page.locator("main img")).to_have_count(0)
 
 
 def uncovered(page, watcher, place):
     """The place is in the window, and below the header."""
     expect(place).to_be_in_viewport()
     header, box = page.locator("#bar").bounding_box(), place.bounding_box()
-    if box["y"] < header["y"] + header["height"]:
-        watcher.note(f"the header covers {place}: {box} {header}")
+    is_below = box["y"] >= header["y"] + header["height"]
+    watcher.require(is_below, f"the header covers {place}: {box} {header}")
 
 
 @scene(**PHONE)
@@ -767,8 +753,7 @@ CARDS = """
 def narrow(page, watcher):
     """Holds and refusals stand below the tiles, and each row of a table is a card on a phone."""
     panels = [one.get_attribute("aria-labelledby") for one in page.locator("#tiles + .columns > section").all()]
-    if panels != ["holds-title", "refused-title", "results-title"]:
-        watcher.note(f"below the tiles are {panels}")
+    watcher.require(panels == ["holds-title", "refused-title", "results-title"], f"below the tiles are {panels}")
     expect(page.locator("#topics .scroll-hint")).to_be_hidden()
     found = {"": "#topics", "devices": "#list", "pushes": "#list", "workers": "#list"}
     for view, host in found.items():
@@ -777,11 +762,9 @@ def narrow(page, watcher):
         watcher.faults += [f"#/{view}: {fault}" for fault in page.evaluate(CARDS)]
         check(page, watcher, f"narrow-{view or 'overview'}")
     heads = page.locator("#list thead")
-    if heads.bounding_box()["height"] > 1:
-        watcher.note("a card stands below the heads of columns")
+    watcher.require(heads.bounding_box()["height"] <= 1, "a card stands below the heads of columns")
     page.set_viewport_size({"width": 1400, "height": 900})
-    if heads.bounding_box()["height"] < 10:
-        watcher.note("a wide table has no heads")
+    watcher.require(heads.bounding_box()["height"] >= 10, "a wide table has no heads")
 
 
 @scene(wait=wait_for_life)
@@ -798,8 +781,8 @@ def held(page, watcher):
     for bar in page.locator("#holds li").all():
         hold = bar.locator("a").get_attribute("href")
         addresses[hold] = counts.pop(hold.split("hold=")[1])
-        if bar.locator(".count").evaluate("(node) => node.firstChild.data") != str(addresses[hold]):
-            watcher.note(f"the bar of {hold} is not as the statistics")
+        shown = bar.locator(".count").evaluate("(node) => node.firstChild.data")
+        watcher.require(shown == str(addresses[hold]), f"the bar of {hold} is not as the statistics")
     waiting = page.locator("#topics td[data-label=Waiting]")
     addresses[waiting.locator("a").get_attribute("href")] = int(waiting.inner_text())
     for address, number in addresses.items():
@@ -820,8 +803,7 @@ def finds(page, watcher):
     query.fill(shown.rstrip("…").upper())
     query.press("Enter")
     expect(title).to_contain_text("Device of")
-    if not page.url.startswith(f"{settings.url}/#/device/{shown.rstrip('…')}"):
-        watcher.note(f"{shown} led to {page.url}")
+    expect(page).to_have_url(re.compile(re.escape(f"{settings.url}/#/device/{shown.rstrip('…')}")))
     page.go_back()
     expect(page.locator("#devices-title")).to_be_visible()
     # Two devices have the same first digits.
@@ -874,8 +856,8 @@ RED = """
 def destructive(page, watcher):
     """Buttons that end a wake or discard a push are red, also in dialogs; no others are."""
     def expect_red(*names):
-        if page.evaluate(RED) != list(names):
-            watcher.note(f"at {page.url} are red {page.evaluate(RED)}")
+        found = page.evaluate(RED)
+        watcher.require(found == list(names), f"at {page.url} are red {found}")
 
     page.evaluate("location.hash = '#/devices'")
     expect(page.locator("#list tbody tr").first).to_be_visible()
@@ -932,27 +914,25 @@ def bulk(page, watcher):
     expect(page.get_by_role("heading", name="Expire what is in flight: 0 devices")).to_be_visible()
 
 
-def empty(browser):
+@scene(wait=wait_for_ready)
+def empty(page, watcher):
     """A gateway that has seen nothing says what to do."""
-    page, watcher = open_page(browser)
-    wait_for_ready(page)
     steps = page.get_by_role("region", name="First steps")
     expect(steps.locator("pre")).to_have_count(3)
     expect(steps.locator("pre").last).to_contain_text(settings.url)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     steps.get_by_role("button").last.click()
     expect(steps.get_by_role("button").last).to_have_text("Copied")
-    if page.evaluate("navigator.clipboard.readText()") != steps.locator("pre").last.inner_text():
-        watcher.note("what is copied is not what is shown")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    watcher.require(copied == steps.locator("pre").last.inner_text(), "what is copied is not what is shown")
     for scheme, width in (("light", 390), ("dark", 390), ("dark", 1400)):
-        other, found = open_page(browser, scheme, width, 844 if width == 390 else 900)
+        other, found = open_page(page.context.browser, scheme, width, 844 if width == 390 else 900)
         expect(other.locator("#first-steps")).to_be_visible()
         check(other, found, f"empty-{scheme}-{width}")
         watcher.faults += found.faults
     expect(page.locator("#topics")).to_contain_text("No topic yet")
     expect(page.locator("#workers")).to_contain_text("No worker is subscribed")
     check(page, watcher, "empty")
-    return watcher.faults
 
 
 @scene(wait=wait_for_ready)
@@ -986,8 +966,8 @@ def late(page, watcher):
     """A wake stands out that has taken more than half of what its topic gives it, be that seconds or hours."""
     for lag, window, expected in ((600, 1000, 1), (400, 1000, 0), (1_700_000, None, 0), (1_900_000, None, 1)):
         told, found = page.evaluate(LATE, [lag, window])
-        if (told, found) != (3_600_000, expected):
-            watcher.note(f"a wake of {lag} ms of {window or told} ms stands out {found} times")
+        is_right = (told, found) == (3_600_000, expected)
+        watcher.require(is_right, f"a wake of {lag} ms of {window or told} ms stands out {found} times")
 
 
 def foreign(browser):

@@ -30,15 +30,14 @@ class Provider(Session):
     def answers(self):
         """Reads what is there: the streams that were answered, with their statuses."""
         answered = {}
-        while not answered or self.socket.pending():
+        while True:
             events = self.receive()
             assert events is not None, f"the gateway closed the connection of {self.topic}"
             heads = [event for event in events if isinstance(event, h2.events.ResponseReceived)]
             answered |= {event.stream_id: status_of(event) for event in heads}
             if not self.socket.pending():
-                break
-        self.waiting -= answered.keys()
-        return answered.items()
+                self.waiting -= answered.keys()
+                return answered.items()
 
 
 noisy, quiet = Provider("noisy"), Provider("quiet")

@@ -13,6 +13,8 @@ A line is {"scene": ..., "answers": {"200": 1, "410 Unregistered": 1}, "timestam
 """
 
 import asyncio
+import collections
+import dataclasses
 import json
 import sys
 import threading
@@ -36,13 +38,13 @@ def wait_for_restart():
 late_clock = types.SimpleNamespace(time=lambda: time.time() - settings.age)
 
 
+@dataclasses.dataclass
 class Answer:
     """What a client gives its caller: success, the reason of a refusal, or, with status 0, no answer at all."""
 
-    def __init__(self, status, reason=None, timestamp=None):
-        self.status = int(status)
-        self.reason = reason
-        self.timestamp = timestamp
+    status: int
+    reason: str | None = None
+    timestamp: int | None = None
 
     @property
     def name(self):
@@ -64,9 +66,7 @@ def token(number):
 
 
 def show(scene, answers, timestamp=None):
-    counts = {}
-    for answer in answers:
-        counts[answer.name] = counts.get(answer.name, 0) + 1
+    counts = collections.Counter(answer.name for answer in answers)
     print(json.dumps({"scene": scene, "answers": counts, "timestamp": timestamp}), flush=True)
 
 

@@ -6,13 +6,13 @@ listener; the gateway registers devices with their first push. The operation of 
 of the file WAKEGATE_REACHED.
 """
 
-import http.client
 import itertools
 import json
 import os
 import re
 import threading
 
+import httpx
 import schemathesis
 
 TOPIC = "com.example.schemathesis"
@@ -20,6 +20,9 @@ WAIT_SECONDS = 30
 OF_A_WAKE = {"reportResult", "extendWake", "releaseWake", "reportProgress"}
 
 address = os.environ.get("WAKEGATE_PLAIN")
+# As many connections as there are streams.
+limits = httpx.Limits(max_connections=None)
+client = httpx.Client(base_url=f"http://{address}", timeout=WAIT_SECONDS, limits=limits, trust_env=False)
 numbers = itertools.count(1)
 calls = itertools.count()
 lock = threading.Lock()
@@ -29,20 +32,17 @@ class Stream:
     """A subscription; what its wakes are called is read as they come."""
 
     def __init__(self, topic):
-        self.connection = http.client.HTTPConnection(address, timeout=WAIT_SECONDS)
-        self.connection.request("GET", f"/v1/topics/{topic}/wakes?slots=4096")
-        self.answer = self.connection.getresponse()
-        assert self.answer.status == 200, self.answer.read()
+        self.answer = client.send(client.build_request("GET", f"/v1/topics/{topic}/wakes?slots=4096"), stream=True)
+        assert self.answer.status_code == 200, self.answer.read()
         self.id = self.answer.headers["wakegate-stream"]
+        self.lines = self.answer.iter_lines()
 
     def wake(self):
         """The next wake's identifier."""
-        while True:
-            line = self.answer.readline().decode()
-            if not line:
-                raise EOFError("the stream has ended")
+        for line in self.lines:
             if line.startswith("data:") and '"wake"' in line and '"payload"' in line:
                 return json.loads(line[len("data:"):])["wake"]
+        raise EOFError("the stream has ended")
 
 
 # The stream whose wakes are used, and the streams for draining. Each is kept open until it ends.
@@ -53,12 +53,10 @@ giver = None
 
 
 def push(topic=TOPIC):
-    connection = http.client.HTTPConnection(address, timeout=WAIT_SECONDS)
     headers = {"apns-topic": topic, "apns-push-type": "background", "apns-priority": "5"}
-    connection.request("POST", f"/3/device/{next(numbers):064x}", '{"aps":{"content-available":1}}', headers)
-    answer = connection.getresponse()
-    assert answer.status == 200, answer.read()
-    connection.close()
+    body = {"aps": {"content-available": 1}}
+    answer = client.post(f"/3/device/{next(numbers):064x}", json=body, headers=headers)
+    assert answer.status_code == 200, answer.text
 
 
 def fresh_wake():
@@ -73,7 +71,7 @@ def wake_to_release():
     global giver
     with lock:
         if giver:
-            giver.connection.close()
+            giver.answer.close()
         topic = f"{TOPIC}.released{next(numbers)}"
         giver = Stream(topic)
         push(topic)

@@ -18,26 +18,12 @@ import sys
 import threading
 
 import scripted_peer
-from scripted_peer import answers, show, streams, take_answer
+from scripted_peer import show, streams, take_answer
 
 path = sys.argv[1]
 
 
 class Handler(scripted_peer.Handler):
-    def address_string(self):
-        return "unix"
-
-    def stream(self):
-        self.send_response(200)
-        self.send_header("content-type", "text/event-stream")
-        self.end_headers()
-        self.wfile.write(b'event: state\ndata: {"session":"s","transfers":{}}\n\n')
-        self.close_connection = True
-        ended = threading.Event()
-        streams.append((self.wfile, ended))
-        show(f"{self.command} {self.path} ")
-        ended.wait()
-
     def answer(self):
         body = self.body()
         if self.server.has_left:
@@ -47,7 +33,7 @@ class Handler(scripted_peer.Handler):
         target = self.path.split("?")[0]
         answer = take_answer(self.command, target, {"status": 200, "body": "{}"})
         if target.endswith("/events") and answer.get("body") == "{}":
-            return self.stream()
+            return self.stream(b'event: state\ndata: {"session":"s","transfers":{}}\n\n', {})
         show(f"{self.command} {self.path} {body}")
         if answer["status"] == 0:
             self.close_connection = True
@@ -57,17 +43,9 @@ class Handler(scripted_peer.Handler):
     do_GET = do_POST = do_PUT = do_DELETE = answer
 
 
-class Server(socketserver.ThreadingUnixStreamServer):
-    daemon_threads = True
+class Server(scripted_peer.Quiet, socketserver.UnixStreamServer):
     has_left = False
     request_queue_size = 64
-
-    def get_request(self):
-        return self.socket.accept()[0], ("unix", 0)
-
-    def handle_error(self, request, client_address):
-        # The client has disconnected.
-        pass
 
 
 def listen():
@@ -78,33 +56,15 @@ def listen():
     return server
 
 
-def end_streams():
-    while streams:
-        streams.pop()[1].set()
-
-
 def obey(command, server):
-    if command["do"] == "answer":
-        answers.append(command)
-    elif command["do"] == "event":
-        for stream in list(streams):
-            try:
-                stream[0].write(f"event: {command['name']}\ndata: {command['data']}\n\n".encode())
-                stream[0].flush()
-            except OSError:
-                # The reader has disconnected.
-                streams.remove(stream)
-                stream[1].set()
-    elif command["do"] == "end":
-        end_streams()
-    elif command["do"] == "leave":
+    if command["do"] == "return":
+        return listen()
+    if command["do"] == "leave":
         server.has_left = True
         server.shutdown()
         server.server_close()
         os.remove(path)
-        end_streams()
-    elif command["do"] == "return":
-        return listen()
+    scripted_peer.obey(command, list(streams))
     return server
 
 

@@ -18,7 +18,7 @@ import sys
 import threading
 
 import scripted_peer
-from scripted_peer import answers, show, streams, take_answer, writing
+from scripted_peer import show, streams, take_answer
 
 
 class Handler(scripted_peer.Handler):
@@ -26,28 +26,12 @@ class Handler(scripted_peer.Handler):
         self.request.settimeout(None)
         super().setup()
 
-    def stream(self):
-        self.send_response(200)
-        self.send_header("content-type", "text/event-stream")
-        self.send_header("wakegate-stream", "a-stream")
-        self.send_header("connection", "close")
-        for name, value in take_answer(self.command, self.path.split("?")[0], {}).get("headers", {}).items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(b": hello\n\n")
-        ended = threading.Event()
-        streams.append((self, ended))
-        show(f"GET {self.path} ")
-        # A comment every quarter of a second: the answer is alive, but never ends.
-        while not ended.wait(0.25):
-            with writing:
-                self.wfile.write(b": alive\n\n")
-        self.close_connection = True
-
     def answer(self):
         path = self.path.split("?")[0]
         if path.endswith("/wakes"):
-            return self.stream()
+            headers = take_answer(self.command, path, {}).get("headers", {})
+            # A comment every quarter of a second: the answer is alive, but never ends.
+            return self.stream(b": hello\n\n", {"wakegate-stream": "a-stream", "connection": "close", **headers}, 0.25)
         body = self.body()
         answer = take_answer(self.command, path, {"status": 204})
         show(f"{self.command} {self.path} {body}")
@@ -56,9 +40,8 @@ class Handler(scripted_peer.Handler):
     do_GET = do_POST = do_PATCH = do_DELETE = answer
 
 
-class Server(http.server.ThreadingHTTPServer):
-    def handle_error(self, request, client_address):
-        pass
+class Server(scripted_peer.Quiet, http.server.HTTPServer):
+    pass
 
 
 server = Server(("127.0.0.1", 0), Handler)
@@ -69,12 +52,6 @@ show(str(server.server_port))
 threading.Thread(target=server.serve_forever, daemon=True).start()
 for line in sys.stdin:
     command = json.loads(line)
-    if command["do"] == "answer":
-        answers.append(command)
-    elif command["do"] == "end":
-        streams[-1][1].set()
-    else:
-        with writing:
-            streams[-1][0].wfile.write(f"event: {command['name']}\ndata: {command['data']}\n\n".encode())
+    scripted_peer.obey(command, streams[-1:])
     if command.get("told"):
         show("done")

@@ -12,6 +12,7 @@ SIGTERM.
 import argparse
 import ctypes
 import fcntl
+import functools
 import os
 import select
 import signal
@@ -25,9 +26,7 @@ PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT = 17, 0x4206, 0x4207
 WALL = 0x40000000
 
 
-def say(text):
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+say = functools.partial(print, flush=True)
 
 
 def listening(address):
@@ -39,10 +38,7 @@ def listening(address):
         return listener
     host, port = address.rsplit(":", 1)
     family = socket.AF_INET6 if host.startswith("[") else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.bind((host.strip("[]"), int(port)))
-    listener.listen()
-    return listener
+    return socket.create_server((host.strip("[]"), int(port)), family=family)
 
 
 def thread_named(process, name):
@@ -68,11 +64,6 @@ def place(sockets):
         os.close(descriptor)
 
 
-def die_with_parent():
-    """Has the kernel kill the service when the one who looks after it is killed."""
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-
-
 def start(options, sockets, notices):
     """The service, with the sockets that were placed."""
     environment = dict(os.environ, NOTIFY_SOCKET=notices)
@@ -89,7 +80,8 @@ def start(options, sockets, notices):
         bufsize=0,
         stdout=subprocess.PIPE,
         env=environment,
-        preexec_fn=die_with_parent,
+        # The kernel kills the service when this process is killed.
+        preexec_fn=lambda: ctypes.CDLL(None).prctl(1, signal.SIGKILL),
         pass_fds=range(3, 3 + len(sockets)),
     )
 

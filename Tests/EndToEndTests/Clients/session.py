@@ -16,15 +16,17 @@ WINDOW = h2.settings.SettingCodes.INITIAL_WINDOW_SIZE
 
 class Session:
     """`alpn` is offered, if any, over TLS, which needs the file of an authority. `window` is how many bytes each stream
-    of the gateway's may send. `options` are those of the library h2."""
+    of the gateway's may send. With `corks`, nothing but whole segments leaves until `uncork`, or for 200 ms: what is
+    sent at once shares a segment with the end of the handshake. `options` are those of the library h2."""
 
     # The class that implements HTTP/2.
     kind = h2.connection.H2Connection
 
-    def __init__(self, address, ca=None, certificate=None, alpn="h2", window=None, **options):
+    def __init__(self, address, ca=None, certificate=None, alpn="h2", window=None, corks=False, **options):
         host, port = address.rsplit(":", 1)
         self.authority, self.scheme = address, "https" if ca else "http"
         self.socket = socket.create_connection((host, int(port)), timeout=60)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, corks)
         if ca:
             context = ssl.create_default_context(cafile=ca)
             if alpn:
@@ -47,6 +49,10 @@ class Session:
     def flush(self):
         if waiting := self.h2.data_to_send():
             self.socket.sendall(waiting)
+
+    def uncork(self):
+        self.flush()
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 0)
 
     def open(self, method, path, fields=(), ends=True):
         """Sends the head of a request; its stream."""

@@ -56,6 +56,13 @@ class Terminal:
     def text(self):
         return "\n".join(self.screen.display)
 
+    def require(self, holds, fault):
+        if not holds:
+            self.faults.append(fault)
+
+    def type(self, keys):
+        os.write(self.terminal, keys)
+
     def expect(self, what, holds, seconds=30):
         """Reads on until something holds."""
         deadline = time.monotonic() + seconds
@@ -90,26 +97,19 @@ class Terminal:
             self.resize(width, height)
             self.expect(f"a frame in {width} x {height}", lambda: len(shown(self)) > 1)
             lines = shown(self)
-            if len(lines) > height or any(len(line) > width for line in lines):
-                widest = max(map(len, lines))
-                self.faults.append(f"{len(lines)} lines, {widest} wide, in {width} x {height}: {lines}")
+            widest = max(map(len, lines))
+            fits = len(lines) <= height and widest <= width
+            self.require(fits, f"{len(lines)} lines, {widest} wide, in {width} x {height}: {lines}")
 
     def end(self, status=0, gives_back=LEAVE):
         """Waits for the end, and checks that the terminal is restored."""
-        try:
-            after = termios.tcgetattr(self.terminal)
-        except termios.error:
-            after = None
         self.expect("the terminal is given back", lambda: gives_back in self.written)
-        if gives_back == LEAVE and b"\x1b[?25h" not in self.written:
-            self.faults.append("the cursor stays hidden")
+        self.require(gives_back != LEAVE or b"\x1b[?25h" in self.written, "the cursor stays hidden")
         while self.read(10):
             pass
         ended = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-        if ended != status:
-            self.faults.append(f"ended with {ended}")
+        self.require(ended == status, f"ended with {ended}")
         os.close(self.terminal)
-        return after
 
 
 def shown(terminal):
@@ -127,6 +127,7 @@ def say(scene, faults):
 class Watch(Terminal):
     def __init__(self, **options):
         super().__init__([settings.program, "stats", "--watch", "--gateway", settings.url], **options)
+        self.shows_gateway()
 
     def shows_gateway(self):
         self.expect("the topic, the worker and the state", lambda: all(
@@ -136,18 +137,13 @@ class Watch(Terminal):
 def view():
     """The view uses the alternate screen, colours and moving bars, and ends with a key."""
     terminal = Watch()
-    terminal.shows_gateway()
-    if not terminal.written.startswith(ENTER):
-        terminal.faults.append("it does not begin with a screen of its own")
-    if not COLOUR.search(terminal.written):
-        terminal.faults.append("it has no colours")
+    terminal.require(terminal.written.startswith(ENTER), "it does not begin with a screen of its own")
+    terminal.require(COLOUR.search(terminal.written), "it has no colours")
     terminal.expect("bars of several seconds", lambda: re.search("pushes .*[▁▂▃▄▅▆▇█]{3}", terminal.text))
-    if termios.tcgetattr(terminal.terminal)[3] & termios.ECHO:
-        terminal.faults.append("keys are shown")
-    if "SLOTS BUSY" not in terminal.text or "1/4" not in terminal.text:
-        terminal.faults.append(f"no slots: {terminal.text}")
+    terminal.require(not termios.tcgetattr(terminal.terminal)[3] & termios.ECHO, "keys are shown")
+    terminal.require("SLOTS BUSY" in terminal.text and "1/4" in terminal.text, f"no slots: {terminal.text}")
     print(terminal.text, file=sys.stderr)
-    os.write(terminal.terminal, b"q")
+    terminal.type(b"q")
     # The program first leaves its screen, and then restores the settings.
     terminal.expect("the end", lambda: LEAVE in terminal.written)
     terminal.expect("the terminal's settings are given back",
@@ -159,7 +155,6 @@ def view():
 def resized():
     """It follows the terminal's size, and never writes beyond it."""
     terminal = Watch()
-    terminal.shows_gateway()
     terminal.follow_sizes()
     terminal.shows_gateway()
     os.kill(terminal.pid, signal.SIGTERM)
@@ -170,16 +165,15 @@ def resized():
 def interrupted():
     """Control-C ends it and gives the terminal back; Control-Z lends it out and takes it again."""
     terminal = Watch()
-    terminal.shows_gateway()
     terminal.written = b""
-    os.write(terminal.terminal, b"\x1a")
+    terminal.type(b"\x1a")
     terminal.expect("the terminal is lent out", lambda: LEAVE in terminal.written)
     os.waitpid(terminal.pid, os.WUNTRACED)
     os.kill(terminal.pid, signal.SIGCONT)
     terminal.expect("the screen is back", lambda: ENTER in terminal.written)
     terminal.shows_gateway()
     terminal.written = b""
-    os.write(terminal.terminal, b"\x03")
+    terminal.type(b"\x03")
     terminal.end()
     return terminal.faults
 
@@ -187,10 +181,8 @@ def interrupted():
 def plain():
     """NO_COLOR takes the colours away, and nothing else."""
     terminal = Watch(NO_COLOR="1")
-    terminal.shows_gateway()
-    if b"\x1b[3" in terminal.written or b"\x1b[1m" in terminal.written:
-        terminal.faults.append("there are colours")
-    os.write(terminal.terminal, b"q")
+    terminal.require(not re.search(rb"\x1b\[(3|1m)", terminal.written), "there are colours")
+    terminal.type(b"q")
     terminal.end()
     return terminal.faults
 
@@ -198,16 +190,14 @@ def plain():
 def gone():
     """The gateway is killed, and comes back: the view says so, and resumes."""
     terminal = Watch()
-    terminal.shows_gateway()
     say("alive", terminal.faults)
     sys.stdin.readline()
     terminal.expect("that it is gone", lambda: "gone" in terminal.text and "is asked again" in terminal.text)
-    if settings.topic not in terminal.text:
-        terminal.faults.append("the earlier content is gone as well")
+    terminal.require(settings.topic in terminal.text, "the earlier content is gone as well")
     say("gone", terminal.faults)
     sys.stdin.readline()
     terminal.expect("that it is back", lambda: "ready" in terminal.text and "gone" not in terminal.text)
-    os.write(terminal.terminal, b"q")
+    terminal.type(b"q")
     terminal.end()
     return terminal.faults
 
@@ -228,12 +218,10 @@ def watch():
     terminal = Terminal([settings.program, "task", "list", "--watch", "--gateway", settings.url])
     terminal.expect("a quarter", lambda: "25 %  1 of 4" in terminal.text and "Export  part 1" in terminal.text)
     quarter = terminal.text.count("█")
-    if not terminal.written.startswith(ENTER):
-        terminal.faults.append("it does not begin with a screen of its own")
+    terminal.require(terminal.written.startswith(ENTER), "it does not begin with a screen of its own")
     go(1)
     terminal.expect("a half", lambda: "50 %  2 of 4" in terminal.text and "part 2" in terminal.text)
-    if terminal.text.count("█") <= quarter:
-        terminal.faults.append(f"the bar does not grow: {terminal.text}")
+    terminal.require(terminal.text.count("█") > quarter, f"the bar does not grow: {terminal.text}")
     terminal.follow_sizes()
     terminal.expect("the bar", lambda: "50 %" in terminal.text)
     print(terminal.text, file=sys.stderr)
@@ -241,7 +229,7 @@ def watch():
         go(number)
     terminal.expect("the end", lambda: "no tasks" in terminal.text)
     terminal.written = b""
-    os.write(terminal.terminal, b"\x03")
+    terminal.type(b"\x03")
     terminal.end()
     return terminal.faults
 
@@ -250,20 +238,19 @@ def wait():
     """A bar on the line where it was started grows to its end, and the exit status is the task's."""
     terminal = submit("--wait")
     terminal.expect("a quarter", lambda: re.search("Export: part 1 +█.* 25 %  1 of 4", terminal.text))
-    if ENTER in terminal.written or WRAPS_NOT not in terminal.written:
-        terminal.faults.append("it does not draw in one line of the ordinary screen")
+    is_one_line = ENTER not in terminal.written and WRAPS_NOT in terminal.written
+    terminal.require(is_one_line, "it does not draw in one line of the ordinary screen")
     go(1)
     terminal.expect("a half", lambda: "50 %" in terminal.text and "25 %" not in terminal.text)
     terminal.resize(44, 10)
     go(2)
     terminal.expect("three quarters in a narrow terminal", lambda: "75 %" in terminal.text)
-    if sum("%" in line for line in terminal.screen.display) != 1:
-        terminal.faults.append(f"the bar is not one line: {terminal.text}")
+    bars = sum("%" in line for line in terminal.screen.display)
+    terminal.require(bars == 1, f"the bar is not one line: {terminal.text}")
     for number in (3, 4):
         go(number)
     terminal.expect("its end", lambda: "success" in terminal.text)
-    if "100 %" not in terminal.text:
-        terminal.faults.append(f"the bar does not come to its end: {terminal.text}")
+    terminal.require("100 %" in terminal.text, f"the bar does not come to its end: {terminal.text}")
     print(terminal.text, file=sys.stderr)
     terminal.end(gives_back=WRAPS)
     return terminal.faults
@@ -273,13 +260,11 @@ def cancel():
     """Control-C cancels the task, and the exit status says so."""
     terminal = submit("--wait", NO_COLOR="1")
     terminal.expect("a quarter", lambda: "25 %" in terminal.text)
-    if b"\x1b[3" in terminal.written or b"\x1b[1m" in terminal.written:
-        terminal.faults.append("there are colours")
-    os.write(terminal.terminal, b"\x03")
+    terminal.require(not re.search(rb"\x1b\[(3|1m)", terminal.written), "there are colours")
+    terminal.type(b"\x03")
     terminal.expect("that it is cancelled", lambda: "is being cancelled" in terminal.text)
     terminal.expect("the end", lambda: "\ncancelled" in terminal.text)
-    if LEAVE in terminal.written:
-        terminal.faults.append("it gives back a screen that it did not take")
+    terminal.require(LEAVE not in terminal.written, "it gives back a screen that it did not take")
     terminal.end(status=5, gives_back=WRAPS)
     return terminal.faults
 

@@ -26,9 +26,6 @@ class Rules:
         self.faults = []
         self.open, self.swallowing = set(), set()
 
-    def take_fault(self):
-        return self.faults.pop(0) if self.faults else None
-
     def obey(self, command):
         if command["do"] == "hold":
             self.hold = command["after"]
@@ -76,7 +73,7 @@ async def pass_answers(reader, writer, rules, fault, swallows):
 
 async def serve(target, rules):
     async def handle(reader, writer):
-        fault = rules.take_fault()
+        fault = rules.faults.pop(0) if rules.faults else None
         if fault and fault["do"] == "refuse":
             return reset(writer)
         host, _, port = target.rpartition(":")
@@ -105,11 +102,7 @@ async def main(*targets):
     rules = Rules()
     ports = [await serve(target, rules) for target in targets]
     print(*ports, flush=True)
-    commands = asyncio.StreamReader()
-    await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(commands), sys.stdin
-    )
-    while line := await commands.readline():
+    while line := await asyncio.to_thread(sys.stdin.readline):
         rules.obey(json.loads(line))
         print("done", flush=True)
 

@@ -112,7 +112,8 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     options = parsed()
     if options.write_page:
-        return tables.write(FIGURES, PARTS)
+        tables.write(FIGURES, PARTS)
+        return 0
     here = machine.described()
     wanted = [options.only] if options.only else [
         name for name, part in PARTS.items() if part.in_record or options.all

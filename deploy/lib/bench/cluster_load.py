@@ -45,13 +45,11 @@ class Bench:
         self.folder, self.server, self.devices = folder, server, devices
         # The databases in which every device has received a push.
         self.filled: set[str] = set()
-
-    def prepare(self) -> None:
-        fleet_process.build(self.folder)
-        paths = push_load.paths(self.devices, seed=6)
+        fleet_process.build(folder)
+        paths = push_load.paths(devices, seed=6)
         for count in GATEWAYS:
             for number in range(count):
-                push_load.write(self.folder, f"uris{count}-{number}", paths[number::count], CONNECTIONS // count)
+                push_load.write(folder, f"uris{count}-{number}", paths[number::count], CONNECTIONS // count)
 
     def database(self, name: str) -> str:
         """Returns the address of the database with this name, and creates the database if necessary."""
@@ -76,8 +74,8 @@ class Bench:
             if place:
                 os.mkdir(place)
             return push_load.run(
-                f"http://{gateways.edge(number)}", self.folder, f"uris{count}-{number}", CONNECTIONS // count, STREAMS,
-                pushes // count,
+                f"http://{gateways.all[number].plain}", self.folder, f"uris{count}-{number}", CONNECTIONS // count,
+                STREAMS, pushes // count,
                 rate=rate // CONNECTIONS if rate else None, logs=place,
             )  # fmt: skip
 
@@ -126,7 +124,7 @@ class Bench:
             gateways.start()
             # The first ones inform the gateways about each other's topics and slots.
             numbers = range(samples + WARM_UP)
-            pairs = wake_latency.times(gateways.edge(0), gateways.edge(1), numbers, WARM_UP)
+            pairs = wake_latency.times(gateways.all[0].plain, gateways.all[1].plain, numbers, WARM_UP)
             return sorted(after for after, _ in pairs)
 
     def claims(self, pushes: int, connections: int = 8, slots: int = 256) -> dict:
@@ -138,12 +136,13 @@ class Bench:
         push_load.write(self.folder, "claims", paths, CONNECTIONS)
         with self.gateways(2, f"claims{slots}") as gateways:
             gateways.start()
-            push_load.run(f"http://{gateways.edge(0)}", self.folder, "claims", CONNECTIONS, push_load.STREAMS, pushes)
+            pushed, served = gateways.all
+            push_load.run(f"http://{pushed.plain}", self.folder, "claims", CONNECTIONS, push_load.STREAMS, pushes)
             spent = [processes.cpu_seconds(gateway.pid) for gateway in gateways.all]
             before, started = self.server.cpu_seconds(), time.monotonic()
-            with FleetProcess(self.folder, gateways.edge(1), push_load.TOPIC, connections, "lenient", slots=slots):
-                waiting.until(lambda: wakes.completed(gateways.admin(1)) >= pushes, CLAIM_SECONDS)
-                took, done = time.monotonic() - started, wakes.completed(gateways.admin(1))
+            with FleetProcess(self.folder, served.plain, push_load.TOPIC, connections, "lenient", slots=slots):
+                waiting.until(lambda: wakes.completed(served.admin) >= pushes, CLAIM_SECONDS)
+                took, done = time.monotonic() - started, wakes.completed(served.admin)
             spent = [processes.cpu_seconds(gateway.pid) - one for gateway, one in zip(gateways.all, spent)]
             return {
                 "perSecond": round(done / took),
@@ -222,5 +221,4 @@ def measure(options: argparse.Namespace, folder: str) -> list[Table]:
     pushes, devices = (count - count % (6 * CONNECTIONS) for count in (options.requests, options.devices))
     with postgres.Database(os.path.join(folder, "database"), 0, SETTINGS) as server:
         bench = Bench(options.products, folder, server, devices)
-        bench.prepare()
         return [bench.rates(options.runs, pushes), bench.wakes(options.samples), bench.large(options.minutes)]

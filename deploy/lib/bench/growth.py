@@ -25,13 +25,6 @@ RUNS_MAX = 3
 HANDSHAKE_SECONDS = 0.0015
 
 
-def spread(pid: int) -> None:
-    """Lets a gateway that was started on some cores use all cores. It keeps as many loops as it had cores at its
-    start."""
-    for thread in os.listdir(f"/proc/{pid}/task"):
-        os.sched_setaffinity(int(thread), steady_load.ALL_CORES)
-
-
 def gateway_of(stack: ExitStack, products: str, folder: str, name: str, cores: int = 1) -> processes.Gateway:
     place = os.path.join(folder, name)
     os.mkdir(place)
@@ -63,8 +56,9 @@ def loops(options: argparse.Namespace, folder: str) -> list[Table]:
     with ExitStack() as stack:
         counts = [count for count in LOOPS if count <= len(steady_load.ALL_CORES)]
         gateways = {count: gateway_of(stack, options.products, folder, f"loops{count}", count) for count in counts}
+        # Each gateway keeps as many loops as it had cores at its start.
         for gateway in gateways.values():
-            spread(gateway.pid)
+            processes.move(gateway.pid, steady_load.ALL_CORES)
 
         def sample(gateway: processes.Gateway, **settings: object) -> interleaved.Sample:
             asked = load(gateway, folder, "gateway", cores=steady_load.ALL_CORES, **settings)

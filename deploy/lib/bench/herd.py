@@ -6,11 +6,13 @@ the machine.
 """
 
 import argparse
-import http.client
 import json
 import os
+import signal
 import sys
 import time
+
+import httpx
 
 from bench import instructions, push_load
 from bench.tables import Table
@@ -38,14 +40,10 @@ def workers_of(folder: str, gateway: processes.Gateway) -> FleetProcess:
 
 def switch(gateway: processes.Gateway, verb: str) -> None:
     """Pauses or resumes the topic."""
-    host, port = gateway.admin.rsplit(":", 1)
-    connection = http.client.HTTPConnection(host, int(port), timeout=WAIT_SECONDS)
-    connection.request("POST", f"/v1/topics/{push_load.TOPIC}/{verb}")
-    answer = connection.getresponse()
-    body = answer.read()
-    connection.close()
-    if answer.status != 200:
-        raise SystemExit(f"deploy/bench: to {verb} the topic was answered {answer.status} {body!r}")
+    path = f"/v1/topics/{push_load.TOPIC}/{verb}"
+    answer = httpx.post(f"http://{gateway.admin}{path}", timeout=WAIT_SECONDS, trust_env=False)
+    if answer.status_code != 200:
+        raise SystemExit(f"deploy/bench: to {verb} the topic was answered {answer.status_code} {answer.text}")
 
 
 def push(folder: str, gateway: processes.Gateway, name: str, devices: int) -> None:
@@ -63,7 +61,7 @@ def run(products: str, folder: str, number: int) -> interleaved.Sample:
         with workers_of(place, gateway) as workers:
             started, spent = time.monotonic(), processes.cpu_seconds(gateway.pid)
             switch(gateway, "resume")
-            workers.wait(DEVICES)
+            workers.wait_for(DEVICES)
             seconds = time.monotonic() - started
             spent = processes.cpu_seconds(gateway.pid) - spent
     return {"seconds": seconds, "cpuMicroseconds": spent / DEVICES * 1e6}
@@ -117,10 +115,10 @@ def counted(products: str, folder: str, store: str, keep: str | None = None) -> 
             count.taken(gateway)
             wakes += devices // CONNECTIONS * CONNECTIONS
             switch(gateway, "resume")
-            workers.wait(wakes)
+            workers.wait_for(wakes)
             taken.append(count.taken(gateway))
             switch(gateway, "pause")
-        workers.__exit__()
+        workers.end(signal.SIGTERM)
     if keep:
         os.rename(f"{count.folder}/callgrind.{count.dumps}", keep)
     return (taken[2] - taken[1]) / (COUNTED[2] - COUNTED[1])

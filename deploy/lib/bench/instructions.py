@@ -36,18 +36,6 @@ class Count:
             return int(re.search(r"^totals: (\d+)", file.read(), re.MULTILINE).group(1))
 
 
-def preload(folder: str) -> str:
-    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "wait_in_main.c")
-    return processes.compiled(source, os.path.join(folder, "wait_in_main.so"), "-shared", "-fPIC")
-
-
-def stripped(products: str, folder: str) -> str:
-    """Creates a folder with the program without debug information, which valgrind 3.19 cannot read."""
-    program = os.path.join(folder, "wakegate")
-    subprocess.run(["strip", "--strip-debug", "-o", program, os.path.join(products, "wakegate")], check=True)
-    return folder
-
-
 def each(
     count: Count, server: processes.Program, base: str, folder: str, name: str,
     connections: int = push_load.CONNECTIONS, requests: tuple[int, int, int] = (WARM_UP, FEWER, MORE),
@@ -69,8 +57,13 @@ def counted(products: str, folder: str, store: str) -> tuple[Count, processes.Ga
     place = os.path.join(folder, store)
     os.mkdir(place)
     count = Count(place)
-    prefix = ["env", f"LD_PRELOAD={preload(place)}", *count.prefix]
-    return count, processes.Gateway(stripped(products, place), place, prefix, [f"store={store}"])
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "wait_in_main.c")
+    preload = processes.compiled(source, os.path.join(place, "wait_in_main.so"), "-shared", "-fPIC")
+    # valgrind 3.19 cannot read the program's debug information.
+    program = os.path.join(place, "wakegate")
+    subprocess.run(["strip", "--strip-debug", "-o", program, os.path.join(products, "wakegate")], check=True)
+    prefix = ["env", f"LD_PRELOAD={preload}", *count.prefix]
+    return count, processes.Gateway(place, place, prefix, [f"store={store}"])
 
 
 def measure(options: argparse.Namespace, folder: str) -> list[Table]:

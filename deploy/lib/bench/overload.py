@@ -3,6 +3,7 @@
 import argparse
 from bisect import bisect_left
 from contextlib import ExitStack
+from functools import partial
 
 from bench import push_load
 from bench.tables import Table, microseconds
@@ -35,13 +36,13 @@ def loads(gateway: processes.Gateway, folder: str) -> tuple[steady_load.Load, st
     return quiet, noisy
 
 
-def beside(quiet: steady_load.Load, noisy: steady_load.Load, pid: int) -> tuple[interleaved.Sample, interleaved.Sample]:
-    """Returns the figures of the quiet provider while the other sends, and those of the other."""
+def beside(quiet: steady_load.Load, noisy: steady_load.Load, pid: int) -> interleaved.Sample:
+    """Returns the figures of the quiet provider while the other sends, and the rate and refusals of the other."""
     with steady_load.Clock(pid) as clock, steady_load.Running(noisy) as noise:
         logs, quiet_clock = steady_load.finished(quiet, pid)
         other_logs = noise.finish()
-    figures = steady_load.figures(logs, quiet_clock)
-    return {**figures, **answered_before(logs, other_logs)}, steady_load.figures(other_logs, clock)
+    other = {f"others {name}": value for name, value in steady_load.figures(other_logs, clock).items()}
+    return {**steady_load.figures(logs, quiet_clock), **answered_before(logs, other_logs), **other}
 
 
 def answered_before(logs: list[steady_load.Log], other_logs: list[steady_load.Log]) -> dict[str, float]:
@@ -62,30 +63,26 @@ def measure(options: argparse.Namespace, folder: str) -> list[Table]:
     loop."""
     push_load.write_inputs(folder, NOISY_CONNECTIONS)
     push_load.write(folder, "quiet", push_load.paths(QUIET_DEVICES, seed=6), QUIET_CONNECTIONS)
-    alone, among, noise = [], [], []
     with ExitStack() as stack:
         gateway = stack.enter_context(processes.Gateway(options.products, folder, steady_load.SERVER_CORE, []))
         quiet, noisy = loads(gateway, folder)
-        # The first run of each kind registers the devices and warms the caches. It does not count.
-        for number in range(min(options.runs, RUNS_MAX) + 1):
-            calm = steady_load.observe(quiet, gateway.pid)
-            figures, other = beside(quiet, noisy, gateway.pid)
-            if number > 0:
-                alone.append(calm)
-                among.append(figures)
-                noise.append(other)
-    calm, busy, other = (interleaved.medians(samples) for samples in (alone, among, noise))
+        sides = {
+            "alone": partial(steady_load.observe, quiet, gateway.pid),
+            "next to the other": partial(beside, quiet, noisy, gateway.pid),
+        }
+        samples = interleaved.run(min(options.runs, RUNS_MAX), sides)
+    calm, busy = map(interleaved.medians, samples.values())
     ratio = busy["p99"] / calm["p99"]
     table = Table(
         f"A quiet topic's pushes, {QUIET_CONNECTIONS * QUIET_RATE:,} a second, durable, one core, TLS",
         ["", "p50", "p99"],
         [
             [name, microseconds(figures["p50"]), microseconds(figures["p99"])]
-            for name, figures in (("alone", calm), ("next to the other", busy))
+            for name, figures in zip(sides, (calm, busy), strict=True)
         ],
         [
             f"the other topic's provider: {NOISY_CONNECTIONS} connections x {NOISY_STREAMS}, "
-            f"{other['perSecond']:,.0f} pushes a second, {other['refused']:.1%} of them refused",
+            f"{busy['others perSecond']:,.0f} pushes a second, {busy['others refused']:.1%} of them refused",
             f"while a quiet push waited, {busy['othersP50']:,.0f} of those were answered, "
             f"{busy['othersP99']:,.0f} at p99",
         ],

@@ -1,5 +1,6 @@
 """The push of every measurement: device tokens, body and fields, as files and options of h2load."""
 
+import base64
 import os
 import random
 
@@ -7,7 +8,7 @@ from clients import h2load, steady_load
 
 DEVICES = 10_000
 PAYLOAD_BYTES = 228
-JWT_BYTES = 184
+TOKEN_BYTES = 138
 CONNECTIONS, STREAMS = 100, 32
 TOPIC = "com.example.bench"
 
@@ -24,8 +25,10 @@ def paths(count: int, seed: int) -> list[str]:
 
 
 def write(folder: str, name: str, asked: list[str], connections: int) -> None:
-    """Writes the paths for each connection, and the body of every push."""
-    h2load.write_paths(folder, name, asked, connections)
+    """Distributes the paths to the connections, and writes the body of every push."""
+    for connection in range(connections):
+        with open(os.path.join(folder, f"{name}.{connection}"), "w", encoding="ascii") as file:
+            file.writelines(f"https://127.0.0.1{path}\n" for path in asked[connection::connections])
     with open(os.path.join(folder, "body"), "wb") as file:
         file.write(payload())
 
@@ -51,20 +54,11 @@ def steady(base: str, folder: str, name: str, **shape: object) -> steady_load.Lo
 def headers(topic: str = TOPIC) -> list[str]:
     """Returns the fields of each push as arguments of h2load. The gateway does not check `authorization`."""
     fields = {
-        "authorization": f"bearer {unchecked_token()}",
+        # As long as a provider token, and of the same letters and digits.
+        "authorization": f"bearer {base64.urlsafe_b64encode(random.Random(2).randbytes(TOKEN_BYTES)).decode()}",
         "apns-topic": topic,
         "apns-push-type": "background",
         "apns-priority": "5",
         "apns-expiration": "1999999999",
     }
     return [word for name, value in fields.items() for word in ("-H", f"{name}: {value}")]
-
-
-def unchecked_token() -> str:
-    # Shaped like a provider token: 184 letters and digits in three parts.
-    source = random.Random(2)
-    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
-    parts = ["".join(source.choice(letters) for _ in range(count)) for count in (54, 42, 86)]
-    token = ".".join(parts)
-    assert len(token) == JWT_BYTES
-    return token

@@ -62,20 +62,16 @@ def figures(results: dict, parts: Iterable[str]) -> str:
     return "\n\n".join([intro, *tables]) + "\n"
 
 
-def write(path: str, parts: Iterable[str]) -> int:
-    """Replaces the page's figures by those of `parts` in the file at `path`; returns the exit status of
-    deploy/bench."""
+def write(path: str, parts: Iterable[str]) -> None:
+    """Replaces the page's figures by those of `parts` in the file at `path`."""
     try:
         with open(path, encoding="utf-8") as file:
             results = json.load(file)
     except OSError:
-        print(f"deploy/bench: there is no {path}; run deploy/bench first", file=sys.stderr)
-        return 1
+        sys.exit(f"deploy/bench: there is no {path}; run deploy/bench first")
     with open(PAGE, encoding="utf-8") as file:
         above, heading, _ = file.read().partition(HEADING)
     if not heading:
-        print(f'deploy/bench: {PAGE} has no line "{HEADING.strip()}"', file=sys.stderr)
-        return 1
+        sys.exit(f'deploy/bench: {PAGE} has no line "{HEADING.strip()}"')
     with open(PAGE, "w", encoding="utf-8") as file:
         file.write(f"{above}{heading}\n{figures(results, parts)}")
-    return 0

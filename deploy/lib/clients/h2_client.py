@@ -27,24 +27,26 @@ class ConnectionLost(Exception):
 
 @dataclass
 class Response:
-    status: int
-    headers: dict[str, str]
+    """The answer on one stream. `head` is done after the headers; then there are chunks of the body, and None at its
+    end."""
+
+    head: asyncio.Future = field(repr=False)
+    status: int = 0
+    headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
     is_whole: bool = False
+    chunks: asyncio.Queue = field(default_factory=asyncio.Queue, repr=False)
+
+    async def whole(self) -> "Response":
+        await self.head
+        while (chunk := await self.chunks.get()) is not None:
+            self.body += chunk
+        return self
 
     def json(self) -> dict:
         if not self.is_whole:
             raise ConnectionLost
         return json.loads(self.body)
-
-
-@dataclass
-class Exchange:
-    """One stream: `head` after the response headers, then chunks of the body, and None at its end."""
-
-    head: asyncio.Future
-    is_whole: bool = False
-    chunks: asyncio.Queue = field(default_factory=asyncio.Queue)
 
 
 class Client:
@@ -53,7 +55,7 @@ class Client:
     def __init__(self, address: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, scheme: str):
         self.address, self.reader, self.writer, self.scheme = address, reader, writer, scheme
         self.h2 = h2.connection.H2Connection(h2.config.H2Configuration(header_encoding="utf-8"))
-        self.exchanges: dict[int, Exchange] = {}
+        self.responses: dict[int, Response] = {}
         self.is_lost = False
         self.window_opened = asyncio.Event()
         self.ping_numbers = itertools.count()
@@ -104,15 +106,7 @@ class Client:
     async def request(
         self, method: str, path: str, body: bytes | None = None, headers: list[tuple[str, str]] | None = None
     ) -> Response:
-        return await self.whole(await self.send(method, path, body, headers))
-
-    @staticmethod
-    async def whole(exchange: Exchange) -> Response:
-        response = await exchange.head
-        while (chunk := await exchange.chunks.get()) is not None:
-            response.body += chunk
-        response.is_whole = exchange.is_whole
-        return response
+        return await (await self.send(method, path, body, headers)).whole()
 
     async def events(
         self, path: str, headers: list[tuple[str, str]] | None = None
@@ -121,15 +115,15 @@ class Client:
 
         An answer other than 200 is one event, `refused`, with the response.
         """
-        exchange = await self.send("GET", path, None, headers)
-        response = await exchange.head
+        response = await self.send("GET", path, None, headers)
+        await response.head
         if response.status != 200:
             if response.status != 503:
                 raise AssertionError(f"GET {path} was answered {response.status}")
-            yield "refused", {"response": await self.whole(exchange)}
+            yield "refused", {"response": await response.whole()}
             return
         text = b""
-        while (chunk := await exchange.chunks.get()) is not None:
+        while (chunk := await response.chunks.get()) is not None:
             text += chunk
             *blocks, text = text.split(b"\n\n")
             for block in blocks:
@@ -141,13 +135,12 @@ class Client:
 
     async def send(
         self, method: str, path: str, body: bytes | None, headers: list[tuple[str, str]] | None
-    ) -> Exchange:
+    ) -> Response:
         if self.is_lost:
             raise ConnectionLost
         stream = self.h2.get_next_available_stream_id()
         head = [(":method", method), (":scheme", self.scheme), (":authority", self.address), (":path", path)]
-        exchange = Exchange(asyncio.get_running_loop().create_future())
-        self.exchanges[stream] = exchange
+        response = self.responses[stream] = Response(asyncio.get_running_loop().create_future())
         try:
             self.h2.send_headers(stream, head + (headers or []), end_stream=body is None)
             self.flush()
@@ -162,7 +155,7 @@ class Client:
         except h2.exceptions.ProtocolError as error:
             # The gateway sent GOAWAY. After that, the session accepts nothing more.
             raise ConnectionLost from error
-        return exchange
+        return response
 
     def flush(self) -> None:
         if waiting := self.h2.data_to_send():
@@ -186,34 +179,34 @@ class Client:
         if isinstance(event, h2.events.PingAckReceived):
             self.pings.pop(event.ping_data).set_result(None)
             return
-        exchange = self.exchanges.get(getattr(event, "stream_id", None) or 0)
-        if exchange is None:
+        response = self.responses.get(getattr(event, "stream_id", None) or 0)
+        if response is None:
             return
         if isinstance(event, h2.events.ResponseReceived):
-            headers = dict(event.headers)
-            if not exchange.head.done():
-                exchange.head.set_result(Response(int(headers[":status"]), headers))
+            response.headers = dict(event.headers)
+            response.status = int(response.headers[":status"])
+            response.head.set_result(None)
         elif isinstance(event, h2.events.DataReceived):
             self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
-            exchange.chunks.put_nowait(event.data)
+            response.chunks.put_nowait(event.data)
         elif isinstance(event, h2.events.StreamEnded | h2.events.StreamReset):
-            exchange.is_whole = isinstance(event, h2.events.StreamEnded)
-            self.end(self.exchanges.pop(event.stream_id))
+            response.is_whole = isinstance(event, h2.events.StreamEnded)
+            self.end(self.responses.pop(event.stream_id))
 
     @staticmethod
-    def end(exchange: Exchange) -> None:
-        if not exchange.head.done():
-            exchange.head.set_exception(ConnectionLost())
+    def end(response: Response) -> None:
+        if not response.head.done():
+            response.head.set_exception(ConnectionLost())
             # If no caller waits for the exception any more, reading it here prevents a warning.
-            exchange.head.exception()
-        exchange.chunks.put_nowait(None)
+            response.head.exception()
+        response.chunks.put_nowait(None)
 
     def lose(self) -> None:
         self.is_lost = True
         self.window_opened.set()
-        for exchange in self.exchanges.values():
-            self.end(exchange)
-        self.exchanges.clear()
+        for response in self.responses.values():
+            self.end(response)
+        self.responses.clear()
         for answered in self.pings.values():
             answered.set_result(None)
         self.pings.clear()

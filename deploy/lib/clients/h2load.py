@@ -16,13 +16,6 @@ SECONDS_MAX = 600
 TLS_CIPHER = "TLS_AES_128_GCM_SHA256"
 
 
-def write_paths(folder: str, name: str, paths: list[str], connections: int) -> None:
-    """Distributes the paths to the connections."""
-    for connection in range(connections):
-        with open(os.path.join(folder, f"{name}.{connection}"), "w", encoding="ascii") as file:
-            file.writelines(f"https://127.0.0.1{path}\n" for path in paths[connection::connections])
-
-
 def command(base: str, body: str, headers: list[str], together: int, streams: int, *options: str) -> list[str]:
     """Returns the command of one h2load for some connections, which share their paths."""
     cipher = ["--tls13-ciphers", TLS_CIPHER] if base.startswith("https:") else []

@@ -4,8 +4,7 @@ import ctypes
 import ctypes.util
 import socket
 import struct
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 SSL_CTRL_SET_MAX_PROTO_VERSION, TLS1_2_VERSION = 124, 0x0303
 KEY_UPDATE_NOT_REQUESTED, KEY_UPDATE_REQUESTED = 0, 1
@@ -78,15 +77,6 @@ class RawTLS:
         return room.raw[: max(0, count)]
 
 
-@contextmanager
-def raw_tls(connect: Callable[[], socket.socket], receive_bytes: int = 0) -> Iterator[RawTLS]:
-    made = RawTLS(connect, receive_bytes=receive_bytes)
-    try:
-        yield made
-    finally:
-        made.close()
-
-
 def outcome(attacker: RawTLS) -> str:
     """Returns `GOAWAY code`, or `closed`."""
     received = b""
@@ -98,13 +88,3 @@ def outcome(attacker: RawTLS) -> str:
             return f"GOAWAY {int.from_bytes(received[13:17], 'big')}"
         received = received[end:]
     return "closed"
-
-
-def key_updates(connect: Callable[[], socket.socket], opening: bytes, kind: int, count: int) -> str:
-    """Requests one new key after another, and reads nothing."""
-    with raw_tls(connect, receive_bytes=4096) as attacker:
-        attacker.send(opening)
-        for _ in range(count):
-            if not attacker.update_key(kind):
-                break
-        return outcome(attacker)

@@ -24,7 +24,7 @@ LATE_SECONDS = 0.8
 # The default capacity of a pipe.
 PIPE_BYTES = 1 << 16
 # Logs are in memory. On disk, they would be synced together with the data of a durable server.
-LOGS = "/dev/shm" if os.path.isdir("/dev/shm") else None
+LOGS = processes.MEMORY
 # The measured server has the first core for itself. The load has the other cores.
 ALL_CORES = os.sched_getaffinity(0)
 OTHER_CORES = ALL_CORES - {0} or ALL_CORES
@@ -119,8 +119,7 @@ class Running:
         for child in self.children:
             if child.poll() is None:
                 # h2load sends on a thread of its own.
-                for thread in os.listdir(f"/proc/{child.pid}/task"):
-                    os.sched_setaffinity(int(thread), self.load.cores)
+                processes.move(child.pid, self.load.cores)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,6 +1,7 @@
 """Several gateways on one database, each with its own configuration, state folder and ports."""
 
 import os
+from contextlib import AbstractContextManager
 
 from shared.served_gateway import ServedGateway
 
@@ -13,8 +14,8 @@ POLICY = {
 SETTINGS = {"registration": "open", "plain": "127.0.0.1:0", "policy": POLICY}
 
 
-class Gateways:
-    """The gateways; `one(n)` is the n-th. All have the same policies."""
+class Gateways(AbstractContextManager):
+    """The gateways, which have the same policies. Pushes, subscriptions and results go to their cleartext addresses."""
 
     def __init__(self, program: str, folder: str, stores: list[str], settings: dict | None = None):
         self.all: list[ServedGateway] = []
@@ -23,9 +24,6 @@ class Gateways:
             os.mkdir(place)
             self.all.append(ServedGateway(program, place, {**SETTINGS, **(settings or {}), "store": store}))
 
-    def __enter__(self) -> "Gateways":
-        return self
-
     def __exit__(self, *_: object) -> None:
         for gateway in self.all:
             gateway.end(9)
@@ -33,10 +31,3 @@ class Gateways:
     def start(self) -> None:
         for gateway in self.all:
             gateway.start()
-
-    def edge(self, number: int) -> str:
-        """Returns the cleartext address for pushes, subscriptions and results."""
-        return self.all[number].addresses.plain
-
-    def admin(self, number: int) -> str:
-        return self.all[number].addresses.admin

@@ -129,7 +129,7 @@ class Judge:
 
     async def read_ways(self, number: int, names: list[str]) -> list[tuple[int, dict]]:
         """Returns the answers of one gateway about these pushes; an answer of 503 is retried once."""
-        address = self.load.gateways.admin(number)
+        address = self.load.gateways.all[number].admin
         answers = await http1.read_all(address, [f"/v1/pushes/{name}" for name in names])
         again = [place for place, (status, _) in enumerate(answers) if status == 503]
         self.asked_again += len(again)

@@ -1,7 +1,6 @@
 """The knowledge of a cluster's providers and workers: each push with and without an answer, and each wake."""
 
 import random
-import uuid
 from dataclasses import dataclass, field
 
 TOPIC = "com.example.cluster"
@@ -62,10 +61,6 @@ class Ledger:
         # Wakes that came close to others of their device, and the deadlines in policy time that the database has of such.
         self.close: list[str] = []
         self.deadlines: dict[str, int] = {}
-
-    @staticmethod
-    def apns_id(source: random.Random) -> str:
-        return str(uuid.UUID(int=source.getrandbits(128), version=4))
 
     @property
     def count(self) -> int:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import random
 import time
+import uuid
 
 from clients import http1
 from cluster import postgres
@@ -38,8 +39,6 @@ class Load:
         self.is_pushing = self.is_working = True
         self.results: asyncio.Queue[Wake] = asyncio.Queue()
         self.highest: dict[tuple[str, ...], int] = {}
-        self.latest: dict[int, dict] = {}
-        self.unread = 0
         self.providers: list[asyncio.Task] = []
         self.others: list[asyncio.Task] = []
 
@@ -90,7 +89,7 @@ class Load:
     async def push(self, device: Device, source: random.Random, pool: http1.Pool) -> None:
         """Sends one push until it is answered 200. A push without an apns-id is sent once and may then have been
         accepted."""
-        own = Ledger.apns_id(source) if source.random() < OWN_SHARE else None
+        own = str(uuid.UUID(int=source.getrandbits(128), version=4)) if source.random() < OWN_SHARE else None
         fields = PUSH_FIELDS + (f"apns-id: {own}\r\n" if own else "")
         fields += "apns-expiration: 0\r\n" if device.is_fleeting else ""
         filler = "x" * source.randrange(8, 400)
@@ -101,7 +100,7 @@ class Load:
             sent = time.monotonic()
             try:
                 status, header, content = await pool.request(
-                    gateway, self.gateways.edge(gateway), "POST", f"/3/device/{device.token}", fields, body
+                    gateway, self.gateways.all[gateway].plain, "POST", f"/3/device/{device.token}", fields, body
                 )
             except http1.Lost as lost:
                 is_open = is_open or lost.is_open
@@ -136,7 +135,7 @@ class Load:
         while self.is_working:
             connection = None
             try:
-                connection = await http1.Connection.open(self.gateways.edge(gateway))
+                connection = await http1.Connection.open(self.gateways.all[gateway].plain)
                 leaves = time.monotonic() + self.source.uniform(*STREAM_SECONDS)
                 async for event in connection.events(path):
                     if time.monotonic() > leaves:
@@ -162,7 +161,7 @@ class Load:
                 gateway = source.randrange(self.count)
                 with contextlib.suppress(http1.Lost):
                     status, _, content = await pool.request(
-                        gateway, self.gateways.edge(gateway), "POST", f"/v1/wakes/{wake.id}",
+                        gateway, self.gateways.all[gateway].plain, "POST", f"/v1/wakes/{wake.id}",
                         "content-type: application/json\r\n", b'{"result":"newData"}',
                     )  # fmt: skip
                     wake.outcome = self.outcome(wake, status, content)
@@ -213,11 +212,10 @@ class Load:
         """Returns the checked totals of one gateway."""
         before = dict(self.highest)
         try:
-            status, _, content = await pool.request(gateway, self.gateways.admin(gateway), "GET", "/v1/stats")
+            status, _, content = await pool.request(gateway, self.gateways.all[gateway].admin, "GET", "/v1/stats")
         except http1.Lost:
             return None
         if status != 200:
-            self.unread += 1
             return None
         stats = json.loads(content)
         fault = imbalance(stats) or launches_fault(stats)
@@ -227,7 +225,6 @@ class Load:
             detail = f"gateway {gateway}: {'.'.join(path)} fell from {least} to {value}"
             self.verdicts.check(MONOTONOUS, value >= least, detail)
             self.highest[path] = max(self.highest.get(path, 0), value)
-        self.latest[gateway] = stats
         return stats
 
 

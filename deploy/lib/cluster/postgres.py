@@ -67,7 +67,6 @@ class Node:
         if unprivileged():
             shutil.chown(self.folder, pwd.getpwnam(SUPERUSER).pw_uid)
         self.data, self.log = os.path.join(self.folder, "data"), os.path.join(self.folder, "log")
-        self.process: subprocess.Popen | None = None
 
     # MARK: The server's process
 
@@ -76,35 +75,25 @@ class Node:
         with open(os.path.join(self.data, "postgresql.conf"), "a", encoding="utf-8") as file:
             file.writelines(f"{name} = {value}\n" for name, value in {**SETTINGS, **(settings or {})}.items())
 
-    def launch(self) -> None:
-        command = [os.path.join(programs(), "postgres"), "-D", self.data, "-p", str(self.port)]
-        with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(
-                command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **unprivileged()
-            )
-
     def start(self) -> None:
         """Starts the server and returns once it accepts queries."""
-        self.launch()
-        wait_until(f"start of {self.name}", lambda: self.answers() or not self.is_running())
-        if not self.is_running():
-            raise PostgresFault(f"{self.name} did not start: {self.log_end()}")
-
-    def is_running(self) -> bool:
-        return self.process is not None and self.process.poll() is None
-
-    def answers(self) -> bool:
-        command = [os.path.join(programs(), "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
-        return subprocess.run(command, check=False).returncode == 0
+        options = ["-l", self.log, "-o", f"-p {self.port}", "-t", str(WAIT_SECONDS)]
+        try:
+            run(["pg_ctl", "start", "-w", "-s", "-D", self.data, *options], self.folder)
+        except PostgresFault as fault:
+            raise PostgresFault(f"{self.name} did not start: {fault}: {self.log_end()}") from None
 
     def pids(self) -> list[int]:
-        """Returns the process ids of the server and its children."""
-        if not self.is_running():
-            return []
-        with contextlib.suppress(OSError):
-            with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children", encoding="ascii") as file:
-                return [self.process.pid, *(int(word) for word in file.read().split())]
-        return [self.process.pid]
+        """Returns the process ids of the server and its children; empty if it does not run."""
+        with contextlib.suppress(OSError, ValueError):
+            with open(os.path.join(self.data, "postmaster.pid"), encoding="ascii") as file:
+                pid = int(file.readline())
+            with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+                return [pid, *map(int, file.read().split())]
+        return []
+
+    def is_running(self) -> bool:
+        return any(map(alive, self.pids()))
 
     def kill(self) -> None:
         """Kills every process at once, like the failure of a machine."""
@@ -112,18 +101,11 @@ class Node:
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        if self.process:
-            self.process.wait()
         wait_until(f"end of {self.name}", lambda: not any(map(alive, pids)))
 
     def stop(self) -> None:
         """Shuts down in fast mode: open transactions are rolled back."""
-        if self.is_running():
-            self.process.send_signal(signal.SIGINT)
-            try:
-                self.process.wait(WAIT_SECONDS)
-            except subprocess.TimeoutExpired:
-                self.kill()
+        run(["pg_ctl", "stop", "-w", "-s", "-m", "fast", "-D", self.data, "-t", str(WAIT_SECONDS)], self.folder)
 
     def log_end(self) -> str:
         with open(self.log, encoding="utf-8", errors="replace") as file:

@@ -10,8 +10,11 @@ of its input.
 import asyncio
 import contextlib
 import json
+import os
 import subprocess
 import sys
+
+from shared import processes
 
 READ_BYTES = 65536
 # The name of the statement that ends a transaction of a gateway (Sources/Cluster/PostgresStore/Store/CommitStatement.swift).
@@ -33,18 +36,13 @@ class Link:
     def __init__(self, proxy: "Proxy", side: Side):
         self.proxy, self.side, self.commits = proxy, side, 0
 
-    async def up(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, is_answer: bool) -> None:
         while piece := await reader.read(READ_BYTES):
-            self.commits += piece.count(COMMIT)
-            await self.side.passes.wait()
-            writer.write(piece)
-            await writer.drain()
-
-    async def down(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while piece := await reader.read(READ_BYTES):
-            commits, self.commits = self.commits, 0
-            if commits and self.proxy.seconds:
-                await asyncio.sleep(self.proxy.seconds)
+            if is_answer:
+                commits, self.commits = self.commits, 0
+                await asyncio.sleep(self.proxy.seconds if commits else 0)
+            else:
+                self.commits += piece.count(COMMIT)
             await self.side.passes.wait()
             writer.write(piece)
             await writer.drain()
@@ -81,7 +79,8 @@ class Proxy:
         link = Link(self, side)
         both = (writer, far_writer)
         side.writers.update(both)
-        pumps = [asyncio.create_task(link.up(reader, far_writer)), asyncio.create_task(link.down(far_reader, writer))]
+        directions = (reader, far_writer, False), (far_reader, writer, True)
+        pumps = [asyncio.create_task(link.pass_on(*direction)) for direction in directions]
         with contextlib.suppress(OSError):
             await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
         for pump in pumps:
@@ -107,34 +106,25 @@ class Proxy:
             print(json.dumps(answer), flush=True)
 
         tell(await self.listen(gateways, ports))
-        lines = asyncio.StreamReader()
-        protocol = asyncio.StreamReaderProtocol(lines)
-        await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, sys.stdin)
-        while line := await lines.readline():
+        while line := await asyncio.to_thread(sys.stdin.readline):
             self.obey(json.loads(line))
             tell("done")
 
 
-class ProxyProcess:
+class ProxyProcess(processes.Program):
     """The proxy's process, as seen by the test that controls it."""
 
-    def __init__(self, gateways: int, ports: list[int]):
+    standard_input = subprocess.PIPE
+
+    def __init__(self, folder: str, gateways: int, ports: list[int]):
         command = [sys.executable, "-m", "cluster.proxy", json.dumps({"gateways": gateways, "ports": ports})]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.ports: list[list[int]] = json.loads(self.process.stdout.readline())
+        super().__init__(command, os.path.join(folder, "proxy.log"))
+        self.start()
+        self.ports: list[list[int]] = self.ready
 
-    def __enter__(self) -> "ProxyProcess":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.stdin.close()
-        self.process.wait()
-
-    def command(self, **command: object) -> None:
+    def tell(self, **command: object) -> None:
         """Sends a command and returns once it is done."""
-        self.process.stdin.write(json.dumps(command).encode() + b"\n")
-        self.process.stdin.flush()
-        self.process.stdout.readline()
+        self.ask(json.dumps(command).encode() + b"\n")
 
 
 if __name__ == "__main__":

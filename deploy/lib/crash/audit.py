@@ -25,7 +25,9 @@ class Audit:
     async def run(self) -> None:
         self.edge = await self.load.edge()
         await self.resolve_wakes()
-        explained = await self.explain_all()
+        paths = [f"/v1/devices/{device.token}" for device in self.ledger.devices]
+        answers = await http1.read_all(self.load.gateway.admin, paths)
+        explained = [answer if status == 200 else {} for status, answer in answers]
         stats = await self.statistics("/v1/stats")
         self.load.take_statistics(stats)
         self.totals(stats)
@@ -41,7 +43,7 @@ class Audit:
 
     async def statistics(self, path: str) -> dict:
         """Returns the totals; zeros if the gateway does not know the topic, which the comparisons then detect."""
-        [(status, stats)] = await http1.read_all(self.load.addresses.admin, [path])
+        [(status, stats)] = await http1.read_all(self.load.gateway.admin, [path])
         return stats if status == 200 else NO_STATISTICS
 
     # Wakes
@@ -113,11 +115,6 @@ class Audit:
         self.verdicts.equal(name, "discarded", sum(pushes["discarded"].values()), 0)
 
     # Devices
-
-    async def explain_all(self) -> list[dict]:
-        paths = [f"/v1/devices/{device.token}" for device in self.ledger.devices]
-        answers = await http1.read_all(self.load.addresses.admin, paths)
-        return [answer if status == 200 else {} for status, answer in answers]
 
     def device(self, device: Device, answer: dict) -> None:
         is_registered = answer.get("registeredAt") is not None

@@ -48,7 +48,7 @@ class Crashes:
         self.environment: dict[str, str] = {}
 
     def load(self) -> Load:
-        return Load(self.gateway.addresses, self.ledger, self.verdicts, self.source)
+        return Load(self.gateway, self.ledger, self.verdicts, self.source)
 
     def start(self) -> bool:
         name = "the gateway starts on what the end left"
@@ -162,7 +162,7 @@ class Crashes:
         load = self.load()
         load.is_settling = True
         running = asyncio.create_task(load.run())
-        admin = await load.connect(self.gateway.addresses.admin, None)
+        admin = await load.connect(self.gateway.admin, None)
         name = "in the end every kept push has been woken"
         deadline = time.monotonic() + SETTLE_SECONDS
         while True:

@@ -22,7 +22,7 @@ from crash.ledger import (
     counters,
     imbalance,
 )
-from shared.served_gateway import Addresses
+from shared.served_gateway import ServedGateway
 from shared.verdicts import Verdicts
 
 REFUSED_PATIENCE_SECONDS = 0.02
@@ -42,8 +42,8 @@ async def until_lost(tasks: Iterable[Awaitable]) -> None:
 class Load:
     """Runs until the gateway ends, or `stop` is called."""
 
-    def __init__(self, addresses: Addresses, ledger: Ledger, verdicts: Verdicts, source: random.Random):
-        self.addresses, self.ledger, self.verdicts = addresses, ledger, verdicts
+    def __init__(self, gateway: ServedGateway, ledger: Ledger, verdicts: Verdicts, source: random.Random):
+        self.gateway, self.ledger, self.verdicts = gateway, ledger, verdicts
         self.source = source
         # True if workers answer every wake immediately with newData, so that everything ends.
         self.is_settling = False
@@ -93,7 +93,7 @@ class Load:
         return client
 
     async def edge(self) -> Client:
-        return await self.connect(self.addresses.edge, self.addresses.ca)
+        return await self.connect(self.gateway.edge, self.gateway.ca)
 
     # Providers
 
@@ -328,7 +328,7 @@ class Load:
         known = [
             f"{each.id} attempt {each.attempt} at {each.launched_at} {each.outcome}" for each in wake.device.wakes[-6:]
         ]
-        admin = await self.connect(self.addresses.admin, None)
+        admin = await self.connect(self.gateway.admin, None)
         explained = (await admin.request("GET", f"/v1/devices/{wake.device.token}")).json()
         await admin.close()
         recent = [f"{event['at']} {event['event']} {event['detail']}" for event in explained["recent"][:16]]
@@ -398,7 +398,7 @@ class Load:
             device.conditions = before
 
     async def simulate(self, device: Device, what: str) -> None:
-        client = await self.connect(self.addresses.admin, None)
+        client = await self.connect(self.gateway.admin, None)
         async with self.leaving:
             response = await client.request("POST", f"/v1/devices/{device.token}/simulate-{what}")
         if response.status != 409:
@@ -414,7 +414,7 @@ class Load:
 
     async def poll_statistics(self) -> None:
         """Reads the totals repeatedly: they must balance in every answer, and no counter may decrease."""
-        client = await self.connect(self.addresses.admin, None)
+        client = await self.connect(self.gateway.admin, None)
         while not client.is_lost:
             response = await client.request("GET", "/v1/stats")
             if response.status == 200:

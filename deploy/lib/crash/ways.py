@@ -43,7 +43,7 @@ class Ways:
         await self.lists()
 
     async def answers(self, paths: list[str]) -> list[tuple[int, dict]]:
-        return await http1.read_all(self.load.addresses.admin, paths)
+        return await http1.read_all(self.load.gateway.admin, paths)
 
     async def statistics(self) -> dict[str, collections.Counter]:
         """Returns the number of pushes of each topic by outcome, and of waiting pushes."""
@@ -65,7 +65,10 @@ class Ways:
             if status != 200:
                 # A push without an answer is never sent again. If it is unknown now, it was not accepted.
                 if push.disposition is not None or push.is_told:
-                    self.untold(push, status)
+                    self.ledger.untold += 1
+                    push.is_told = False
+                    what = f"push {push.apns_id}, answered {push.disposition}, is answered {status}"
+                    self.verdicts.check(TOLD, False, what)
                 continue
             self.verdicts.check(TOLD, True, "")
             push.is_told = True
@@ -76,25 +79,15 @@ class Ways:
             push.ending = ending
             if ending is None:
                 self.ledger.open_pushes.append(push)
-            self.compare(push, way)
-
-    def untold(self, push: Push, status: int) -> None:
-        self.ledger.untold += 1
-        push.is_told = False
-        detail = f"push {push.apns_id}, answered {push.disposition}, is answered {status}"
-        self.verdicts.check(TOLD, False, detail)
+            if fault := self.fault(push, way):
+                self.wrong(push, way, fault)
+            else:
+                self.verdicts.check(RIGHT, True, "")
 
     def wrong(self, push: Push, way: dict, fault: str) -> None:
         self.ledger.told_wrongly += not push.is_told_wrongly
         push.is_told_wrongly = True
         self.verdicts.check(RIGHT, False, f"push {push.apns_id}, answered {push.disposition}: {fault}; told: {way}")
-
-    def compare(self, push: Push, way: dict) -> None:
-        fault = self.fault(push, way)
-        if fault:
-            self.wrong(push, way, fault)
-        else:
-            self.verdicts.check(RIGHT, True, "")
 
     def fault(self, push: Push, way: dict) -> str | None:
         """Returns the contradiction in the history of a push, if any."""

@@ -74,9 +74,6 @@ def main() -> int:
     parser.add_argument("patterns", nargs="*", metavar="PATTERN", help="how a name begins")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--check", action="store_true")
-    parser.add_argument("--folder", type=Path, help="where the copy and its build are; .build/mutations by default")
-    parser.add_argument("--jobs", type=int, help="how many files are compiled at a time")
-    parser.add_argument("--test-seconds", type=float, default=180, help="how long the tests of one fault may take")
     options = parser.parse_args()
     root = Path.cwd()
     mutations = chosen(options.patterns)
@@ -93,7 +90,7 @@ def main() -> int:
         return 0
     # Colour codes would interrupt the text that is searched for.
     os.environ["NO_COLOR"] = "1"
-    workshop = Workshop(root, options.folder or root / ".build/mutations", options.jobs, options.test_seconds)
+    workshop = Workshop(root)
     workshop.copy()
     if not sound(workshop, mutations):
         return 1

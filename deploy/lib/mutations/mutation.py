@@ -1,11 +1,10 @@
 """A planted fault: the rule that it breaks, its place, and the tests that must detect it."""
 
+import functools
 import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-
-from mutations.declarations import Declaration, declarations
 
 CATALOGUE = Path(__file__).parent / "catalogue"
 
@@ -16,13 +15,13 @@ class NotFound(Exception):
 
 @dataclass(frozen=True)
 class Mutation:
-    """A patch of a function, in any file. It is found by the function's full name; if its type was renamed, by the
-    last part of the name; if the function was renamed, by the text alone. White space is ignored."""
+    """A patch of a text that the sources have once, in any file. White space is ignored."""
 
     # In the form "part.subject".
     name: str
     # The promise that is broken, as a sentence.
     breaks: str
+    # The function that contains the text, for the reader of the catalog.
     function: str
     text: str
     replacement: str
@@ -30,42 +29,24 @@ class Mutation:
     tests: str
 
     def planted(self, root: Path) -> tuple[Path, str]:
-        """Returns the file below `root`, and its content with the fault."""
+        """Returns the file below `root` that contains the text, and its content with the fault."""
         if self.replacement == self.text:
             raise NotFound(f"{self.name}: its replacement changes nothing")
-        path, start, end = self.place(root)
-        content = path.read_text(encoding="utf-8")
-        return path, content[:start] + self.replacement + content[end:]
-
-    def place(self, root: Path) -> tuple[Path, int, int]:
-        """Returns the file that contains the text, and the start and end of the text."""
-        known = declarations(root)
-        last = self.function.rpartition(".")[2]
-        for some in (
-            [each for each in known if each.name == self.function],
-            [each for each in known if each.name.rpartition(".")[2] == last],
-            known,
-        ):
-            found = self.occurrences(some)
-            if len(found) == 1:
-                return found.pop()
-            if found:
-                places = ", ".join(sorted({str(path.relative_to(root)) for path, _, _ in found}))
-                count = len(found)
-                raise NotFound(f"{self.name}: {self.function} has its text {count} times, in {places}:\n{self.text}")
-        raise NotFound(f"{self.name}: no Sources/**/*.swift has its text, by {self.function}:\n{self.text}")
-
-    def occurrences(self, places: list[Declaration]) -> set[tuple[Path, int, int]]:
         pattern = re.compile(r"\s+".join(map(re.escape, self.text.split())))
-        by_path: dict[Path, list[Declaration]] = {}
-        for each in places:
-            by_path.setdefault(each.path, []).append(each)
-        found = set()
-        for path, inside in by_path.items():
-            for start, end in map(re.Match.span, pattern.finditer(path.read_text(encoding="utf-8"))):
-                if any(each.start <= start and end <= each.end for each in inside):
-                    found.add((path, start, end))
-        return found
+        found = [(path, match) for path, content in sources(root) for match in pattern.finditer(content)]
+        if not found:
+            raise NotFound(f"{self.name}: no Sources/**/*.swift has its text, by {self.function}:\n{self.text}")
+        if len(found) > 1:
+            places = ", ".join(sorted({str(path.relative_to(root)) for path, _ in found}))
+            raise NotFound(f"{self.name}: its text is there {len(found)} times, in {places}; extend it:\n{self.text}")
+        [(path, match)] = found
+        return path, match.string[: match.start()] + self.replacement + match.string[match.end() :]
+
+
+@functools.cache
+def sources(root: Path) -> list[tuple[Path, str]]:
+    """Returns every source below `root`, with its content."""
+    return [(path, path.read_text(encoding="utf-8")) for path in sorted((root / "Sources").rglob("*.swift"))]
 
 
 def catalogue() -> list[Mutation]:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from mutations.mutation import Mutation
 
+TEST_SECONDS = 180
 SUMMARY = re.compile(r"Test run with (\d+) tests?.* (passed|failed) after")
 FAILED_TEST = re.compile(r"✘ Test (\"[^\"]*\"|\S+?)(?: with \d+ test cases?)? failed after")
 ISSUE = re.compile(r"✘ Test (\"[^\"]*\"|\w+\([^)]*\)).*recorded an issue")
@@ -34,8 +35,8 @@ def bundle_in(scratch: Path) -> Path:
     return bundles[0]
 
 
-def run_tests(bundle: Path, tree: Path, tests: str, log: Path, seconds: float) -> Outcome:
-    """Runs the tests in `tree`. Tests that take longer than `seconds` count as stuck, which is also a failure."""
+def run_tests(bundle: Path, tree: Path, tests: str, log: Path) -> Outcome:
+    """Runs the tests in `tree`. Tests that take longer than TEST_SECONDS count as stuck, which is also a failure."""
     # The first line of the runtime already reports a crash. Its trace of every thread would take seconds.
     environment = dict(os.environ, SWIFT_BACKTRACE="enable=no")
     with log.open("wb") as output:
@@ -45,17 +46,17 @@ def run_tests(bundle: Path, tree: Path, tests: str, log: Path, seconds: float) -
         )  # fmt: skip
         hangs = False
         try:
-            process.wait(seconds)
+            process.wait(TEST_SECONDS)
         except subprocess.TimeoutExpired:
             hangs = True
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-    return judge(log.read_text(encoding="utf-8", errors="replace"), process.returncode, hangs, seconds)
+    return judge(log.read_text(encoding="utf-8", errors="replace"), process.returncode, hangs)
 
 
-def judge(text: str, status: int, hangs: bool, seconds: float) -> Outcome:
+def judge(text: str, status: int, hangs: bool) -> Outcome:
     summary = SUMMARY.findall(text)
     count = int(summary[-1][0]) if summary else 0
     # If the filter selects no test, the run ends with a special status, and no test has failed.
@@ -68,7 +69,7 @@ def judge(text: str, status: int, hangs: bool, seconds: float) -> Outcome:
     if fatal:
         return Outcome(count, False, f"a check in the program: {fatal.group(0)}")
     if hangs:
-        return Outcome(count, False, f"no end within {seconds:.0f} s")
+        return Outcome(count, False, f"no end within {TEST_SECONDS} s")
     return Outcome(count, False, f"the run ended with {status}")
 
 
@@ -77,13 +78,9 @@ class BuildFailed(Exception):
 
 
 class Workshop:
-    def __init__(self, root: Path, folder: Path, jobs: int | None, test_seconds: float):
-        self.root = root
-        self.tree = folder / "tree"
-        self.scratch = folder / "build"
-        self.logs = folder / "logs"
-        self.jobs = jobs
-        self.test_seconds = test_seconds
+    def __init__(self, root: Path):
+        folder = root / ".build/mutations"
+        self.root, self.tree, self.scratch, self.logs = root, folder / "tree", folder / "build", folder / "logs"
         self.logs.mkdir(parents=True, exist_ok=True)
 
     def copy(self) -> None:
@@ -109,8 +106,6 @@ class Workshop:
         """Builds the tests, and returns the seconds that this took."""
         started = time.monotonic()
         command = ["swift", "build", "--build-tests", "--scratch-path", str(self.scratch)]
-        if self.jobs is not None:
-            command += ["--jobs", str(self.jobs)]
         log = self.logs / f"{log_name}.build.log"
         with log.open("wb") as output:
             built = subprocess.run(command, cwd=self.tree, stdout=output, stderr=subprocess.STDOUT, check=False)
@@ -122,7 +117,7 @@ class Workshop:
 
     def test(self, tests: str, log_name: str) -> Outcome:
         log = self.logs / f"{log_name}.test.log"
-        return run_tests(bundle_in(self.scratch), self.tree, tests, log, self.test_seconds)
+        return run_tests(bundle_in(self.scratch), self.tree, tests, log)
 
     def try_out(self, mutation: Mutation) -> Outcome:
         """Plants a fault, builds, runs its tests, and removes the fault."""

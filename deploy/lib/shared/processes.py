@@ -3,14 +3,19 @@
 import contextlib
 import json
 import os
+import pathlib
 import select
 import signal
 import socket
 import subprocess
 import time
 from collections.abc import Callable
+from typing import Any
 
 from shared import waiting
+
+# A folder for temporary files in memory; None if there is none.
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
 def compiled(source: str, program: str, *options: str) -> str:
@@ -44,6 +49,12 @@ def resident_bytes(pid: int) -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+def move(pid: int, cores: set[int]) -> None:
+    """Lets every thread of a process run on these cores."""
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        os.sched_setaffinity(int(thread), cores)
+
+
 def descriptors(pid: int) -> int:
     return len(os.listdir(f"/proc/{pid}/fd"))
 
@@ -63,12 +74,13 @@ class StartFailed(Exception):
         self.status, self.errors = status, errors
 
 
-class Program:
+class Program(contextlib.AbstractContextManager):
     """A program that writes one line of JSON when it is ready, and its errors to a file. It has at most one process
     at a time, which is ended when the block is left."""
 
     reads_output = True
-    start_seconds, stop_seconds = 60, 30
+    standard_input = subprocess.DEVNULL
+    start_seconds, answer_seconds, stop_seconds = 60, 10, 30
 
     def __init__(self, command: list[str], log: str, folder: str | None = None):
         """`folder` is its working directory; the default is the current one."""
@@ -81,9 +93,6 @@ class Program:
     def pid(self) -> int:
         return self.process.pid
 
-    def __enter__(self) -> "Program":
-        return self
-
     def __exit__(self, *_: object) -> None:
         with contextlib.suppress(AssertionError):
             self.end(signal.SIGTERM)
@@ -93,7 +102,7 @@ class Program:
         with open(self.log, "wb") as errors:
             self.process = subprocess.Popen(
                 self.command,
-                stdin=subprocess.DEVNULL,
+                stdin=self.standard_input,
                 stdout=subprocess.PIPE if self.reads_output else errors,
                 stderr=errors,
                 cwd=self.place,
@@ -104,13 +113,26 @@ class Program:
         """Starts a process and waits for its ready line; returns the seconds that this took."""
         started = time.monotonic()
         self.launch(environment)
-        ready, _, _ = select.select([self.process.stdout], [], [], self.start_seconds)
-        line = self.process.stdout.readline() if ready else b""
+        line = self.line(self.start_seconds)
         if not line:
-            status = self.wait() if ready else self.end(signal.SIGKILL)
+            status = self.end(signal.SIGKILL) if line is None else self.wait()
             raise StartFailed(status, self.errors())
         self.ready = json.loads(line)
         return time.monotonic() - started
+
+    def line(self, seconds: float) -> bytes | None:
+        """Returns the next line of the output; empty at its end, and None if it timed out."""
+        ready, _, _ = select.select([self.process.stdout], [], [], seconds)
+        return self.process.stdout.readline() if ready else None
+
+    def ask(self, text: bytes) -> Any:
+        """Writes a text to the standard input, and returns the answer, a line of JSON."""
+        self.process.stdin.write(text)
+        self.process.stdin.flush()
+        line = self.line(self.answer_seconds)
+        if not line:
+            raise SystemExit(f"{self.command[0]} did not answer within {self.answer_seconds} s: {self.errors()}")
+        return json.loads(line)
 
     def end(self, with_signal: int) -> int:
         """Sends a signal and waits for the end; returns the exit status, which is negative after a signal."""
@@ -175,8 +197,7 @@ class Nghttpd(Server):
     def __init__(self, folder: str, prefix: list[str], key_and_certificate: tuple[str, str] | None):
         root = os.path.join(folder, "files")
         os.makedirs(os.path.join(root, "3"), exist_ok=True)
-        with open(os.path.join(root, "3", "device"), "wb"):
-            pass
+        pathlib.Path(root, "3", "device").touch()
         port = free_port()
         tls = list(key_and_certificate) if key_and_certificate else []
         options = [] if key_and_certificate else ["--no-tls"]

@@ -2,48 +2,35 @@
 
 import json
 import os
-from dataclasses import dataclass
 
 from shared import processes
 
 
-@dataclass
-class Addresses:
-    edge: str
-    admin: str
-    ca: str
-    plain: str = ""
-
-
 class ServedGateway(processes.Program):
-    """A gateway; `addresses` are those of the current process."""
+    """A gateway; `edge`, `admin` and `plain` are the addresses of the current process."""
+
+    edge = admin = plain = ""
 
     def __init__(self, program: str, folder: str, settings: dict, state: str | None = None):
         """Settings are added to the configuration; `state` is `folder`/state by default."""
-        self.folder = folder
         self.state = state or os.path.join(folder, "state")
-        self.certificates = os.path.join(folder, "certificates")
-        self.file = os.path.join(folder, "wakegate.json5")
-        super().__init__([program, "serve", "--config", self.file], os.path.join(folder, "gateway.log"))
-        if not os.path.exists(self.certificates):
+        file, certificates = (os.path.join(folder, name) for name in ("wakegate.json5", "certificates"))
+        names = ("ca.pem", "server.key", "server.pem")
+        self.ca, key, certificate = (os.path.join(certificates, name) for name in names)
+        super().__init__([program, "serve", "--config", file], os.path.join(folder, "gateway.log"))
+        if not os.path.exists(certificates):
             # `serve` only reads certificates; `dev` makes them.
-            command = processes.development(program, self.certificates, "--set", "store=memory")
+            command = processes.development(program, certificates, "--set", "store=memory")
             with processes.Program(command, self.log) as maker:
                 maker.start()
-        self.configuration = {
+        configuration = {
             "edge": "127.0.0.1:0", "admin": "127.0.0.1:0", "state": self.state, "store": "sqlite", "drainTimeout": 1,
-            "tls": {
-                "certificate": os.path.join(self.certificates, "server.pem"),
-                "key": os.path.join(self.certificates, "server.key"),
-            },
-            **settings,
+            "tls": {"certificate": certificate, "key": key}, **settings,
         }  # fmt: skip
-        with open(self.file, "w", encoding="utf-8") as output:
-            json.dump(self.configuration, output, indent=2)
-        self.addresses = Addresses("", "", os.path.join(self.certificates, "ca.pem"))
+        with open(file, "w", encoding="utf-8") as output:
+            json.dump(configuration, output, indent=2)
 
     def start(self, environment: dict[str, str] | None = None) -> float:
         took = super().start(environment)
-        self.addresses.edge, self.addresses.admin = self.ready["edge"], self.ready["admin"]
-        self.addresses.plain = self.ready.get("plain") or ""
+        self.edge, self.admin, self.plain = (self.ready.get(name) or "" for name in ("edge", "admin", "plain"))
         return took

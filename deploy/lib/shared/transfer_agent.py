@@ -2,19 +2,19 @@
 notifies."""
 
 import hashlib
-import http.client
 import http.server
 import json
 import os
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import threading
 from typing import Any
+
+import httpx
 
 from shared import processes, waiting
 
@@ -35,17 +35,6 @@ def digest_of(path: str) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-class UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path: str):
-        super().__init__("localhost", timeout=60)
-        self.path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self.path)
-
-
 class TransferAgent(processes.Program):
     """An agent that is started, killed and started again on one state folder; requests go to its socket."""
 
@@ -55,20 +44,15 @@ class TransferAgent(processes.Program):
         command = [program, "transfers", "--state", state, "--listen", f"unix:{socket_path}", *options]
         super().__init__(command, os.path.join(os.path.dirname(socket_path), "agent.log"))
         self.socket_path, self.state = socket_path, state
+        transport = httpx.HTTPTransport(uds=socket_path, limits=httpx.Limits(max_connections=None))
+        self.http = httpx.Client(transport=transport, base_url="http://localhost", timeout=60)
 
     def kill(self) -> None:
         self.end(signal.SIGKILL)
 
     def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        connection = UnixConnection(self.socket_path)
-        try:
-            text = None if body is None else json.dumps(body)
-            connection.request(method, path, text, {"content-type": "application/json"} if text else {})
-            answer = connection.getresponse()
-            content = answer.read()
-            return answer.status, json.loads(content) if content[:1] in (b"{", b"[") else content.decode()
-        finally:
-            connection.close()
+        answer = self.http.request(method, path, json=body)
+        return answer.status_code, answer.json() if answer.text[:1] in ("{", "[") else answer.text
 
     def must(self, method: str, path: str, body: Any = None) -> Any:
         status, answer = self.ask(method, path, body)
@@ -107,9 +91,7 @@ class TransferServer:
 
     def ask(self, path: str) -> Any:
         """Returns its answer as JSON."""
-        connection = http.client.HTTPConnection(self.base.removeprefix("http://"))
-        connection.request("GET", path)
-        return json.loads(connection.getresponse().read())
+        return httpx.get(self.base + path, trust_env=False).json()
 
 
 class CountingGateway(http.server.ThreadingHTTPServer):

@@ -137,12 +137,12 @@ class Scene:
             await self.breathe(0.5, 2)
             number, since = self.source.randrange(GATEWAYS), time.monotonic()
             if place % 3 < 2:
-                self.proxy.command(do="cut", gateway=number)
+                self.proxy.tell(do="cut", gateway=number)
                 await self.outage("cut connections, from the gateway cut off", since, by=number)
             else:
-                self.proxy.command(do="hold", gateway=number, on=True)
+                self.proxy.tell(do="hold", gateway=number, on=True)
                 await asyncio.sleep(HELD_SECONDS)
-                self.proxy.command(do="hold", gateway=number, on=False)
+                self.proxy.tell(do="hold", gateway=number, on=False)
                 kind = f"connections held up for {HELD_SECONDS} s, from the gateway behind"
                 await self.outage(kind, time.monotonic(), by=number)
 
@@ -150,10 +150,10 @@ class Scene:
         for _ in range(count):
             await self.breathe(1, 2)
             since = time.monotonic()
-            self.proxy.command(do="slow", seconds=COMMIT_SECONDS)
+            self.proxy.tell(do="slow", seconds=COMMIT_SECONDS)
             await self.outage("a second a commit", since)
             await asyncio.sleep(SLOW_SECONDS)
-            self.proxy.command(do="slow", seconds=0)
+            self.proxy.tell(do="slow", seconds=0)
             await self.outage("the end of slow commits", time.monotonic())
 
     async def restart(self, count: int) -> None:
@@ -206,7 +206,7 @@ async def play(
     """Runs the load and the failures, then waits without load, and checks the result."""
     ports = [node.port for node in database.nodes]
     source = random.Random(options.seed)
-    with ProxyProcess(GATEWAYS, ports) as proxy, \
+    with ProxyProcess(folder, GATEWAYS, ports) as proxy, \
             Gateways(program, folder, [database.address(ports) for ports in proxy.ports]) as gateways:  # fmt: skip
         gateways.start()
         ledger = Ledger(options.devices, source)

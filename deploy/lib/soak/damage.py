@@ -17,10 +17,10 @@ import tempfile
 from dataclasses import dataclass
 
 from crash import ledger
-from shared import processes, trial
+from shared import processes, trial, waiting
 from shared.verdicts import Verdicts
 from soak import damage_catalogue
-from soak.damage_scene import WAITING, Known, Scene, SceneBuilder, ask, memory_folder
+from soak.damage_scene import WAITING, Known, Scene, SceneBuilder, ask
 
 AT_ONCE = 3
 # One start in this many runs `serve --check` first.
@@ -158,7 +158,7 @@ class Start(processes.Program):
         if not untold:
             return Outcome(EXACT, self.warnings())
         # The counters and devices are complete, but the histories of some pushes are not. A warning must report this.
-        if await self.warns("history"):
+        if await asyncio.to_thread(waiting.until, lambda: "history" in self.warnings(), WARNING_SECONDS):
             return Outcome(SET_ASIDE, self.warnings())
         what = f"the way of {len(untold)} of {len(known.ways)} pushes is gone or another, without a warning"
         return Outcome(SILENT, f"{what}: of {untold[0]} {known.ways[untold[0]]}, not {self.scene.known.ways[untold[0]]}")
@@ -171,14 +171,6 @@ class Start(processes.Program):
         if known.books["pushes"]["accepted"] or any(known.devices.values()):
             return Outcome(SILENT, "a journal that is not there has pushes or devices")
         return Outcome(EXACT, self.warnings())
-
-    async def warns(self, words: str) -> bool:
-        """Waits briefly for a warning with these words, and returns whether it was written."""
-        for _ in range(WARNING_SECONDS * 20):
-            if words in self.warnings():
-                return True
-            await asyncio.sleep(0.05)
-        return False
 
     async def check(self, before: dict[str, str]) -> Outcome | None:
         if await self.comes_up("--check"):
@@ -319,7 +311,8 @@ def tell(outcomes: list[tuple[str, Outcome]], verdicts: Verdicts) -> None:
 def soak(program: str, options: argparse.Namespace) -> Verdicts:
     verdicts = Verdicts()
     everything = argparse.Namespace(**{"first": 0, "verbose": False, **vars(options)})
-    with tempfile.TemporaryDirectory(prefix="wakegate-damage.", dir=memory_folder()) as folder:
+    # This test does not depend on syncs.
+    with tempfile.TemporaryDirectory(prefix="wakegate-damage.", dir=processes.MEMORY) as folder:
         asyncio.run(run(program, folder, verdicts, everything))
     return verdicts
 

@@ -3,7 +3,6 @@
 None of them can result from a crash: every scene is idle when its process ends, so all of its data is acknowledged.
 """
 
-import functools
 import itertools
 import os
 import random
@@ -60,7 +59,6 @@ def changed(change: Callable[..., str | None]) -> Damage:
     """Returns a damage that changes the file's content in place. If the change is impossible, a bit is flipped
     instead."""
 
-    @functools.wraps(change)
     def damage(place: Place, name: str, **options: object) -> str:
         content = place.read(name)
         said = change(place, name, content, **options)

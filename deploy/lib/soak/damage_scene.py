@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from clients import http1
 from clients.h2_client import Client, ConnectionLost
-from shared.served_gateway import Addresses, ServedGateway
+from shared.served_gateway import ServedGateway
 
 TOPIC = "com.example.damage"
 DEVICES = 60
@@ -21,12 +21,6 @@ RESULTS = (None, "newData", "noData", "failed")
 WAITING = ("pending", "inFlight")
 # The parts of an explanation that depend on time, or that the histories of pushes show better.
 PASSING = ("recent", "why", "nextEligibleAt", "windowEndsAt", "lastLaunchAt", "registeredAt", "policySince")
-
-
-def memory_folder() -> str | None:
-    """Returns a folder for temporary files in memory, because this test does not depend on syncs; None if there is
-    none."""
-    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
 @dataclass
@@ -104,15 +98,13 @@ class SceneBuilder:
     async def run(self, pushes: int, signal: int, backup: str | None = None) -> None:
         """Runs one process: some pushes, a worker that answers some of the wakes, and an end."""
         self.gateway.start()
-        addresses = self.gateway.addresses
-        client = await Client.connect(addresses.edge, addresses.ca)
-        stream = await Client.connect(addresses.edge, addresses.ca)
+        client, stream = [await Client.connect(self.gateway.edge, self.gateway.ca) for _ in range(2)]
         worker = asyncio.create_task(self.work(stream, client))
         for _ in range(pushes):
             await self.push(client)
-        await self.quiet(addresses)
+        await self.quiet()
         if backup:
-            admin = await Client.connect(addresses.admin)
+            admin = await Client.connect(self.gateway.admin)
             response = await admin.request("POST", "/v1/backup", json.dumps({"name": backup}).encode())
             assert response.status == 201, f"backup was answered {response.status} {response.body!r}"
             await admin.close()
@@ -144,11 +136,11 @@ class SceneBuilder:
                     body = json.dumps({"result": result}).encode()
                     await client.request("POST", f"/v1/wakes/{data['wake']}", body, authorization)
 
-    async def quiet(self, addresses: Addresses) -> None:
+    async def quiet(self) -> None:
         """Waits until the totals are unchanged for a second, so that even data that a crash may lose is durable."""
         last, since = None, 0
         while since < 12:
-            [(_, stats)] = await http1.read_all(addresses.admin, ["/v1/stats"])
+            [(_, stats)] = await http1.read_all(self.gateway.admin, ["/v1/stats"])
             since = since + 1 if stats == last else 0
             last = stats
             await asyncio.sleep(0.1)

@@ -33,12 +33,7 @@ def hide_mounts() -> None:
         raise OSError(ctypes.get_errno(), "a name space of mounts cannot be had")
 
 
-def is_held(image: str) -> bool:
-    """Returns true if a device still uses an image."""
-    return bool(subprocess.run(["losetup", "--associated", image], capture_output=True, check=True).stdout)
-
-
-class LoopFolder:
+class LoopFolder(contextlib.AbstractContextManager):
     """A file system in a file, mounted; unmounted and deleted when the block is left."""
 
     def __init__(self, folder: str, file_system: str):
@@ -50,9 +45,6 @@ class LoopFolder:
         os.mkdir(self.mount_point)
         hide_mounts()
         self.mount()
-
-    def __enter__(self) -> "LoopFolder":
-        return self
 
     def __exit__(self, *_: object) -> None:
         # A file system that was shut down cannot even report whether it is mounted.
@@ -71,12 +63,13 @@ class LoopFolder:
     def mount_again(self) -> None:
         subprocess.run(["umount", self.mount_point], check=True)
         self.is_mounted = False
-        if not waiting.until(lambda: not is_held(self.image), RELEASE_SECONDS):
+        users = ["losetup", "--associated", self.image]
+        if not waiting.until(lambda: not subprocess.check_output(users), RELEASE_SECONDS):
             raise RuntimeError(f"{self.image} is still mounted somewhere else, so no power was lost; unmount it")
         self.mount()
 
 
-class MemoryFolder:
+class MemoryFolder(contextlib.AbstractContextManager):
     """A tmpfs of 64 MB; unmounted when the block is left."""
 
     def __init__(self, folder: str):
@@ -84,9 +77,6 @@ class MemoryFolder:
         os.mkdir(self.mount_point)
         options = ["-t", "tmpfs", "-o", f"size={MEMORY_MEGABYTES}m", "tmpfs", self.mount_point]
         subprocess.run(["mount", *options], check=True)
-
-    def __enter__(self) -> "MemoryFolder":
-        return self
 
     def __exit__(self, *_: object) -> None:
         subprocess.run(["umount", "--lazy", self.mount_point], check=False)

@@ -59,7 +59,7 @@ class Filling:
 
     async def compare(self, load: Load) -> None:
         """Checks that every push that was answered 200 waits on its device."""
-        admin = load.addresses.admin
+        admin = load.gateway.admin
         name = "every push answered before the disk was full is there after it was given room, and its way told"
         devices = await http1.read_all(admin, [f"/v1/devices/{token}" for token, _ in self.answered])
         ways = await http1.read_all(admin, [f"/v1/pushes/{apns_id}" for _, apns_id in self.answered])
@@ -72,13 +72,10 @@ class Filling:
         load.verdicts.within(name, "accepted", stats["pushes"]["accepted"], len(self.answered), self.number)
 
 
-def journal_files(state: str) -> list[str]:
-    """Returns the journal and its log, without the index of the log, which is rebuilt at every start."""
-    return [path for path in sorted(glob.glob(os.path.join(state, "journal*"))) if not path.endswith("-shm")]
-
-
 def sizes_and_times(state: str) -> dict[str, tuple[int, int]]:
-    return {path: (os.stat(path).st_size, os.stat(path).st_mtime_ns) for path in journal_files(state)}
+    """Returns those of the journal and its log, without the index of the log, which is rebuilt at every start."""
+    files = [path for path in glob.glob(os.path.join(state, "journal*")) if not path.endswith("-shm")]
+    return {path: (os.stat(path).st_size, os.stat(path).st_mtime_ns) for path in files}
 
 
 async def look(load: Load, state: str, others: tuple[int, int]) -> str:
@@ -87,7 +84,7 @@ async def look(load: Load, state: str, others: tuple[int, int]) -> str:
     `others` are pushes of another client: those answered 200, and the maximum number sent.
     """
     verdicts: Verdicts = load.verdicts
-    admin = await load.connect(load.addresses.admin, None)
+    admin = await load.connect(load.gateway.admin, None)
     edge = await load.edge()
     name = "a gateway whose disk failed is alive, not ready, and says why"
     verdicts.equal(name, "/healthz", (await admin.request("GET", "/healthz")).status, 200)

@@ -32,7 +32,7 @@ async def work(run: driver.Crashes, seconds: float, rate: int, folder: str) -> l
     samples = []
     pushing = asyncio.create_task(
         asyncio.to_thread(
-            push_load.run, f"https://{run.gateway.addresses.edge}", folder, "gateway", CONNECTIONS, push_load.STREAMS,
+            push_load.run, f"https://{run.gateway.edge}", folder, "gateway", CONNECTIONS, push_load.STREAMS,
             pushes, rate=rate // CONNECTIONS,
         )
     )  # fmt: skip

@@ -6,7 +6,7 @@ import ssl
 import struct
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, suppress
 from dataclasses import dataclass
 
 from clients import raw_tls
@@ -64,7 +64,7 @@ class Target:
         return socket.create_connection(self.address, timeout=WAIT_SECONDS)
 
 
-class Peer:
+class Peer(AbstractContextManager):
     """A connection that has begun HTTP/2."""
 
     def __init__(
@@ -82,9 +82,6 @@ class Peer:
             # This must come first, because nothing may interrupt a field block.
             next(kind for kind, _, _, _ in self.frames() if kind == SETTINGS)
             self.send(frame(SETTINGS, ACK))
-
-    def __enter__(self) -> "Peer":
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.socket.close()
@@ -249,15 +246,13 @@ def kept_block() -> bytes:
     return beginning + frame(CONTINUATION, 0, 1, b"v" * 15_899)
 
 
-def unacknowledged_settings(target: Target) -> Iterator[str]:
-    return (attacker.outcome() for attacker in peers(target, acknowledges=False))
-
-
 def key_updates(target: Target) -> Iterator[str]:
-    """Requests new keys of TLS 1.3. The server may answer each with its own new key."""
-    for kind in (raw_tls.KEY_UPDATE_REQUESTED, raw_tls.KEY_UPDATE_NOT_REQUESTED):
-        for _ in range(2 * target.scale):
-            yield raw_tls.key_updates(target.connect, PREFACE + frame(SETTINGS), kind, 50_000)
+    """Requests one new key of TLS 1.3 after another, and reads nothing. The server may answer each with its own."""
+    for kind in 2 * target.scale * (raw_tls.KEY_UPDATE_REQUESTED, raw_tls.KEY_UPDATE_NOT_REQUESTED):
+        with closing(raw_tls.RawTLS(target.connect, receive_bytes=4096)) as attacker:
+            attacker.send(PREFACE + frame(SETTINGS))
+            all(attacker.update_key(kind) for _ in range(50_000))
+            yield raw_tls.outcome(attacker)
 
 
 def client_hello() -> bytes:
@@ -358,7 +353,11 @@ ATTACKS = [
     Attack("kept-blocks", crowd(200, kept_block()), CALM[:1]),
     # GOAWAY frames of the maximum length, without their last byte.
     Attack("kept-frames", crowd(200, frame(GOAWAY, payload=bytes(16_384))[:-1]), CALM[:1]),
-    Attack("unacknowledged-settings", unacknowledged_settings, (f"GOAWAY {SETTINGS_TIMEOUT}",)),
+    Attack(
+        "unacknowledged-settings",
+        lambda target: (attacker.outcome() for attacker in peers(target, acknowledges=False)),
+        (f"GOAWAY {SETTINGS_TIMEOUT}",),
+    ),
     Attack("key-updates", key_updates, CALM, ("tls",)),
     Attack("half-open", half_open, ("closed",)),
     Attack("garbage", garbage, ("closed",)),

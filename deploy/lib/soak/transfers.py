@@ -9,7 +9,7 @@ import tempfile
 import time
 
 from shared import waiting
-from shared.transfer_agent import DEVICE, TOPIC, Stage, TransferAgent, digest, digest_of
+from shared.transfer_agent import DEVICE, TOPIC, Stage, digest, digest_of
 from shared.verdicts import Verdicts
 from soak.disks import LoopFolder
 from soak.power import is_stopped
@@ -98,7 +98,11 @@ def losses(program: str, options: argparse.Namespace, verdicts: Verdicts) -> Non
             turn = Round(stage, 10_000 + number, chance, slow=True)
             time.sleep(chance.random() * 1.5)
             under_way += stage.agent.must("GET", "/v1/status")["transfers"]["running"]
-            lose_power(stage.agent, disk)
+            # `power.PowerLosses` explains why no sync may be in progress.
+            stage.agent.process.send_signal(signal.SIGSTOP)
+            waiting.until(lambda stage=stage: is_stopped(stage.agent.pid), rest=0)
+            disk.shut_down()
+            stage.agent.kill()
             disk.mount_again()
             # Data that was not synced may be zeros or missing. With a new boot identifier, the agent does not trust it.
             forget_boot(f"{disk.mount_point}/state/transfers.sqlite")
@@ -106,15 +110,6 @@ def losses(program: str, options: argparse.Namespace, verdicts: Verdicts) -> Non
             turn.check(verdicts)
     verdicts.note("every transfer is there", f"{options.losses} losses of power, {under_way} under way at them")
     verdicts.check("power is lost while transfers run", under_way >= options.losses, f"{under_way} ran")
-
-
-def lose_power(agent: TransferAgent, disk: LoopFolder) -> None:
-    """Removes the disk between two system calls; `power.PowerLosses` explains why no sync may be in progress."""
-    agent.process.send_signal(signal.SIGSTOP)
-    while not is_stopped(agent.process.pid):
-        time.sleep(0)
-    disk.shut_down()
-    agent.kill()
 
 
 def forget_boot(path: str) -> None:
