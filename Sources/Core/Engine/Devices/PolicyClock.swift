@@ -28,8 +28,8 @@ package struct PolicyClock: Sendable {
     /// Creates the clock of a restart: policy time continues at the stored time plus the elapsed time.
     ///
     /// Within one boot, the uptime measures the elapsed time. Across boots, the wall clock measures it. If the wall
-    /// clock was set back before, part of its advance may be the correction of that step; this part is subtracted. A negative result, or a result above `jumpMax`,
-    /// counts as zero.
+    /// clock was set back before, part of its advance may be the correction of that step; this part is subtracted. A
+    /// negative result, or a result above `jumpMax`, counts as zero.
     ///
     /// - Returns: the clock, and the jump of the wall clock if it exceeds `jumpMax` in either direction. The jump is
     ///   nil if the uptime measures the elapsed time.

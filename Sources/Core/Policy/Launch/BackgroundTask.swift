@@ -187,8 +187,8 @@ package struct TaskWake: Hashable, Sendable {
 
 /// The policy state of a device's requests, sessions and habits.
 ///
-/// The state is blank, and need not be stored, if the device has no tasks, has never launched a processing task, and has
-/// reported no use.
+/// The state is blank, and need not be stored, if the device has no tasks, has never launched a processing task, and
+/// has reported no use.
 ///
 /// At most `TaskKind.waitingMax` tasks of each kind are pending, not counting lost tasks.
 package struct BackgroundTasks: Hashable, Sendable {
@@ -200,8 +200,8 @@ package struct BackgroundTasks: Hashable, Sendable {
     package internal(set) var lastProcessing: Instant
     package internal(set) var usage: Usage
     /// The time at which memory pressure ends the next continued task in flight, as the lower 32 bits of its
-    /// milliseconds plus 1; 0 for never. `pressureAt` restores the rest. At this position, the field takes no additional
-    /// memory.
+    /// milliseconds plus 1; 0 for never. `pressureAt` restores the rest. At this position, the field takes no
+    /// additional memory.
     package private(set) var pressure: UInt32
     package internal(set) var arrivals: Arrivals
 

@@ -298,15 +298,6 @@ extension APIError {
         )
     }
 
-    /// Returns the error while the maximum number of replays of a kind is unanswered.
-    static func tooManyReplays(of kind: ReplayTicket.Kind) -> APIError {
-        APIError(
-            429,
-            "TooManyRequests",
-            "The gateway replays at most \(kind.countMax) \(kind.rawValue) at a time. Send this again when one is answered."
-        )
-    }
-
     /// Returns the error while the gateway temporarily cannot store anything, with the cause.
     package static func storeUnavailable(_ cause: StoreError) -> APIError {
         APIError(

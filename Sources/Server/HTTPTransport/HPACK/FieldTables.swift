@@ -197,7 +197,7 @@ struct HuffmanCode: @unchecked Sendable {
     private static let bitsMax = 30
     private static let endOfString = 256
 
-    /// The one or two symbols whose codes are the first of some bits, packed into one word.
+    /// One or two symbols whose codes are the first of some bits, packed into one word.
     private struct Entry {
         private let word: UInt32
 

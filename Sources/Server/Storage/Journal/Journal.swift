@@ -134,8 +134,8 @@ package final class Journal: RecordStore {
         do throws(StoreError) {
             try self.write(batch.bytes, to: table)
         } catch {
-            // The transaction is neither rolled back nor retried, and the connection stays open, because closing it would
-            // run a checkpoint. The files remain unchanged.
+            // The transaction is neither rolled back nor retried, and the connection stays open, because closing it
+            // would run a checkpoint. The files remain unchanged.
             self.progress.fail(error)
             throw error
         }
@@ -331,9 +331,9 @@ package final class Journal: RecordStore {
 /// The rate of compaction: the number of bytes of the oldest rows that a commit copies and deletes. Compaction limits
 /// the file to about twice the size of the live data. It lengthens a commit by at most a small factor.
 ///
-/// Rows are compacted in order of age, so a record is copied again only after all others had their turn. One
-/// pass over the file copies each live byte at most once. The next pass is due only after commits have added `deadShare`
-/// dead bytes for each live byte, so a committed byte costs about 1.1 copied bytes at most.
+/// Rows are compacted in order of age, so a record is copied again only after all others had their turn. One pass
+/// over the file copies each live byte at most once. The next pass is due only after commits have added `deadShare` dead
+/// bytes for each live byte, so a committed byte costs about 1.1 copied bytes at most.
 struct CompactionPace {
     /// The ratio of dead to live bytes above which rows are compacted.
     private static let deadShare = 0.9

@@ -20,8 +20,8 @@ package enum JournalBackup {
         do throws(StoreError) {
             let database = try JournalFile.open(path, mode: .readOnly, vfs: vfs)
             do throws(SQLiteError) { try database.backUp(to: partial) } catch { throw StoreError(backup: copy, error) }
-            // The copy gets a new random journal number, so that a start notices if it is used with the original's log or
-            // mark.
+            // The copy gets a new random journal number, so that a start notices if it is used with the original's log
+            // or mark.
             try JournalNote.write(.first(number: 1, try JournalFile.verify(place)), in: place)
             try self.sync(partial, copy)
         } catch {

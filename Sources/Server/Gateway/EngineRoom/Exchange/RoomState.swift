@@ -29,7 +29,8 @@ package final class RoomState {
     func admit(_ kind: ReplayTicket.Kind) throws(APIError) -> ReplayTicket {
         self.replays.removeAll { $0.object?.isAnswered.load(ordering: .relaxed) ?? true }
         guard self.replays.count(where: { $0.object?.kind == kind }) < kind.countMax else {
-            throw .tooManyReplays(of: kind)
+            let fault = "The gateway replays at most \(kind.countMax) \(kind.rawValue) at a time."
+            throw APIError(429, "TooManyRequests", "\(fault) Send this again when one has been answered.")
         }
         let ticket = ReplayTicket(kind)
         self.replays.append(WeakReference(object: ticket))

@@ -109,8 +109,8 @@ struct PolicyReplay: Sendable {
         throw APIError(
             400,
             "BadPolicy",
-            "Under this policy a device launches more than \(Self.launchesMax) times. Try a greater launchInterval, or a "
-                + "smaller dailyLaunches or maxAttempts."
+            "Under this policy a device launches more than \(Self.launchesMax) times. Try a greater launchInterval, or "
+                + "a smaller dailyLaunches or maxAttempts."
         )
     }
 }
