@@ -181,7 +181,7 @@ struct JSONNumberTests {
         #expect(!number.double.isNaN)
     }
 
-    @Test("JSON5's Infinity and NaN are no durations", arguments: [Double.infinity, -.infinity, .nan])
+    @Test("JSON5's Infinity and NaN are refused as durations", arguments: [Double.infinity, -.infinity, .nan])
     func millisecondsOfWords(number: Double) {
         #expect(JSONNumber(number).milliseconds == .tooLarge)
     }

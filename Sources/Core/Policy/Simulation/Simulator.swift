@@ -38,8 +38,8 @@ package struct Simulator {
     var taskNames: [String] = []
     var taskNumbers: [String: TaskName] = [:]
     var summary = Summary()
-    /// The number of launches after which the simulation stops. Without a limit, a wake that is lost at its launch could
-    /// be launched again and again at the same instant.
+    /// The number of launches after which the simulation stops. Without a limit, a wake that is lost at its launch
+    /// could be launched again and again at the same instant.
     package var launchesLeft = Int.max
     /// True if the simulation has stopped because of `launchesLeft`.
     package var isStopped: Bool { self.launchesLeft <= 0 }

@@ -332,8 +332,8 @@ package final class Journal: RecordStore {
 /// the file to about twice the size of the live data. It lengthens a commit by at most a small factor.
 ///
 /// Rows are compacted in order of age, so a record is copied again only after all others had their turn. One pass
-/// over the file copies each live byte at most once. The next pass is due only after commits have added `deadShare` dead
-/// bytes for each live byte, so a committed byte costs about 1.1 copied bytes at most.
+/// over the file copies each live byte at most once. The next pass is due only after commits have added `deadShare`
+/// dead bytes for each live byte, so a committed byte costs about 1.1 copied bytes at most.
 struct CompactionPace {
     /// The ratio of dead to live bytes above which rows are compacted.
     private static let deadShare = 0.9
