@@ -49,7 +49,8 @@ extension CommandDefinition {
             """
             A worker's token is good for subscribing, results, registering, removing, conditions, background tasks and
             finished sessions, in its topics; an operator's for that and the admin API. An operator's token bound to
-            topics shows nothing of others, and is refused what is about all: totals and backups.
+            topics shows nothing of others, of a device only what happened since its last registration, and is refused
+            what is about all: totals and backups.
             """,
         ],
         run: TokenCommands.issue

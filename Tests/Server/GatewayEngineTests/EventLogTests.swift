@@ -35,7 +35,7 @@ struct EventLogTests {
         append(.launch(.urlSession, attempt: 1), 9, name: session)
         append(.result(.task(.urlSession, .lost)), 9)
         append(.discard(.continued, .replaced), 10, name: String(repeating: "x", count: 255))
-        return try self.answer(.events(EngineRig.token(1), topic: EngineRig.topicName(0), selection), file)
+        return try self.answer(.events(EngineRig.token(1), topic: EngineRig.topicName(0), selection, for: .gateway), file)
     }
 
     private static func answer(_ subject: HistoryQuestion.Subject, _ file: HistoryFile) throws -> RecordedOutput {
@@ -130,7 +130,7 @@ struct EventLogTests {
         selection.limit = limit
         var events: [[String: Any]] = []
         repeat {
-            let answer = try Self.answer(.events(EngineRig.token(1), topic: topic, selection), file)
+            let answer = try Self.answer(.events(EngineRig.token(1), topic: topic, selection, for: .gateway), file)
             events += Self.events(answer)
             selection.before = answer.string("next").flatMap { EventPlace($0) }
         } while selection.before != nil && events.count < 100
@@ -167,7 +167,7 @@ struct EventLogTests {
             events.append(HistoryEvent(device: Self.number, at: at, kind: .result(.task(.appRefresh, .success))))
             file.append(events[...])
         }
-        let answer = try Self.answer(.pushes(EngineRig.token(1)), file)
+        let answer = try Self.answer(.pushes(EngineRig.token(1), for: .gateway), file)
         #expect((answer.value(["pushes"]) as? [Any])?.count == 1)
     }
 

@@ -558,7 +558,8 @@ final class HistoryRig {
                         policy: nil,
                         now: now,
                         offset: offset
-                    )
+                    ),
+                    for: .gateway
                 ),
                 key: EngineRig.historyKey,
                 offset: offset,

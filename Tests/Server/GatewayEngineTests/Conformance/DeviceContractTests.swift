@@ -203,4 +203,36 @@ struct DeviceContractTests {
         }
         #expect((30...36).map { contract.answer($0) } == ["200", "200", "204", "204", "200", "200", "204"])
     }
+
+    @Test("A caller of one topic sees nothing of a device from before it was moved there", arguments: EngineKind.all)
+    func moved(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        contract.ask { $0.push(1, 1) }
+        contract.pass(seconds: 1)
+        contract.ask { $0.unregister(2, 1) }
+        contract.pass(seconds: 1)
+        contract.ask { $0.register(3, 1, topic: 1) }
+        contract.pass(seconds: 1)
+        contract.ask { $0.conditions(4, 1) { $0.charging = true } }
+        func past(_ request: Int, _ caller: Caller?) -> [String] {
+            contract.ask {
+                if let caller { $0.caller = caller }
+                $0.deviceEvents(request, 1)
+                $0.devicePushes(request + 1, 1)
+                $0.explain(request + 2, 1)
+                $0.trace(request + 3, 1)
+            }
+            return (request...request + 3).map { contract.text($0) }
+        }
+        let all = past(10, nil)
+        #expect(all[0].contains("discard") && all[2].contains("discard") && all[3].contains("\"push\""))
+        let ofTopic = past(20, try Caller.ofTopics([1]))
+        for (answer, text) in ofTopic.enumerated() {
+            #expect(contract.answer(20 + answer) == "200")
+            #expect(!text.contains("discard") && !text.contains("\"push\"") && !text.contains("apns-id"))
+        }
+        #expect(ofTopic[0].contains("registered") && ofTopic[0].contains("conditions"))
+        #expect(!contract.member(11, "pushes", "0", "apnsID").isEmpty)
+        #expect(contract.member(21, "pushes", "0", "apnsID").isEmpty)
+    }
 }

@@ -131,7 +131,8 @@ extension EngineWork {
                         policy: scope.room.records.policies.current,
                         now: scope.engine.now,
                         offset: scope.workspace.offset
-                    )
+                    ),
+                    for: scope.caller
                 )
             )
         }
@@ -139,14 +140,14 @@ extension EngineWork {
 
     /// Lists the latest pushes to a device.
     package static func devicePushes(_ device: Named<DeviceToken>) -> EngineWork {
-        EngineWork(reading: device) { _, device in .history(.pushes(device.token)) }
+        EngineWork(reading: device) { scope, device in .history(.pushes(device.token, for: scope.caller)) }
     }
 
     /// Lists the events of a device.
     package static func deviceEvents(_ device: Named<DeviceToken>, _ selection: EventSelection) -> EngineWork {
         EngineWork(reading: device) { scope, device in
             let topic = scope.engine.topicName(scope.engine.topic(of: device.index))
-            return .history(.events(device.token, topic: topic, selection))
+            return .history(.events(device.token, topic: topic, selection, for: scope.caller))
         }
     }
 
@@ -178,12 +179,16 @@ extension EngineWork {
             let parameters = scope.engine.parameters(scope.engine.topic(of: device.index))
             let replay = PolicyReplay(parameters: parameters, now: scope.engine.now)
             let ticket = try scope.room.admit(.devices)
+            let caller = scope.caller
             return .history(
                 HistoryQuestion.Subject(find: { reading throws(APIError) in
                     defer { ticket.isAnswered.store(true, ordering: .relaxed) }
                     let device = reading.number(of: token)
+                    let oldest = reading.oldest(device, for: caller)
                     let recent = reading.source.entries(device: device, count: PolicyReplay.eventsMax)
-                    return .outcome(try answer(token, replay, recent, reading.offset))
+                    return .outcome(
+                        try answer(token, replay, recent.filter { $0.event.at >= oldest }, reading.offset)
+                    )
                 })
             )
         }
@@ -328,18 +333,20 @@ extension EngineWork {
 
 extension HistoryQuestion.Subject {
     /// Writes a device's state and its latest history.
-    package static func explanation(_ explanation: Explanation) -> Self {
+    package static func explanation(_ explanation: Explanation, for caller: Caller) -> Self {
         Self { reading, writer in
             writer.beginObject()
             explanation.writeMembers(to: &writer)
             writer.beginArray("recent")
             let (token, topic) = (explanation.device.token, explanation.device.topic)
+            let device = reading.number(of: token)
             let recent = reading.source.entries(
-                device: reading.number(of: token),
+                device: device,
                 and: [reading.streams(topic, naming: token)],
                 count: Explanation.recentMax
             )
-            for entry in recent {
+            let oldest = reading.oldest(device, for: caller)
+            for entry in recent where entry.event.at >= oldest {
                 entry.write(to: &writer, reading.offset, reading.policies)
             }
             writer.endArray()
@@ -348,13 +355,15 @@ extension HistoryQuestion.Subject {
     }
 
     /// Writes the latest pushes to a device.
-    package static func pushes(_ device: DeviceToken) -> Self {
+    package static func pushes(_ device: DeviceToken, for caller: Caller) -> Self {
         Self { reading, writer in
+            let number = reading.number(of: device)
+            let oldest = reading.oldest(number, for: caller)
             let events = reading.source.recent(
-                device: reading.number(of: device),
+                device: number,
                 count: PushList.eventsMax,
                 examinedMax: PushList.examinedMax,
-                where: { $0.kind.task == nil }
+                where: { $0.kind.task == nil && $0.at >= oldest }
             )
             writer.beginObject()
             writer.hex("token") { device.writeHex(to: &$0) }
@@ -366,14 +375,21 @@ extension HistoryQuestion.Subject {
 
     /// Writes the events of a device, including the subscriptions of streams that name the device or accept its whole
     /// topic.
-    package static func events(_ device: DeviceToken, topic: String, _ selection: EventSelection) -> Self {
+    package static func events(
+        _ device: DeviceToken,
+        topic: String,
+        _ selection: EventSelection,
+        for caller: Caller
+    ) -> Self {
         let streams: [DeviceToken?] = [nil, .subscription].contains(selection.kind) ? [nil, device] : []
         return Self { reading, writer in
+            let number = reading.number(of: device)
+            let since = selection.since.map { reading.offset.instant(wallMilliseconds: $0) } ?? .distantPast
             let page = reading.source.page(
-                device: reading.number(of: device),
+                device: number,
                 and: streams.map { reading.streams(topic, naming: $0) },
                 before: selection.start(reading.offset),
-                notBefore: selection.since.map { reading.offset.instant(wallMilliseconds: $0) } ?? .distantPast,
+                notBefore: max(since, reading.oldest(number, for: caller)),
                 countMax: selection.limit,
                 examinedMax: EventSelection.examinedMax,
                 where: { selection.contains($0) }

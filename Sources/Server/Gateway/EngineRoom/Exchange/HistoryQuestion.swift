@@ -1,4 +1,5 @@
 package import Engine
+import Policy
 package import Storage
 package import Wire
 
@@ -74,6 +75,15 @@ package struct HistoryReading {
 
     /// Returns the number of a device in the history.
     func number(of token: DeviceToken) -> UInt64 { HistoryEvent.device(of: token, self.key) }
+
+    /// Returns the time of the oldest event of a device that the caller may see. A device can be registered for another
+    /// topic after its removal, so callers of some topics see its events since the last registration only.
+    ///
+    /// - `device`: the number of the device in the history.
+    func oldest(_ device: UInt64, for caller: Caller) -> Instant {
+        guard caller.topics != .all else { return .distantPast }
+        return self.source.recent(device: device, count: 1) { $0.kind == .registered }.first?.at ?? .distantPast
+    }
 
     /// Returns the number that the history uses for subscriptions of a topic.
     ///
