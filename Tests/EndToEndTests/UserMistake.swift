@@ -192,7 +192,7 @@ extension UserMistake {
         # a token to revoke that was never issued: 1
         $ wakegate token revoke 0123456789abcdef0123456789abcdef --state {folder}/state
         wakegate: no token 0123456789abcdef0123456789abcdef was issued from {folder}/state, and nothing is \#
-        revoked; see `wakegate token list`, and give --unlisted for one that an older version issued
+        revoked; see `wakegate token list`, and give --unlisted for one that another gateway or an older version issued
         # a state folder that is everybody's: 1
         $ wakegate token issue --role worker --topic {topic} --state drawer
         wakegate: others may enter the state folder {folder}/drawer (mode 0755); name a folder that is the \#

@@ -55,6 +55,21 @@ enum ShownCommands {
             reason: "as the one before it"
         ),
         Unrun(
+            page: Self.manyGateways,
+            command: "cd /etc/wakegate/database",
+            reason: "it is for a gateway's machine; PostgresDeploymentTests checks the same file on a server of its own"
+        ),
+        Unrun(
+            page: Self.manyGateways,
+            command: "export PGSSLROOTCERT=$PWD/ca.pem PGSSLCERT=$PWD/wakegate.pem PGSSLKEY=$PWD/wakegate.key",
+            reason: "as the one before it"
+        ),
+        Unrun(
+            page: Self.manyGateways,
+            command: "wakegate serve --config /etc/wakegate/wakegate.json5 --check",
+            reason: "as the one before it"
+        ),
+        Unrun(
             page: "\(Self.articles)/Workers.md",
             command: "loginctl show-seat seat0 --property=IdleHint",
             reason: "it asks a logind, whose answers AppStateTests gives on a bus of its own"

@@ -75,7 +75,7 @@ extension CommandDefinition {
         "revoke a bearer token at once",
         arguments: [ArgumentDefinition("ID", "the token's id, which `wakegate token issue` and `token list` show")],
         options: [
-            OptionDefinition("--unlisted", "", "also one that `token list` does not know, as of an older version")
+            OptionDefinition("--unlisted", "", "also a token that `token list` lacks, as of another gateway")
         ]
             + folderOptions,
         example: "wakegate token revoke 0123456789abcdef0123456789abcdef --state /var/lib/wakegate",
@@ -147,7 +147,7 @@ enum TokenCommands {
     private static func unlisted(_ id: String, _ folder: String) -> CredentialError {
         CredentialError(
             message: "no token \(id) was issued from \(folder), and nothing is revoked; see `wakegate token list`, "
-                + "and give --unlisted for one that an older version issued"
+                + "and give --unlisted for one that another gateway or an older version issued"
         )
     }
 

@@ -103,7 +103,7 @@ extension APIError {
     package static let unknownWake = APIError(
         404,
         "UnknownWake",
-        "No wake of the last ten minutes has this id; ids are those of the event stream."
+        "The gateway knows no wake with this id, or has forgotten it; use an id of the event stream."
     )
     package static let unknownStream = APIError(
         404,
