@@ -35,7 +35,8 @@ struct EventLogTests {
         append(.launch(.urlSession, attempt: 1), 9, name: session)
         append(.result(.task(.urlSession, .lost)), 9)
         append(.discard(.continued, .replaced), 10, name: String(repeating: "x", count: 255))
-        return try self.answer(.events(EngineRig.token(1), topic: EngineRig.topicName(0), selection, for: .gateway), file)
+        let topic = EngineRig.topicName(0)
+        return try self.answer(.events(EngineRig.token(1), topic: topic, selection, for: .gateway), file)
     }
 
     private static func answer(_ subject: HistoryQuestion.Subject, _ file: HistoryFile) throws -> RecordedOutput {
