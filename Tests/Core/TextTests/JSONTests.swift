@@ -207,9 +207,9 @@ struct JSONSyntaxTests {
         func nested(_ depth: Int) -> String {
             String(repeating: "[", count: depth) + "0" + String(repeating: "]", count: depth)
         }
-        #expect(self.fault(nested(JSONGate.depthMax)) == nil)
+        #expect(self.fault(nested(PayloadClassifier.depthMax)) == nil)
         let fault = JSONSyntaxFault(what: "line 1, column 514: values are nested more than 513 deep", isCutShort: false)
-        #expect(self.fault(nested(JSONGate.depthMax + 1)) == fault)
+        #expect(self.fault(nested(PayloadClassifier.depthMax + 1)) == fault)
         #expect(self.fault(String(repeating: "[", count: 100_000)) == fault)
     }
 

@@ -5,9 +5,9 @@ package enum JSONSyntax {
         guard String(validating: text, as: UTF8.self) != nil else {
             return JSONSyntaxFault(what: "it is not UTF-8", isCutShort: false)
         }
-        // The depth of `JSONGate` counts objects and arrays. The parser's depth also counts the value inside the
-        // innermost one.
-        var parser = JSONParser(text, .payload, depthMax: JSONGate.depthMax + 1)
+        // The depth of `PayloadClassifier` counts objects and arrays. The parser's depth also counts the value inside
+        // the innermost one.
+        var parser = JSONParser(text, .payload, depthMax: PayloadClassifier.depthMax + 1)
         do throws(JSONParser.Fault) {
             guard try parser.next() != nil else { return JSONSyntaxFault(what: "it is empty", isCutShort: false) }
             _ = try parser.value()

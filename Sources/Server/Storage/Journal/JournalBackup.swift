@@ -15,16 +15,16 @@ package enum JournalBackup {
         guard !FileSystem.exists(copy) else {
             throw StoreError(message: "\(copy) is there already. Name another file for the backup.")
         }
-        let place = try JournalPlace(partial)
-        self.remove(place)
+        let location = try JournalLocation(partial)
+        self.remove(location)
         do throws(StoreError) {
             let database = try JournalFile.open(path, mode: .readOnly, vfs: vfs)
             do throws(SQLiteError) { try database.backUp(to: partial) } catch { throw StoreError(backup: copy, error) }
             // The copy gets its own number. If files of the original are next to it, a start detects the mismatch.
-            try JournalNote.write(.first(number: 1, try JournalFile.verify(place)), in: place)
+            try JournalNote.write(.first(number: 1, try JournalFile.verify(location)), in: location)
             try self.sync(partial, copy)
         } catch {
-            self.remove(place)
+            self.remove(location)
             throw error
         }
         try JournalFile.syncFolder(of: copy)
@@ -35,8 +35,8 @@ package enum JournalBackup {
         [path, path + "-wal", JournalMarkFile.path(of: path)]
     }
 
-    private static func remove(_ place: JournalPlace) {
-        for path in self.paths(of: place.path) + [place.path + "-shm", place.rollbackPath] {
+    private static func remove(_ location: JournalLocation) {
+        for path in self.paths(of: location.path) + [location.path + "-shm", location.rollbackPath] {
             try? FileSystem.remove(path)
         }
     }
