@@ -25,11 +25,11 @@ struct SystemdTests {
             ("wakegate-worker@.service", 20), ("wakegate.service", 14), ("wakegate-transfers@.service", 18),
         ]
     )
-    func security(name: String, most: Int) throws {
+    func security(name: String, maximum: Int) throws {
         let unit = try self.unit(name, as: name.replacing("@", with: "@example"))
         let ended = try ChildProcess.run(
             "systemd-analyze",
-            ["security", "--no-pager", "--offline=true", "--threshold=\(most)", unit]
+            ["security", "--no-pager", "--offline=true", "--threshold=\(maximum)", unit]
         )
         #expect(ended.status == 0, "\(ended.output) \(ended.errors)")
         #expect(ended.output.contains("Overall exposure level"))

@@ -14,7 +14,7 @@ enum Exceptions {
             reason: "it reads the engine's records one by one, which only the engine may do"
         ),
         Exception(
-            path: "Sources/Transfers/TransferAgent/Room/AgentRoom+Commands.swift",
+            path: "Sources/Transfers/TransferAgent/Engine/AgentEngine+Commands.swift",
             rule: "CEmbeddedFiles already has its one importing file",
             reason: "the module holds constants without functions, and the gateway reads its document from it as well"
         ),

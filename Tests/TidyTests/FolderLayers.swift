@@ -30,7 +30,7 @@ enum FolderLayers {
             "Edge/Operations", "Edge/Handler", "Process/Reload", "Process",
         ],
         "PostgresStore": ["Connection", "Store"],
-        "TransferAgent": ["Policy", "OpenAPI", "Settings", "Store", "Files", "Network", "Room", "API", "Process"],
+        "TransferAgent": ["Policy", "OpenAPI", "Settings", "Store", "Files", "Network", "Engine", "API", "Process"],
         "WakeWorker": ["Gateway", "Notification", "Device", "Tasks", "Session", "."],
         "BackgroundTransfers": ["Transfer", "Agent", "Events", "."],
         "CommandLineTool": [

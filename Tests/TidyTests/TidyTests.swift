@@ -36,8 +36,8 @@ struct TidyTests {
         }
         #expect(lines.count > 5000, "the tidy test must see the texts")
         let hints = lines.flatMap { path, line in Wording.hints(in: line).map { "\(path):\(line.number): \($0)" } }
-        let most = lines.count * kind.budget / 1000
-        #expect(hints.count <= most, "\(hints.count) hints, at most \(most):\n\(hints.joined(separator: "\n"))")
+        let maximum = lines.count * kind.budget / 1000
+        #expect(hints.count <= maximum, "\(hints.count) hints, at most \(maximum):\n\(hints.joined(separator: "\n"))")
     }
 
     @Test("The top level has exactly the visible entries that the style names")

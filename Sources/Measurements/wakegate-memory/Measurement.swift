@@ -78,7 +78,7 @@ struct Measurement {
         }
         // A driver also empties the list of newcomers in each step. The list would otherwise grow and distort the
         // measurement.
-        while engine.ready.popNewcomer() != nil {}
+        while engine.ready.popNewlyReady() != nil {}
         if device & 255 == 255 { Self.takeChanges(engine) }
     }
 

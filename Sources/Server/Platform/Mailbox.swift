@@ -193,7 +193,7 @@ package struct SettledChange<State: Equatable & Sendable>: Sendable {
 
     /// - Returns: true if the caller should use `state`: it equals the state at the last examination and has not been
     ///   used yet.
-    package mutating func looked(_ state: State) -> Bool {
+    package mutating func shouldTake(_ state: State) -> Bool {
         defer { self.seen = state }
         guard state == self.seen, state != self.taken else { return false }
         self.taken = state

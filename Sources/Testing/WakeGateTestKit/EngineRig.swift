@@ -110,7 +110,7 @@ package final class EngineRig {
         return "{\"aps\":{\"content-available\":1},\"n\":\(self.lastPush)}".withByteView { payload in
             var push = Push()
             push.apnsID = Self.apnsID(clientID ?? self.lastPush)
-            push.isNamedByClient = clientID != nil
+            push.hasClientID = clientID != nil
             push.priority = priority
             push.payload = payload
             push.wakes = wakes

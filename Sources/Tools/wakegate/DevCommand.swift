@@ -65,7 +65,7 @@ package enum DevCommand {
         configuration.edge = ListenSetting("127.0.0.1:2197")
         configuration.stateFolder = "./\(GatewayFile.defaultFolder)"
         configuration.registration = .open
-        configuration.asksForTokens = false
+        configuration.checksTokens = false
         configuration.permitsTestPushes = true
         configuration.faultRules = []
         configuration.openForDevelopment()
@@ -95,7 +95,7 @@ package enum DevCommand {
         try ServeCommand.checkLimits()
         let given = try self.base(parsed)
         var configuration = try ServeCommand.configuration(parsed, file: nil, base: given, isWhole: false)
-        configuration.acceptsLoss = parsed.isSet("--accept-loss")
+        configuration.acceptsJournalLoss = parsed.isSet("--accept-loss")
         let makesCertificates = configuration.certificateFile == nil && configuration.privateKeyFile == nil
         if let file = parsed.text("--faults") { configuration.faultRules = try self.faultRules(file) }
         let folder = try StateFolder(configuration.stateFolder)

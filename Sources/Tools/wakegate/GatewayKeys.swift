@@ -38,7 +38,7 @@ extension KeyManual {
         }
 
     private static let advice = Dictionary(
-        uniqueKeysWithValues: GatewayLimit.all.map { ("limits.\($0.name)", $0.advice) }
+        uniqueKeysWithValues: GatewayLimit.all.map { ("limits.\($0.name)", $0.rationale) }
     )
 
     /// True if the key sets a limit of the gateway.

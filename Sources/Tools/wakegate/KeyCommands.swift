@@ -83,7 +83,7 @@ package enum KeyCommands {
         let permitted = topics.isEmpty ? "every topic" : topics.joined(separator: ", ")
         let place = keyEnvironment.map { " of the \($0.rawValue) environment" } ?? ""
         let key = "key \(parsed.text("--key-id") ?? "") of team \(parsed.text("--team") ?? "")"
-        Console.error("wakegate: \(TerminalText.harmless("\(key) may push to \(permitted)\(place)"))")
+        Console.error("wakegate: \(TerminalText.sanitized("\(key) may push to \(permitted)\(place)"))")
         return 0
     }
 
@@ -112,7 +112,7 @@ package enum KeyCommands {
     private static func line(_ key: ProviderKeyFile) -> String {
         let topics = key.topics.isEmpty ? "all topics" : key.topics.joined(separator: ", ")
         let environment = key.environment.map { "  \($0.rawValue)" } ?? ""
-        return TerminalText.harmless("\(key.keyID)  team \(key.team)  \(topics)\(environment)") + "\n"
+        return TerminalText.sanitized("\(key.keyID)  team \(key.team)  \(topics)\(environment)") + "\n"
     }
 
     private static func environment(_ parsed: ParsedCommand) throws(CommandFailure) -> APNSEnvironment? {

@@ -57,7 +57,7 @@ package enum ServeCommand {
         try self.checkLimits()
         let file = parsed.text("--config")
         var configuration = try self.configuration(parsed, file: file, base: GatewayConfiguration(), isWhole: true)
-        configuration.acceptsLoss = parsed.isSet("--accept-loss")
+        configuration.acceptsJournalLoss = parsed.isSet("--accept-loss")
         let sockets = parsed.isSet("--check") ? [] : try self.takeSockets()
         if parsed.isSet("--check") {
             // Faults name files by their absolute paths.
@@ -132,7 +132,7 @@ package enum ServeCommand {
         if let fault = store.historyKeyFault {
             return [ConfigurationFault(key: "state", problem: fault, remedy: "see to the key first")]
         }
-        guard !configuration.acceptsLoss, let fault = store.journalFault else { return [] }
+        guard !configuration.acceptsJournalLoss, let fault = store.journalFault else { return [] }
         // The fault ends with the remedy, as the last sentence.
         let parts = fault.split(separator: ". ", maxSplits: 1).map { $0.hasSuffix(".") ? $0.dropLast() : $0[...] }
         let remedy =

@@ -278,7 +278,7 @@ enum TokenListCommand {
         let widths = (0..<5).map { column in table.map { $0[column].count }.max() ?? 0 }
         return table.map { row in
             let cells = zip(row, widths).map { $0 + String(repeating: " ", count: $1 - $0.count) }
-            return TerminalText.harmless((cells + [row[5]]).joined(separator: "  ")) + "\n"
+            return TerminalText.sanitized((cells + [row[5]]).joined(separator: "  ")) + "\n"
         }.joined()
     }
 

@@ -119,7 +119,7 @@ struct RoundTripTests {
             array.appendNull()
             array.append("")
         case .place:
-            array.append(PostgresPlace(block: 70_000, offset: 3))
+            array.append(RowLocation(block: 70_000, offset: 3))
             array.appendNull()
             array.append(.nowhere)
         case .uuid:
@@ -141,7 +141,7 @@ struct RoundTripTests {
     @Test("A row's location is read; NULL and other types read as nowhere")
     func places() throws {
         let rows = try self.client.query("SELECT '(70000,3)'::tid, NULL::tid, 7::int8")
-        #expect(rows.place(0, 0) == PostgresPlace(block: 70_000, offset: 3))
+        #expect(rows.place(0, 0) == RowLocation(block: 70_000, offset: 3))
         #expect(rows.place(0, 1) == .nowhere)
         #expect(rows.place(0, 2) == .nowhere)
     }

@@ -82,7 +82,7 @@ struct ConflictTests {
 
     @Test("Values, topics and notices of one gateway reach the others")
     func sharing() throws {
-        self.first.submit(.keep(name: "key", [1, 2]))
+        self.first.submit(.storeValue(name: "key", [1, 2]))
         let told = try self.second.wait("a value") { if case .value("key", let value) = $0 { value } else { nil } }
         #expect(told == [1, 2])
         self.second.submit(.addTopics(["b", "com.example.app", "c"]))
@@ -92,7 +92,7 @@ struct ConflictTests {
             .ready(.first), .conditions(.numbered(4), .first),
             .ended(holder: self.second.number, .numbered(4), reason: .conditions),
         ]
-        self.first.submit(.tell([.ended(holder: self.first.number, .numbered(5), reason: nil)] + notices))
+        self.first.submit(.sendNotices([.ended(holder: self.first.number, .numbered(5), reason: nil)] + notices))
         for notice in notices {
             _ = try self.second.wait("a notice") { reply -> Bool? in
                 guard case .notified(let found) = reply else { return nil }

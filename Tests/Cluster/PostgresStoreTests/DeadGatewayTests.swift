@@ -38,7 +38,7 @@ struct DeadGatewayTests {
         dying.stop()
         _ = try survivor.view { $0.dead == [dead] }
         // Too early, because there are still wakes.
-        survivor.submit(.bury(dead))
+        survivor.submit(.retire(dead))
         let (first, found) = try survivor.load(.selection(.wakes(of: dead, countMax: 2)))
         #expect(found.devices.map(\.token) == [.numbered(1), .numbered(2)])
         #expect(Set(found.heldWakes) == [.numbered(1), .numbered(2)])
@@ -55,7 +55,7 @@ struct DeadGatewayTests {
         survivor.submit(.commit(second, writes))
         try survivor.committed(second)
         #expect(try survivor.find(.selection(.wakes(of: dead, countMax: 2))).devices.isEmpty)
-        survivor.submit(.bury(dead))
+        survivor.submit(.retire(dead))
         _ = try survivor.view { $0.dead.isEmpty }
         #expect(try survivor.counts().total.accepted == 4)
         let rows = try self.server.query(
@@ -84,7 +84,7 @@ struct DeadGatewayTests {
             }
             dying.stop()
             _ = try survivor.view { $0.dead == [dying.number] }
-            survivor.submit(.bury(dying.number))
+            survivor.submit(.retire(dying.number))
             _ = try survivor.view { $0.dead.isEmpty }
         }
         #expect(try survivor.counts().rejections.map(\.content) == [self.refused(5)])

@@ -139,7 +139,7 @@ struct WaitingStandbyTests {
         while try self.server.query(Self.isWaiting) == "f" {
             count += 1
             rig.submit(.addTopics(["topic\(count)"]))
-            rig.submit(.keep(name: "name", [UInt8(truncatingIfNeeded: count)]))
+            rig.submit(.storeValue(name: "name", [UInt8(truncatingIfNeeded: count)]))
         }
         let start = try rig.view().wall
         // Longer than the server may stay silent on the connection that holds the number.

@@ -97,7 +97,7 @@ struct IntruderTests {
     }
 
     @Test("A lock on burials delays a burial, and occupies no connection")
-    func burial() throws {
+    func retirement() throws {
         let survivor = try StoreRig(self.address)
         let dying = try StoreRig(self.address)
         let dead = dying.number
@@ -106,12 +106,12 @@ struct IntruderTests {
         let intruder = try self.intruder()
         try intruder.query("SELECT pg_advisory_lock(\(Self.otherLocks), 3)")
         for device in 1...4 {
-            survivor.submit(.bury(dead))
+            survivor.submit(.retire(dead))
             try survivor.write([device]) { .of($0, $1) }
         }
         #expect(try survivor.view().dead == [dead])
         try intruder.query("SELECT pg_advisory_unlock_all()")
-        survivor.submit(.bury(dead))
+        survivor.submit(.retire(dead))
         _ = try survivor.view { $0.dead.isEmpty }
         survivor.stop()
     }

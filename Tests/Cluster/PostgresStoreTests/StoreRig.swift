@@ -280,7 +280,7 @@ final class StoreRig {
     static func counters(accepted: Int64) -> ActivityCounters {
         var counters = ActivityCounters()
         counters.accepted = accepted
-        counters.stock.devices = accepted
+        counters.gauges.devices = accepted
         return counters
     }
 

@@ -85,7 +85,7 @@ struct PushFixture {
             }
             return .success(
                 Outcome(
-                    id: push.isNamedByClient ? push.apnsID : nil,
+                    id: push.hasClientID ? push.apnsID : nil,
                     expiration: push.expiration,
                     priority: push.priority,
                     type: push.type,

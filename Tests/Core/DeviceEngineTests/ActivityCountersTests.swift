@@ -109,9 +109,9 @@ struct StoredActivityCountersTests {
         counters.discarded = counts(counters.discarded, of: DiscardReason.ofPushes)
         counters.results = counts(counters.results)
         counters.held = counts(counters.held, of: Hold.ofPushes)
-        counters.stock.devices = count()
-        counters.stock.contentBytes = count()
-        counters.stock.taskBytes = count()
+        counters.gauges.devices = count()
+        counters.gauges.contentBytes = count()
+        counters.gauges.taskBytes = count()
         counters.tasks.launched = counts(counters.tasks.launched)
         for kind in TaskKind.allCases { counters.tasks[kind] = counts(counters.tasks[kind]) }
         counters.requests.replaced = count()

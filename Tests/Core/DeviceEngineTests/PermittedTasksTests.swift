@@ -97,7 +97,7 @@ struct PermittedTasksTests {
     @Test("A topic without its own list is treated like all others")
     func unnamed() {
         var permitted = self.permitted(["a"], .all)
-        #expect(Array(permitted.namedTopics) == ["com.a"])
+        #expect(Array(permitted.listedTopics) == ["com.a"])
         #expect(permitted["com.a"] == [IdentifierPattern("a")])
         permitted["com.a"] = nil
         #expect(permitted == .all && permitted["com.a"] == nil)

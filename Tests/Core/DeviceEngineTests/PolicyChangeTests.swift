@@ -202,7 +202,7 @@ struct PolicyVersionsTests {
             _ = versions.begin(self.policy(Double(number)), at: Instant(milliseconds: Int64(number)))
         }
         #expect(versions.current?.number == 100)
-        let oldest = Int64(100 - PolicyVersions.keptMax + 1)
+        let oldest = Int64(100 - PolicyVersions.versionsMax + 1)
         #expect(versions.number(at: Instant(milliseconds: oldest)) == UInt32(oldest))
         #expect(versions.number(at: Instant(milliseconds: oldest - 1)) == nil)
     }

@@ -47,9 +47,9 @@ struct ReadyQueuesTests {
         #expect(fromTheMiddle > 100)
         // Every device is offered once, in the order of arrival.
         var told: [UInt32] = []
-        while let device = queues.popNewcomer() { told.append(device.rawValue) }
+        while let device = queues.popNewlyReady() { told.append(device.rawValue) }
         #expect(told == joined)
-        #expect(queues.hasNewcomer == false)
+        #expect(queues.hasNewlyReady == false)
         // Removing the first element repeatedly returns each queue in order.
         for topic in 0..<3 {
             var left: [UInt32] = []

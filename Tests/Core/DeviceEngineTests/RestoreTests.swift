@@ -98,7 +98,7 @@ struct RestoreTests {
             collapseID.withByteView { collapseID in
                 var push = Push()
                 push.apnsID = APNsID(first: 1, second: 2, upperCase: 3)
-                push.isNamedByClient = true
+                push.hasClientID = true
                 push.priority = .considerate
                 push.collapseID = collapseID
                 push.payload = payload

@@ -11,7 +11,7 @@ struct SharedStepTests {
 
     private func engine(_ configuration: EngineConfiguration = EngineRig.openToTasks()) throws -> EngineRig {
         let rig = EngineRig(configuration)
-        rig.engine.share()
+        rig.engine.useSharedStore()
         try rig.engine.appendTopics([EngineRig.topicName(0), EngineRig.topicName(1)])
         return rig
     }
@@ -27,7 +27,7 @@ struct SharedStepTests {
         _ = rig.engine.advance(to: rig.instant, devicesMax: 1000)
         body()
         let changes = rig.engine.takeSharedChanges()
-        rig.engine.evict()
+        rig.engine.unloadAll()
         return changes
     }
 
@@ -104,7 +104,7 @@ struct SharedStepTests {
         #expect(counts.map(\.added) == [expected])
         #expect(rows.count == 1)
         #expect(rig.engine.takeSharedCounts().isEmpty)
-        rig.engine.evict()
+        rig.engine.unloadAll()
         let again = try self.step(rig, rows) {}
         #expect(again.isEmpty)
     }
@@ -116,17 +116,17 @@ struct SharedStepTests {
         configuration.devicesMax = 2
         let rig = try self.engine(configuration)
         var total = ActivityCounters()
-        total.stock.contentBytes = 990
-        rig.engine.show(total, byTopic: [Self.topic: total])
+        total.gauges.contentBytes = 990
+        rig.engine.setBaseCounters(total, byTopic: [Self.topic: total])
         _ = try self.step(rig) { #expect(rig.push(1) == nil) }
-        total.stock.contentBytes = 100
-        rig.engine.show(total, byTopic: [Self.topic: total])
+        total.gauges.contentBytes = 100
+        rig.engine.setBaseCounters(total, byTopic: [Self.topic: total])
         #expect(rig.engine.contentBytes == 100)
         _ = try self.step(rig) { #expect(rig.push(1) != nil) }
         #expect(rig.engine.contentBytes == 100)
         rig.engine.beginSharedStep(now: rig.instant, deviceCount: 2)
         #expect(rig.push(1) == nil)
-        rig.engine.evict()
+        rig.engine.unloadAll()
         // A step does not create a topic that the store does not have.
         _ = try self.step(rig) { #expect(rig.register(1, topic: 7) == .refused(.tooManyTopics)) }
         #expect(rig.engine.topicCount == 2)
@@ -146,7 +146,7 @@ struct SharedStepTests {
         )
         let rig = try self.engine()
         #expect(try rig.engine.find(row.token) == nil && rig.engine.take(row) == rig.engine.find(row.token))
-        rig.engine.evict()
+        rig.engine.unloadAll()
         let changes = try self.step(rig) {
             rig.register(1)
             _ = try? rig.engine.submit(
@@ -190,7 +190,7 @@ struct SharedStepTests {
         }
         let (whole, other) = (changes[0].device, changes[1].device)
         func isTaken(_ rows: [SharedDevice]) -> Bool {
-            defer { rig.engine.evict() }
+            defer { rig.engine.unloadAll() }
             do throws(StoreError) {
                 for row in rows { _ = try rig.engine.take(row) }
                 return true
@@ -233,7 +233,7 @@ struct SharedStepTests {
     }
 
     @Test("The wakes of a dead gateway are lost without counting attempts, even past their deadlines")
-    func loseForGood() throws {
+    func endAsLost() throws {
         let rig = try self.engine()
         var wakes: [WakeID] = []
         let rows = try self.step(rig) {
@@ -242,13 +242,13 @@ struct SharedStepTests {
         rig.pass(10_000_000)
         for row in rows { _ = try rig.engine.take(row) }
         rig.engine.beginSharedStep(now: rig.instant, deviceCount: 2)
-        rig.engine.loseForGood(Array(wakes.prefix(1)))
+        rig.engine.endAsLost(Array(wakes.prefix(1)))
         #expect(rig.snapshot(1).state.pending?.attempts == 0)
         #expect(rig.snapshot(1).state.inFlight == nil)
         _ = rig.engine.advance(to: rig.instant, devicesMax: 10)
         let added = try #require(rig.engine.takeSharedCounts().first).added
         #expect(added.results[.lost] == 1 && added.results[.expired] == 1 && added.inFlight == -2)
-        rig.engine.evict()
+        rig.engine.unloadAll()
     }
 
     @Test("Memory of devices, wakes and tasks is given back after each step, however many rows it had")

@@ -70,7 +70,7 @@ struct TablesTests {
     }
 
     @Test("The largest elements are those that sorting would put first", arguments: UInt64(1)...20)
-    func most(seed: UInt64) {
+    func maximum(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         let amounts = (0..<generator.number(below: 300)).map { _ in generator.number(below: 50) }
         for countMax in [0, 1, 7, 100, 1000] {

@@ -93,10 +93,10 @@ struct FaultScriptTests {
         }
         var keyed = Self.script([Self.rule { $0.condition.keyIDs = ["KEY"] }])
         #expect(try Self.code(&keyed, keyID: nil) == nil)
-        #expect(keyed.looksAtKeys)
+        #expect(keyed.usesProviderKeys)
         var typed = Self.script([Self.rule { $0.condition.types = [.alert] }])
         #expect(try Self.code(&typed, type: nil) == nil)
-        #expect(!typed.looksAtKeys)
+        #expect(!typed.usesProviderKeys)
     }
 
     @Test("Ordinals are counted from one, over all pushes that the rule is about")

@@ -245,7 +245,7 @@ extension LaneTests {
         #expect(driver.launch(at: 1) == nil)
         let name = driver.name("p")
         let other = driver.name("q")
-        #expect(driver.lanes.taskLaunchForced(other, at: LanesDriver.at(2), driver.parameters) == .notWaiting)
+        #expect(driver.lanes.taskLaunchForced(other, at: LanesDriver.at(2), driver.parameters) == .notPending)
         guard case .launched = driver.lanes.taskLaunchForced(name, at: LanesDriver.at(2), driver.parameters) else {
             Issue.record("it should launch")
             return

@@ -75,7 +75,7 @@ struct LanesDriver {
     mutating func report(
         at seconds: Double,
         _ change: (inout ConditionsReport) -> Void
-    ) -> DroppedAction {
+    ) -> Removals {
         var report = ConditionsReport()
         change(&report)
         return self.lanes.conditionsReported(report, at: Self.at(seconds), self.parameters)

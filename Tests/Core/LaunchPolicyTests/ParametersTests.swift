@@ -4,7 +4,7 @@ import Wire
 
 @Suite("Parameters", .timeLimit(.minutes(15)))
 struct ParametersTests {
-    typealias Row = (name: PolicyParameter, least: Double, most: Double, tooLittle: Double, tooMuch: Double)
+    typealias Row = (name: PolicyParameter, minimum: Double, maximum: Double, tooLittle: Double, tooMuch: Double)
 
     static let rows: [Row] = PolicyParameter.allCases.map { name in
         switch name {
@@ -23,7 +23,7 @@ struct ParametersTests {
     @Test("Each parameter accepts its minimum and maximum, and nothing beyond them", arguments: Self.rows)
     func range(_ row: Row) throws {
         var parameters = Parameters()
-        for value in [row.least, row.most] {
+        for value in [row.minimum, row.maximum] {
             try parameters.set(row.name, to: value)
             #expect(row.name.value(in: parameters) == value)
         }

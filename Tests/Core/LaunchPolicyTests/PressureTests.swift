@@ -27,7 +27,7 @@ struct PressureTests {
         var ended: [String] = []
         while true {
             switch driver.lanes.timePassed(LanesDriver.at(seconds), driver.parameters) {
-            case .taskPressed(let wake, let outcome, let action):
+            case .taskEndedByPressure(let wake, let outcome, let action):
                 if case .waits(let task, nil) = action { #expect(task.attempts == 0 && outcome == .lost) }
                 ended.append("\(driver.text(wake.task)) \(outcome)")
             case .nothing: return ended

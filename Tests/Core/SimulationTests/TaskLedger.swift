@@ -212,8 +212,8 @@ extension TaskLedger {
         self.state = state
         if before.isActive != state.isActive { self.lastUse = self.now }
         if !before.isActive && state.isActive { self.hours.append(self.now / 3_600_000) }
-        let isQuit = before.appState != "forceQuit" && state.appState == "forceQuit"
-        if isQuit {
+        let isForceQuit = before.appState != "forceQuit" && state.appState == "forceQuit"
+        if isForceQuit {
             let quit = self.waiting.filter { $0.kind == "push" } + self.waiting.filter { $0.kind == "continued" }
             self.musts += quit.map { Must(event: "discard", name: $0.name, word: "forceQuit") }
         }
@@ -224,7 +224,7 @@ extension TaskLedger {
                 self.lastUse = nil
                 let isHeld = self.isHeld(flight.item, at: self.now)
                 self.lastUse = lastUse
-                guard isHeld || isQuit && lane == "continued" else { continue }
+                guard isHeld || isForceQuit && lane == "continued" else { continue }
                 self.musts.append(Must(event: "result", name: flight.item.name, word: "interrupted"))
             }
         }

@@ -58,7 +58,7 @@ struct TerminalTextTests {
 
     @Test("Control characters and bidirectional controls become question marks in a line", arguments: hidden)
     func line(scalar: Unicode.Scalar) {
-        #expect(TerminalText.harmless("a\(scalar)b").unicodeScalars.elementsEqual("a?b".unicodeScalars))
+        #expect(TerminalText.sanitized("a\(scalar)b").unicodeScalars.elementsEqual("a?b".unicodeScalars))
     }
 
     @Test("Lines keep their line feeds and tabs, and no other control characters", arguments: hidden)
@@ -81,15 +81,15 @@ struct TerminalTextTests {
     @Test("Text of every script, emoji with joiners and combining marks pass the filter unchanged")
     func shown() {
         let text = "Grüße, 日本語, שלום, نرم\u{200C}افزار, 👩\u{200D}💻, e\u{301}, ✓ 100 %"
-        #expect(TerminalText.harmless(text) == text)
+        #expect(TerminalText.sanitized(text) == text)
         #expect(TerminalText.lines(text) == text)
         #expect(TerminalText.json(text) == text)
     }
 
     @Test("CR LF counts as two characters, so that neither hides in a grapheme cluster")
     func graphemes() {
-        #expect(TerminalText.harmless("a\r\nb") == "a??b")
+        #expect(TerminalText.sanitized("a\r\nb") == "a??b")
         #expect(TerminalText.lines("a\r\nb") == "a?\nb")
-        #expect(TerminalText.harmless("e\u{202E}\u{301}") == "e?\u{301}")
+        #expect(TerminalText.sanitized("e\u{202E}\u{301}") == "e?\u{301}")
     }
 }

@@ -208,7 +208,7 @@ struct SharedEngineTests {
         comparison.shared.spoil = spoil
         try comparison.begin()
         for _ in 0..<50 {
-            try comparison.goOn()
+            try comparison.performNext()
             if !comparison.differences.isEmpty { break }
         }
         return comparison

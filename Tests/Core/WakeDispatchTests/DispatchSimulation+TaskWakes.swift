@@ -153,7 +153,7 @@ extension DispatchSimulation {
     private func hears(_ stream: WakeChecker.Stream, of token: DeviceToken) -> Bool {
         let topic = EngineRig.topicName(self.tokens.firstIndex(of: token).map { self.topic(of: $0) } ?? 0)
         let isMeant = stream.devices.isEmpty || stream.devices.contains(token)
-        return stream.takes.hearsConditions && isMeant && !stream.isPaused && stream.topic == topic
+        return stream.takes.receivesConditions && isMeant && !stream.isPaused && stream.topic == topic
     }
 
     /// Records that a stream received conditions.

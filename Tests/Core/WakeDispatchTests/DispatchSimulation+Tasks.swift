@@ -131,13 +131,13 @@ extension DispatchSimulation {
         let expected: Dispatcher.SimulatedLaunch
         if let item = self.models.tasks.ledger.request(identifier, token) {
             let lane = item.kind.lane
-            let most = lane == .continued ? Int(self.parameters(token).continuedMax) : 1
-            let isFull = self.models.checker.count(token, lane) >= most
+            let maximum = lane == .continued ? Int(self.parameters(token).continuedMax) : 1
+            let isFull = self.models.checker.count(token, lane) >= maximum
             let topic = EngineRig.topicName(self.topic(of: device))
             let couldTake = self.models.checker.couldTakeForced(token, topic: topic, item.target)
             expected = isFull ? .laneIsFull : couldTake ? .launched : .noWorker
         } else {
-            expected = .notWaiting
+            expected = .notPending
         }
         self.forcedTask = (token, identifier)
         let outcome = self.rig.dispatcher.simulateLaunch(index, identifier: identifier)
@@ -336,7 +336,7 @@ extension DispatchSimulation {
                 takes.sessions = generator.pick([[], ["s.*"], ["s.0"], ["a.r0"], ["s.*", "a.*"]])
                 takes.resources = generator.pick([[], ["gpu"], ["disk", "gpu", "net"]])
             }
-            takes.hearsConditions = generator.once(in: 4)
+            takes.receivesConditions = generator.once(in: 4)
             if !takes.isForPushes, takes.tasks.isEmpty, takes.sessions.isEmpty { takes.isForPushes = true }
             return takes
         }

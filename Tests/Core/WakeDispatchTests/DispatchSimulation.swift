@@ -183,7 +183,7 @@ extension DispatchSimulation {
             tasks: takes.tasks,
             sessions: takes.sessions,
             resources: takes.resources.sorted(),
-            reportsConditions: takes.hearsConditions,
+            reportsConditions: takes.receivesConditions,
             devices: devices
         )
         self.took()

@@ -42,7 +42,7 @@ extension SharedComparison {
     }
 
     /// Advances the time and performs an operation.
-    func goOn() throws {
+    func performNext() throws {
         let milliseconds = self.generator.pick([1, 7, 250, 1000, 5003, 31_000])
         try self.advance(by: self.generator.once(in: 25) ? 4_000_000 : Int64(milliseconds))
         let device = self.generator.number(below: Self.deviceCount)
@@ -91,7 +91,7 @@ extension SharedComparison {
                     push.token = token
                     push.topic = topic
                     push.apnsID = EngineRig.apnsID(number)
-                    push.isNamedByClient = isNamed
+                    push.hasClientID = isNamed
                     push.priority = priority
                     push.payload = payload
                     push.wakes = wakes
@@ -116,7 +116,7 @@ extension SharedComparison {
             try self.perform("register \(device)", [token]) { dispatcher, _, _ in
                 switch topic.withByteView({ dispatcher.register(token, topic: $0) }) {
                 case .device: "device"
-                case .newcomer: "newcomer"
+                case .newDevice: "newcomer"
                 case .refused(let refusal): "\(refusal)"
                 }
             }

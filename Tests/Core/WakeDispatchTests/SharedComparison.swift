@@ -142,10 +142,10 @@ extension SharedComparison {
     }
 
     private func sendConditions() throws {
-        let owed = self.shared.dispatcher.conditionsOwed
+        let owed = self.shared.dispatcher.pendingConditions
         guard !owed.isEmpty else { return }
-        try self.shared.read(owed) { self.shared.dispatcher.sendOwedConditions() }
-        if !self.shared.dispatcher.conditionsOwed.isEmpty { self.note("conditions are still owed") }
+        try self.shared.read(owed) { self.shared.dispatcher.sendPendingConditions() }
+        if !self.shared.dispatcher.pendingConditions.isEmpty { self.note("conditions are still owed") }
     }
 }
 
@@ -187,9 +187,9 @@ extension SharedComparison {
 
     private func compareCounts() {
         var totals = self.local.engine.totals
-        totals.stock.devices = Int64(self.shared.rows.count)
-        totals.stock.contentBytes = Int64(self.local.engine.contentBytes)
-        totals.stock.taskBytes = Int64(self.local.engine.taskBytes)
+        totals.gauges.devices = Int64(self.shared.rows.count)
+        totals.gauges.contentBytes = Int64(self.local.engine.contentBytes)
+        totals.gauges.taskBytes = Int64(self.local.engine.taskBytes)
         self.compare("total", self.shared.total, totals)
         self.compare("devices", self.tokens.count { self.local.engine.find($0) != nil }, self.shared.rows.count)
         let ended = TaskKind.allCases.reduce(totals.results.sum) { $0 + totals.tasks[$1].sum }
@@ -198,7 +198,7 @@ extension SharedComparison {
         self.compare("wakes in flight", Int64(open), inFlight)
         for snapshot in self.local.engine.topicSnapshots {
             var counters = self.shared.counters[snapshot.index] ?? ActivityCounters()
-            counters.stock = StockCounters()
+            counters.gauges = DeviceGauges()
             self.compare("counters of \(snapshot.name)", counters, snapshot.counters)
         }
     }

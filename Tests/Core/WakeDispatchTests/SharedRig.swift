@@ -39,9 +39,9 @@ final class SharedRig {
             (generator.next(), generator.next())
         }
         self.dispatcher = Dispatcher(engine: self.engine, output: self.output)
-        self.engine.share()
+        self.engine.useSharedStore()
         try self.engine.appendTopics(topics)
-        self.dispatcher.share { _ in false }
+        self.dispatcher.useSharedStore { _ in false }
     }
 
     private func check(_ isSo: Bool, _ rule: String) {
@@ -96,7 +96,7 @@ extension SharedRig {
             var events: [HistoryEvent] = []
             self.engine.takeEvents(into: &events)
             let streams = self.dispatcher.takeStreamChanges()
-            self.engine.evict()
+            self.engine.unloadAll()
             self.dispatcher.forgetDevices()
             guard !self.failsNext() else {
                 self.failureCount += 1
@@ -120,13 +120,13 @@ extension SharedRig {
         self.engine.takeEvents(into: &events)
         self.check(events.isEmpty, "a read creates no events")
         self.dispatcher.committed(self.dispatcher.takeStreamChanges())
-        self.engine.evict()
+        self.engine.unloadAll()
         self.dispatcher.forgetDevices()
         return result
     }
 
     private func load(_ tokens: [DeviceToken]) throws {
-        self.engine.show(self.total, byTopic: self.counters)
+        self.engine.setBaseCounters(self.total, byTopic: self.counters)
         let rows = Set(tokens).compactMap { self.rows[$0] }.sorted { $0.device.token.isBefore($1.device.token) }
         for row in rows { _ = try self.engine.take(row.device) }
         self.engine.beginSharedStep(now: self.now, deviceCount: self.rows.count)

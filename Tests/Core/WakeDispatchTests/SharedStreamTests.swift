@@ -18,9 +18,9 @@ struct SharedStreamTests {
 
     init() throws {
         self.rig = DispatchRig(EngineRig.openToTasks([("launchInterval", 1), ("executionWindow", 5)]))
-        self.rig.engine.share()
+        self.rig.engine.useSharedStore()
         try self.rig.engine.appendTopics([EngineRig.topicName(0)])
-        self.rig.dispatcher.share { $0 == Self.topic }
+        self.rig.dispatcher.useSharedStore { $0 == Self.topic }
     }
 
     /// Performs a step whose fate is not known yet.
@@ -32,7 +32,7 @@ struct SharedStreamTests {
         body()
         let changes = self.rig.engine.takeSharedChanges()
         let streams = self.rig.dispatcher.takeStreamChanges()
-        self.rig.engine.evict()
+        self.rig.engine.unloadAll()
         self.rig.dispatcher.forgetDevices()
         return (changes, streams)
     }
@@ -269,14 +269,14 @@ struct SharedStreamTests {
         }
         #expect(self.rig.output.take().isEmpty)
         for stream in 1...2 { self.rig.pause(stream, false) }
-        #expect(self.rig.dispatcher.conditionsOwed.count == 2)
-        self.commit(try self.step { self.rig.dispatcher.sendOwedConditions() })
+        #expect(self.rig.dispatcher.pendingConditions.count == 2)
+        self.commit(try self.step { self.rig.dispatcher.sendPendingConditions() })
         let told: [String] = self.rig.output.take().compactMap { event in
             guard case .conditions(let token, let conditions, let stream) = event else { return nil }
             return "\(stream.number) \(token == EngineRig.token(1)) \(conditions.batteryLevel)"
         }
         #expect(told.sorted() == ["1 false 0.4", "1 true 0.4", "2 true 0.4"])
-        #expect(self.rig.dispatcher.conditionsOwed.isEmpty)
+        #expect(self.rig.dispatcher.pendingConditions.isEmpty)
         self.commit(
             try self.step { self.rig.dispatcher.conditionsChangedElsewhere(self.rig.rig.index(1)) }
         )

@@ -255,7 +255,7 @@ struct TaskCoverage {
         + DiscardReason.ofTasks.map { "discarded \($0)" }
         + ["repeated event", "ninth session", "cancelled while waiting", "progress", "progress of another kind"]
         + ["late progress", "resumed", "reload", "report of another kind", "conditions heard", "waits for a worker"]
-        + ["launched", "laneIsFull", "notWaiting", "noWorker"].map { "simulated launch: \($0)" }
+        + ["launched", "laneIsFull", "notPending", "noWorker"].map { "simulated launch: \($0)" }
         + ["simulated expiration"]
 
     /// Expected events that never occurred.

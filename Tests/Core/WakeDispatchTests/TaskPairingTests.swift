@@ -53,8 +53,8 @@ private struct PairingRun {
 
     private mutating func below(_ bound: Int) -> Int { self.generator.number(below: bound) }
 
-    private mutating func some(_ all: [String], _ most: Int) -> [String] {
-        (0..<self.below(most + 1)).map { _ in self.generator.pick(all) }
+    private mutating func some(_ all: [String], _ maximum: Int) -> [String] {
+        (0..<self.below(maximum + 1)).map { _ in self.generator.pick(all) }
     }
 
     /// Performs one operation and all work that it leaves to later steps.
@@ -260,7 +260,7 @@ struct PairingModel {
         }
 
         /// Returns true if it certainly goes first.
-        func goesBefore(_ other: Since) -> Bool {
+        func launchesBefore(_ other: Since) -> Bool {
             if self.moment.milliseconds / 1000 < other.from.milliseconds / 1000 { return true }
             guard let second = self.second, second == other.second else { return false }
             return self.lastUse == other.lastUse ? self.verb < other.verb : self.lastUse > other.lastUse
@@ -318,11 +318,11 @@ struct PairingModel {
     private mutating func checkOrder(_ now: Set<Item>, _ given: [(item: Item, stream: Int)]) {
         for (item, number) in given {
             guard let since = self.waiting[item], let stream = self.streams[number] else { continue }
-            for (other, before) in self.waiting where before.goesBefore(since) && now.contains(other) {
+            for (other, before) in self.waiting where before.launchesBefore(since) && now.contains(other) {
                 guard stream.takes(other) else { continue }
                 // The order of a push and a task that began to wait in the same millisecond is not checked.
                 func mayPrecede(_ one: Item, _ since: Since) -> Bool {
-                    !before.goesBefore(since) || (one.isPush != other.isPush && since.from <= before.moment)
+                    !before.launchesBefore(since) || (one.isPush != other.isPush && since.from <= before.moment)
                 }
                 // By its device's policy, it may have replaced another launch of that device.
                 let isInPlace = self.waiting.contains {
@@ -343,7 +343,7 @@ struct StreamTakes {
     var tasks: [String] = []
     var sessions: [String] = []
     var resources: Set<String> = []
-    var hearsConditions = false
+    var receivesConditions = false
 
     func takes(_ target: LaunchTarget) -> Bool {
         switch target.kind {

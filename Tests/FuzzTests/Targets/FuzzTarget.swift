@@ -21,7 +21,7 @@ struct FuzzTarget: Sendable, CustomStringConvertible {
         FuzzTarget(name: "http1-messages", check: MessageTarget.check),
         FuzzTarget(name: "http2", check: HTTP2Target.check),
         FuzzTarget(name: "journal", check: JournalTarget.check),
-        FuzzTarget(name: "json-gate", check: JSONGateTarget.check),
+        FuzzTarget(name: "json-gate", check: PayloadClassifierTarget.check),
         FuzzTarget(name: "json-writer", check: JSONWriterTarget.check),
         FuzzTarget(name: "paths", check: PathTarget.check),
         FuzzTarget(name: "progress", check: ProgressTarget.check),

@@ -22,7 +22,7 @@ enum JSONWriterTarget {
         let text = input.string
         let read = try? JSONSerialization.jsonObject(with: Data(written)) as? [String]
         try promise(read == [text, text], "a string reads back otherwise")
-        try promise(JSONGate.judge(writer.buffer.view) == .notAnObject, "the gate refuses the written text")
+        try promise(PayloadClassifier.classify(writer.buffer.view) == .notAnObject, "the gate refuses the written text")
     }
 
     private static func checkLine(_ input: ByteView) throws(BrokenPromise) {
@@ -31,9 +31,9 @@ enum JSONWriterTarget {
         let written = buffer.view.array
         try self.checkCharacters(written)
         try promise(written.count <= 3 * input.count, "a text grew past three times its size")
-        let verdict = JSONGate.judge(input)
+        let verdict = PayloadClassifier.classify(input)
         guard verdict != .notJSON else { return }
-        try promise(JSONGate.judge(buffer.view) == verdict, "the gate finds the line otherwise")
+        try promise(PayloadClassifier.classify(buffer.view) == verdict, "the gate finds the line otherwise")
         guard let value = try? JSONReader.read(input.string) else { return }
         let read = try? JSONReader.read(buffer.view.string)
         try promise(read == value, "the line reads otherwise")

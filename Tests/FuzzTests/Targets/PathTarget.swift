@@ -63,7 +63,7 @@ enum PathTarget {
         } catch { return try self.checkAnswer(error) }
         try promise(1...EventSelection.limitMax ~= selection.limit, "a query asks for \(selection.limit) events")
         guard let place = selection.before else { return }
-        try promise(EventPlace(place.text) == place, "a place was read as \(place.text)")
+        try promise(EventCursor(place.text) == place, "a place was read as \(place.text)")
     }
 
     private static func checkSubscription(_ query: ByteView) throws(BrokenPromise) {

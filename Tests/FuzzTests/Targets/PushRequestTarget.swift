@@ -53,13 +53,16 @@ enum PushRequestTarget {
             request.path.string.lowercased() == "/3/device/\(push.token.hex)",
             "the token was read as \(push.token.hex)"
         )
-        try promise(push.isNamedByClient == (request.id != nil), "the sender's apns-id is passed over")
-        if push.isNamedByClient {
+        try promise(push.hasClientID == (request.id != nil), "the sender's apns-id is passed over")
+        if push.hasClientID {
             var text = ByteBuffer()
             push.apnsID.write(to: &text)
             try promise(APNsID(text.view) == request.id, "an apns-id changes when it is rewritten")
         }
-        try promise(push.wakes == (JSONGate.judge(request.body) == .wakes), "the payload was judged in two ways")
+        try promise(
+            push.wakes == (PayloadClassifier.classify(request.body) == .wakes),
+            "the payload was judged in two ways"
+        )
     }
 }
 
@@ -76,7 +79,7 @@ private struct ExpectedPush {
     private var unknown: Set<[UInt8]> = []
     private(set) var hasDuplicates = false
     private(set) var isDryRun = false
-    private(set) var isDryRunUnclear = false
+    private(set) var isDryRunInvalid = false
 
     init(method: [UInt8], path: [UInt8]) {
         self.method = method
@@ -88,8 +91,8 @@ private struct ExpectedPush {
     mutating func field(_ nameBytes: [UInt8], _ value: [UInt8]) {
         let name = String(decoding: nameBytes, as: UTF8.self)
         if name == "wakegate-dry-run" {
-            self.isDryRunUnclear = self.isDryRunUnclear || self.isDryRun || value != Array("1".utf8)
-            self.isDryRun = !self.isDryRunUnclear
+            self.isDryRunInvalid = self.isDryRunInvalid || self.isDryRun || value != Array("1".utf8)
+            self.isDryRun = !self.isDryRunInvalid
         }
         if Self.known.contains(name) {
             if self.values[name] != nil { self.hasDuplicates = true } else { self.values[name] = value }
@@ -112,11 +115,11 @@ private struct ExpectedPush {
         guard !digits.isEmpty else { return .missingDeviceToken }
         guard !digits.contains(where: { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") }) else { return .badPath }
         if let reason = self.fieldReason(isStrict: isStrict) { return reason }
-        guard !self.isDryRunUnclear else { return .badDryRun }
+        guard !self.isDryRunInvalid else { return .badDryRun }
         guard !body.isEmpty else { return .payloadEmpty }
         let bytesMax = self["apns-push-type"] == Array("voip".utf8) ? 5120 : 4096
         guard body.count <= bytesMax else { return .payloadTooLarge }
-        switch JSONGate.judge(body) {
+        switch PayloadClassifier.classify(body) {
         case .notJSON, .notAnObject: return .payloadEmpty
         case .wakes, .wrongContentAvailable, .doesNotWake: break
         }

@@ -86,7 +86,7 @@ enum RestoredEngine {
             guard engine.identity(device).isRegistered else { return }
             var push = Push()
             push.apnsID = APNsID(first: 1, second: UInt64(choice), upperCase: 0)
-            push.isNamedByClient = true
+            push.hasClientID = true
             push.payload = ByteView("{}")
             push.wakes = true
             _ = engine.catchUp(device)

@@ -98,23 +98,23 @@ struct FileWatchTests {
     @Test("A journal without files is new, and missing if a later file of the gateway exists")
     func missing() throws {
         let folder = try JournalFolder()
-        let follower = folder.path("history.sqlite")
+        let dependentFile = folder.path("history.sqlite")
         func begin(acceptsLoss: Bool = false) throws -> StoreLoss? {
-            let journal = try Journal(path: folder.path, follower: follower, acceptsLoss: acceptsLoss)
+            let journal = try Journal(path: folder.path, dependentFile: dependentFile, acceptsLoss: acceptsLoss)
             try journal.load { _, _ in }
             return try journal.beginTellingLoss()
         }
         // An empty file does not count as a history.
-        try Data().write(to: URL(filePath: follower))
+        try Data().write(to: URL(filePath: dependentFile))
         #expect(try begin() == nil)
-        try Data([1]).write(to: URL(filePath: follower))
+        try Data([1]).write(to: URL(filePath: dependentFile))
         #expect(try begin() == nil)
         for name in folder.names where name.hasPrefix("journal") {
             try FileManager.default.removeItem(atPath: folder.path(name))
         }
-        #expect(Journal.fault(path: folder.path, follower: follower) != nil)
+        #expect(Journal.fault(path: folder.path, dependentFile: dependentFile) != nil)
         let error = try #require(throws: StoreError.self) { try begin() }
-        #expect(error.message.contains("it is missing, and \(follower)"), "\(error.message)")
+        #expect(error.message.contains("it is missing, and \(dependentFile)"), "\(error.message)")
         #expect(error.message.contains("--accept-loss"), "\(error.message)")
         #expect(folder.names == ["history.sqlite"])
         #expect(try begin(acceptsLoss: true)?.file == folder.path)

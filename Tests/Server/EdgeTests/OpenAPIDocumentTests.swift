@@ -127,7 +127,7 @@ struct OpenAPIDocument {
             ("name", Self.text(described["operationId"]), operation.name),
             ("listeners", Self.listeners(described), "\(operation.listeners)"),
             ("statuses", Self.statuses(described), "\(operation.statuses.sorted())"),
-            ("is for anybody", "\(Self.isForAnybody(described))", "\(operation.access.role == .anybody)"),
+            ("is for anybody", "\(Self.isForAnybody(described))", "\(operation.access.role == .unauthenticated)"),
             ("is a stream", "\(Self.isStream(described))", "\(operation.isStream)"),
             ("parameter", Self.parameter(described), Self.parameter(of: operation)),
         ]

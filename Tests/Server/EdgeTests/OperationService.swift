@@ -65,11 +65,11 @@ final class OperationService {
     private(set) var lastSecondParameter = ""
 
     /// - Parameters:
-    ///   - asksAnybody: true if workers, and operators on other machines, need a token.
+    ///   - requiresTokens: true if workers, and operators on other machines, need a token.
     ///   - permitsTestPushes: true if operators may push.
     init(
         _ operations: [Operation] = Operation.all,
-        asksAnybody: Bool = true,
+        requiresTokens: Bool = true,
         permitsTestPushes: Bool = false
     ) throws {
         try FileManager.default.createDirectory(atPath: self.folder, withIntermediateDirectories: false)
@@ -77,7 +77,7 @@ final class OperationService {
         self.table = OperationTable(operations)
         var configuration = GatewayConfiguration()
         configuration.stateFolder = self.folder
-        configuration.asksForTokens = asksAnybody
+        configuration.checksTokens = requiresTokens
         configuration.permitsTestPushes = permitsTestPushes
         self.authorization = Authorization(tokens: configuration.tokenCheck { _ in }, certificates: nil)
         self.services = GatewayServices(

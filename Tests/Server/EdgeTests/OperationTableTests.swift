@@ -302,7 +302,7 @@ struct AuthorizationTests {
     @Test("On the listeners of workers", arguments: [ListenerRole.edge, .plain])
     func workers(listener: ListenerRole) throws {
         let free = Array(repeating: "200", count: 6)
-        #expect(try self.answers(.anybody, .nothing, on: listener) == free)
+        #expect(try self.answers(.unauthenticated, .nothing, on: listener) == free)
         #expect(try self.answers(.worker, .nothing, on: listener) == ["401", "401", "200", "200", "200", "200"])
         let ofTopic = try self.answers(.worker, .topicInPath, on: listener)
         #expect(ofTopic == ["401", "401", "403", "200", "200", "200"])
@@ -342,7 +342,7 @@ struct AuthorizationTests {
 
     @Test("Without authentication the listener determines the caller's role, and all topics are in scope")
     func unasked() throws {
-        let service = try OperationService([self.operation(.worker, .topicOfSubject)], asksAnybody: false)
+        let service = try OperationService([self.operation(.worker, .topicOfSubject)], requiresTokens: false)
         let path = "GET /v1/made-up/\(OperationService.topic)"
         let worker = try #require(service.serve(path, on: .plain).asked?.caller)
         #expect(worker.role == .worker && worker.credential == nil && worker.topics == .all)
@@ -354,7 +354,7 @@ struct AuthorizationTests {
     @Test("Operations that are open to every caller have no access to a topic")
     func anybody() throws {
         let service = try OperationService()
-        for operation in Operation.all where operation.access.role == .anybody {
+        for operation in Operation.all where operation.access.role == .unauthenticated {
             #expect(operation.access.scope == .nothing, "\(operation.name)")
         }
         guard case .outcome(_, let caller) = service.serve("GET /") else {

@@ -60,7 +60,7 @@ struct EventQueryTests {
         let none = try Self.selection("")
         #expect(none.kind == nil && none.limit == EventSelection.limitByDefault && none.before == nil)
         let all = try Self.selection("before=5.1&limit=1000&kind=task")
-        #expect(all.kind == .task && all.limit == 1000 && all.before == EventPlace("5.1"))
+        #expect(all.kind == .task && all.limit == 1000 && all.before == EventCursor("5.1"))
         let period = try Self.selection("since=5&until=6")
         #expect(period.since == 5 && period.until == 6)
         for kind in EventSelection.Kind.allCases {
@@ -148,9 +148,9 @@ struct SubscriptionQueryTests {
         func query(_ parameter: String, _ count: Int) -> String {
             (0..<count).map { "\(parameter)=n\($0)" }.joined(separator: "&")
         }
-        for (parameter, most) in [("task", 64), ("session", 64), ("resource", 8)] {
-            #expect(self.refusal(query(parameter, most)) == nil, "\(parameter)")
-            #expect(self.refusal(query(parameter, most + 1)) == "BadQuery", "\(parameter)")
+        for (parameter, maximum) in [("task", 64), ("session", 64), ("resource", 8)] {
+            #expect(self.refusal(query(parameter, maximum)) == nil, "\(parameter)")
+            #expect(self.refusal(query(parameter, maximum + 1)) == "BadQuery", "\(parameter)")
         }
         #expect(self.refusal("task=" + String(repeating: "a", count: 255)) == nil)
         #expect(self.refusal("task=" + String(repeating: "a", count: 256)) == "BadQuery")

@@ -10,7 +10,7 @@ struct RequestFaultTests {
     private static let longestReason = String(repeating: "é", count: 128)
 
     private func served(_ request: String, _ body: String = "") throws -> OperationService.Served {
-        let service = try OperationService(asksAnybody: false, permitsTestPushes: true)
+        let service = try OperationService(requiresTokens: false, permitsTestPushes: true)
         let isOfWorker = request.contains("/wakes") || request.contains("/streams/")
         return service.serve(request, on: isOfWorker ? .edge : .admin, isLocal: true, body: body)
     }

@@ -37,7 +37,7 @@ final class ServedLoop {
     private final class NoHistory: HistoryOutput {
         func open() throws(StoreError) {}
 
-        func waitUntilOpened() -> HistoryFound? { nil }
+        func waitUntilOpened() -> OpenedHistory? { nil }
 
         func submit(_ batch: inout HistoryBatch) { batch.removeAll() }
     }
@@ -75,7 +75,7 @@ final class ServedLoop {
     init(_ change: (inout GatewayConfiguration) -> Void = { _ in }) throws {
         var configuration = GatewayConfiguration()
         configuration.store = .memory
-        configuration.asksForTokens = false
+        configuration.checksTokens = false
         configuration.registration = .open
         change(&configuration)
         let idleness = self.idleness

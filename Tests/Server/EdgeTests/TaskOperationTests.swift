@@ -148,7 +148,7 @@ struct TaskOperationTests {
         ]
     )
     func repeatedNames(request: String, body: String, reason: String) throws {
-        let service = try OperationService(asksAnybody: false, permitsTestPushes: true)
+        let service = try OperationService(requiresTokens: false, permitsTestPushes: true)
         let isOfWorker = request.contains("/wakes/")
         let served = service.serve(request, on: isOfWorker ? .edge : .admin, isLocal: true, body: body)
         #expect(served.refusal == "400 \(reason)")
@@ -212,7 +212,7 @@ struct TaskOperationTests {
 
     @Test("A push is answered with result, all else with success")
     func results() throws {
-        let service = try OperationService(asksAnybody: false)
+        let service = try OperationService(requiresTokens: false)
         func report(_ body: String) -> WakeReport? {
             guard service.serve("POST \(Self.wake)", on: .edge, body: body).asked != nil else { return nil }
             return body.withByteView { try? RequestBody.report($0) }
@@ -235,7 +235,7 @@ struct TaskOperationTests {
 
     @Test("Progress consists of two counts and optional texts")
     func progress() throws {
-        let service = try OperationService(asksAnybody: false)
+        let service = try OperationService(requiresTokens: false)
         func served(_ body: String) -> OperationService.Served {
             service.serve("POST \(Self.wake)/progress", on: .edge, body: body)
         }
@@ -254,7 +254,7 @@ struct TaskOperationTests {
 
     @Test("Progress in the layout of workers is read like progress in any other layout")
     func progressLayouts() throws {
-        let service = try OperationService(asksAnybody: false)
+        let service = try OperationService(requiresTokens: false)
         func meaning(_ body: String) -> String {
             let served = service.serve("POST \(Self.wake)/progress", on: .edge, body: body)
             let progress = body.withByteView { try? RequestBody.progress($0) }

@@ -25,7 +25,7 @@ struct EngineOutboxTests {
 
     @Test("Messages are sent at the end of the turn, and not before")
     func turn() {
-        let outbox = EngineOutbox(self.mailbox, window: PushWindow(most: 512))
+        let outbox = EngineOutbox(self.mailbox, window: PushWindow(maximum: 512))
         outbox.reject(.badTopic, APNsID(random: (1, 2))) { nil }
         #expect(self.taken() == nil)
         outbox.handOver()
@@ -36,9 +36,9 @@ struct EngineOutboxTests {
 
     @Test("Pushes count from the end of their turn until they are answered, and nothing else does")
     func pushes() {
-        let outbox = EngineOutbox(self.mailbox, window: PushWindow(most: 512))
+        let outbox = EngineOutbox(self.mailbox, window: PushWindow(maximum: 512))
         for _ in 0..<3 { self.append(outbox) }
-        outbox.append(.workersAsked)
+        outbox.append(.requireWorkerAuthentication)
         #expect(outbox.pushesAtEngine == 0)
         outbox.handOver()
         #expect(outbox.pushesAtEngine == 3 && self.taken() == 3)
@@ -50,12 +50,12 @@ struct EngineOutboxTests {
 
     @Test("A push of a quiet topic lowers the limit, and ends the store's rest with its own batch only")
     func quietTopic() {
-        let outbox = EngineOutbox(self.mailbox, window: PushWindow(most: 512))
+        let outbox = EngineOutbox(self.mailbox, window: PushWindow(maximum: 512))
         var batch = CommandBatch()
         func takeEndsRest() -> Bool {
             batch.removeAll()
             _ = self.mailbox.take(into: &batch, waitingAtMost: 0)
-            return batch.endsRest
+            return batch.endsBatch
         }
         self.append(outbox)
         outbox.handOver()
@@ -82,7 +82,7 @@ struct EngineOutboxTests {
             while mailbox.take(into: &batch, waitingAtMost: 600_000) { batch.removeAll() }
             mailbox.lend(nil)
         }
-        let outbox = EngineOutbox(mailbox, window: PushWindow(most: 512))
+        let outbox = EngineOutbox(mailbox, window: PushWindow(maximum: 512))
         var count = 0
         func isStepped(_ pushes: Int, with commands: EngineCommand...) -> Bool {
             let before = steps.withLock { $0.count }
@@ -101,7 +101,7 @@ struct EngineOutboxTests {
         while !isStepped(256) {}
         while !isStepped(1, with: .rejected(reason: 0, topic: [])) {}
         #expect(!isStepped(257), "that many are the thread's")
-        #expect(!isStepped(1, with: .workersAsked), "and a longer command")
+        #expect(!isStepped(1, with: .requireWorkerAuthentication), "and a longer command")
         #expect(outbox.pushesAtEngine == count)
         mailbox.close()
         thread.join()
@@ -116,34 +116,34 @@ struct GoodbyesTests {
 
     @Test("A connection without a request for a second is silent, and a new one is not")
     func silence() {
-        var goodbyes = Goodbyes()
-        #expect(!goodbyes.isDraining)
-        goodbyes.begin()
-        #expect(goodbyes.isDraining)
-        let seconds = (0..<3).map { _ in goodbyes.isSilent(self.connection) }
+        var goAways = GoAwayRecord()
+        #expect(!goAways.isDraining)
+        goAways.begin()
+        #expect(goAways.isDraining)
+        let seconds = (0..<3).map { _ in goAways.isSilent(self.connection) }
         #expect(seconds == [false, true, true])
-        let ofOther = goodbyes.isSilent(self.other)
+        let ofOther = goAways.isSilent(self.other)
         #expect(!ofOther)
     }
 
     @Test("A connection gets one goodbye, whether seen before or not")
     func told() {
-        var goodbyes = Goodbyes()
-        goodbyes.said(to: self.connection)
-        _ = goodbyes.isSilent(self.other)
-        goodbyes.said(to: self.other)
-        let silent = [self.connection, self.other].filter { goodbyes.isSilent($0) }
+        var goAways = GoAwayRecord()
+        goAways.goAwaySent(to: self.connection)
+        _ = goAways.isSilent(self.other)
+        goAways.goAwaySent(to: self.other)
+        let silent = [self.connection, self.other].filter { goAways.isSilent($0) }
         #expect(silent.isEmpty)
     }
 
     @Test("A new connection at the same index starts fresh")
     func closed() {
-        var goodbyes = Goodbyes()
-        goodbyes.said(to: self.connection)
-        goodbyes.connectionClosed(self.connection)
-        let seconds = (0..<2).map { _ in goodbyes.isSilent(self.connection) }
+        var goAways = GoAwayRecord()
+        goAways.goAwaySent(to: self.connection)
+        goAways.connectionClosed(self.connection)
+        let seconds = (0..<2).map { _ in goAways.isSilent(self.connection) }
         #expect(seconds == [false, true])
-        let ofNext = goodbyes.isSilent(ConnectionID(index: 3, generation: 2))
+        let ofNext = goAways.isSilent(ConnectionID(index: 3, generation: 2))
         #expect(!ofNext)
     }
 }
@@ -154,8 +154,8 @@ struct PushWindowTests {
     static let long = PushWindow.shortPauseNanosecondsMax + 1
 
     /// A window after a quiet topic's push that arrived at 0.
-    private static func quietLimit(most: Int) -> PushWindow {
-        var window = PushWindow(most: most)
+    private static func quietLimit(maximum: Int) -> PushWindow {
+        var window = PushWindow(maximum: maximum)
         window.quietPushCame(now: 0)
         return window
     }
@@ -170,7 +170,7 @@ struct PushWindowTests {
 
     @Test("The full limit applies, except for a second after each push of a quiet topic")
     func second() {
-        var window = PushWindow(most: 512)
+        var window = PushWindow(maximum: 512)
         #expect(window.count(now: 0) == 512)
         window.quietPushCame(now: 5000)
         #expect(window.count(now: 5000) == 128 && window.count(now: 5999) == 128 && window.count(now: 6000) == 512)
@@ -180,7 +180,7 @@ struct PushWindowTests {
 
     @Test("Eight more long pauses than short ones double the limit, up to the maximum")
     func longPauses() {
-        var window = Self.quietLimit(most: 500)
+        var window = Self.quietLimit(maximum: 500)
         self.pause(&window, Self.long, times: 7)
         self.pause(&window, Self.short)
         self.pause(&window, Self.long)
@@ -198,7 +198,7 @@ struct PushWindowTests {
         arguments: [PushWindowTests.short, PushWindowTests.long]
     )
     func leastAgain(length: Int64) {
-        var window = Self.quietLimit(most: 512)
+        var window = Self.quietLimit(maximum: 512)
         self.pause(&window, Self.long, times: 16)
         self.pause(&window, length, times: 255)
         #expect(window.count(now: 0) == 512)
@@ -208,21 +208,21 @@ struct PushWindowTests {
 
     @Test("Pauses at the full limit do not count for the lower limit next to a quiet topic's pushes")
     func noisyAlone() {
-        var window = Self.quietLimit(most: 512)
+        var window = Self.quietLimit(maximum: 512)
         self.pause(&window, Self.long, times: 100, at: 1000)
         #expect(window.count(now: 0) == 128)
     }
 
     @Test("The limit never exceeds the maximum, which can be changed")
-    func most() {
-        var window = Self.quietLimit(most: 16)
+    func maximum() {
+        var window = Self.quietLimit(maximum: 16)
         self.pause(&window, Self.long, times: 100)
         #expect(window.count(now: 0) == 16 && window.count(now: 1000) == 16)
-        window.most = 1000
+        window.maximum = 1000
         #expect(window.count(now: 0) == 128 && window.count(now: 1000) == 1000)
         self.pause(&window, Self.long, times: 24)
         #expect(window.count(now: 0) == 1000)
-        window.most = 512
+        window.maximum = 512
         #expect(window.count(now: 0) == 512)
         self.pause(&window, Self.long, times: 256)
         #expect(window.count(now: 0) == 128)
@@ -230,7 +230,7 @@ struct PushWindowTests {
 
     @Test("Next to a quiet topic's pushes the limit stays full if no lower one is set")
     func all() {
-        var window = PushWindow(most: 512, least: .max)
+        var window = PushWindow(maximum: 512, minimum: .max)
         window.quietPushCame(now: 0)
         self.pause(&window, Self.long, times: 1000)
         #expect(window.count(now: 0) == 512)
@@ -238,7 +238,7 @@ struct PushWindowTests {
 
     @Test("A pause that did not begin does not end")
     func unbegun() {
-        var window = Self.quietLimit(most: 512)
+        var window = Self.quietLimit(maximum: 512)
         for _ in 0..<100 { window.resumed(now: .max) }
         #expect(window.count(now: 0) == 128)
     }

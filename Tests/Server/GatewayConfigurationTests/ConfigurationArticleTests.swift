@@ -176,7 +176,7 @@ struct BoundsArticleTests {
     /// Returns the expected row of a limit in the article.
     private static func row(_ limit: GatewayLimit) -> String {
         let value = "\(self.text(limit.defaultValue)) \(limit.unit)"
-        return "| `\(limit.name)` | \(value) | \(limit.purpose) | \(limit.advice) |"
+        return "| `\(limit.name)` | \(value) | \(limit.summary) | \(limit.rationale) |"
     }
 
     @Test("The article's table has exactly the limits of the code, with default, purpose and advice, in order")
@@ -190,7 +190,7 @@ struct BoundsArticleTests {
     func consequences() throws {
         let article = try self.article()
         let section = try #require(article.components(separatedBy: "## What happens past a bound").last)
-        for name in GatewayLimit.countedNames { #expect(section.contains("`\(name)`"), "\(name)") }
+        for name in GatewayLimit.counterNames { #expect(section.contains("`\(name)`"), "\(name)") }
         let item = try #require(article.components(separatedBy: "\n- Normal work reaches ").dropFirst().first)
         let sentence = try #require(item.replacing("\n", with: " ").components(separatedBy: ". ").first)
         #expect(Set(sentence.matches(of: /`(\w+)`/).map { String($0.1) }) == GatewayLimit.routineNames)

@@ -57,11 +57,11 @@ struct ConfigurationFaultsTests {
         #expect(configuration.faults().isEmpty)
         configuration.plain = ListenSetting("[::]:2198")
         #expect(configuration.faults().map(\.key) == ["plain"])
-        configuration.isInsecure = true
+        configuration.allowsRemoteCleartext = true
         #expect(configuration.faults().isEmpty)
-        configuration.asksForTokens = false
+        configuration.checksTokens = false
         #expect(configuration.faults().map(\.key) == ["edge", "plain"])
-        configuration.asksForTokens = true
+        configuration.checksTokens = true
         configuration.providerKeysFolder = "/nonexistent"
         #expect(configuration.faults().map(\.key) == ["providerKeys"])
     }
@@ -89,9 +89,9 @@ struct ConfigurationFaultsTests {
             "admin: 192.168.1.1:9197 is not a loopback address, and tokens would cross the network in cleartext; "
             + "set admin: \"127.0.0.1:9197\", or insecure: true if the network is your own"
         #expect(configuration.faults().map(\.description) == [message])
-        configuration.isInsecure = true
+        configuration.allowsRemoteCleartext = true
         #expect(configuration.faults().isEmpty)
-        configuration.asksForTokens = false
+        configuration.checksTokens = false
         #expect(configuration.faults().map(\.key) == ["admin"])
         #expect(configuration.faults().allSatisfy { $0.problem.hasSuffix("does not authenticate its clients") })
     }

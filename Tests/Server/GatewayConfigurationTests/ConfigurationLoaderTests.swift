@@ -263,7 +263,7 @@ struct ConfigurationLoaderTests {
         #expect(configuration.store == .memory)
         #expect(configuration.stateFolder == "123")
         #expect(configuration.privateKeyFile == "k")
-        #expect(configuration.isInsecure)
+        #expect(configuration.allowsRemoteCleartext)
         // A topic starts from the general policy, wherever that was set.
         #expect(configuration.policy(forTopic: "a.b").launchInterval == 600_000)
         #expect(configuration.policy(forTopic: "a.b").maxAttempts == 7)

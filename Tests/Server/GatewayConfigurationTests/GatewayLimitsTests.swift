@@ -72,7 +72,7 @@ struct GatewayLimitsTests {
     @Test("Every default is in its range, and has advice", arguments: GatewayLimit.all)
     func defaults(limit: GatewayLimit) {
         #expect(limit.range.contains(limit.defaultValue))
-        #expect(limit.advice.hasSuffix(".") && !limit.purpose.isEmpty)
+        #expect(limit.rationale.hasSuffix(".") && !limit.summary.isEmpty)
     }
 
     @Test("A misspelled limit is refused with the nearest one")

@@ -232,7 +232,7 @@ struct LogTests {
 
     @Test("The limits of ordinary operation are counted limits")
     func routine() {
-        #expect(GatewayLimit.routineNames.isSubset(of: GatewayLimit.countedNames))
+        #expect(GatewayLimit.routineNames.isSubset(of: GatewayLimit.counterNames))
     }
 
     private func articleText() throws -> String {

@@ -62,7 +62,7 @@ struct ReloadServiceTests {
         configuration.edge = .off
         configuration.admin = ListenSetting("127.0.0.1:0")
         configuration.store = .memory
-        configuration.asksForTokens = false
+        configuration.checksTokens = false
         return configuration
     }
 

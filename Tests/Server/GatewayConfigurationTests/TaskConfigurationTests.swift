@@ -139,10 +139,11 @@ struct TaskConfigurationTests {
         func text(_ count: Int) -> String {
             "{topics: {a: {tasks: [\((0..<count).map { "'t\($0)'" }.joined(separator: ","))]}}}"
         }
-        let most = PermittedTasks.patternsPerTopicMax
-        #expect(try Self.load(text(most)).permittedTasks["a"]?.count == most)
-        let message = "topics.a.tasks: has \(most + 1) identifiers; write at most \(most); one that ends in .* stands "
-        #expect(try Self.faults(text(most + 1)) == [message + "for many"])
+        let maximum = PermittedTasks.patternsPerTopicMax
+        #expect(try Self.load(text(maximum)).permittedTasks["a"]?.count == maximum)
+        let message =
+            "topics.a.tasks: has \(maximum + 1) identifiers; write at most \(maximum); one that ends in .* stands "
+        #expect(try Self.faults(text(maximum + 1)) == [message + "for many"])
     }
 
     @Test("A reload applies the permitted tasks, and shows both lists")

@@ -128,27 +128,27 @@ struct SettledChangeTests {
     @Test("A change is accepted once, at the second look that finds it")
     func settled() {
         var change = SettledChange(1)
-        let taken = [1, 2, 2, 2, 3, 3, 3].map { change.looked($0) }
+        let taken = [1, 2, 2, 2, 3, 3, 3].map { change.shouldTake($0) }
         #expect(taken == [false, false, true, false, false, true, false])
     }
 
     @Test("A value that keeps changing is not taken, and a value that returns is not a change")
     func unsettled() {
         var change = SettledChange(1)
-        let taken = [2, 3, 4, 1, 1, 5, 1, 5, 5].map { change.looked($0) }
+        let taken = [2, 3, 4, 1, 1, 5, 1, 5, 5].map { change.shouldTake($0) }
         #expect(taken.firstIndex(of: true) == 8)
     }
 
     @Test("A change that failed to load is tried again at each look until it succeeds")
     func failed() {
         var change = SettledChange(1)
-        #expect([2, 2].map { change.looked($0) } == [false, true])
+        #expect([2, 2].map { change.shouldTake($0) } == [false, true])
         for _ in 0..<3 {
             change.failed()
-            let isTaken = change.looked(2)
+            let isTaken = change.shouldTake(2)
             #expect(isTaken)
         }
-        let isTaken = change.looked(2)
+        let isTaken = change.shouldTake(2)
         #expect(!isTaken)
     }
 }

@@ -175,7 +175,7 @@ struct RefusedStartTests {
                 $0[RecordKey(.rejections, RecordKey.everyTopic)] = [1]
             },
             Fault("workers that were asked", "token.key") {
-                $0[.workersAsked] = $0[RecordKey(.origin)]
+                $0[.workerAuthentication] = $0[RecordKey(.origin)]
             },
         ]
     }

@@ -76,7 +76,7 @@ final class GatewayEngineRig {
             let engine = try LocalEngine(
                 configuration: EngineRig.open(),
                 historyKey: EngineRig.historyKey,
-                workers: .notAsked(folder: "/state"),
+                workers: .notRequired(folder: "/state"),
                 store: store,
                 output: GroupOutput(mailboxes: PerOutput(loop), history: history),
                 signal: {},
@@ -258,7 +258,7 @@ final class Requests {
         var push = Push()
         push.token = device.token
         push.apnsID = isUpperCase ? Self.upperCased(apnsID) : apnsID
-        push.isNamedByClient = clientID != nil
+        push.hasClientID = clientID != nil
         push.expiration = expiration.map { $0 == 0 ? .zero : .seconds($0) } ?? .absent
         push.priority = priority
         push.wakes = wakes

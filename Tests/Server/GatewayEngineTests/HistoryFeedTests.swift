@@ -265,9 +265,9 @@ struct EventRecoveryTests {
         return recovery
     }
 
-    private static func found(_ sequence: UInt64, leftOff: [UInt64] = [], isNew: Bool = false) -> HistoryFound {
+    private static func found(_ sequence: UInt64, leftOff: [UInt64] = [], isNew: Bool = false) -> OpenedHistory {
         let newest = isNew ? nil : Instant(milliseconds: Int64(sequence % 1000) * Self.hour)
-        return HistoryFound(isNew: isNew, sequence: sequence, leftOff: leftOff, newest: newest)
+        return OpenedHistory(isNew: isNew, sequence: sequence, leftOff: leftOff, newest: newest)
     }
 
     @Test("A history that is complete, or can be completed, causes no fault")

@@ -179,7 +179,7 @@ extension RoomSimulation {
         self.questions = []
         requests.batch.notePushesLeave()
         self.steps += 1
-        self.room?.committer.isResting = self.steps % 3 == 0
+        self.room?.committer.isBatching = self.steps % 3 == 0
         _ = engine.step(requests.batch)
         self.take()
         guard self.clients.hasMetFailure else { return }

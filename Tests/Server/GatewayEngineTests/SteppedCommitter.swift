@@ -22,13 +22,13 @@ final class SteppedCommitter: Committer {
     }
 
     /// True if it rests while it is idle.
-    var isResting = false
+    var isBatching = false
 
     /// True if a commit has failed.
     var hasFailed: Bool { if case .failed = self.status { true } else { false } }
 
-    func status(of _: StepGroup, waitingFor _: CommitWish) -> CommitStatus {
-        if case .idle = self.status, self.isResting { .resting } else { self.status }
+    func status(of _: StepGroup, waitingFor _: AwaitedEvent) -> CommitStatus {
+        if case .idle = self.status, self.isBatching { .batching } else { self.status }
     }
 
     func submit(_ group: inout StepGroup) {
@@ -38,7 +38,7 @@ final class SteppedCommitter: Committer {
     }
 
     func waitUntilIdle() -> CommitStatus {
-        self.isResting = false
+        self.isBatching = false
         self.commit()
         return self.status
     }
@@ -90,7 +90,7 @@ final class SteppedHistory: HistoryOutput, @unchecked Sendable {
         self.feed = HistoryFeed(file, self.medium.retention, nil) { [weak self] in self?.faults.append($0) }
     }
 
-    func waitUntilOpened() -> HistoryFound? { self.file?.found }
+    func waitUntilOpened() -> OpenedHistory? { self.file?.found }
 
     func submit(_ batch: inout HistoryBatch) {
         guard let feed = self.feed, let file = self.file else { return }

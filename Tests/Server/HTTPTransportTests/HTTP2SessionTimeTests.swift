@@ -276,7 +276,7 @@ struct HTTP2SessionTimeTests {
     }
 
     @Test("A waiting GOAWAY is sent after the answers, including those to later requests")
-    func farewell() {
+    func pendingGoAway() {
         let fixture = SessionFixture()
         for number in [1, 3] { fixture.receive(ScriptedPeer.request("/wait", stream: number)) }
         fixture.session.goAway(debugData: ByteView("bye"), inFlight: .answeredFirst)
@@ -295,7 +295,7 @@ struct HTTP2SessionTimeTests {
     }
 
     @Test("An announced GOAWAY stops new streams, answers arriving ones, and names the last a second later")
-    func announcedFarewell() {
+    func announcedGoAway() {
         let fixture = SessionFixture()
         fixture.receive(ScriptedPeer.request("/wait", stream: 1))
         fixture.session.goAway(debugData: ByteView("bye"), inFlight: .announcedFirst)

@@ -201,10 +201,10 @@ struct DepartureTests {
     ]
 
     @Test("A farewell waits briefly for a time without requests, and then only for answers", arguments: Self.phases)
-    func farewell(_ phase: StreamState.Phase?, atFirst: Bool, later: Bool) throws {
+    func pendingGoAway(_ phase: StreamState.Phase?, atFirst: Bool, later: Bool) throws {
         var open = OpenStreams(now: 0)
         var departure = Departure()
-        #expect(!departure.hasFarewell && !departure.mayLeave(open, now: 0))
+        #expect(!departure.hasPendingGoAway && !departure.mayLeave(open, now: 0))
         let slot = try phase.map { phase in
             let slot = try #require(self.pool.take(number: 1, now: 0))
             open.begin(slot)
@@ -213,14 +213,14 @@ struct DepartureTests {
         }
         departure.wait(debugData: ByteView("first"), code: .noError, now: 1000)
         departure.wait(debugData: ByteView("second"), code: .internalError, now: 5000)
-        #expect(departure.hasFarewell)
+        #expect(departure.hasPendingGoAway)
         #expect(departure.mayLeave(open, now: 1999) == atFirst)
         #expect(departure.mayLeave(open, now: 2000) == later)
         let taken = departure.take(open, now: 2000)
-        #expect((taken != nil) == later && departure.hasFarewell != later)
+        #expect((taken != nil) == later && departure.hasPendingGoAway != later)
         if let slot { open.end(slot, now: 0) }
-        let farewell = later ? taken : departure.take(open, now: 1000)
-        #expect(farewell?.debugData == Array("first".utf8) && farewell?.code == .noError)
+        let pendingGoAway = later ? taken : departure.take(open, now: 1000)
+        #expect(pendingGoAway?.debugData == Array("first".utf8) && pendingGoAway?.code == .noError)
         #expect(departure.take(open, now: 9000)?.code == nil)
         if let slot { self.pool.giveBack(slot) }
     }
@@ -238,7 +238,7 @@ struct DepartureTests {
         #expect(!departure.mayLeave(open, now: 1999) && departure.mayLeave(open, now: 2000))
         #expect(departure.take(open, now: 2000)?.code == nil)
         #expect(departure.takeAnnouncement(open, now: 2000) && !departure.takeAnnouncement(open, now: 2000))
-        #expect(departure.hasFarewell && !departure.mayLeave(open, now: 9000))
+        #expect(departure.hasPendingGoAway && !departure.mayLeave(open, now: 9000))
         open.end(slot, now: 0)
         #expect(!departure.mayLeave(open, now: 2999) && departure.mayLeave(open, now: 3000))
         #expect(departure.take(open, now: 3000)?.debugData == Array("bye".utf8))

@@ -20,7 +20,7 @@ struct TurnOrderTests {
         scene.sendBursts()
         quiet.ask("x")
         #expect(quiet.peer.isDelivered())
-        scene.goOn()
+        scene.resume()
         #expect(quiet.isServed())
         for peer in scene.noisy { #expect(peer.isServed()) }
         // Two bursts are more than is read in one turn.
@@ -56,7 +56,7 @@ struct TurnOrderTests {
         scene.sendBursts()
         for other in others { other.ask("x") }
         for other in others { #expect(other.peer.isDelivered()) }
-        scene.goOn()
+        scene.resume()
         for peer in others + scene.noisy { #expect(peer.isServed()) }
         let areOthers = scene.log.all.filter { $0 != "/2/hold" }.map { $0.hasSuffix("/x") }
         let runs = areOthers.split(separator: false)
@@ -132,7 +132,7 @@ struct TurnOrderTests {
         scene.sendBursts()
         quiet.ask("close")
         #expect(quiet.peer.isDelivered())
-        scene.goOn()
+        scene.resume()
         #expect(quiet.isServed())
         for peer in scene.noisy { #expect(peer.peer.hasEnded()) }
         #expect(scene.loop.busyConnectionCount == 0)
@@ -160,12 +160,12 @@ struct TurnOrderTests {
         scene.faults.fail(.watch, number: 0, error: ENOMEM)
         peer.ask("x")
         #expect(peer.isServed())
-        #expect(scene.faults.met == 1 && scene.loop.busyConnectionCount == busy)
+        #expect(scene.faults.failureCount == 1 && scene.loop.busyConnectionCount == busy)
         scene.faults.fail(.watch, number: 1, error: ENOMEM)
         peer.ask("x")
         #expect(peer.peer.hasEnded())
-        #expect(scene.faults.met == 1 && scene.loop.busyConnectionCount == busy)
-        scene.faults.failNothing()
+        #expect(scene.faults.failureCount == 1 && scene.loop.busyConnectionCount == busy)
+        scene.faults.reset()
         quiet.ask("x")
         #expect(quiet.isServed())
     }
@@ -347,13 +347,13 @@ final class FlowScene {
         self.log.removeAll()
     }
 
-    /// Blocks the loop until `goOn`, once.
+    /// Blocks the loop until `resume`, once.
     func hold() {
         self.holder.ask("hold")
         self.log.wait(for: "/2/hold")
     }
 
-    func goOn() {
+    func resume() {
         self.held.open()
         #expect(self.holder.isServed())
     }

@@ -118,12 +118,12 @@ struct HistoryBoundsTests {
     func collected() throws {
         let rig = try HistoryRig()
         var random = SeededGenerator(seed: 6)
-        var most = 0
+        var maximum = 0
         for _ in 0..<10_000 {
             rig.appendRandom(&random, devices: 10)
-            most = max(most, rig.open().collectedEvents)
+            maximum = max(maximum, rig.open().collectedEvents)
         }
-        #expect(most == 2048)
+        #expect(maximum == 2048)
         #expect(rig.open().recent(device: 0, count: .max) == rig.recent(0, .max))
     }
 }

@@ -92,7 +92,7 @@ struct HistoryFaultTests {
         var told = 0
         for number in 0... {
             var trial = Trial(seed: UInt64(number + 1))
-            var troubles: [HistoryTrouble] = []
+            var troubles: [HistoryFailure] = []
             let disk = trial.disk
             disk.failOperation(number, fault, isLasting: isLasting)
             let history = HistoryFile(path: Self.path, limits: Self.limits, vfs: disk.vfsName) { troubles.append($0) }

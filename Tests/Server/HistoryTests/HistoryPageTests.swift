@@ -32,7 +32,7 @@ struct HistoryPageTests {
         var random = SeededGenerator(seed: seed + 100)
         let all = rig.entries(0)
         var found: [HistoryEntry] = []
-        var place: HistoryPlace?
+        var place: HistoryCursor?
         repeat {
             let countMax = random.number(in: 1...40)
             let page = rig.open().page(device: 0, before: place, countMax: countMax)
@@ -52,7 +52,7 @@ struct HistoryPageTests {
         let rig = try Self.rig(seed: seed, millisecondsMax: 2)
         let all = rig.entries(0).filter { [.conditions, .registered].contains($0.event.kind) }
         var found: [HistoryEntry] = []
-        var place: HistoryPlace?
+        var place: HistoryCursor?
         var pages = 0
         repeat {
             let page = rig.open().page(device: 0, before: place, countMax: 3, examinedMax: 10) {
@@ -77,13 +77,13 @@ struct HistoryPageTests {
         #expect(page.entries == [rig.entries(0)[1]] && page.next == nil)
         let none = rig.open().page(device: 1, before: nil, countMax: 1)
         #expect(none.entries == [] && none.next == nil)
-        let place = HistoryPlace(moment: rig.now, count: 2)
+        let place = HistoryCursor(moment: rig.now, count: 2)
         #expect(rig.open().page(device: 0, before: place, countMax: 9).entries == Array(rig.entries(0).suffix(2)))
         let latest = rig.open().page(device: 0, before: nil, notBefore: rig.now, countMax: 9)
         #expect(latest.entries == rig.entries(0).filter { $0.event.at >= rig.now } && latest.next == nil)
         let later = rig.open().page(device: 0, before: nil, notBefore: rig.now + 1, countMax: 9)
         #expect(later.entries == [])
-        let beginning = HistoryPlace(moment: .distantPast, count: 2)
+        let beginning = HistoryCursor(moment: .distantPast, count: 2)
         #expect(rig.open().page(device: 0, before: beginning, countMax: 9).entries == [])
     }
 

@@ -12,7 +12,7 @@ final class HistoryRig {
     private(set) var history: HistoryFile?
     /// The events passed to the history, in order; `close` removes unwritten ones.
     private(set) var events: [HistoryEvent] = []
-    private(set) var troubles: [HistoryTrouble] = []
+    private(set) var troubles: [HistoryFailure] = []
     private var flushedCount = 0
     /// The names of tasks and sessions, by the index of their event in `events`.
     private var names: [Int: String] = [:]
@@ -186,8 +186,8 @@ extension HistoryFile {
         path: String?,
         limits: HistoryLimits,
         vfs: String? = nil,
-        onTrouble: @escaping (HistoryTrouble) -> Void
+        onFailure: @escaping (HistoryFailure) -> Void
     ) {
-        self.init(path: path, key: EngineRig.historyKey, limits: limits, vfs: vfs, onTrouble: onTrouble)
+        self.init(path: path, key: EngineRig.historyKey, limits: limits, vfs: vfs, onFailure: onFailure)
     }
 }

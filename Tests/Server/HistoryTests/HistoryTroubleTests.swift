@@ -75,7 +75,7 @@ struct HistoryTroubleTests {
         let device = try #require(rig.events.last?.device)
         #expect(rig.open().recent(device: device, count: 1).count == 1)
         rig.close()
-        var troubles: [HistoryTrouble] = []
+        var troubles: [HistoryFailure] = []
         let other = HistoryFile(path: rig.path, key: HashKey((1, 2)), limits: rig.limits) { troubles.append($0) }
         #expect(other.recent(device: device, count: 1) == [])
         #expect(troubles.count == 1)

@@ -167,7 +167,7 @@ struct FileTests {
         let path = try self.made("a", "new")
         faults.fail(.link, number: 0, error: error, times: calls)
         try FileSystem.link(path, orRenameTo: other)
-        #expect(faults.met == calls)
+        #expect(faults.failureCount == calls)
         #expect(try OrdinaryFile.contents(other, bytesMax: 10) == Array("new".utf8))
         #expect(FileSystem.exists(path) == (calls == 0))
         let next = try self.made("c", "next")

@@ -70,7 +70,7 @@ struct CommandRunTests {
         for (name, value) in variables { expected["WAKEGATE_\(name)"] = value }
         #expect(work.variables == expected)
         #expect(work.input.isEmpty)
-        #expect(work.tellsProgress == (variables["KIND"] == "continued"))
+        #expect(work.reportsProgress == (variables["KIND"] == "continued"))
         #expect(!work.isFailure(exitStatus: 0))
         for status in [1, 3, nil] as [Int32?] { #expect(work.isFailure(exitStatus: status)) }
     }
@@ -79,7 +79,7 @@ struct CommandRunTests {
     func push() throws {
         let message = try #require(WakeMessage(Array(#"{"wake":"w","device":"a","topic":"t","deadline":9}"#.utf8)))
         let work = CommandWork(WakeNotification(message))
-        #expect(!work.tellsProgress)
+        #expect(!work.reportsProgress)
         for status in [0, 3] as [Int32?] { #expect(!work.isFailure(exitStatus: status)) }
         for status in [1, nil] as [Int32?] { #expect(work.isFailure(exitStatus: status)) }
     }

@@ -31,9 +31,9 @@ struct DeviceListCommandTests {
             "state     held               may launch at         last launch           topic                     token\n"
         let line =
             "held      battery            -                     2023-11-14T22:13:20Z  a.b                       ab\n"
-        #expect(DeviceListCommand.text([device], withHead: true) == head + line)
-        #expect(DeviceListCommand.text([device], withHead: false) == line)
-        #expect(DeviceListCommand.text([], withHead: true).isEmpty)
+        #expect(DeviceListCommand.text([device], withHeader: true) == head + line)
+        #expect(DeviceListCommand.text([device], withHeader: false) == line)
+        #expect(DeviceListCommand.text([], withHeader: true).isEmpty)
     }
 }
 
@@ -218,7 +218,7 @@ struct PushListCommandTests {
         let device = try ParsedCommand.running("push list --device ab")
         #expect(PushListCommand.path(device, [], limit: 7, after: nil) == "/v1/devices/ab/pushes")
         let push = try JSONReader.read(#"{"apnsID": "9a", "state": "discarded", "reason": "expired"}"#)
-        let text = PushListCommand.text([push], device: "ab", withHead: false)
+        let text = PushListCommand.text([push], device: "ab", withHeader: false)
         #expect(text.contains(/^- +expired +- +9a +- +ab\n$/))
     }
 
@@ -267,13 +267,13 @@ struct PushListCommandTests {
              "receivedAt": 1700000000000, "outcome": "noWake", "outcomeAt": null}
             """
         )
-        let lines = PushListCommand.text([push], withHead: true).split(separator: "\n")
+        let lines = PushListCommand.text([push], withHeader: true).split(separator: "\n")
         #expect(lines.count == 2 && lines[0].hasPrefix("received              outcome"))
         let line =
             "2023-11-14T22:13:20Z  noWake             -                     cf05bfb4-141d-4f97-d59a-caf0a7cfbbe1  "
             + "-                         ab"
         #expect(lines.last.map(String.init) == line)
-        #expect(PushListCommand.text([push], withHead: false) == line + "\n")
-        #expect(PushListCommand.text([], withHead: true).isEmpty)
+        #expect(PushListCommand.text([push], withHeader: false) == line + "\n")
+        #expect(PushListCommand.text([], withHeader: true).isEmpty)
     }
 }

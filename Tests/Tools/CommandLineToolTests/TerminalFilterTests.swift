@@ -7,7 +7,7 @@ import Wire
 struct TerminalFilterTests {
     /// A name that would move the cursor, reverse the following text, clear the screen and begin a new line.
     private static let hostile = #"a\u202eb\u009b2J\u001b[2J\u2066c\nforged"#
-    private static let harmless = "a?b?2J?[2J?c?forged"
+    private static let sanitized = "a?b?2J?[2J?c?forged"
 
     private static func value(_ json: String) throws -> JSONValue {
         try JSONReader.read(json.replacing("NAME", with: self.hostile))
@@ -50,7 +50,7 @@ struct TerminalFilterTests {
             {
                 DeviceListCommand.text(
                     try rows(#"{"devices":[{"topic":"NAME","token":"NAME"}]}"#, "devices"),
-                    withHead: true
+                    withHeader: true
                 )
             }
         ),
@@ -59,7 +59,7 @@ struct TerminalFilterTests {
             {
                 PushListCommand.text(
                     try rows(#"{"pushes":[{"topic":"NAME","device":"NAME"}]}"#, "pushes"),
-                    withHead: true
+                    withHeader: true
                 )
             }
         ),
@@ -120,7 +120,7 @@ struct TerminalFilterTests {
     func filtered() throws {
         for (name, count, makeText) in Self.texts {
             let text = try makeText()
-            #expect(text.contains(Self.harmless), "\(name): \(text.debugDescription)")
+            #expect(text.contains(Self.sanitized), "\(name): \(text.debugDescription)")
             #expect(text.unicodeScalars.allSatisfy { TerminalText.isShown($0) || $0 == "\n" }, "\(name)")
             #expect(!text.contains("\nforged"), "\(name)")
             if count > 0 { #expect(text.split(separator: "\n").count == count, "\(name): \(text)") }

@@ -185,7 +185,7 @@ struct WatchViewTests {
             ([.infinity, 1, -1], 3, nil, "▁▁▁"), ([.nan, 1e308], 2, nil, "▁▁"), ([9, -.infinity], 2, 1, "█▁"),
         ] as [([Double?], Int, Double?, String)]
     )
-    func bars(values: [Double?], width: Int, most: Double?, text: String) {
-        #expect(Sparkline.text(values, width: width, most: most) == text)
+    func bars(values: [Double?], width: Int, maximum: Double?, text: String) {
+        #expect(Sparkline.text(values, width: width, maximum: maximum) == text)
     }
 }

@@ -152,10 +152,10 @@ struct NetworkTests {
             (401, #"{"reason":"InvalidToken"}"#, nil), (503, "", nil),
         ] as [(Int, String, Bool?)]
     )
-    func forceQuit(_ status: Int, _ body: String, _ isQuit: Bool?) {
+    func forceQuit(_ status: Int, _ body: String, _ isForceQuit: Bool?) {
         var response = HTTPResponse(status: status, headers: [])
         response.body = Array(body.utf8)
-        #expect((try? response.isForceQuit.get()) == isQuit)
+        #expect((try? response.isForceQuit.get()) == isForceQuit)
     }
 
     @Test(

@@ -43,7 +43,7 @@ struct SimulatedServer {
     /// - `losesPower`: true if bytes that were not synced may be lost or be zeros.
     mutating func processEnded(
         losesPower: Bool,
-        _ rig: RoomRig,
+        _ rig: AgentRig,
         using generator: inout SeededGenerator
     ) throws {
         self.writings.removeAll()
@@ -68,9 +68,9 @@ struct SimulatedServer {
     ///
     /// - `isReliable`: true if the attempt can only make progress.
     mutating func step(
-        _ attempt: RoomWorld.Attempt,
+        _ attempt: ScriptedAgentWorld.Attempt,
         isReliable: Bool,
-        _ rig: RoomRig,
+        _ rig: AgentRig,
         using generator: inout SeededGenerator
     ) {
         switch attempt.plan.kind {
@@ -82,9 +82,9 @@ struct SimulatedServer {
     }
 
     private mutating func stepUpload(
-        _ attempt: RoomWorld.Attempt,
+        _ attempt: ScriptedAgentWorld.Attempt,
         isReliable: Bool,
-        _ rig: RoomRig,
+        _ rig: AgentRig,
         using generator: inout SeededGenerator
     ) {
         if isReliable || generator.once(in: 3) {
@@ -98,9 +98,9 @@ struct SimulatedServer {
 
     /// Answers the attempt, or does not.
     private mutating func answer(
-        _ attempt: RoomWorld.Attempt,
+        _ attempt: ScriptedAgentWorld.Attempt,
         isReliable: Bool,
-        _ rig: RoomRig,
+        _ rig: AgentRig,
         using generator: inout SeededGenerator
     ) {
         let url = attempt.plan.spec.url
@@ -150,7 +150,7 @@ struct SimulatedServer {
 
     /// Reopens the partial file of an earlier attempt, if it belongs to the same entity.
     private func resumed(
-        _ attempt: RoomWorld.Attempt,
+        _ attempt: ScriptedAgentWorld.Attempt,
         _ validator: String,
         _ files: StateFiles
     ) -> StateFiles.Writing? {
@@ -159,9 +159,9 @@ struct SimulatedServer {
     }
 
     private mutating func stepDownload(
-        _ attempt: RoomWorld.Attempt,
+        _ attempt: ScriptedAgentWorld.Attempt,
         isReliable: Bool,
-        _ rig: RoomRig,
+        _ rig: AgentRig,
         using generator: inout SeededGenerator
     ) {
         guard var state = self.writings[attempt.number], let files = rig.stateFiles else { return }
@@ -191,7 +191,7 @@ struct SimulatedServer {
         }
     }
 
-    private mutating func end(_ attempt: RoomWorld.Attempt, _ news: AttemptNews, _ rig: RoomRig) {
+    private mutating func end(_ attempt: ScriptedAgentWorld.Attempt, _ news: AttemptNews, _ rig: AgentRig) {
         self.writings[attempt.number] = nil
         attempt.report(news)
         rig.world.end(attempt.number)

@@ -282,7 +282,7 @@ struct StateFilesTests {
         _ = try self.write("abc", "f", in: first)
         _ = try self.write("abc", "g", in: first)
         let files = try self.files(bytesMax: 10)
-        #expect(files.cleaned(keeping: ["f"]) == 1 && files.used == 3)
+        #expect(files.removeFiles(except: ["f"]) == 1 && files.used == 3)
         #expect(!FileSystem.exists(files.path("g")))
         #expect(files.missing(for: 7) == 0 && files.missing(for: 9) == 2)
         files.remove("f")
@@ -304,7 +304,7 @@ struct StateFilesTests {
         let files = try self.files()
         // Three parts, of which only the first one syncs.
         let content = String(repeating: "x", count: 34 << 20)
-        let look = FileLook(
+        let look = FileVerification(
             try self.write(content, "f", in: files),
             bytes: Int64(content.utf8.count),
             sha256: String(repeating: "0", count: 64),
@@ -336,8 +336,8 @@ struct StateFilesTests {
 
 extension StateFiles {
     /// Checks a written file to the end.
-    func finish(_ writing: Writing, bytes: Int64, sha256: String?) -> FileLook.Finish {
-        let look = FileLook(writing, bytes: bytes, sha256: sha256, in: self)
+    func finish(_ writing: Writing, bytes: Int64, sha256: String?) -> FileVerification.Finish {
+        let look = FileVerification(writing, bytes: bytes, sha256: sha256, in: self)
         while true {
             if let finish = look.step() { return finish }
         }

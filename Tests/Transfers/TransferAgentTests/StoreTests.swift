@@ -38,20 +38,20 @@ struct StoreTests {
         spec.bytesMax = Int64.max
         spec.requestTimeout = 1500
         spec.note = "line\nbreak"
-        var facts = TransferFacts()
-        facts.failure = .init(reason: "HTTPStatus", message: "503")
-        facts.part = PartFile(file: "f", validator: "\"e\"", total: 9, synced: 4, boot: "b")
-        facts.taking = "/to"
+        var details = TransferDetails()
+        details.failure = .init(reason: "HTTPStatus", message: "503")
+        details.part = PartFile(file: "f", validator: "\"e\"", total: 9, synced: 4, boot: "b")
+        details.destination = "/to"
         let first = try self.store()
         let transfer = Self.transfer(1)
         try first.commit([
-            .putSession(3, Array("{}".utf8)), .insertTransfer(transfer, host: "https://h:443", spec, TransferFacts()),
-            .insertTransfer(Self.transfer(2), host: "http://h:80", spec, TransferFacts()),
-            .updateTransfer(transfer, facts), .deleteTransfer(sequence: 2),
+            .putSession(3, Array("{}".utf8)), .insertTransfer(transfer, host: "https://h:443", spec, TransferDetails()),
+            .insertTransfer(Self.transfer(2), host: "http://h:80", spec, TransferDetails()),
+            .updateTransfer(transfer, details), .deleteTransfer(sequence: 2),
         ])
         let second = try self.store()
         let found = try #require(try second.record(1))
-        #expect(found.spec == spec && found.facts == facts)
+        #expect(found.spec == spec && found.details == details)
         #expect(try second.record(2) == nil)
         var hosts: [String] = []
         var all: [TransferStore.Stored] = []
@@ -62,7 +62,7 @@ struct StoreTests {
             },
             { all.append($0) }
         )
-        #expect(all.map(\.transfer) == [transfer] && all.first?.facts == facts && hosts == ["https://h:443"])
+        #expect(all.map(\.transfer) == [transfer] && all.first?.details == details && hosts == ["https://h:443"])
     }
 
     @Test("An event for the gateway, and a part that is kept")
@@ -72,11 +72,11 @@ struct StoreTests {
         var entry = OutboxEntry(sequence: 4, device: "0b", session: "s", finished: 2, event: "e")
         entry.wasTried = true
         let part = PartFile(file: "f", validator: nil, total: -1, synced: 0, boot: "")
-        let kept = KeptPart(session: 3, url: "u", part: part, keptAt: 8)
-        try store.commit([.putOutbox(entry), .putKept(kept)])
-        #expect(try store.outbox() == [entry] && store.kept() == [kept])
-        try store.commit([.deleteOutbox(sequence: 4), .deleteKept(file: "f")])
-        #expect(try store.outbox().isEmpty && store.kept().isEmpty)
+        let resumable = ResumablePart(session: 3, url: "u", part: part, keptAt: 8)
+        try store.commit([.putOutbox(entry), .putResumablePart(resumable)])
+        #expect(try store.outbox() == [entry] && store.resumableParts() == [resumable])
+        try store.commit([.deleteOutbox(sequence: 4), .deleteResumablePart(file: "f")])
+        #expect(try store.outbox().isEmpty && store.resumableParts().isEmpty)
     }
 
     @Test("A new store next to files of transfers is refused, however often it is tried")
@@ -85,10 +85,10 @@ struct StoreTests {
         try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
         let path = self.folder.appendingPathComponent("t.sqlite").path
         for _ in 0..<2 {
-            #expect(throws: SQLiteError.self) { try TransferStore(path: path, isLeftBehind: true) }
+            #expect(throws: SQLiteError.self) { try TransferStore(path: path, hasTransferFiles: true) }
         }
         _ = try TransferStore(path: path)
-        _ = try TransferStore(path: path, isLeftBehind: true)
+        _ = try TransferStore(path: path, hasTransferFiles: true)
     }
 
     @Test("On a full disk the reserve gives space to a commit, and is reserved again when there is space")
@@ -132,7 +132,7 @@ struct StoreTests {
         let store = try self.store()
         let transfer = Self.transfer(1)
         let spec = TransferSpec(url: "http://h/")
-        let insert = StoreWrite.insertTransfer(transfer, host: "h", spec, TransferFacts())
+        let insert = StoreWrite.insertTransfer(transfer, host: "h", spec, TransferDetails())
         #expect(throws: SQLiteError.self) { try store.commit([insert, insert]) }
         #expect(try store.record(1) == nil)
         try store.commit([insert])

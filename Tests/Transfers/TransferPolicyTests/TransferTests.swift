@@ -103,7 +103,7 @@ struct TransferTests {
         #expect(transfer.state == (before.state.hasEnded ? state : .failed))
 
         transfer = before
-        #expect(transfer.taken() == (state == .finished ? .take : .notFinished))
+        #expect(transfer.markTaken() == (state == .finished ? .take : .notFinished))
         #expect(transfer.isTaken == (state == .finished))
         transfer.progressed(bytes: 7, total: 9, status: 206)
         #expect(transfer.bytes == (state == .running ? 7 : before.bytes))
@@ -142,10 +142,10 @@ struct TransferTests {
     @Test("A file can be taken only once, and an upload has none")
     func taken() {
         var transfer = Self.transfer(.finished)
-        #expect(transfer.taken() == .take)
-        #expect(transfer.taken() == .alreadyTaken)
+        #expect(transfer.markTaken() == .take)
+        #expect(transfer.markTaken() == .alreadyTaken)
         var upload = Self.transfer(.finished, kind: .upload)
-        #expect(upload.taken() == .notFinished)
+        #expect(upload.markTaken() == .notFinished)
     }
 
     @Test(
@@ -269,11 +269,11 @@ struct TransferTests {
         }
         for (step, moment) in [(10_000, 40_000), (-10_000, 60_000), (1_000_000, 2000)] as [(Int64, Int64)] {
             var transfer = asked()
-            #expect(transfer.wallClockSet(by: step, now: 2000) == .wait)
+            #expect(transfer.adjustForWallClockChange(by: step, now: 2000) == .wait)
             #expect(transfer.notBefore == moment && transfer.deadline == moment + 100_000)
         }
         var due = asked()
-        #expect(due.wallClockSet(by: 10_000, now: 50_000) == .ignore && due == asked())
+        #expect(due.adjustForWallClockChange(by: 10_000, now: 50_000) == .ignore && due == asked())
         for state in TransferState.allCases {
             var transfer = Self.transfer(state)
             if state == .running {
@@ -286,16 +286,16 @@ struct TransferTests {
                 )
             }
             let before = transfer
-            #expect(transfer.wallClockSet(by: 10_000, now: 3000) == .ignore && transfer == before)
+            #expect(transfer.adjustForWallClockChange(by: 10_000, now: 3000) == .ignore && transfer == before)
         }
     }
 
     @Test("A running transfer is stored as waiting, and a restored one gets the stored state and bytes")
-    func memory() {
+    func storedState() {
         let transfer = Self.transfer(.running)
-        #expect(transfer.memory.state == .waiting)
+        #expect(transfer.storedState.state == .waiting)
         var other = Self.transfer(.waiting)
-        other.restored(Self.transfer(.finished).memory)
+        other.restore(Self.transfer(.finished).storedState)
         #expect(other.state == .finished && other.bytes == 10)
     }
 

@@ -136,7 +136,7 @@ package struct PostgresArray: PostgresValues, ~Copyable {
         self.appendHeader()
     }
 
-    package mutating func append(_ place: PostgresPlace) {
+    package mutating func append(_ place: RowLocation) {
         self.begin(6)
         self.buffer.append(memoryOf: place.block.bigEndian)
         self.buffer.append(memoryOf: place.offset.bigEndian)

@@ -51,10 +51,10 @@ extension PostgresRows {
     }
 
     /// Returns the location (`ctid`) of a row version; `nowhere` for NULL and for a value of another size.
-    package func place(_ row: Int, _ column: Int) -> PostgresPlace {
+    package func place(_ row: Int, _ column: Int) -> RowLocation {
         let bytes = self.bytes(row, column)
         guard bytes.count == 6 else { return .nowhere }
-        return PostgresPlace(
+        return RowLocation(
             block: UInt32(bigEndian: bytes.load(UInt32.self, at: 0)),
             offset: UInt16(bigEndian: bytes.load(UInt16.self, at: 4))
         )
@@ -146,7 +146,7 @@ package enum PostgresEvent {
 ///
 /// A transaction that has locked the row can find it by its `ctid`, without an index. After the transaction, the row
 /// may move, and its `ctid` may be reused.
-package struct PostgresPlace: Hashable, Sendable {
+package struct RowLocation: Hashable, Sendable {
     package let block: UInt32
     package let offset: UInt16
 
@@ -156,5 +156,5 @@ package struct PostgresPlace: Hashable, Sendable {
     }
 
     /// A location that has no row.
-    package static let nowhere = PostgresPlace(block: 0, offset: 0)
+    package static let nowhere = RowLocation(block: 0, offset: 0)
 }

@@ -8,7 +8,7 @@ final class CommitLink {
     /// A unit of work for a connection.
     enum Job {
         case load(TransactionNumber, LoadPlan)
-        case bury(GatewayNumber)
+        case retire(GatewayNumber)
     }
 
     /// A transaction whose rows are locked and read.
@@ -30,7 +30,7 @@ final class CommitLink {
     }
 
     private enum Purpose {
-        case setUp, load, blocked, commit, rollback, bury, fold
+        case setUp, load, blocked, commit, rollback, retire, fold
     }
 
     private enum State {
@@ -45,7 +45,7 @@ final class CommitLink {
         case open(Open)
         /// The commit was sent. Can move to: idle, or closed with the result in doubt.
         case committing(Commit)
-        case burying(GatewayNumber)
+        case retiring(GatewayNumber)
     }
 
     /// The number of this connection, starting at 1.
@@ -87,7 +87,7 @@ final class CommitLink {
         case .closed: self.state.number == nil ? nil : self.retryAt
         case .connecting: self.session?.server.deadline
         case .committing: self.answerDeadline
-        case .idle, .loading, .open, .burying: nil
+        case .idle, .loading, .open, .retiring: nil
         }
     }
 
@@ -104,7 +104,7 @@ final class CommitLink {
         case .committing:
             guard let deadline = self.answerDeadline, now >= deadline else { return }
             self.ended(PostgresError(kind: .connectionLost, message: "no answer to a commit"))
-        case .idle, .loading, .open, .burying: ()
+        case .idle, .loading, .open, .retiring: ()
         }
     }
 
@@ -187,9 +187,9 @@ final class CommitLink {
             session.exchange(.load) { sender in
                 self.phase = .loading(number, LoadStep(plan, floor: self.state.time.last, sender))
             }
-        case .bury(let gateway):
-            self.phase = .burying(gateway)
-            session.exchange(.bury) { sender in
+        case .retire(let gateway):
+            self.phase = .retiring(gateway)
+            session.exchange(.retire) { sender in
                 var parameters = PostgresParameters()
                 parameters.append(gateway.rawValue)
                 sender.run(.begin)
@@ -254,7 +254,7 @@ final class CommitLink {
         for (purpose, outcome) in answered where self.session === session { self.answered(purpose, outcome) }
         guard self.session === session else { return }
         switch turn {
-        case .goesOn: ()
+        case .continues: ()
         case .connected: self.setUp()
         case .ended(let failure): self.ended(failure)
         }
@@ -269,11 +269,11 @@ final class CommitLink {
             let holder = outcome.results.last.flatMap { $0.count == 1 ? LockHolder($0, 0, 0) : nil }
             self.state.fail(number, .locked(outcome.failure == nil ? holder : nil))
         case (.commit, .committing(let commit)): self.committed(commit, outcome)
-        case (.bury, .burying(let gateway)): self.burialRead(gateway, outcome)
-        case (.fold, .burying):
+        case (.retire, .retiring(let gateway)): self.retirementRead(gateway, outcome)
+        case (.fold, .retiring):
             if outcome.failure == nil { self.phase = .idle } else { self.rollBack() }
         case (.rollback, _): ()
-        case (.load, _), (.blocked, _), (.commit, _), (.bury, _), (.fold, _): ()
+        case (.load, _), (.blocked, _), (.commit, _), (.retire, _), (.fold, _): ()
         }
     }
 
@@ -288,7 +288,7 @@ final class CommitLink {
         }
         guard outcome.failure == nil, let loaded = step.read(outcome.results) else {
             self.rollBack()
-            return self.state.fail(number, self.failure(of: outcome.failure ?? .odd))
+            return self.state.fail(number, self.failure(of: outcome.failure ?? .unexpectedAnswer))
         }
         let now = self.state.time.moment(wall: loaded.wall, shift: loaded.shift, rows: loaded.writtenAt)
         self.phase = .open(Open(number: number, now: now, versions: loaded.versions))
@@ -305,7 +305,7 @@ final class CommitLink {
         }
         self.phase = .idle
         guard outcome.results.last?.tag == "COMMIT" else {
-            return self.state.fail(commit.number, self.failure(of: .odd))
+            return self.state.fail(commit.number, self.failure(of: .unexpectedAnswer))
         }
         // The rows are written, perhaps only on this server, so the counters include them.
         self.counters.take(commit.counters)
@@ -335,7 +335,7 @@ final class CommitLink {
 
     // MARK: Burying
 
-    private func burialRead(_ gateway: GatewayNumber, _ outcome: Session<Purpose>.Outcome) {
+    private func retirementRead(_ gateway: GatewayNumber, _ outcome: Session<Purpose>.Outcome) {
         guard outcome.failure == nil, outcome.results.count == 3, outcome.results[1].count == 1,
             outcome.results[1].flag(0, 0)
         else { return self.rollBack() }
@@ -401,7 +401,7 @@ final class CommitLink {
         case .loading(let number, _): self.state.fail(number, reason)
         case .open(let open): self.state.fail(open.number, reason)
         case .committing(let commit): self.doubt = commit
-        case .closed, .connecting, .idle, .burying: ()
+        case .closed, .connecting, .idle, .retiring: ()
         }
     }
 

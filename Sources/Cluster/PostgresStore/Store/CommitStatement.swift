@@ -367,7 +367,7 @@ enum CommitStatement: Int, CaseIterable {
     private static let lockBurialSQL = """
         SELECT NOT EXISTS (SELECT FROM wakegate.wake w WHERE w.holder = g.number AND w.ended IS NULL)
         FROM wakegate.gateway g WHERE g.number = $1::integer AND NOT g.alive AND NOT g.buried
-            AND pg_try_advisory_xact_lock(\(AdvisoryLock.others), \(AdvisoryLock.burial))
+            AND pg_try_advisory_xact_lock(\(AdvisoryLock.others), \(AdvisoryLock.retirement))
         """
 
     /// The counters of a dead gateway, and the sums of earlier dead gateways (gateway 0). For refused pushes, only the

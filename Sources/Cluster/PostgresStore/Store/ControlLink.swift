@@ -145,7 +145,7 @@ final class ControlLink {
 
     private func greeted(_ outcome: Session<Purpose>.Outcome) {
         guard let session = self.session, let row = outcome.results.last, row.count == 1 else {
-            return self.end(.odd)
+            return self.end(.unexpectedAnswer)
         }
         // A pool assigns its own backend numbers, and drops the settings that clients request.
         guard row.int32(0, 2) == session.server.backend, !row.flag(0, 3) else {
@@ -161,7 +161,7 @@ final class ControlLink {
     // MARK: The tables
 
     private func schemaRead(_ outcome: Session<Purpose>.Outcome, isLocked: Bool) {
-        guard let row = outcome.results.last, row.count == 1 else { return self.end(.odd) }
+        guard let row = outcome.results.last, row.count == 1 else { return self.end(.unexpectedAnswer) }
         switch Schema.verdict(found: row.int32(0, 0), oldest: row.int32(0, 1)) {
         case .newer(let found): self.end(StoreError(server: self.serverName, newerSchema: found), isOfServer: false)
         case .older(let found): if isLocked { self.makeSchema(from: found) } else { self.lockSchema() }
@@ -227,7 +227,7 @@ final class ControlLink {
     private func schemaMade(_ outcome: Session<Purpose>.Outcome) {
         self.gracePeriodMilliseconds = StoreSettings.answerMilliseconds
         guard let rights = outcome.results.last, rights.count == 1 else {
-            return self.end(.odd)
+            return self.end(.unexpectedAnswer)
         }
         guard rights.text(0, 1).isEmpty else {
             let (role, tables) = (rights.text(0, 0), rights.text(0, 1))
@@ -285,7 +285,7 @@ final class ControlLink {
     private func registered(_ outcome: Session<Purpose>.Outcome) {
         let results = outcome.results.suffix(4)
         guard results.count == 4, let clock = results.last, clock.count == 1, let number = self.number else {
-            return self.end(.odd)
+            return self.end(.unexpectedAnswer)
         }
         let first = results.startIndex
         self.topics = []
@@ -410,7 +410,7 @@ final class ControlLink {
     }
 
     /// Records a shared value that this gateway has stored.
-    func kept(_ name: String, _ content: [UInt8], version: Int64) {
+    func valueStored(_ name: String, _ content: [UInt8], version: Int64) {
         guard self.isWorking else { return }
         self.state.replies.append(.value(name: name, content))
         guard let known = self.valueVersions[name], known > version else {
@@ -458,7 +458,7 @@ final class ControlLink {
         }
         guard self.session === session else { return }
         switch turn {
-        case .goesOn: ()
+        case .continues: ()
         case .connected: self.greet()
         case .ended(let failure): self.end(failure)
         }

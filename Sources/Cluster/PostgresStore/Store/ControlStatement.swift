@@ -4,7 +4,7 @@ enum ControlStatement: Int, CaseIterable {
     case durability
     case raiseOldest, forget
     case topicsFrom, lockTopics, addTopics
-    case valuesChanged, keep, notify, sendersOfGateways
+    case valuesChanged, storeValue, notify, sendersOfGateways
     case sweepWakes
 
     /// The time in milliseconds for which the commit numbers of a dead gateway are retained. A gateway that was
@@ -54,7 +54,7 @@ enum ControlStatement: Int, CaseIterable {
             WHERE NOT EXISTS (SELECT FROM wakegate.topic t WHERE t.name = n.name)
             """
         case .valuesChanged: Self.valuesChangedSQL
-        case .keep:
+        case .storeValue:
             """
             INSERT INTO wakegate.value (name, content) VALUES ($1::text, $2::bytea)
             ON CONFLICT (name) DO UPDATE SET content = excluded.content, version = nextval('wakegate.value_version')
@@ -138,7 +138,7 @@ enum ControlStatement: Int, CaseIterable {
     private static let sweepWakesSQL = """
         DELETE FROM wakegate.wake WHERE id = ANY(ARRAY(
             SELECT id FROM wakegate.wake WHERE ended < $1::bigint
-            AND (SELECT pg_try_advisory_xact_lock(\(AdvisoryLock.others), \(AdvisoryLock.janitor)))
+            AND (SELECT pg_try_advisory_xact_lock(\(AdvisoryLock.others), \(AdvisoryLock.wakeCleanup)))
             ORDER BY ended LIMIT $2::integer FOR UPDATE SKIP LOCKED))
         """
 }

@@ -48,18 +48,18 @@ package final class DatabaseImport {
 
     private let client: PostgresClient
     private let source: Source
-    private var mark: ImportMark
+    private var progress: ImportProgress
     /// The database's topic number for each of the state's topics.
     package private(set) var topicNumbers: [Int32] = []
 
     /// The policy time of all imported rows.
-    package var now: Instant { self.mark.now }
+    package var now: Instant { self.progress.now }
     /// The number of devices written.
-    package var next: Int { self.mark.next }
+    package var next: Int { self.progress.next }
     /// True if everything except the delivery log is written.
-    package var isDone: Bool { self.mark.isDone }
+    package var isDone: Bool { self.progress.isDone }
     /// The number of devices whose delivery log is written.
-    package var nextLogged: Int { self.mark.nextLogged }
+    package var nextLogged: Int { self.progress.nextLogged }
 
     /// Starts or resumes the import; creates missing tables.
     ///
@@ -70,7 +70,7 @@ package final class DatabaseImport {
         // Attaching a store creates the tables or upgrades them to this version.
         try PostgresStore(settings) {}.stop()
         self.source = source
-        self.mark = ImportMark(fingerprint: source.fingerprint, now: now, number: 0)
+        self.progress = ImportProgress(fingerprint: source.fingerprint, now: now, number: 0)
         do throws(PostgresError) {
             self.client = try PostgresClient(settings.address, application: "wakegate import")
             try self.client.query(SessionSetup.durable)
@@ -91,7 +91,7 @@ package final class DatabaseImport {
         guard lock.flag(0, 0) else {
             return Self.error("Another import into this database is under way.", "Wait until it has ended.")
         }
-        if let mark = try self.found() { return try self.goOn(mark) }
+        if let progress = try self.storedProgress() { return try self.resume(progress) }
         var names = PostgresParameters()
         names.append(self.source.topics)
         let known = try self.client.query(
@@ -108,7 +108,7 @@ package final class DatabaseImport {
                 "Import into an empty database, or one that has no gateway of these topics yet."
             )
         }
-        self.mark.number = try self.client.query(
+        self.progress.number = try self.client.query(
             """
             SELECT least(0, (SELECT min(gateway) FROM wakegate.books),
                 (SELECT min(split_part(convert_from(content, 'UTF8'), ' ', 6)::integer) FROM wakegate.value
@@ -116,34 +116,34 @@ package final class DatabaseImport {
             """
         ).int32(0, 0)
         try self.addTopics(names)
-        try self.keepMark()
+        try self.saveProgress()
         return nil
     }
 
     /// Resumes an earlier import of this state.
-    private func goOn(_ mark: ImportMark) throws(PostgresError) -> StoreError? {
-        guard !mark.isLogDone else {
+    private func resume(_ progress: ImportProgress) throws(PostgresError) -> StoreError? {
+        guard !progress.isLogDone else {
             return Self.error(
                 "This state was moved into this database before.",
                 "Start the gateway with store: \"postgresql://...\"; the state folder keeps token.key and certificates."
             )
         }
-        guard mark.fingerprint == self.source.fingerprint else {
+        guard progress.fingerprint == self.source.fingerprint else {
             return Self.error(
                 "A gateway ran on this state since its import was cut off, or another configuration counts it.",
                 "Make the database anew (DROP SCHEMA wakegate CASCADE, if nothing else is in it), and import again."
             )
         }
-        self.mark = mark
+        self.progress = progress
         try self.findTopics()
         return nil
     }
 
-    private func found() throws(PostgresError) -> ImportMark? {
+    private func storedProgress() throws(PostgresError) -> ImportProgress? {
         var parameters = PostgresParameters()
-        parameters.append(ImportMark.name(self.source.id))
+        parameters.append(ImportProgress.name(self.source.id))
         let rows = try self.client.query("SELECT content FROM wakegate.value WHERE name = $1::text", parameters)
-        return rows.count == 1 ? ImportMark(rows.bytes(0, 0)) : nil
+        return rows.count == 1 ? ImportProgress(rows.bytes(0, 0)) : nil
     }
 
     private func addTopics(_ names: borrowing PostgresParameters) throws(PostgresError) {
@@ -168,7 +168,7 @@ package final class DatabaseImport {
             """,
             names
         )
-        guard rows.count == self.source.topics.count else { throw .odd }
+        guard rows.count == self.source.topics.count else { throw .unexpectedAnswer }
         self.topicNumbers = (0..<rows.count).map { rows.int32($0, 0) }
     }
 
@@ -179,9 +179,9 @@ package final class DatabaseImport {
     /// - Parameter rows: the next devices, at most `devicesMax`, with topic numbers of the tables.
     package func write(_ rows: [SharedDeviceChange]) throws(StoreError) {
         try self.transaction { () throws(PostgresError) in
-            try ImportRows(client: self.client, now: self.mark.now).write(rows)
-            self.mark.next += rows.count
-            try self.keepMark()
+            try ImportRows(client: self.client, now: self.progress.now).write(rows)
+            self.progress.next += rows.count
+            try self.saveProgress()
             return nil
         }
     }
@@ -210,16 +210,16 @@ package final class DatabaseImport {
                 )
                 if answer.affectedCount == 0 { kept.append(name) }
             }
-            if let countingSince { try self.writeSince(countingSince.name, countingSince.milliseconds) }
+            if let countingSince { try self.writeCountingStart(countingSince.name, countingSince.milliseconds) }
             // Policy time continues from here for the next gateway that attaches.
             var moment = PostgresParameters()
-            moment.append(self.mark.now.milliseconds)
+            moment.append(self.progress.now.milliseconds)
             try self.client.query(
                 "UPDATE wakegate.connection SET moment = greatest(moment, $1::bigint) WHERE gateway = 0",
                 moment
             )
-            self.mark.isDone = true
-            try self.keepMark()
+            self.progress.isDone = true
+            try self.saveProgress()
             return nil
         }
         return kept
@@ -245,7 +245,7 @@ package final class DatabaseImport {
 
     private func count(_ table: String, _ topic: Int32, _ content: [UInt8]) throws(PostgresError) {
         var parameters = PostgresParameters()
-        parameters.append(self.mark.number)
+        parameters.append(self.progress.number)
         parameters.append(topic)
         parameters.append(content)
         let number = table.hasPrefix("rejection") ? "1, " : ""
@@ -255,24 +255,24 @@ package final class DatabaseImport {
         )
     }
 
-    private func writeSince(_ name: String, _ milliseconds: Int64) throws(PostgresError) {
-        var asked = PostgresParameters()
-        asked.append(name)
-        let rows = try self.client.query("SELECT content FROM wakegate.value WHERE name = $1::text", asked)
+    private func writeCountingStart(_ name: String, _ milliseconds: Int64) throws(PostgresError) {
+        var parameters = PostgresParameters()
+        parameters.append(name)
+        let rows = try self.client.query("SELECT content FROM wakegate.value WHERE name = $1::text", parameters)
         if rows.count == 1, rows.bytes(0, 0).count == 8 {
-            let there = Int64(littleEndian: rows.bytes(0, 0).load(Int64.self, at: 0))
-            guard milliseconds < there else { return }
+            let stored = Int64(littleEndian: rows.bytes(0, 0).load(Int64.self, at: 0))
+            guard milliseconds < stored else { return }
         }
         var buffer = ByteBuffer()
         buffer.append(memoryOf: milliseconds.littleEndian)
-        try self.keep(name, buffer.view.array)
+        try self.storeValue(name, buffer.view.array)
     }
 
-    private func keepMark() throws(PostgresError) {
-        try self.keep(ImportMark.name(self.source.id), self.mark.content)
+    private func saveProgress() throws(PostgresError) {
+        try self.storeValue(ImportProgress.name(self.source.id), self.progress.content)
     }
 
-    private func keep(_ name: String, _ content: [UInt8]) throws(PostgresError) {
+    private func storeValue(_ name: String, _ content: [UInt8]) throws(PostgresError) {
         var parameters = PostgresParameters()
         parameters.append(name)
         parameters.append(content)
@@ -296,8 +296,8 @@ package final class DatabaseImport {
         for events in logs { rows.append(events) }
         try self.transaction { () throws(PostgresError) in
             try rows.write(to: self.client)
-            self.mark.nextLogged += logs.count
-            try self.keepMark()
+            self.progress.nextLogged += logs.count
+            try self.saveProgress()
             return nil
         }
     }
@@ -305,8 +305,8 @@ package final class DatabaseImport {
     /// Marks the delivery log as written.
     package func finishLog() throws(StoreError) {
         try self.transaction { () throws(PostgresError) in
-            self.mark.isLogDone = true
-            try self.keepMark()
+            self.progress.isLogDone = true
+            try self.saveProgress()
             return nil
         }
     }
@@ -315,14 +315,14 @@ package final class DatabaseImport {
 
     /// Runs `body` in a transaction, which is rolled back if it throws or returns an error.
     private func transaction(_ body: () throws(PostgresError) -> StoreError?) throws(StoreError) {
-        let mark = self.mark
+        let progress = self.progress
         let refusal: StoreError?
         do throws(PostgresError) {
             try self.client.query("BEGIN")
             refusal = try body()
             try self.client.query(refusal == nil ? "COMMIT" : "ROLLBACK")
         } catch {
-            self.mark = mark
+            self.progress = progress
             _ = try? self.client.query("ROLLBACK")
             throw StoreError(error)
         }
@@ -335,7 +335,7 @@ package final class DatabaseImport {
 }
 
 /// The progress of an import, which the database stores together with the imported rows.
-struct ImportMark: Hashable {
+struct ImportProgress: Hashable {
     /// Returns the name of the shared value with the progress of a source.
     static func name(_ source: String) -> String { "import.\(source)" }
 

@@ -37,7 +37,7 @@ extension GatewayReport {
             buffer.append(halfWord: UInt32(clamping: workers.connected))
             buffer.append(halfWord: UInt32(clamping: workers.slots))
             buffer.append(halfWord: UInt32(clamping: workers.busy))
-            buffer.append(workers.hearsConditions ? 1 : 0 as UInt8)
+            buffer.append(workers.receivesConditions ? 1 : 0 as UInt8)
         }
         Self.append(count: self.digests.count, to: &buffer)
         for (name, digest) in self.digests.sorted(by: { $0.key < $1.key }).prefix(Int(UInt16.max)) {
@@ -125,7 +125,7 @@ extension GatewayReport {
                 connected: Int(connected),
                 slots: Int(slots),
                 busy: Int(busy),
-                hearsConditions: fields.byte() != 0
+                receivesConditions: fields.byte() != 0
             )
             self.workers.append(workers)
         }
@@ -239,7 +239,7 @@ extension ClusterView {
                 return (topic, Instant(milliseconds: ready.int64(row, 1)))
             },
             nextDue: due.count == 1 ? Instant(milliseconds: due.int64(0, 0)) : nil,
-            deviceCount: Int(clamping: total.stock.devices)
+            deviceCount: Int(clamping: total.gauges.devices)
         )
     }
 }

@@ -339,7 +339,7 @@ struct RowVersions {
 struct RowVersion: Hashable {
     let number: Int64
     /// The location of the row. It does not change while the transaction has locked the row.
-    let place: PostgresPlace
+    let place: RowLocation
 
     /// The version for a row that was not read. No stored row has this version.
     static let none = RowVersion(number: -1, place: .nowhere)

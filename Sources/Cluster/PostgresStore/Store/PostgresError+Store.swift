@@ -6,7 +6,7 @@ extension PostgresError {
 
     /// The error of a gateway that others have marked as dead, or of a connection that a newer connection has replaced.
     static let fenced = PostgresError(state: Self.fencedState, message: "the gateway's number is dead")
-    static let odd = PostgresError(kind: .client, message: "an answer that no statement of WakeGate has")
+    static let unexpectedAnswer = PostgresError(kind: .client, message: "an answer that no statement of WakeGate has")
 
     /// True if an immediate retry of the transaction may succeed.
     var isConflict: Bool {

@@ -205,13 +205,13 @@ package final class PostgresHistory: HistorySource {
 
     /// Deletes some of the oldest bundles or rows.
     private func deleteOldest() -> Int {
-        var most = PostgresParameters()
-        most.append(Self.deletedBundlesMax)
-        let deleted = self.query(Self.deleteOldestBundles, most)?.affectedCount ?? 0
+        var parameters = PostgresParameters()
+        parameters.append(Self.deletedBundlesMax)
+        let deleted = self.query(Self.deleteOldestBundles, parameters)?.affectedCount ?? 0
         guard deleted == 0 else { return deleted }
-        most = PostgresParameters()
-        most.append(Self.deletedMax)
-        return self.delete(Self.oldestEvents, from: .event, most)
+        parameters = PostgresParameters()
+        parameters.append(Self.deletedMax)
+        return self.delete(Self.oldestEvents, from: .event, parameters)
     }
 
     /// Deletes the rows of a table that satisfy a condition, and records the summaries of their pages as outdated.

@@ -80,7 +80,7 @@ package enum SharedValue {
             var asked = PostgresParameters()
             asked.append(name)
             let rows = try client.query("SELECT content FROM wakegate.value WHERE name = $1::text", asked)
-            guard rows.count == 1 else { throw .odd }
+            guard rows.count == 1 else { throw .unexpectedAnswer }
             return rows.bytes(0, 0).array
         } catch { throw StoreError(error) }
     }

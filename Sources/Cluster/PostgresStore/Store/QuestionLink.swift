@@ -161,7 +161,7 @@ final class QuestionLink {
         }
         guard self.session === session else { return }
         switch turn {
-        case .goesOn: ()
+        case .continues: ()
         case .connected: self.setUp()
         case .ended(let failure): self.ended(failure)
         }
@@ -171,7 +171,7 @@ final class QuestionLink {
     private func answered(_ job: Job, _ outcome: Session<Purpose>.Outcome, _ reply: ClusterReply?) {
         if !self.sent.isEmpty { self.sent.removeFirst() }
         guard outcome.failure == nil, let reply else {
-            return self.state.fail(job.number, .refused(self.error(outcome.failure ?? .odd)))
+            return self.state.fail(job.number, .refused(self.error(outcome.failure ?? .unexpectedAnswer)))
         }
         self.state.replies.append(reply)
     }

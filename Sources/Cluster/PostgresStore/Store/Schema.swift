@@ -54,8 +54,8 @@ enum AdvisoryLock {
 
     static let schema: Int32 = 1
     static let topics: Int32 = 2
-    static let burial: Int32 = 3
-    static let janitor: Int32 = 4
+    static let retirement: Int32 = 3
+    static let wakeCleanup: Int32 = 4
     static let imports: Int32 = 5
 }
 
@@ -86,13 +86,13 @@ enum SchemaTables {
                 record bytea NOT NULL,
                 tasks bytea NOT NULL,
                 derived bytea NOT NULL)
-            WITH (fillfactor = 70, \(eager(scale: "0.05")))
+            WITH (fillfactor = 70, \(frequentVacuum(scale: "0.05")))
             """,
             "ALTER TABLE wakegate.device ALTER record SET STORAGE EXTERNAL, ALTER tasks SET STORAGE EXTERNAL",
             "CREATE INDEX device_tasks ON wakegate.device (token) INCLUDE (topic) WHERE has_tasks",
             """
             CREATE TABLE wakegate.due (device bytea PRIMARY KEY, at bigint NOT NULL)
-            WITH (fillfactor = 70, \(eager(scale: "0.02")))
+            WITH (fillfactor = 70, \(frequentVacuum(scale: "0.02")))
             """,
             "CREATE INDEX due_at ON wakegate.due (at)",
             """
@@ -104,7 +104,7 @@ enum SchemaTables {
                 topic integer NOT NULL,
                 since bigint NOT NULL,
                 PRIMARY KEY (device, kind, name))
-            WITH (\(eager(scale: "0.02")))
+            WITH (\(frequentVacuum(scale: "0.02")))
             """,
             "CREATE INDEX ready_since ON wakegate.ready (topic, since)",
             """
@@ -114,7 +114,7 @@ enum SchemaTables {
                 holder integer NOT NULL,
                 deadline bigint NOT NULL,
                 ended bigint)
-            WITH (fillfactor = 80, \(eager(scale: "0.02")))
+            WITH (fillfactor = 80, \(frequentVacuum(scale: "0.02")))
             """,
             "CREATE INDEX wake_holder ON wakegate.wake (holder, device) WHERE ended IS NULL",
             "CREATE INDEX wake_ended ON wakegate.wake (ended) WHERE ended IS NOT NULL",
@@ -126,7 +126,7 @@ enum SchemaTables {
                 topic integer NOT NULL,
                 counts bytea NOT NULL,
                 PRIMARY KEY (gateway, connection, topic))
-            WITH (fillfactor = 50, \(eager(scale: "0")))
+            WITH (fillfactor = 50, \(frequentVacuum(scale: "0")))
             """,
             """
             CREATE TABLE wakegate.rejection (
@@ -136,7 +136,7 @@ enum SchemaTables {
                 number bigint NOT NULL,
                 content bytea NOT NULL,
                 PRIMARY KEY (gateway, connection, topic))
-            WITH (fillfactor = 50, \(eager(scale: "0")))
+            WITH (fillfactor = 50, \(frequentVacuum(scale: "0")))
             """,
             "CREATE INDEX books_topic ON wakegate.books (topic)",
             "CREATE SEQUENCE wakegate.value_version",
@@ -156,7 +156,7 @@ enum SchemaTables {
                 report bytea NOT NULL,
                 alive boolean NOT NULL,
                 buried boolean NOT NULL DEFAULT false)
-            WITH (fillfactor = 50, \(eager(scale: "0")))
+            WITH (fillfactor = 50, \(frequentVacuum(scale: "0")))
             """,
             "CREATE INDEX gateway_there ON wakegate.gateway (number) WHERE NOT buried",
             """
@@ -168,7 +168,7 @@ enum SchemaTables {
                 epoch bigint NOT NULL DEFAULT 0,
                 alive boolean NOT NULL,
                 PRIMARY KEY (gateway, connection))
-            WITH (fillfactor = 20, \(eager(scale: "0")))
+            WITH (fillfactor = 20, \(frequentVacuum(scale: "0")))
             """,
             "INSERT INTO wakegate.connection (gateway, connection, alive) VALUES (0, 0, false)",
             expect,
@@ -194,7 +194,7 @@ enum SchemaTables {
     ]
 
     /// Returns vacuum settings for tables whose rows change constantly, so that dead rows are removed early.
-    private static func eager(scale: String) -> String {
+    private static func frequentVacuum(scale: String) -> String {
         "autovacuum_vacuum_scale_factor = \(scale), autovacuum_vacuum_threshold = 1000, "
             + "autovacuum_analyze_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 1"
     }

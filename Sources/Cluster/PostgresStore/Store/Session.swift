@@ -84,7 +84,7 @@ final class Session<Purpose> {
 
     /// The result of `advance`.
     enum Turn {
-        case goesOn
+        case continues
         /// The connection is made.
         case connected
         /// The connection is lost.
@@ -102,13 +102,13 @@ final class Session<Purpose> {
         let isWhole = self.link.consume()
         self.read(into: &answered)
         guard isWhole, !self.link.isLost else { return .ended(self.ending) }
-        return .goesOn
+        return .continues
     }
 
     private func connect() -> Turn {
         self.link.advance()
         switch self.link.phase {
-        case .reading, .writing: return .goesOn
+        case .reading, .writing: return .continues
         case .ready:
             self.isConnected = true
             return .connected

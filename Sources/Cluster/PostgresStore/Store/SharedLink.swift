@@ -9,7 +9,7 @@ final class SharedLink {
     private enum Purpose {
         case listen, notify, checkSenders
         case topics([String])
-        case keep(Keep)
+        case storeValue(PendingValue)
     }
 
     private enum State {
@@ -22,7 +22,7 @@ final class SharedLink {
     }
 
     /// A value to share with all gateways.
-    private struct Keep {
+    private struct PendingValue {
         let name: String
         let content: [UInt8]
     }
@@ -31,7 +31,7 @@ final class SharedLink {
     enum Event {
         /// All rows of topics, after the requested topics were added.
         case topics(PostgresRows)
-        case kept(name: String, content: [UInt8], version: Int64)
+        case valueStored(name: String, content: [UInt8], version: Int64)
         /// Topics or values may have changed.
         case news
     }
@@ -56,8 +56,8 @@ final class SharedLink {
     /// True if topics were requested since the current exchange began.
     private var isAskedAgain = false
     /// Values that are not stored yet, in the order of the requests.
-    private var keeps: [Keep] = []
-    private var isKeeping = false
+    private var pendingValues: [PendingValue] = []
+    private var isStoringValue = false
 
     init(_ state: StoreState) {
         self.state = state
@@ -109,14 +109,14 @@ final class SharedLink {
             sender.query("LISTEN wakegate")
         }
         self.sendTopics()
-        self.sendKeep()
+        self.sendValue()
     }
 
     /// Refuses all requests, which cannot be sent without a connection.
     private func refuseAll(_ error: StoreError) {
         if self.topics != nil { self.refuseTopics(error) }
-        for keep in self.keeps { self.refuse(keep, error) }
-        self.keeps = []
+        for value in self.pendingValues { self.refuse(value, error) }
+        self.pendingValues = []
     }
 
     // MARK: Sharing
@@ -156,7 +156,7 @@ final class SharedLink {
             }
             return self.sendTopics()
         }
-        guard let rows = outcome.results.last else { return self.refuseTopics(StoreError(.odd)) }
+        guard let rows = outcome.results.last else { return self.refuseTopics(StoreError(.unexpectedAnswer)) }
         self.topicAttempts = 0
         let made = Set(names)
         let left = (self.topics ?? []).filter { !made.contains($0) }
@@ -175,39 +175,39 @@ final class SharedLink {
     }
 
     /// Stores a value under a name.
-    func keep(_ name: String, _ content: [UInt8]) {
-        self.keeps.append(Keep(name: name, content: content))
-        self.sendKeep()
+    func storeValue(_ name: String, _ content: [UInt8]) {
+        self.pendingValues.append(PendingValue(name: name, content: content))
+        self.sendValue()
     }
 
-    private func sendKeep() {
-        guard self.isWorking, !self.isKeeping, let keep = self.keeps.first else { return }
-        self.isKeeping = true
-        self.session?.exchange(.keep(keep)) { sender in
+    private func sendValue() {
+        guard self.isWorking, !self.isStoringValue, let value = self.pendingValues.first else { return }
+        self.isStoringValue = true
+        self.session?.exchange(.storeValue(value)) { sender in
             var parameters = PostgresParameters()
-            parameters.append(keep.name)
-            parameters.append(keep.content)
-            sender.query(ControlStatement.keep.sql(clock: self.state.settings.clock), parameters)
+            parameters.append(value.name)
+            parameters.append(value.content)
+            sender.query(ControlStatement.storeValue.sql(clock: self.state.settings.clock), parameters)
         }
     }
 
-    private func keepAnswered(_ keep: Keep, _ outcome: Session<Purpose>.Outcome) {
-        self.isKeeping = false
-        if !self.keeps.isEmpty { self.keeps.removeFirst() }
+    private func valueAnswered(_ value: PendingValue, _ outcome: Session<Purpose>.Outcome) {
+        self.isStoringValue = false
+        if !self.pendingValues.isEmpty { self.pendingValues.removeFirst() }
         if let failure = outcome.failure ?? outcome.unreplicated {
-            self.refuse(keep, self.error(failure, "values"))
+            self.refuse(value, self.error(failure, "values"))
         } else if let row = outcome.results.last, row.count == 1 {
-            self.events.append(.kept(name: keep.name, content: keep.content, version: row.int64(0, 0)))
+            self.events.append(.valueStored(name: value.name, content: value.content, version: row.int64(0, 0)))
             self.notices.append(.values)
             self.notify()
         } else {
-            self.refuse(keep, StoreError(.odd))
+            self.refuse(value, StoreError(.unexpectedAnswer))
         }
-        self.sendKeep()
+        self.sendValue()
     }
 
-    private func refuse(_ keep: Keep, _ error: StoreError) {
-        self.state.replies.append(.unkept(name: keep.name, keep.content, error))
+    private func refuse(_ value: PendingValue, _ error: StoreError) {
+        self.state.replies.append(.valueNotStored(name: value.name, value.content, error))
     }
 
     /// - Parameter table: the table whose lock was not available.
@@ -293,7 +293,7 @@ final class SharedLink {
         self.hear(session.takeNotifications())
         guard self.session === session else { return }
         switch turn {
-        case .goesOn: ()
+        case .continues: ()
         case .connected: self.listen()
         case .ended(let failure): self.ended(failure)
         }
@@ -312,7 +312,7 @@ final class SharedLink {
             self.notify()
         case .checkSenders: self.sendersChecked(outcome)
         case .topics(let names): self.topicsAnswered(names, outcome)
-        case .keep(let keep): self.keepAnswered(keep, outcome)
+        case .storeValue(let value): self.valueAnswered(value, outcome)
         }
     }
 
@@ -332,7 +332,7 @@ final class SharedLink {
         self.close()
         self.topics = nil
         self.topicAttempts = 0
-        self.keeps = []
+        self.pendingValues = []
         self.notices.removeAll()
         self.retryAt = 0
     }
@@ -343,7 +343,7 @@ final class SharedLink {
         self.phase = .closed
         self.isNotifying = false
         self.isMakingTopics = false
-        self.isKeeping = false
+        self.isStoringValue = false
         self.senders = NoticeSenders()
     }
 }

@@ -85,9 +85,9 @@ final class StoreThread {
         case .abandon(let number): self.links.first { $0.open == number }?.abandon()
         case .addTopics(let names): if self.state.isAttached { self.shared.addTopics(names) }
         case .report(let report): if self.state.isAttached { self.control.report(report) }
-        case .tell(let notices): if self.state.isAttached { self.shared.tell(notices) }
-        case .keep(let name, let content): if self.state.isAttached { self.shared.keep(name, content) }
-        case .bury(let gateway): if self.state.isAttached { self.waiting.append(.bury(gateway)) }
+        case .sendNotices(let notices): if self.state.isAttached { self.shared.tell(notices) }
+        case .storeValue(let name, let content): if self.state.isAttached { self.shared.storeValue(name, content) }
+        case .retire(let gateway): if self.state.isAttached { self.waiting.append(.retire(gateway)) }
         }
     }
 
@@ -122,7 +122,7 @@ final class StoreThread {
         for job in self.waiting {
             switch job {
             case .load(let number, _): self.state.fail(number, .refused(error))
-            case .bury: ()
+            case .retire: ()
             }
         }
         self.waiting = []
@@ -186,7 +186,8 @@ final class StoreThread {
         for event in self.shared.takeEvents() {
             switch event {
             case .topics(let rows): self.control.topicsMade(rows)
-            case .kept(let name, let content, let version): self.control.kept(name, content, version: version)
+            case .valueStored(let name, let content, let version):
+                self.control.valueStored(name, content, version: version)
             case .news: self.control.readNews()
             }
         }

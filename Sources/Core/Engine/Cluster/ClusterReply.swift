@@ -25,7 +25,7 @@ package enum ClusterReply {
     /// The stored value under a name, written by this gateway or by another.
     case value(name: String, [UInt8])
     /// A value was probably not stored: the database refused it, or its answer was lost.
-    case unkept(name: String, [UInt8], StoreError)
+    case valueNotStored(name: String, [UInt8], StoreError)
 }
 
 /// A wake and the gateway that launched it, if that is another gateway.
@@ -176,14 +176,14 @@ package struct GatewayReport: Sendable {
         package var slots: Int
         package var busy: Int
         /// True if at least one of the streams receives conditions.
-        package var hearsConditions: Bool
+        package var receivesConditions: Bool
 
-        package init(topic: TopicIndex, connected: Int, slots: Int, busy: Int, hearsConditions: Bool) {
+        package init(topic: TopicIndex, connected: Int, slots: Int, busy: Int, receivesConditions: Bool) {
             self.topic = topic
             self.connected = connected
             self.slots = slots
             self.busy = busy
-            self.hearsConditions = hearsConditions
+            self.receivesConditions = receivesConditions
         }
     }
 

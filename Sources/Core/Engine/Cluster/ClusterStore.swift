@@ -64,12 +64,12 @@ package enum ClusterRequest {
     /// Reports this gateway's state, once per second. The reply is `view`; none while the store is detached.
     case report(GatewayReport)
     /// Sends notices to other gateways. No reply follows. Notices may be lost, so correctness must not depend on them.
-    case tell([ClusterNotice])
+    case sendNotices([ClusterNotice])
     /// Stores a value under a name that all gateways share. The reply is `value` when the value is durable, or
     /// `unkept`; none while the store is detached.
-    case keep(name: String, [UInt8])
+    case storeValue(name: String, [UInt8])
     /// Adds the counters of a dead gateway without wakes to the sum for all dead gateways. No reply follows.
-    case bury(GatewayNumber)
+    case retire(GatewayNumber)
 }
 
 /// The rows that a transaction locks and reads.

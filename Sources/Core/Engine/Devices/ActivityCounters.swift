@@ -31,7 +31,7 @@ package struct ActivityCounters: Hashable, Sendable {
     /// Devices with a held pending push, by the first hold that applies.
     package var held = PerCase<Hold>()
     /// Totals that gateways with a shared store cannot count in memory.
-    package var stock = StockCounters()
+    package var gauges = DeviceGauges()
 
     package init() {}
 
@@ -221,7 +221,7 @@ extension TaskRefusal: CountedCase {}
 /// Current totals of a store that gateways share, as no single process has all of its data in memory.
 ///
 /// Zero in an engine with its own store.
-package struct StockCounters: Hashable, Sendable {
+package struct DeviceGauges: Hashable, Sendable {
     /// Devices, removed ones included.
     package var devices: Int64 = 0
     /// Bytes of memory of pushes that are pending or in flight.
@@ -278,7 +278,7 @@ extension ActivityCounters {
         self.discarded.visit(1, DiscardReason.ofPushes) { body($0, &$1) }
         self.results.visit(2) { body($0, &$1) }
         self.held.visit(3, Hold.pushCodes) { body($0, &$1) }
-        self.stock.visit(body)
+        self.gauges.visit(body)
         self.tasks.launched.visit(4) { body($0, &$1) }
         for kind in TaskKind.allCases { self.tasks[kind].visit(16 + kind.storedCode) { body($0, &$1) } }
         self.requests.visit(body)
@@ -286,7 +286,7 @@ extension ActivityCounters {
     }
 }
 
-extension StockCounters {
+extension DeviceGauges {
     fileprivate mutating func visit(_ body: (UInt16, inout Int64) -> Void) {
         body(9, &self.devices)
         body(10, &self.contentBytes)

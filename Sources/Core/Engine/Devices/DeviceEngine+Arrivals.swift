@@ -7,7 +7,7 @@ extension DeviceEngine {
         guard let device = self.find(token) else {
             guard self.configuration.openRegistration else { return .refused(.unknown) }
             if let refusal = self.refusalOfNewcomer(topic: name) { return .refused(refusal) }
-            guard !isDryRun else { return .newcomer(self.topics.find(name)) }
+            guard !isDryRun else { return .newDevice(self.topics.find(name)) }
             return .device(self.insert(copy token, topic: self.topic(name)))
         }
         let record = self.devices[device]
@@ -147,7 +147,7 @@ extension DeviceEngine {
 
     /// Remembers the answer in the device's record, so that it is committed together with the push.
     private func noteAnswer(_ answer: PushAnswer, _ push: Push, _ device: DeviceIndex) {
-        guard push.isNamedByClient else { return }
+        guard push.hasClientID else { return }
         self.devices[device].noteAnswer(answer, push, at: self.now)
         self.devices.noteChange(device)
     }
@@ -271,7 +271,7 @@ extension DeviceEngine {
         case .waits:
             bytes += TaskRow.bytes(session, TaskDetails())
             wakes = 1
-        case .takenUp: break
+        case .merged: break
         }
         if let limit = self.limitMet(bytes, count: wakes, topic) {
             throw self.refused(.bound(limit), .urlSession, session, device)
@@ -542,7 +542,7 @@ package enum TaskRejection: Error, Hashable, Sendable {
 package enum Admission: Hashable, Sendable {
     case device(DeviceIndex)
     /// The push would register the token if it were real (dry runs only). The topic is nil if it is new as well.
-    case newcomer(TopicIndex?)
+    case newDevice(TopicIndex?)
     case refused(Refusal)
 }
 

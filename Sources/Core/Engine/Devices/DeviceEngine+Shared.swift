@@ -4,11 +4,11 @@ package import Wire
 /// Support for a store that several gateways share. The engine loads devices for one step and then drops them.
 ///
 /// The calls of a step, in order: `take` for each row, `beginSharedStep`, `advance` and the operations on the devices,
-/// `takeSharedChanges`, `takeSharedCounts`, `takeEvents`, and `evict`. Derived state is loaded as stored, not
+/// `takeSharedChanges`, `takeSharedCounts`, `takeEvents`, and `unloadAll`. Derived state is loaded as stored, not
 /// recomputed. Each step then adds exactly the difference to the counters.
 extension DeviceEngine {
     /// Switches the engine to a shared store. Call this once, before the first topic or device.
-    package func share() {
+    package func useSharedStore() {
         precondition(self.topics.count == 0 && self.devices.count == 0, "the engine has a store of its own")
         self.shared = SharedStep(configuration: self.configuration)
         self.configuration.topicsMax = 0
@@ -51,7 +51,7 @@ extension DeviceEngine {
     }
 
     /// Applies a changed configuration.
-    func sharedPolicyChanged() {
+    func applySharedConfiguration() {
         guard let shared = self.shared else { return }
         shared.configuration = self.configuration
         shared.forgetDigests()
@@ -62,7 +62,7 @@ extension DeviceEngine {
     /// counters and memory totals. Call this while no rows are loaded.
     ///
     /// - `byTopic`: the new counters of topics; other topics keep their counters.
-    package func show(_ total: ActivityCounters, byTopic: [TopicIndex: ActivityCounters]) {
+    package func setBaseCounters(_ total: ActivityCounters, byTopic: [TopicIndex: ActivityCounters]) {
         precondition(self.devices.count == 0, "a step has its rows")
         self.step.totals = total
         for (topic, counters) in byTopic where Int(topic.rawValue) < self.topics.count {
@@ -76,16 +76,16 @@ extension DeviceEngine {
     func resetCounts(_ topic: TopicIndex) {
         let counters = self.step[topic]
         self.topics.set(topic, to: counters)
-        self.memory.set(topic, to: Int(counters.stock.contentBytes))
-        self.taskMemory.set(topic, to: Int(counters.stock.taskBytes))
+        self.memory.set(topic, to: Int(counters.gauges.contentBytes))
+        self.taskMemory.set(topic, to: Int(counters.gauges.taskBytes))
     }
 
     /// Resets the counters of all topics together to their values before the step.
     func resetTotals() {
         let totals = self.step.totals
         self.topics.set(to: totals)
-        self.memory.set(to: Int(totals.stock.contentBytes))
-        self.taskMemory.set(to: Int(totals.stock.taskBytes))
+        self.memory.set(to: Int(totals.gauges.contentBytes))
+        self.taskMemory.set(to: Int(totals.gauges.taskBytes))
     }
 }
 
@@ -109,11 +109,11 @@ extension DeviceEngine {
             throw .unreadable("a device")
         }
         let hash = HistoryEvent.device(of: row.token, self.events.key)
-        let isSound =
+        let isValid =
             record.token.matches(row.token) && Int(record.topic.rawValue) < self.topics.count
-            && derived.isOf(record) && (derived.tasks == nil) == row.tasks.isEmpty
+            && derived.isConsistent(with: record) && (derived.tasks == nil) == row.tasks.isEmpty
             && self.devices.find(row.token, hash: hash) == nil
-        guard isSound else {
+        guard isValid else {
             record.deallocate()
             throw .unreadable("a device, which is there twice or is another one's")
         }
@@ -126,7 +126,7 @@ extension DeviceEngine {
         record.hasTasks = derived.tasks != nil
         let (topic, isPending) = (record.topic, record.isPending)
         let device = self.devices.insert(record, hash: hash)
-        // From here on the table owns the record, and `evict` frees it.
+        // From here on the table owns the record, and `unloadAll` frees it.
         if let tasks = derived.tasks { try self.take(row.tasks, tasks, device, topic) }
         let inFlight = self.wakesInFlight(device)
         guard self.wakes.restore(device, inFlight: inFlight, in: self.devices) else {
@@ -142,7 +142,7 @@ extension DeviceEngine {
     }
 
     /// Returns true if the topic of a row is unknown, so that `take` may accept the row later.
-    package func isOfUnknownTopic(_ row: SharedDevice) -> Bool {
+    package func hasUnknownTopic(_ row: SharedDevice) -> Bool {
         guard let record = row.record.withByteView({ DeviceRecord(stored: $0) }) else { return false }
         defer { record.deallocate() }
         return Int(record.topic.rawValue) >= self.topics.count
@@ -208,7 +208,7 @@ extension DeviceEngine {
 
     /// Removes every device and the counts since `show`. Keeps topics, policies, `times`, events not yet returned by
     /// `takeEvents`, and the memory for the next step.
-    package func evict() {
+    package func unloadAll() {
         let step = self.step
         self.takeCountedTopics { _ in }
         self.resetTotals()
@@ -217,7 +217,7 @@ extension DeviceEngine {
             self.wakes.remove(self.devices[device], inFlight: self.wakesInFlight(device))
             if self.devices[device].isReady { self.ready.removeAll(self.devices[device].topic) }
         }
-        self.ready.removeNewcomers()
+        self.ready.removeNewlyReady()
         self.readyTasks.removeAll()
         self.wakes.removeAll()
         self.schedule.removeAll()
@@ -229,7 +229,7 @@ extension DeviceEngine {
 
     /// Ends wakes as lost because their gateway is dead. The wakes do not count as attempts. They end as lost even if
     /// their deadline has passed. Call this before `advance`. Ids of wakes that are not in flight are ignored.
-    package func loseForGood(_ wakes: [WakeID]) {
+    package func endAsLost(_ wakes: [WakeID]) {
         let lost = Set(wakes)
         for number in 0..<self.devices.count {
             let device = DeviceIndex(rawValue: UInt32(number))
@@ -246,7 +246,7 @@ extension DeviceEngine {
 
 extension DerivedState {
     /// Returns true if the derived state is consistent with this record.
-    fileprivate func isOf(_ record: DeviceRecord) -> Bool {
+    fileprivate func isConsistent(with record: DeviceRecord) -> Bool {
         let isInFlight = record.state.inFlight.map { $0.push.handle != .none } ?? false
         guard self.isPending == (record.state.pending != nil), self.isInFlight == isInFlight else { return false }
         return self.isPending || (!self.isReady && self.held == nil)
@@ -263,7 +263,7 @@ extension DeviceEngine {
         // Rows are evicted at the end of the step, so delayed progress must be stored now.
         self.tasks.flushProgress()
         for device in self.tasks.takeChanges() { self.devices.noteChange(device) }
-        var changed: [(place: TokenPlace, derived: DerivedState)] = []
+        var changed: [(key: TokenSortKey, derived: DerivedState)] = []
         changed.reserveCapacity(self.devices.count)
         for number in 0..<self.devices.count {
             let device = DeviceIndex(rawValue: UInt32(number))
@@ -271,14 +271,14 @@ extension DeviceEngine {
             // Derived state may change without a noted change of the record.
             let isChanged = self.step.row(device).map { !$0.derived.isSame(as: derived) } ?? true
             guard isChanged || self.devices[device].isChanged else { continue }
-            changed.append((TokenPlace(device, self.devices[device].token.token), derived))
+            changed.append((TokenSortKey(device, self.devices[device].token.token), derived))
         }
         _ = self.devices.takeChanges()
         // Rows were loaded in token order, and new devices follow them.
-        if zip(changed, changed.dropFirst()).contains(where: { $1.place.isBefore($0.place, self.devices) }) {
-            changed.sort { $0.place.isBefore($1.place, self.devices) }
+        if zip(changed, changed.dropFirst()).contains(where: { $1.key.isBefore($0.key, self.devices) }) {
+            changed.sort { $0.key.isBefore($1.key, self.devices) }
         }
-        return changed.map { self.change(of: $0.place.device, $0.derived) }
+        return changed.map { self.change(of: $0.key.device, $0.derived) }
     }
 
     /// Returns a device's row for the migration from a local store to a shared one.
@@ -403,9 +403,9 @@ extension DeviceEngine {
         self.takeCountedTopics { topic in
             let before = self.step[topic]
             var added = self.topics.counters(topic) - before
-            added.stock.devices = Int64(self.topics.deviceCount(topic)) - before.stock.devices
-            added.stock.contentBytes = Int64(self.memory.bytes(topic)) - before.stock.contentBytes
-            added.stock.taskBytes = Int64(self.taskMemory.bytes(topic)) - before.stock.taskBytes
+            added.gauges.devices = Int64(self.topics.deviceCount(topic)) - before.gauges.devices
+            added.gauges.contentBytes = Int64(self.memory.bytes(topic)) - before.gauges.contentBytes
+            added.gauges.taskBytes = Int64(self.taskMemory.bytes(topic)) - before.gauges.taskBytes
             if added != ActivityCounters() { counts.append((topic, added)) }
         }
         self.resetTotals()
@@ -429,7 +429,7 @@ extension DeviceEngine {
 }
 
 /// The sort key of a device: the first bytes of its token.
-private struct TokenPlace {
+private struct TokenSortKey {
     let device: DeviceIndex
     private let beginning: UInt64
 
@@ -438,7 +438,7 @@ private struct TokenPlace {
         self.beginning = token.beginning
     }
 
-    func isBefore(_ other: TokenPlace, _ devices: borrowing DeviceTable) -> Bool {
+    func isBefore(_ other: TokenSortKey, _ devices: borrowing DeviceTable) -> Bool {
         guard self.beginning == other.beginning else { return self.beginning < other.beginning }
         return devices[self.device].token.token.isBefore(devices[other.device].token.token)
     }

@@ -18,7 +18,7 @@ extension DeviceEngine {
             case .taskExpired(let wake, let action):
                 let ended = self.noteTaskEnd(device, wake, .expired, action)
                 self.wakes.expired(ended, wake.task.kind == .continued ? .progress : .deadline)
-            case .taskPressed(let wake, let outcome, let action):
+            case .taskEndedByPressure(let wake, let outcome, let action):
                 self.wakes.expired(self.noteTaskEnd(device, wake, outcome, action), .pressure)
             case .pendingExpired(let push):
                 let waited = record.state.pending.map { self.waited(device, $0, isLaunched: false) }

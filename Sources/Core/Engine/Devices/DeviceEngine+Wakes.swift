@@ -227,10 +227,10 @@ extension DeviceEngine {
         let (now, parameters) = (self.now, self.parameters(of: device))
         let id: WakeID
         if let identifier {
-            guard let name = self.tasks[device]?.find(identifier) else { return .notWaiting }
+            guard let name = self.tasks[device]?.find(identifier) else { return .notPending }
             switch self.changeLanes(device, { $0.taskLaunchForced(name, at: now, parameters) }) {
             case .laneIsFull: return .laneIsFull
-            case .notWaiting: return .notWaiting
+            case .notPending: return .notPending
             case .launched(let wake): id = self.noteTaskLaunch(wake, device)
             }
         } else {
@@ -410,7 +410,7 @@ extension DeviceEngine {
             row.keepWait(WaitLog(start: self.now), of: wake.task.arrival)
             if let replaced { self.noteDropped(replaced, .replaced, device) }
         case .replaced(let task): self.noteDropped(task, .replaced, device, waits: false)
-        case .takenUp: break
+        case .merged: break
         case .discarded(let task, let reason, let replaced):
             self.noteDropped(task, reason, device, waits: false)
             if let replaced { self.noteDropped(replaced, .replaced, device) }

@@ -124,7 +124,7 @@ extension DeviceEngine {
     /// True if there is a wake for `popExpiredWake` or `popExpiringWake`, or a launch that waits for a slot and was not
     /// offered yet.
     package var hasNews: Bool {
-        self.wakes.hasExpired || self.wakes.hasExpiring || self.ready.hasNewcomer || !self.readyTasks.isEmpty
+        self.wakes.hasExpired || self.wakes.hasExpiring || self.ready.hasNewlyReady || !self.readyTasks.isEmpty
     }
 
     /// Replaces the configuration.
@@ -137,7 +137,7 @@ extension DeviceEngine {
         self.configuration = configuration
         let isChanged = self.topics.reconfigure(configuration)
         if isChanged { self.schedule.policyChanged() }
-        self.sharedPolicyChanged()
+        self.applySharedConfiguration()
         return isChanged
     }
 }
@@ -314,7 +314,7 @@ extension DeviceEngine {
         // The answers are for pushes that the removal discarded.
         self.devices[device].forgetAnswers()
         // Discard conditions reported while the device was removed. Nothing is pending.
-        _ = self.startAfresh(device)
+        _ = self.resetDevice(device)
         self.noteRegistration(device)
         return .device(device)
     }
@@ -325,7 +325,7 @@ extension DeviceEngine {
         self.settle(device)
         guard self.devices[device].isRegistered else { return }
         let pending = self.devices[device].state.pending
-        let action = self.startAfresh(device)
+        let action = self.resetDevice(device)
         if let row = self.tasks[device], !row.eventIDs.isEmpty {
             row.forgetEvents()
             self.tasks.noteChange(device, row)
@@ -338,7 +338,7 @@ extension DeviceEngine {
         self.reconcile(device)
     }
 
-    private func startAfresh(_ device: DeviceIndex) -> DroppedAction {
+    private func resetDevice(_ device: DeviceIndex) -> Removals {
         let (now, parameters) = (self.now, self.parameters(of: device))
         return self.change(device) { state, tasks in
             state.change(with: &tasks) { $0.unregistered(at: now, parameters) }
@@ -349,7 +349,7 @@ extension DeviceEngine {
     ///
     /// - `pending`: the push that was pending before.
     private func noteDropped(
-        _ action: DroppedAction,
+        _ action: Removals,
         _ pending: PendingPush?,
         _ reason: DiscardReason,
         _ device: DeviceIndex
@@ -376,11 +376,11 @@ extension DeviceEngine {
         return self.devices[device].state.conditions
     }
 
-    private func reported(_ report: ConditionsReport, _ device: DeviceIndex) -> DroppedAction {
+    private func reported(_ report: ConditionsReport, _ device: DeviceIndex) -> Removals {
         let isUsed = self.devices[device].state.conditions.appState == .active
         // The task row records the use of a device, so a report that starts or ends a use needs the row.
         guard self.devices[device].hasTasks || isUsed || report.appState == .active else {
-            return DroppedAction(discardedPush: self.devices[device].state.conditionsReported(report))
+            return Removals(discardedPush: self.devices[device].state.conditionsReported(report))
         }
         let (now, parameters) = (self.now, self.parameters(of: device))
         return self.changeLanes(device) { $0.conditionsReported(report, at: now, parameters) }

@@ -522,7 +522,7 @@ extension DeviceRecord {
 
     /// Returns the earlier answer to this push, if it has a client-supplied apns-id and may be a repetition.
     func answerBefore(_ push: Push, at now: Instant) -> PushAnswer? {
-        guard push.isNamedByClient, let answered = self.answeredPushes.value else { return nil }
+        guard push.hasClientID, let answered = self.answeredPushes.value else { return nil }
         let horizon = now - Self.answeredPushMemory
         return answered.last { $0.apnsID == push.apnsID && $0.at > horizon }?.answer
     }

@@ -94,9 +94,9 @@ package struct PermittedTasks: Hashable, Sendable {
     package static let patternsPerTopicMax = 1000
 
     /// Permits only the listed identifiers of each topic.
-    package static let none = PermittedTasks(permitsUnnamed: false)
+    package static let none = PermittedTasks(permitsUnlistedTopics: false)
     /// Permits every identifier in topics without a list, and the listed identifiers in the others.
-    package static let all = PermittedTasks(permitsUnnamed: true)
+    package static let all = PermittedTasks(permitsUnlistedTopics: true)
 
     /// The list of one topic.
     private struct Topic: Hashable {
@@ -104,24 +104,24 @@ package struct PermittedTasks: Hashable, Sendable {
         let patterns: [IdentifierPattern]
         let identifiers: Set<Substring>
         /// The prefixes of patterns with a wildcard, each up to and including its last dot.
-        let beginnings: Set<Substring>
+        let prefixes: Set<Substring>
         /// The distinct lengths of the prefixes in bytes.
         let lengths: [Int]
         /// The identifiers and prefixes, in ascending order.
-        let stems: [Substring]
+        let sortedStems: [Substring]
 
         init(_ patterns: [IdentifierPattern]) {
             self.patterns = patterns
             self.identifiers = Set(patterns.filter(\.isExact).map { $0.stem[...] })
-            self.beginnings = Set(patterns.filter { !$0.isExact }.map { $0.stem[...] })
-            self.lengths = Set(self.beginnings.map(\.utf8.count)).sorted()
-            self.stems = (self.identifiers.union(self.beginnings)).sorted()
+            self.prefixes = Set(patterns.filter { !$0.isExact }.map { $0.stem[...] })
+            self.lengths = Set(self.prefixes.map(\.utf8.count)).sorted()
+            self.sortedStems = (self.identifiers.union(self.prefixes)).sorted()
         }
 
         func permits(_ identifier: String) -> Bool {
             let utf8 = identifier[...].utf8
             return self.identifiers.contains(identifier[...])
-                || self.lengths.contains { $0 < utf8.count && self.beginnings.contains(Substring(utf8.prefix($0))) }
+                || self.lengths.contains { $0 < utf8.count && self.prefixes.contains(Substring(utf8.prefix($0))) }
         }
 
         /// Returns true if at least one identifier that matches `pattern` is permitted.
@@ -130,22 +130,22 @@ package struct PermittedTasks: Hashable, Sendable {
             // If a listed pattern covers the whole of `pattern`, it permits any identifier below the stem, so one
             // example is enough.
             if self.permits(pattern.stem + "x") { return true }
-            var (low, high) = (0, self.stems.count)
+            var (low, high) = (0, self.sortedStems.count)
             while low < high {
                 let middle = (low + high) / 2
-                if self.stems[middle] < pattern.stem[...] { low = middle + 1 } else { high = middle }
+                if self.sortedStems[middle] < pattern.stem[...] { low = middle + 1 } else { high = middle }
             }
             // The pattern does not match an identifier that equals its stem.
-            if low < self.stems.count, self.stems[low] == pattern.stem[...] { low += 1 }
-            return low < self.stems.count && self.stems[low].utf8.starts(with: pattern.stem.utf8)
+            if low < self.sortedStems.count, self.sortedStems[low] == pattern.stem[...] { low += 1 }
+            return low < self.sortedStems.count && self.sortedStems[low].utf8.starts(with: pattern.stem.utf8)
         }
     }
 
-    private let permitsUnnamed: Bool
+    private let permitsUnlistedTopics: Bool
     private var topics: [String: Topic] = [:]
 
-    private init(permitsUnnamed: Bool) {
-        self.permitsUnnamed = permitsUnnamed
+    private init(permitsUnlistedTopics: Bool) {
+        self.permitsUnlistedTopics = permitsUnlistedTopics
     }
 
     /// The patterns listed for the topic of this name; nil if it has no list.
@@ -155,17 +155,17 @@ package struct PermittedTasks: Hashable, Sendable {
     }
 
     /// The topics with a list.
-    package var namedTopics: some Collection<String> { self.topics.keys }
+    package var listedTopics: some Collection<String> { self.topics.keys }
 
     /// Returns true if a topic's workers may submit tasks with this identifier.
     ///
     /// The cost is one lookup per dot in the identifier, regardless of the number of patterns. Malformed identifiers
     /// are never permitted.
     package func permits(_ identifier: String, topic: String) -> Bool {
-        guard self.permitsUnnamed || !self.topics.isEmpty, IdentifierPattern.isIdentifier(identifier.utf8) else {
+        guard self.permitsUnlistedTopics || !self.topics.isEmpty, IdentifierPattern.isIdentifier(identifier.utf8) else {
             return false
         }
-        return self.topics[topic]?.permits(identifier) ?? self.permitsUnnamed
+        return self.topics[topic]?.permits(identifier) ?? self.permitsUnlistedTopics
     }
 
     /// Returns the warning for a worker of `topic` that subscribes to these patterns; nil if the topic permits at least
@@ -177,7 +177,7 @@ package struct PermittedTasks: Hashable, Sendable {
     ) -> SubscriptionWarning? {
         guard !tasks.isEmpty else { return nil }
         guard let permitted = self.topics[topic] else {
-            let problem = self.permitsUnnamed ? SubscriptionWarning.Problem.everythingPermitted : .notPermitted
+            let problem = self.permitsUnlistedTopics ? SubscriptionWarning.Problem.everythingPermitted : .notPermitted
             return SubscriptionWarning(problem: problem, topic: topic, tasks: tasks, worker: worker)
         }
         let refused = tasks.filter { !permitted.permitsAny(of: $0) }
@@ -280,10 +280,10 @@ extension DeviceRecord {
 
 /// The history of launch policies in effect. Version numbers increase by one, across restarts too.
 ///
-/// A version covers the default policy and the policies of all topics. The last `keptMax` versions are remembered.
+/// A version covers the default policy and the policies of all topics. The last `versionsMax` versions are remembered.
 package struct PolicyVersions: Hashable, Sendable {
     /// The maximum number of remembered versions.
-    package static let keptMax = 32
+    package static let versionsMax = 32
 
     package struct Version: Hashable, Sendable {
         /// The version number, counted from 1.
@@ -315,7 +315,7 @@ package struct PolicyVersions: Hashable, Sendable {
         guard fingerprint != self.current?.fingerprint else { return false }
         let number = (self.current?.number ?? 0) &+ 1
         self.versions.append(Version(number: number, since: now, fingerprint: fingerprint))
-        if self.versions.count > Self.keptMax { self.versions.removeFirst() }
+        if self.versions.count > Self.versionsMax { self.versions.removeFirst() }
         return true
     }
 
@@ -359,7 +359,9 @@ extension PolicyVersions {
 
     /// Decodes the output of `store`; nil if it is malformed or the versions are out of order.
     package init?(stored bytes: ByteView) {
-        guard bytes.count % Self.versionBytes == 0, bytes.count / Self.versionBytes <= Self.keptMax else { return nil }
+        guard bytes.count % Self.versionBytes == 0, bytes.count / Self.versionBytes <= Self.versionsMax else {
+            return nil
+        }
         var reader = RecordReader(bytes)
         for _ in 0..<bytes.count / Self.versionBytes {
             let number = reader.integer(UInt32.self)

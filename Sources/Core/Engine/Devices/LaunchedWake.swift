@@ -108,5 +108,5 @@ package enum ForcedLaunch: Hashable, Sendable {
     /// The lane has its maximum number of wakes in flight.
     case laneIsFull
     /// No request with the identifier is pending.
-    case notWaiting
+    case notPending
 }

@@ -16,7 +16,7 @@ package struct ReadyQueues: ~Copyable {
     /// Queues by topic number.
     private var queues: [Queue] = []
     /// Devices that began to wait and were not offered to the dispatcher yet.
-    private var newcomers = FIFOQueue<DeviceIndex>()
+    private var newlyReady = FIFOQueue<DeviceIndex>()
 
     /// Creates a value without queues.
     package init() {}
@@ -65,9 +65,9 @@ package struct ReadyQueues: ~Copyable {
     ) -> Int64? {
         var longest: Int64?
         for (number, queue) in self.queues.enumerated() where queue.count > 0 {
-            guard let most = longestOf(TopicIndex(rawValue: UInt32(number))) else { continue }
+            guard let maximum = longestOf(TopicIndex(rawValue: UInt32(number))) else { continue }
             for device in [queue.first, queue.used.first ?? .none] where device != .none {
-                longest = max(longest ?? 0, min(most, devices[device].readyMilliseconds(at: now)))
+                longest = max(longest ?? 0, min(maximum, devices[device].readyMilliseconds(at: now)))
             }
         }
         return longest
@@ -96,7 +96,7 @@ package struct ReadyQueues: ~Copyable {
             self.queues[topic].used.insert(device, ReadyOrder(since: moment, lastUse: lastUse), in: &devices)
         }
         self.queues[topic].count += 1
-        self.newcomers.append(device)
+        self.newlyReady.append(device)
     }
 
     /// Removes a device from its topic's queue.
@@ -117,14 +117,14 @@ package struct ReadyQueues: ~Copyable {
     package mutating func removeAll(_ topic: TopicIndex) { self.queues[Int(topic.rawValue)] = Queue() }
 
     /// Empties the queue of devices to offer.
-    package mutating func removeNewcomers() { self.newcomers.removeAll() }
+    package mutating func removeNewlyReady() { self.newlyReady.removeAll() }
 
-    /// True if there is a device for `popNewcomer`.
-    package var hasNewcomer: Bool { !self.newcomers.isEmpty }
+    /// True if there is a device for `popNewlyReady`.
+    package var hasNewlyReady: Bool { !self.newlyReady.isEmpty }
 
     /// Removes and returns the next device to offer, in the order in which they began to wait. The device may no longer
     /// wait.
-    package mutating func popNewcomer() -> DeviceIndex? { self.newcomers.popFirst() }
+    package mutating func popNewlyReady() -> DeviceIndex? { self.newlyReady.popFirst() }
 }
 
 /// The order of launches that wait for a slot: the earliest second first, then the most recently used device, then the
@@ -156,7 +156,7 @@ private struct UsedDevices {
         let number: UInt64
         let device: DeviceIndex
 
-        func goesBefore(_ other: Entry) -> Bool {
+        func launchesBefore(_ other: Entry) -> Bool {
             self.order == other.order ? self.number < other.number : self.order < other.order
         }
     }
@@ -198,7 +198,7 @@ private struct UsedDevices {
 
     private mutating func rise(_ entry: Entry, from start: Int, in devices: inout DeviceTable) {
         var place = start
-        while place > 0, entry.goesBefore(self.heap[(place - 1) / 2]) {
+        while place > 0, entry.launchesBefore(self.heap[(place - 1) / 2]) {
             self.put(self.heap[(place - 1) / 2], at: place, in: &devices)
             place = (place - 1) / 2
         }
@@ -209,8 +209,8 @@ private struct UsedDevices {
         var place = start
         while place * 2 + 1 < self.heap.count {
             var child = place * 2 + 1
-            if child + 1 < self.heap.count, self.heap[child + 1].goesBefore(self.heap[child]) { child += 1 }
-            guard self.heap[child].goesBefore(entry) else { break }
+            if child + 1 < self.heap.count, self.heap[child + 1].launchesBefore(self.heap[child]) { child += 1 }
+            guard self.heap[child].launchesBefore(entry) else { break }
             self.put(self.heap[child], at: place, in: &devices)
             place = child
         }

@@ -114,7 +114,7 @@ package struct RecordKey: Hashable, Sendable {
 
     /// The key of a record that exists if workers were required to authenticate. Its content is the start of the
     /// counters, because older versions expect that in every record of this kind.
-    package static let workersAsked = RecordKey(.origin, 1)
+    package static let workerAuthentication = RecordKey(.origin, 1)
 
     /// The index for the total of all topics.
     package static let everyTopic = UInt32.max

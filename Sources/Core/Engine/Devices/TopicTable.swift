@@ -130,7 +130,7 @@ package struct TopicTable: ~Copyable {
     /// Replaces the counters of a topic. This change need not be stored.
     mutating func set(_ topic: TopicIndex, to counters: ActivityCounters) {
         self.topics[Int(topic.rawValue)].counters = counters
-        self.topics[Int(topic.rawValue)].deviceCount = Int(counters.stock.devices)
+        self.topics[Int(topic.rawValue)].deviceCount = Int(counters.gauges.devices)
     }
 
     /// Replaces the totals.

@@ -116,12 +116,12 @@ struct ConditionsLog {
 
     /// Returns the next device to send, and its stream.
     ///
-    /// - `looksLeft`: the number of streams and entries that may still be examined.
-    /// - Returns: nil if nothing can be sent now, or `looksLeft` is used up.
-    mutating func next(_ looksLeft: inout Int) -> (stream: Subscription, device: DeviceIndex)? {
-        while looksLeft > 0, !self.isDone {
-            looksLeft -= 1
-            if let next = self.naming.isEmpty ? self.nextOfLog(&looksLeft) : self.nextNaming() { return next }
+    /// - `checksLeft`: the number of streams and entries that may still be examined.
+    /// - Returns: nil if nothing can be sent now, or `checksLeft` is used up.
+    mutating func next(_ checksLeft: inout Int) -> (stream: Subscription, device: DeviceIndex)? {
+        while checksLeft > 0, !self.isDone {
+            checksLeft -= 1
+            if let next = self.naming.isEmpty ? self.nextOfLog(&checksLeft) : self.nextNaming() { return next }
         }
         return nil
     }
@@ -147,7 +147,7 @@ extension ConditionsLog {
         return nil
     }
 
-    private mutating func nextOfLog(_ looksLeft: inout Int) -> (stream: Subscription, device: DeviceIndex)? {
+    private mutating func nextOfLog(_ checksLeft: inout Int) -> (stream: Subscription, device: DeviceIndex)? {
         if self.turn >= self.streams.count { self.turn = 0 }
         let stream = self.streams[self.turn]
         guard !stream.isPaused else {
@@ -159,7 +159,7 @@ extension ConditionsLog {
             self.endTurn(isDone: false)
             return nil
         }
-        guard let device = self.unheard(stream, &looksLeft) else {
+        guard let device = self.unheard(stream, &checksLeft) else {
             if stream.conditionsRead.lastRead == self.lastNumber { self.endTurn(isDone: true) }
             return nil
         }
@@ -189,8 +189,8 @@ extension ConditionsLog {
         self.latest = [:]
     }
 
-    /// Returns the next changed device for this stream; nil if it is up to date or `looksLeft` is used up.
-    private func unheard(_ stream: Subscription, _ looksLeft: inout Int) -> DeviceIndex? {
+    /// Returns the next changed device for this stream; nil if it is up to date or `checksLeft` is used up.
+    private func unheard(_ stream: Subscription, _ checksLeft: inout Int) -> DeviceIndex? {
         guard stream.conditionsRead.lastRead < self.lastNumber else { return nil }
         var (low, high) = (0, self.log.count)
         while low < high {
@@ -200,8 +200,8 @@ extension ConditionsLog {
         for entry in self.log[low...] {
             stream.conditionsRead.lastRead = entry.number
             if self.latest[entry.device] == entry.number { return entry.device }
-            looksLeft -= 1
-            guard looksLeft > 0 else { return nil }
+            checksLeft -= 1
+            guard checksLeft > 0 else { return nil }
         }
         stream.conditionsRead.lastRead = self.lastNumber
         return nil

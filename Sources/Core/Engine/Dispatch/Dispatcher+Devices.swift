@@ -34,7 +34,7 @@ extension Dispatcher {
         /// The lane has its maximum number of wakes in flight.
         case laneIsFull
         /// No push, or no request with the identifier, is pending.
-        case notWaiting
+        case notPending
         /// No stream that accepts the launch has a free slot.
         case noWorker
     }
@@ -54,11 +54,11 @@ extension Dispatcher {
         if let identifier {
             // Pending tasks come before running tasks.
             let task = self.engine.tasks(of: device).first { $0.name == identifier && $0.task.kind != .urlSession }
-            guard let task, case .waiting(_, _, let laneIsFull) = task.state else { return .notWaiting }
+            guard let task, case .waiting(_, _, let laneIsFull) = task.state else { return .notPending }
             guard !laneIsFull else { return .laneIsFull }
             target = task.target
         } else {
-            guard !ofPendingAlone || self.engine.pendingPush(device) != nil else { return .notWaiting }
+            guard !ofPendingAlone || self.engine.pendingPush(device) != nil else { return .notPending }
             guard !self.engine.isShortLaneFull(device) else { return .laneIsFull }
         }
         self.takeExpiredWakes()
@@ -71,7 +71,7 @@ extension Dispatcher {
             if identifier != nil { self.streams.waitsNoLonger(device, target, identity.topic) }
             return self.launched(wake, for: stream) ? .launched : .noWorker
         case .laneIsFull: return .laneIsFull
-        case .notWaiting: return .notWaiting
+        case .notPending: return .notPending
         }
     }
 
@@ -149,7 +149,7 @@ extension Dispatcher {
     /// Sends condition changes to streams, as many as this step allows.
     func sendConditions() {
         guard self.streams.shared == nil else { return self.sendSharedConditions() }
-        while let (stream, device) = self.streams.nextConditions(&self.looksLeft) {
+        while let (stream, device) = self.streams.nextConditions(&self.checksLeft) {
             let identity = self.engine.identity(device)
             // The device may have been registered again, for another topic.
             guard identity.topic == stream.topic else { continue }

@@ -10,7 +10,7 @@ extension Dispatcher {
     ///
     /// - Parameter mayLaunchElsewhere: returns true if another gateway may have a free slot for a push of this topic,
     ///   according to its last report.
-    package func share(mayLaunchElsewhere: @escaping (TopicIndex) -> Bool) {
+    package func useSharedStore(mayLaunchElsewhere: @escaping (TopicIndex) -> Bool) {
         precondition(self.streams.count == 0, "streams are noted from the first one on")
         self.streams.shared = SharedStreams(mayLaunchElsewhere: mayLaunchElsewhere)
     }
@@ -98,7 +98,7 @@ extension Dispatcher {
     }
 
     /// Ends wakes of a dead gateway as lost, in a step that has loaded their devices. Call this before `advance`.
-    package func loseForGood(_ wakes: [WakeID]) { self.engine.loseForGood(wakes) }
+    package func endAsLost(_ wakes: [WakeID]) { self.engine.endAsLost(wakes) }
 
     /// Releases a wake that has ended at another gateway from its stream, if the stream is at this gateway.
     ///
@@ -165,49 +165,49 @@ extension Dispatcher {
     }
 
     /// Returns true if a stream of this topic receives condition changes.
-    package func hearsConditions(_ topic: TopicIndex) -> Bool { self.streams.hasConditionsReader(topic) }
+    package func receivesConditions(_ topic: TopicIndex) -> Bool { self.streams.hasConditionsReader(topic) }
 
     /// Notifies streams that another gateway changed the conditions of this device. Launches nothing, so that a
     /// read-only step suffices.
     package func conditionsChangedElsewhere(_ device: DeviceIndex) {
         let identity = self.engine.identity(device)
         self.streams.conditionsChanged(identity.topic, device, identity.token)
-        self.looksLeft = self.workPerStepMax
+        self.checksLeft = self.workPerStepMax
         self.sendConditions()
     }
 
-    /// The maximum number of devices in `conditionsOwed`.
-    private static var owedMax: Int { 256 }
+    /// The maximum number of devices in `pendingConditions`.
+    private static var pendingConditionsMax: Int { 256 }
 
     /// Devices whose conditions must be sent to streams of this gateway but were not in memory, at most 256. The owner
-    /// loads the devices, for which a read-only step suffices, and calls `sendOwedConditions`.
-    package var conditionsOwed: [DeviceToken] {
+    /// loads the devices, for which a read-only step suffices, and calls `sendPendingConditions`.
+    package var pendingConditions: [DeviceToken] {
         var tokens: [DeviceToken] = []
         var known: Set<DeviceToken> = []
-        for (token, _) in self.streams.shared?.owed ?? [] where tokens.count < Self.owedMax {
+        for (token, _) in self.streams.shared?.pendingConditions ?? [] where tokens.count < Self.pendingConditionsMax {
             if known.insert(token).inserted { tokens.append(token) }
         }
         return tokens
     }
 
     /// Sends the conditions owed for the devices of this step. Launches nothing.
-    package func sendOwedConditions() {
-        guard let owed = self.streams.shared?.owed, !owed.isEmpty else { return }
-        self.streams.shared?.owed = []
-        for (token, stream) in owed where !stream.hasEnded {
-            if !self.sendConditions(token, stream) { self.streams.shared?.owed.append((token, stream)) }
+    package func sendPendingConditions() {
+        guard let pendingConditions = self.streams.shared?.pendingConditions, !pendingConditions.isEmpty else { return }
+        self.streams.shared?.pendingConditions = []
+        for (token, stream) in pendingConditions where !stream.hasEnded {
+            if !self.sendConditions(token, stream) { self.streams.shared?.pendingConditions.append((token, stream)) }
         }
-        self.looksLeft = self.workPerStepMax
+        self.checksLeft = self.workPerStepMax
         self.sendConditions()
     }
 
     /// Sends condition changes to streams, as many as this step allows. Notes devices that are not in memory as owed.
     func sendSharedConditions() {
-        while self.streams.shared?.owed.count ?? 0 < Self.owedMax,
-            let (stream, index) = self.streams.nextConditions(&self.looksLeft)
+        while self.streams.shared?.pendingConditions.count ?? 0 < Self.pendingConditionsMax,
+            let (stream, index) = self.streams.nextConditions(&self.checksLeft)
         {
             guard let token = self.streams.shared?.remembered.token(index) else { return }
-            if !self.sendConditions(token, stream) { self.streams.shared?.owed.append((token, stream)) }
+            if !self.sendConditions(token, stream) { self.streams.shared?.pendingConditions.append((token, stream)) }
         }
     }
 

@@ -22,7 +22,7 @@ package final class Dispatcher {
     var workLeft: Int
     /// The number of further streams and changes to examine for condition changes before the next call of `advance`. It
     /// also starts at `workPerStepMax`, but is counted separately, so that neither kind of work delays the other.
-    var looksLeft: Int
+    var checksLeft: Int
     /// True if the gateway is shutting down and launches nothing.
     var isDraining = false
     /// True while an operation only reads devices and must not launch or send.
@@ -44,7 +44,7 @@ package final class Dispatcher {
     ) {
         self.workPerStepMax = workPerStepMax
         self.workLeft = workPerStepMax
-        self.looksLeft = workPerStepMax
+        self.checksLeft = workPerStepMax
         self.engine = engine
         self.output = output
         self.streams = StreamTable(wakeBytesMax: wakeBytesPerStreamMax)
@@ -59,7 +59,7 @@ extension Dispatcher {
     /// - Returns: true if all due events were applied. If false, call this again soon.
     package func advance(to now: Instant, devicesMax: Int) -> Bool {
         self.workLeft = self.workPerStepMax
-        self.looksLeft = self.workPerStepMax
+        self.checksLeft = self.workPerStepMax
         let isDone = self.engine.advance(to: now, devicesMax: devicesMax)
         self.flow()
         return isDone && !self.isBehind
@@ -68,7 +68,7 @@ extension Dispatcher {
     /// True if this step reached a limit. Call `advance` again soon.
     package var isBehind: Bool {
         if !self.ended.isEmpty || self.streams.hasConditionsToSend { return true }
-        let isWaiting = self.engine.ready.hasNewcomer || !self.engine.readyTasks.isEmpty
+        let isWaiting = self.engine.ready.hasNewlyReady || !self.engine.readyTasks.isEmpty
         return !self.isDraining && (isWaiting || !self.freed.isEmpty)
     }
 
@@ -78,7 +78,7 @@ extension Dispatcher {
     package func push(_ push: Push, _ expiration: Expiration) throws(Refusal) -> PushAnswer {
         switch self.engine.admit(push.token, topic: push.topic, isDryRun: push.isDryRun) {
         case .refused(let refusal): throw refusal
-        case .newcomer(let topic):
+        case .newDevice(let topic):
             if let refusal = self.engine.memoryRefusal(push, nil, topic) { throw refusal }
             var isFree = false
             if let topic { isFree = self.freeStream(topic, push.token) != nil }
@@ -268,7 +268,7 @@ extension Dispatcher {
     private func launchOrFill() -> Bool {
         self.takeExpiredWakes()
         guard self.workLeft > 0 else { return false }
-        if let device = self.engine.ready.popNewcomer() {
+        if let device = self.engine.ready.popNewlyReady() {
             self.offer(device)
         } else if let task = self.engine.readyTasks.popFirst() {
             self.offer(task)

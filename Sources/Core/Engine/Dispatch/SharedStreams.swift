@@ -12,7 +12,7 @@ struct SharedStreams {
     /// Topics with a task that waits for a slot; may contain duplicates.
     var topicsWaiting: [TopicIndex] = []
     /// Condition changes of devices that were not in memory, to be sent in order.
-    var owed: [(token: DeviceToken, stream: Subscription)] = []
+    var pendingConditions: [(token: DeviceToken, stream: Subscription)] = []
     /// Returns true if another gateway may have a free slot for a push of this topic.
     let mayLaunchElsewhere: (TopicIndex) -> Bool
 
@@ -112,7 +112,7 @@ extension StreamTable {
             self.undoAnswer(stream, expired: wakes.filter { !stream.holds($0) }, givenBack)
         case .progressed(let wake, let held, let stream): stream.restore(wake, held)
         case .sentConditions(let token, let stream):
-            if !stream.hasEnded { self.shared?.owed.append((token, stream)) }
+            if !stream.hasEnded { self.shared?.pendingConditions.append((token, stream)) }
         }
         return nil
     }

@@ -254,10 +254,10 @@ extension StreamTable {
 
     /// Returns the next device whose conditions must be sent, and the stream to which they go.
     ///
-    /// - `looksLeft`: the number of streams and changes that may still be examined.
-    mutating func nextConditions(_ looksLeft: inout Int) -> (stream: Subscription, device: DeviceIndex)? {
-        while looksLeft > 0, let topic = self.topicsToSend.first {
-            if let next = self.workers[Int(topic.rawValue)].conditions.next(&looksLeft) { return next }
+    /// - `checksLeft`: the number of streams and changes that may still be examined.
+    mutating func nextConditions(_ checksLeft: inout Int) -> (stream: Subscription, device: DeviceIndex)? {
+        while checksLeft > 0, let topic = self.topicsToSend.first {
+            if let next = self.workers[Int(topic.rawValue)].conditions.next(&checksLeft) { return next }
             // Topics take turns.
             _ = self.topicsToSend.popFirst()
             self.workers[Int(topic.rawValue)].hasQueuedConditions = false

@@ -32,14 +32,14 @@ struct WaitingTasks {
 
     /// The number of array elements that the scan checks for each added task. Two checks per task keep obsolete tasks
     /// in the minority.
-    private static let looksPerTask = 2
+    private static let checksPerAppend = 2
 
     private var tree = TaskTree()
     /// The tree of each group that has tasks.
     private var roots: [Group: TaskTree.Node] = [:]
     private var nodes: [Key: TaskTree.Node] = [:]
     /// The index of the element that the scan checks next.
-    private var hand = 0
+    private var sweepIndex = 0
 
     /// The number of tasks, including obsolete tasks that were not dropped yet.
     var count: Int { self.nodes.count }
@@ -56,7 +56,7 @@ struct WaitingTasks {
             key: key,
             to: &self.roots[group, default: TaskTree.none]
         )
-        for _ in 0..<Self.looksPerTask { self.sweep(isReady) }
+        for _ in 0..<Self.checksPerAppend { self.sweep(isReady) }
     }
 
     /// Removes a task that was launched or no longer waits.
@@ -98,12 +98,12 @@ struct WaitingTasks {
 
     /// Drops the task at the scan's index if it no longer waits.
     private mutating func sweep(_ isReady: (ReadyTask) -> Bool) {
-        if self.hand >= self.tree.capacity { self.hand = 0 }
-        guard self.hand < self.tree.capacity else { return }
-        if let task = self.tree.task(at: self.hand), !isReady(task) {
+        if self.sweepIndex >= self.tree.capacity { self.sweepIndex = 0 }
+        guard self.sweepIndex < self.tree.capacity else { return }
+        if let task = self.tree.task(at: self.sweepIndex), !isReady(task) {
             self.remove(task.device, task.target)
         }
-        self.hand += 1
+        self.sweepIndex += 1
     }
 }
 
@@ -119,7 +119,7 @@ struct TaskTree {
     /// No task, or the empty tree.
     static let none: Node = -1
 
-    private struct Place {
+    private struct Entry {
         let task: ReadyTask
         /// The sequence number of the task.
         let number: UInt64
@@ -131,50 +131,50 @@ struct TaskTree {
         var isUsed = true
 
         /// Returns true if this task launches before the other task.
-        func goesBefore(_ other: Place) -> Bool {
+        func launchesBefore(_ other: Entry) -> Bool {
             self.task.order == other.task.order ? self.number < other.number : self.task.order < other.task.order
         }
     }
 
-    private var places: [Place] = []
+    private var entries: [Entry] = []
     private var unused: [Node] = []
     private var lastNumber: UInt64 = 0
 
     /// The number of array elements, used or not.
-    var capacity: Int { self.places.count }
+    var capacity: Int { self.entries.count }
 
     /// Returns the task of a node.
-    func task(_ node: Node) -> ReadyTask { self.places[Int(node)].task }
+    func task(_ node: Node) -> ReadyTask { self.entries[Int(node)].task }
 
     /// Returns the task at an index below `capacity`, or nil if the element is not used.
-    func task(at place: Int) -> ReadyTask? { self.places[place].isUsed ? self.places[place].task : nil }
+    func task(at index: Int) -> ReadyTask? { self.entries[index].isUsed ? self.entries[index].task : nil }
 
     /// Returns the node whose task launches first. If one of the nodes is `none`, returns the other node.
     func earlier(_ one: Node, _ other: Node) -> Node {
         guard one != Self.none, other != Self.none else { return max(one, other) }
-        return self.places[Int(one)].goesBefore(self.places[Int(other)]) ? one : other
+        return self.entries[Int(one)].launchesBefore(self.entries[Int(other)]) ? one : other
     }
 
     /// Adds a task.
     mutating func append(_ task: ReadyTask, key: HashKey, to root: inout Node) -> Node {
         self.lastNumber += 1
-        let node = self.unused.popLast() ?? Node(self.places.count)
+        let node = self.unused.popLast() ?? Node(self.entries.count)
         // Clients do not know the key, so they cannot choose the shape of a tree.
         let priority = key.hash(self.lastNumber, 0)
-        let place = Place(task: task, number: self.lastNumber, priority: priority, earliest: node)
-        if Int(node) == self.places.count { self.places.append(place) } else { self.places[Int(node)] = place }
+        let entry = Entry(task: task, number: self.lastNumber, priority: priority, earliest: node)
+        if Int(node) == self.entries.count { self.entries.append(entry) } else { self.entries[Int(node)] = entry }
         root = self.insert(node, under: root)
         return node
     }
 
     /// Removes a task from its tree.
     mutating func remove(_ node: Node, from root: inout Node) {
-        root = self.take(node, from: root)
-        self.places[Int(node)].isUsed = false
+        root = self.removeNode(node, from: root)
+        self.entries[Int(node)].isUsed = false
         self.unused.append(node)
-        guard self.unused.count == self.places.count else { return }
+        guard self.unused.count == self.entries.count else { return }
         // All trees are empty. Releases the memory, which may be from a peak.
-        self.places = []
+        self.entries = []
         self.unused = []
     }
 
@@ -190,9 +190,9 @@ struct TaskTree {
         reachesEnd: Bool = false
     ) -> Node {
         guard root != Self.none else { return Self.none }
-        if reachesStart, reachesEnd { return self.places[Int(root)].earliest }
-        let (left, right) = (self.places[Int(root)].left, self.places[Int(root)].right)
-        let name = self.places[Int(root)].task.target.name
+        if reachesStart, reachesEnd { return self.entries[Int(root)].earliest }
+        let (left, right) = (self.entries[Int(root)].left, self.entries[Int(root)].right)
+        let name = self.entries[Int(root)].task.target.name
         guard pattern.matches(name) else {
             // Matching names are adjacent, and a name equal to the stem sorts before them.
             let isBefore = name <= pattern.stem
@@ -212,37 +212,37 @@ struct TaskTree {
 // MARK: - Treaps
 
 extension TaskTree {
-    private func standsBefore(_ node: Node, _ other: Node) -> Bool {
-        let (one, two) = (self.places[Int(node)].task.target.name, self.places[Int(other)].task.target.name)
-        return one == two ? self.places[Int(node)].goesBefore(self.places[Int(other)]) : one < two
+    private func sortsByNameBefore(_ node: Node, _ other: Node) -> Bool {
+        let (one, two) = (self.entries[Int(node)].task.target.name, self.entries[Int(other)].task.target.name)
+        return one == two ? self.entries[Int(node)].launchesBefore(self.entries[Int(other)]) : one < two
     }
 
     private mutating func insert(_ node: Node, under root: Node) -> Node {
         guard root != Self.none else { return node }
-        guard self.places[Int(node)].priority <= self.places[Int(root)].priority else {
+        guard self.entries[Int(node)].priority <= self.entries[Int(root)].priority else {
             let (left, right) = self.split(root, at: node)
             return self.join(node, left, right)
         }
-        let (left, right) = (self.places[Int(root)].left, self.places[Int(root)].right)
-        return self.standsBefore(node, root)
+        let (left, right) = (self.entries[Int(root)].left, self.entries[Int(root)].right)
+        return self.sortsByNameBefore(node, root)
             ? self.join(root, self.insert(node, under: left), right)
             : self.join(root, left, self.insert(node, under: right))
     }
 
-    private mutating func take(_ node: Node, from root: Node) -> Node {
+    private mutating func removeNode(_ node: Node, from root: Node) -> Node {
         precondition(root != Self.none, "the task is in this tree")
-        let (left, right) = (self.places[Int(root)].left, self.places[Int(root)].right)
+        let (left, right) = (self.entries[Int(root)].left, self.entries[Int(root)].right)
         if node == root { return self.merge(left, right) }
-        return self.standsBefore(node, root)
-            ? self.join(root, self.take(node, from: left), right)
-            : self.join(root, left, self.take(node, from: right))
+        return self.sortsByNameBefore(node, root)
+            ? self.join(root, self.removeNode(node, from: left), right)
+            : self.join(root, left, self.removeNode(node, from: right))
     }
 
     /// Divides a tree into the tasks before `node` and the tasks after it.
     private mutating func split(_ root: Node, at node: Node) -> (before: Node, after: Node) {
         guard root != Self.none else { return (Self.none, Self.none) }
-        let (left, right) = (self.places[Int(root)].left, self.places[Int(root)].right)
-        if self.standsBefore(root, node) {
+        let (left, right) = (self.entries[Int(root)].left, self.entries[Int(root)].right)
+        if self.sortsByNameBefore(root, node) {
             let (before, after) = self.split(right, at: node)
             return (self.join(root, left, before), after)
         }
@@ -253,19 +253,19 @@ extension TaskTree {
     /// Merges two trees; all tasks of the first tree sort before those of the second tree.
     private mutating func merge(_ one: Node, _ two: Node) -> Node {
         guard one != Self.none, two != Self.none else { return max(one, two) }
-        if self.places[Int(one)].priority > self.places[Int(two)].priority {
-            return self.join(one, self.places[Int(one)].left, self.merge(self.places[Int(one)].right, two))
+        if self.entries[Int(one)].priority > self.entries[Int(two)].priority {
+            return self.join(one, self.entries[Int(one)].left, self.merge(self.entries[Int(one)].right, two))
         }
-        return self.join(two, self.merge(one, self.places[Int(two)].left), self.places[Int(two)].right)
+        return self.join(two, self.merge(one, self.entries[Int(two)].left), self.entries[Int(two)].right)
     }
 
     /// Joins two trees under `root`.
     private mutating func join(_ root: Node, _ left: Node, _ right: Node) -> Node {
-        func earliest(_ node: Node) -> Node { node == Self.none ? Self.none : self.places[Int(node)].earliest }
+        func earliest(_ node: Node) -> Node { node == Self.none ? Self.none : self.entries[Int(node)].earliest }
         let first = self.earlier(root, self.earlier(earliest(left), earliest(right)))
-        self.places[Int(root)].left = left
-        self.places[Int(root)].right = right
-        self.places[Int(root)].earliest = first
+        self.entries[Int(root)].left = left
+        self.entries[Int(root)].right = right
+        self.entries[Int(root)].earliest = first
         return root
     }
 }

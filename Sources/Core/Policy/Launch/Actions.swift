@@ -49,13 +49,13 @@ package enum ExtensionRequestedAction: Hashable, Sendable {
     /// The wake has reached its maximum duration.
     case limitReached(Instant)
 
-    /// Creates the effect of moving a deadline to `moment`, but not past `most`. A deadline never moves back, even if
-    /// new parameters allow less time.
-    init(_ moment: Instant, deadline: Instant, most: Instant) {
+    /// Creates the effect of moving a deadline to `moment`, but not past `maximum`. A deadline never moves back, even
+    /// if new parameters allow less time.
+    init(_ moment: Instant, deadline: Instant, maximum: Instant) {
         if moment <= deadline {
             self = .unchanged(deadline)
         } else {
-            self = most > deadline ? .extended(min(moment, most)) : .limitReached(deadline)
+            self = maximum > deadline ? .extended(min(moment, maximum)) : .limitReached(deadline)
         }
     }
 
@@ -125,7 +125,7 @@ package enum TransfersFinishedAction: Hashable, Sendable {
     /// The session had no pending transfers; it now waits to launch.
     case waits
     /// The transfers were added to the pending transfers of their session.
-    case takenUp
+    case merged
     /// Too many sessions are pending.
     case refused
 }
@@ -139,14 +139,14 @@ package enum TaskEndedAction: Hashable, Sendable {
     /// A newer pending request with the same identifier replaced the task.
     case replaced(BackgroundTask)
     /// The transfers were added to the pending transfers of their session.
-    case takenUp(BackgroundTask)
+    case merged(BackgroundTask)
     /// The task was dropped. `replaced` is an older pending request with the same name, which was dropped too.
     case discarded(BackgroundTask, DiscardReason, replaced: BackgroundTask?)
 }
 
 /// The push, requests and wakes that ended because of a cancellation, a conditions report or the removal of a device.
 /// They ended in the order of the properties.
-package struct DroppedAction: Hashable, Sendable {
+package struct Removals: Hashable, Sendable {
     /// The pending push that was discarded; nil if there was none.
     package var discardedPush: PushHandle?
     /// The pending requests that were discarded, by arrival.
@@ -166,7 +166,7 @@ package enum TaskLaunchForcedAction: Hashable, Sendable {
     /// The lane has its maximum number of wakes in flight.
     case laneIsFull
     /// No request with the identifier is pending.
-    case notWaiting
+    case notPending
 }
 
 /// A launch that the policy allows.
@@ -185,7 +185,7 @@ package enum TimePassedAction: Hashable, Sendable {
     /// The deadline of a task in flight passed.
     case taskExpired(TaskWake, TaskEndedAction)
     /// Memory pressure, or more tasks in flight than allowed, ended a continued task.
-    case taskPressed(TaskWake, TaskOutcome, TaskEndedAction)
+    case taskEndedByPressure(TaskWake, TaskOutcome, TaskEndedAction)
     /// The pending push expired.
     case pendingExpired(PushHandle)
 }

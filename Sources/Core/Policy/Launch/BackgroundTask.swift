@@ -130,7 +130,7 @@ package struct BackgroundTask: Hashable, Sendable {
     }
 
     /// Adds the transfers of an ended wake of the same session, and adopts its position in the order.
-    mutating func takeUp(_ older: BackgroundTask) {
+    mutating func merge(_ older: BackgroundTask) {
         self.transfers += older.transfers
         self.arrivedAt = min(self.arrivedAt, older.arrivedAt)
         self.waitsSince = min(self.waitsSince, older.waitsSince)

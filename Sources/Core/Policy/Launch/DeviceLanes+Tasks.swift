@@ -55,7 +55,7 @@ extension DeviceLanes {
         let sessions = self.tasks.waiting.indices.filter { self.tasks.waiting[$0].kind == .urlSession }
         if let index = sessions.first(where: { self.tasks.waiting[$0].name == name }) {
             self.tasks.waiting[index].transfers += count
-            return .takenUp
+            return .merged
         }
         guard sessions.count < TaskKind.urlSession.waitingMax else { return .refused }
         self.tasks.wait(
@@ -73,11 +73,11 @@ extension DeviceLanes {
 
     /// Cancels the request with this identifier; if `name` is nil, every request. Pending requests are dropped, running
     /// continued tasks end, and other running tasks continue.
-    package mutating func cancelled(_ name: TaskName?) -> DroppedAction {
+    package mutating func cancelled(_ name: TaskName?) -> Removals {
         func isMeant(_ task: BackgroundTask) -> Bool {
             task.kind != .urlSession && (name == nil || task.name == name)
         }
-        var action = DroppedAction()
+        var action = Removals()
         action.discarded = self.tasks.waiting.filter(isMeant)
         self.tasks.waiting.removeAll(where: isMeant)
         for index in self.tasks.inFlight.indices where isMeant(self.tasks.inFlight[index].task) {
@@ -136,7 +136,7 @@ extension DeviceLanes {
     /// its strategy is `fail`.
     ///
     /// - Returns: the wake that ended, with its outcome; nil if no continued task is in flight.
-    mutating func continuedPressed(at now: Instant, _ parameters: Parameters) -> TimePassedAction? {
+    mutating func endContinuedTaskByPressure(at now: Instant, _ parameters: Parameters) -> TimePassedAction? {
         let running = self.tasks.continuedInFlight
         guard var least = running.first else { return nil }
         for wake in running.dropFirst() where !wake.isMoreAdvanced(than: least) { least = wake }
@@ -144,12 +144,16 @@ extension DeviceLanes {
             self.tasks.setPressure(moment + min(parameters.pressureStep, Self.pressureStepMax))
         }
         guard !least.task.failsRatherThanWaits else {
-            return .taskPressed(least, .interrupted, self.taskEnded(least.task.arrival, .interrupted, parameters))
+            return .taskEndedByPressure(
+                least,
+                .interrupted,
+                self.taskEnded(least.task.arrival, .interrupted, parameters)
+            )
         }
         self.tasks.inFlight[self.inFlightIndex(least.task.arrival)].task.waitsForMemory =
             self.device.conditions.memoryPressure == .critical
         let action = self.taskEnded(least.task.arrival, .lost, takingBackAttempt: true, parameters)
-        return .taskPressed(least, .lost, action)
+        return .taskEndedByPressure(least, .lost, action)
     }
 
     private mutating func retry(_ wake: TaskWake, _ parameters: Parameters) -> TaskEndedAction {
@@ -158,9 +162,9 @@ extension DeviceLanes {
         guard !wake.isOfRemovedDevice else { return .discarded(task, .unregistered, replaced: nil) }
         let other = self.tasks.takeNamesake(of: task)
         if var other, task.kind == .urlSession {
-            other.takeUp(task)
+            other.merge(task)
             self.tasks.wait(other)
-            return .takenUp(task)
+            return .merged(task)
         }
         if let other, other.arrival > task.arrival {
             self.tasks.wait(other)
@@ -209,8 +213,8 @@ extension DeviceLanes {
         let wake = self.tasks.inFlight[index]
         // Only progress moves the deadline of a continued task.
         guard wake.task.kind != .continued else { return .limitReached(wake.deadline) }
-        let most = wake.launchedAt + Self.window(wake.task.kind, parameters) + parameters.maxExtension
-        let action = ExtensionRequestedAction(moment, deadline: wake.deadline, most: most)
+        let maximum = wake.launchedAt + Self.window(wake.task.kind, parameters) + parameters.maxExtension
+        let action = ExtensionRequestedAction(moment, deadline: wake.deadline, maximum: maximum)
         self.tasks.inFlight[index].deadline = action.deadline
         return action
     }
@@ -227,23 +231,23 @@ extension DeviceLanes {
         _ report: ConditionsReport,
         at now: Instant,
         _ parameters: Parameters
-    ) -> DroppedAction {
+    ) -> Removals {
         let before = self.device.conditions.appState
         let wasCritical = self.device.conditions.memoryPressure == .critical
-        var action = DroppedAction()
+        var action = Removals()
         action.discardedPush = self.device.conditionsReported(report)
         let after = self.device.conditions.appState
         if after == .active, before != .active { self.tasks.usage.began(at: now) }
         if after != .active, before == .active { self.tasks.usage.ended(at: now) }
-        let isQuit = after == .forceQuit && before != .forceQuit
-        if isQuit {
+        let isForceQuit = after == .forceQuit && before != .forceQuit
+        if isForceQuit {
             action.discarded = self.tasks.waiting.filter { $0.kind == .continued }
             self.tasks.waiting.removeAll { $0.kind == .continued }
         }
         action.ended = self.tasks.inFlight.filter { wake in
             switch wake.task.kind {
             case .appRefresh, .urlSession: return false
-            case .continued where isQuit: return true
+            case .continued where isForceQuit: return true
             case .continued, .processing:
                 let harmless = wake.tolerated.union(Holds(.usage))
                 return !Holds(self.allHolds(wake.task, at: now, parameters)).isSubset(of: harmless)
@@ -258,8 +262,8 @@ extension DeviceLanes {
 
     /// Removes the device, with all of its state. Wakes in flight continue, and their tasks do not become pending
     /// again.
-    package mutating func unregistered(at now: Instant, _ parameters: Parameters) -> DroppedAction {
-        var action = DroppedAction(discardedPush: self.device.unregistered())
+    package mutating func unregistered(at now: Instant, _ parameters: Parameters) -> Removals {
+        var action = Removals(discardedPush: self.device.unregistered())
         action.discarded = self.tasks.waiting
         var fresh = BackgroundTasks(inFlight: self.tasks.inFlight, arrivals: self.tasks.arrivals)
         fresh.left()

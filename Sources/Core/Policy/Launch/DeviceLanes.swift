@@ -191,7 +191,7 @@ extension DeviceLanes {
         _ parameters: Parameters
     ) -> TaskLaunchForcedAction {
         guard let task = self.tasks.waiting.first(where: { $0.name == name && $0.kind != .urlSession }) else {
-            return .notWaiting
+            return .notPending
         }
         guard !self.isFull(task.kind.lane, parameters) else { return .laneIsFull }
         let tolerated = Holds(self.allHolds(task, at: now, parameters))

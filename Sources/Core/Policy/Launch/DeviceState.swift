@@ -178,7 +178,7 @@ extension DeviceState {
             }
             let isPressed = tasks.pressureAt(now).map { $0 <= now } ?? false
             if isPressed || tasks.hasExcess(parameters),
-                let action = self.change(with: &tasks, { $0.continuedPressed(at: now, parameters) })
+                let action = self.change(with: &tasks, { $0.endContinuedTaskByPressure(at: now, parameters) })
             {
                 return action
             }
@@ -196,8 +196,8 @@ extension DeviceState {
         _ parameters: Parameters
     ) -> ExtensionRequestedAction {
         guard let wake = self.inFlight else { preconditionFailure("no wake is in flight") }
-        let most = wake.launchedAt + parameters.executionWindow + parameters.maxExtension
-        let action = ExtensionRequestedAction(moment, deadline: wake.deadline, most: most)
+        let maximum = wake.launchedAt + parameters.executionWindow + parameters.maxExtension
+        let action = ExtensionRequestedAction(moment, deadline: wake.deadline, maximum: maximum)
         self.inFlight?.deadline = action.deadline
         return action
     }

@@ -39,7 +39,7 @@ extension Simulator {
 
     mutating func transfersFinished(_ session: String, _ count: UInt64, _ device: Int, _ now: Instant) {
         switch self.devices[device].lanes.transfersFinished(self.taskName(session), count: count, at: now) {
-        case .waits, .takenUp: self.summary.sessions.finished += Int(count)
+        case .waits, .merged: self.summary.sessions.finished += Int(count)
         case .refused: self.summary.sessions.refused += Int(count)
         }
     }
@@ -108,7 +108,7 @@ extension Simulator {
         case .ended(let task): self.summary.sessions.completed += Int(task.transfers)
         case .waits(_, let replaced): self.replace(replaced)
         case .replaced(let task): self.replace(task)
-        case .takenUp: break
+        case .merged: break
         case .discarded(let task, let reason, let replaced):
             self.replace(replaced)
             self.discard(task, reason, device, now, output)

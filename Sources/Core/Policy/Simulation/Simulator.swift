@@ -260,7 +260,7 @@ extension Simulator {
             self.taskEnded(wake, .expired, device, now, output)
             self.taskEnded(action, device, now, output)
             return true
-        case .taskPressed(let wake, let outcome, let action):
+        case .taskEndedByPressure(let wake, let outcome, let action):
             self.taskEnded(wake, outcome, device, now, output)
             self.taskEnded(action, device, now, output)
             return true

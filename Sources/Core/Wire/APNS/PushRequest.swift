@@ -49,7 +49,7 @@ package struct PushRequest {
 
     /// True if `wakegate-dry-run` has another value or is repeated. The push is then refused, because the client may
     /// want a dry run.
-    private var isDryRunUnclear = false
+    private var isDryRunInvalid = false
 
     /// True if `authorization`, or a field whose name starts with `apns-`, is repeated.
     package private(set) var hasDuplicates = false
@@ -102,16 +102,16 @@ package struct PushRequest {
         case 16 where name == "apns-collapse-id":
             if self.isFirst(.collapseID) { self.collapseIDText = value }
         case 16 where name == "wakegate-dry-run":
-            if self.has(.dryRun) || !(value == "1") { self.isDryRunUnclear = true }
+            if self.has(.dryRun) || !(value == "1") { self.isDryRunInvalid = true }
             self.seen |= Field.dryRun.rawValue
-            self.isDryRun = !self.isDryRunUnclear
+            self.isDryRun = !self.isDryRunInvalid
         default:
-            if name.starts(with: "apns-") { self.otherField(name: name) }
+            if name.starts(with: "apns-") { self.noteOtherField(name: name) }
         }
     }
 
     /// Sets the topic of a push that names no topic. `topic` must live as long as the fields.
-    package mutating func takeDefaultTopic(_ topic: ByteView) {
+    package mutating func setDefaultTopic(_ topic: ByteView) {
         guard !self.has(.topic) else { return }
         self.seen |= Field.topic.rawValue
         self.topicText = topic
@@ -156,7 +156,7 @@ package struct PushRequest {
         if self.has(.id) {
             guard let id = self.id else { throw .badMessageId }
             push.apnsID = id
-            push.isNamedByClient = true
+            push.hasClientID = true
         }
         if self.has(.expiration) {
             guard let expiration = PushExpiration(self.expirationText) else { throw .badExpirationDate }
@@ -177,7 +177,7 @@ package struct PushRequest {
         guard self.has(.topic) else { throw .missingTopic }
         guard Push.isTopic(self.topicText) else { throw .badTopic }
         push.topic = self.topicText
-        guard !self.isDryRunUnclear else { throw .badDryRun }
+        guard !self.isDryRunInvalid else { throw .badDryRun }
         push.isDryRun = self.isDryRun
     }
 
@@ -195,7 +195,7 @@ package struct PushRequest {
         return true
     }
 
-    private mutating func otherField(name: ByteView) {
+    private mutating func noteOtherField(name: ByteView) {
         for index in 0..<self.otherNameCount where self.otherNames[index] == name {
             self.hasDuplicates = true
             return
@@ -223,7 +223,7 @@ package struct Push: BitwiseCopyable {
     package var apnsID = APNsID(first: 0, second: 0, upperCase: 0)
     /// True if the client chose the apns-id. A repeated push with this id gets the same answer and is not accepted
     /// again.
-    package var isNamedByClient = false
+    package var hasClientID = false
     package var expiration = PushExpiration.absent
     package var priority = Priority.immediate
     /// The type; nil if the client did not send one.
@@ -428,7 +428,7 @@ package enum PushPayload {
         guard !isCutShort else { throw .payloadTooLarge }
         guard !body.isEmpty else { throw .payloadEmpty }
         guard body.count <= self.bytesMax(type: type) else { throw .payloadTooLarge }
-        switch JSONGate.judge(body) {
+        switch PayloadClassifier.classify(body) {
         case .notJSON, .notAnObject: throw .payloadEmpty
         case .wakes: return true
         case .wrongContentAvailable:

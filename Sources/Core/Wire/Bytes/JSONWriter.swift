@@ -121,7 +121,7 @@ package struct JSONWriter: ~Copyable {
 }
 
 /// The context of a text, which determines the characters that must be escaped or replaced.
-private enum JSONPlace {
+private enum JSONContext {
     /// Text between the quotation marks of a string.
     case string
     /// JSON text on one line.
@@ -172,7 +172,7 @@ extension ByteBuffer {
     }
 
     @inline(__always)
-    private mutating func append(_ text: ByteView, in place: JSONPlace) {
+    private mutating func append(_ text: ByteView, in place: JSONContext) {
         /// The start of the bytes that are not yet appended.
         var start = 0
         var index = 0
@@ -202,7 +202,7 @@ extension ByteBuffer {
         self.append(text[start..<text.count])
     }
 
-    private mutating func appendEscape(_ byte: UInt8, in place: JSONPlace) {
+    private mutating func appendEscape(_ byte: UInt8, in place: JSONContext) {
         guard place == .string else { return self.append(UInt8(ascii: " ")) }
         switch byte {
         case UInt8(ascii: "\""): self.append("\\\"")
@@ -221,7 +221,7 @@ extension ByteBuffer {
 extension ByteView {
     /// Returns the index of the first byte, at or after `start`, that must be examined; `count` if there is none.
     @inline(__always)
-    fileprivate func endOfPlain(from start: Int, _ place: JSONPlace) -> Int {
+    fileprivate func endOfPlain(from start: Int, _ place: JSONContext) -> Int {
         var index = start
         while index + 16 <= self.count {
             let special = place.special(self.load(SIMD16<UInt8>.self, at: index))

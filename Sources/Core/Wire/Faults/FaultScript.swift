@@ -43,7 +43,7 @@ package struct FaultScript: Sendable {
     package init() {}
 
     /// True if the condition of some rule names keys of provider tokens.
-    package var looksAtKeys: Bool { self.entries.contains { !$0.rule.condition.keyIDs.isEmpty } }
+    package var usesProviderKeys: Bool { self.entries.contains { !$0.rule.condition.keyIDs.isEmpty } }
 
     /// Applies the rules to a push that has passed every check.
     ///

@@ -20,7 +20,7 @@ package enum TerminalText {
 
     /// Returns the text as one line. A question mark replaces each character that is not shown, such as a line feed or
     /// tab.
-    package static func harmless(_ text: String) -> String {
+    package static func sanitized(_ text: String) -> String {
         self.replacing(in: text) { _ in "?" }
     }
 

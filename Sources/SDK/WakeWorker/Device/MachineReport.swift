@@ -162,7 +162,7 @@ final class MachineReports: @unchecked Sendable {
     /// True while the worker is subscribed, and nil while it does not run. If the value is false, no reports are sent.
     private var isSubscribed: Bool?
     /// The reason why `appState` is unknown that was last sent to the worker's events.
-    private var toldFault: String?
+    private var reportedFault: String?
 
     func begin(_ report: MachineReport, _ ending: MachineReport.Ending, on loop: HTTPLoop) {
         self.reports.append(report)
@@ -174,8 +174,8 @@ final class MachineReports: @unchecked Sendable {
 
     /// Returns true if a fault should be reported. A fault that several devices share is reported once.
     func isNews(_ fault: String?) -> Bool {
-        defer { self.toldFault = fault }
-        return fault != nil && fault != self.toldFault
+        defer { self.reportedFault = fault }
+        return fault != nil && fault != self.reportedFault
     }
 
     func remove(_ report: MachineReport) {

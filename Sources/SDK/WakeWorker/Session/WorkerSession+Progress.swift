@@ -3,12 +3,12 @@ import Wire
 
 extension WorkerSession {
     func tell(_ progress: TaskProgress, of wake: String) async throws(WakeWorkerError) {
-        _ = try await self.timeLeft(of: wake) { wish, loop in
+        _ = try await self.timeLeft(of: wake) { waiter, loop in
             do throws(WakeWorkerError) {
                 let request = try self.request.progress(progress, wake: wake)
-                try self.askForTime(request, .progress(wake: wake, wish), of: wake, on: loop)
+                try self.askForTime(request, .progress(wake: wake, waiter), of: wake, on: loop)
             } catch {
-                wish.answer(.failure(error))
+                waiter.answer(.failure(error))
             }
         }
     }
@@ -16,15 +16,15 @@ extension WorkerSession {
     func progressAnswered(
         _ id: String,
         _ result: Result<HTTPResponse, HTTPClientError>,
-        _ wish: ExtensionWish?,
+        _ waiter: ExtensionWaiter?,
         on loop: HTTPLoop
     ) {
-        if wish == nil { self.reportAnswered(id, result, on: loop) }
+        if waiter == nil { self.reportAnswered(id, result, on: loop) }
         switch result {
         case .success(let response) where response.isSuccess:
             guard let instant = JSONValue(object: response.body)?["deadline"]?.integer, let wake = self.wakes[id]
             else {
-                wish?.answer(.failure(Self.noDeadline))
+                waiter?.answer(.failure(Self.noDeadline))
                 break
             }
             // `instant` is a time by the gateway's clock. Only its difference from the wake's original deadline is
@@ -37,9 +37,9 @@ extension WorkerSession {
             let timeLeft = max(0, min(deadline - loop.now, WakeMessage.timeLeftMax))
             self.wakes[id]?.machine.extended(to: loop.now + timeLeft)
             wake.lease.extended(to: .now + .milliseconds(timeLeft))
-            wish?.answer(.success(.milliseconds(timeLeft)))
-        case .success(let response): wish?.answer(.failure(GatewayEndpoint.refusal(response)))
-        case .failure(let error): wish?.answer(.failure(self.request.endpoint.error(error)))
+            waiter?.answer(.success(.milliseconds(timeLeft)))
+        case .success(let response): waiter?.answer(.failure(GatewayEndpoint.refusal(response)))
+        case .failure(let error): waiter?.answer(.failure(self.request.endpoint.error(error)))
         }
         self.releaseOutcome(id, on: loop)
         self.schedule(id)
@@ -169,7 +169,7 @@ package struct ProgressStateMachine: Sendable {
     private var state = State.quiet
     /// True if the gateway has not received the latest changes.
     private var isBehind = false
-    private var tellsAt = Int64.min
+    private var reportsAt = Int64.min
     /// The time until which the result waits; nil while the handler runs.
     private var resultWaitsUntil: Int64?
     /// True if the latest answered report failed.
@@ -188,7 +188,7 @@ package struct ProgressStateMachine: Sendable {
         switch self.state {
         case .over: nil
         case .telling: self.resultWaitsUntil
-        case .quiet: self.isBehind ? min(self.tellsAt, self.resultWaitsUntil ?? .max) : nil
+        case .quiet: self.isBehind ? min(self.reportsAt, self.resultWaitsUntil ?? .max) : nil
         }
     }
 }
@@ -203,7 +203,7 @@ extension ProgressStateMachine {
     package mutating func handlerEnded(now: Int64) {
         self.resultWaitsUntil = now + Self.lastReportTimeout
         // After a failed report, the backoff determines the time of the next report.
-        if !self.hasFailed { self.tellsAt = now }
+        if !self.hasFailed { self.reportsAt = now }
     }
 
     /// Ends all reports, so the result no longer waits for them.
@@ -225,7 +225,7 @@ extension ProgressStateMachine {
         guard self.state == .quiet else { return .nothing }
         self.state = .telling
         self.isBehind = false
-        self.tellsAt = now + Self.interval
+        self.reportsAt = now + Self.interval
         return .tell
     }
 
@@ -256,7 +256,7 @@ extension ProgressStateMachine {
             self.isBehind = true
             self.hasFailed = true
             let wait = max(Int64(self.backoff.failed(using: &generator)), retryAfter)
-            self.tellsAt = max(self.tellsAt, now + wait)
+            self.reportsAt = max(self.reportsAt, now + wait)
         }
     }
 }

@@ -244,13 +244,13 @@ extension WorkerSession {
     func answered(_ purpose: Purpose, _ result: Result<HTTPResponse, HTTPClientError>, on loop: HTTPLoop) {
         switch purpose {
         case .drain: self.drainAnswered(result, on: loop)
-        case .extend(let wake, let wish):
+        case .extend(let wake, let waiter):
             self.wakes[wake]?.timeRequests -= 1
-            self.extensionAnswered(wake, result, wish, on: loop)
+            self.extensionAnswered(wake, result, waiter, on: loop)
             self.heedWarning(wake, on: loop)
-        case .progress(let wake, let wish):
+        case .progress(let wake, let waiter):
             self.wakes[wake]?.timeRequests -= 1
-            self.progressAnswered(wake, result, wish, on: loop)
+            self.progressAnswered(wake, result, waiter, on: loop)
             self.heedWarning(wake, on: loop)
         case .result(let wake):
             switch result {
@@ -322,24 +322,24 @@ extension WorkerSession: WakeExtender {
     /// - Returns: the remaining time of the wake according to the answer.
     func timeLeft(
         of wake: String,
-        _ ask: @escaping @Sendable (ExtensionWish, HTTPLoop) -> Void
+        _ ask: @escaping @Sendable (ExtensionWaiter, HTTPLoop) -> Void
     ) async throws(WakeWorkerError) -> Duration {
-        let wish = ExtensionWish()
+        let waiter = ExtensionWaiter()
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 self.thread.submit { loop in
-                    wish.awaited(by: continuation)
+                    waiter.awaited(by: continuation)
                     guard self.wakes[wake]?.machine.isRunning == true else {
-                        return wish.answer(.failure(Self.noSuchWake))
+                        return waiter.answer(.failure(Self.noSuchWake))
                     }
-                    guard !wish.isAnswered else { return }
-                    ask(wish, loop)
+                    guard !waiter.isAnswered else { return }
+                    ask(waiter, loop)
                     self.settle(on: loop)
                 }
             }
         } onCancel: {
             // The gateway may still grant the time, but the caller does not wait for it.
-            self.thread.submit { _ in wish.answer(.failure(Self.cancelled)) }
+            self.thread.submit { _ in waiter.answer(.failure(Self.cancelled)) }
         }
         return try result.get()
     }
@@ -372,11 +372,11 @@ extension WorkerSession: WakeExtender {
         self.wakes[wake]?.timeRequests += 1
     }
 
-    func extend(_ id: String, milliseconds: Int64, _ wish: ExtensionWish?, on loop: HTTPLoop) {
+    func extend(_ id: String, milliseconds: Int64, _ waiter: ExtensionWaiter?, on loop: HTTPLoop) {
         do throws(WakeWorkerError) {
             var request = try self.request.extend(id, milliseconds: milliseconds)
             request.timeoutMilliseconds = self.request.timing.extensionTimeout
-            try self.askForTime(request, .extend(wake: id, wish), of: id, on: loop)
+            try self.askForTime(request, .extend(wake: id, waiter), of: id, on: loop)
         } catch {
             if error.isPassing {
                 self.wakes[id]?.keepAlive.unanswered(now: loop.now)
@@ -385,7 +385,7 @@ extension WorkerSession: WakeExtender {
                 self.wakes[id]?.keepAlive.refused()
             }
             self.gotNoTime(id)
-            wish?.answer(.failure(error))
+            waiter?.answer(.failure(error))
         }
     }
 
@@ -400,7 +400,7 @@ extension WorkerSession: WakeExtender {
     func extensionAnswered(
         _ id: String,
         _ result: Result<HTTPResponse, HTTPClientError>,
-        _ wish: ExtensionWish?,
+        _ waiter: ExtensionWaiter?,
         on loop: HTTPLoop
     ) {
         let error: WakeWorkerError
@@ -419,7 +419,7 @@ extension WorkerSession: WakeExtender {
             self.wakes[id]?.keepAlive.extended(to: deadline)
             self.wakes[id]?.lease.extended(to: .now + .milliseconds(timeLeft))
             self.schedule(id)
-            wish?.answer(.success(.milliseconds(timeLeft)))
+            waiter?.answer(.success(.milliseconds(timeLeft)))
             return
         case .success(let response):
             error = GatewayEndpoint.refusal(response)
@@ -435,7 +435,7 @@ extension WorkerSession: WakeExtender {
         self.gotNoTime(id)
         self.releaseOutcome(id, on: loop)
         self.schedule(id)
-        wish?.answer(.failure(error))
+        waiter?.answer(.failure(error))
     }
 
     /// Returns the duration in milliseconds, clamped to the range from one second to one day.
@@ -450,7 +450,7 @@ extension WorkerSession: WakeExtender {
 /// A request for more time by a caller that waits for the answer. Only the first answer counts.
 ///
 /// `@unchecked Sendable`: accessed only on its `HTTPThread`.
-final class ExtensionWish: @unchecked Sendable {
+final class ExtensionWaiter: @unchecked Sendable {
     typealias Answer = Result<Duration, WakeWorkerError>
 
     private var continuation: CheckedContinuation<Answer, Never>?

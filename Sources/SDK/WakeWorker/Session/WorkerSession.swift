@@ -47,9 +47,9 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
     /// The purpose of a request other than the stream.
     enum Purpose {
         case result(wake: String)
-        case extend(wake: String, ExtensionWish?)
+        case extend(wake: String, ExtensionWaiter?)
         /// The wish is nil for a report that the session sends automatically.
-        case progress(wake: String, ExtensionWish?)
+        case progress(wake: String, ExtensionWaiter?)
         case drain
     }
 
@@ -232,8 +232,8 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         for (id, purpose) in self.purposes {
             loop.cancel(id)
             switch purpose {
-            case .extend(_, let wish): wish?.answer(.failure(Self.noSuchWake))
-            case .progress(_, let wish): wish?.answer(.failure(Self.noSuchWake))
+            case .extend(_, let waiter): waiter?.answer(.failure(Self.noSuchWake))
+            case .progress(_, let waiter): waiter?.answer(.failure(Self.noSuchWake))
             case .result, .drain: break
             }
         }

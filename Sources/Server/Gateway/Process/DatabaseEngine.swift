@@ -9,7 +9,7 @@ package import Wire
 struct DatabaseEngine: Sendable {
     let configuration: GatewayConfiguration
     let shared: SharedParts
-    let workers: WorkersAsked
+    let workers: WorkerAuthentication
     let history: any HistoryService
     let meter: LimitMeter
     let status: ServiceStatus
@@ -158,7 +158,7 @@ extension GatewayConfiguration {
         return try StoreSettings(
             text,
             connections: self.databaseConnections,
-            isInsecureAllowed: self.isDatabaseInsecure
+            isInsecureAllowed: self.allowsUnverifiedDatabase
         )
     }
 }

@@ -148,7 +148,7 @@ package final class ServiceStatus: Sendable {
     package init() {}
 
     func started(_ addresses: BoundAddresses) {
-        self.tellReady { $0.places = "Takes pushes at \(addresses.edge.text), operators at \(addresses.admin.text)" }
+        self.reportReady { $0.places = "Takes pushes at \(addresses.edge.text), operators at \(addresses.admin.text)" }
     }
 
     func startFailed(_ error: any Error) {
@@ -161,9 +161,9 @@ package final class ServiceStatus: Sendable {
         case .began:
             let microseconds = UInt64(SystemClock.monotonicMicroseconds)
             Systemd.notify(.reloading("Reads its configuration again", monotonicMicroseconds: microseconds))
-        case .taken: self.tellReady { $0.reload = "; has read its configuration again" }
+        case .taken: self.reportReady { $0.reload = "; has read its configuration again" }
         case .refused:
-            self.tellReady {
+            self.reportReady {
                 $0.reload = "; the configuration it has read again is faulty, and the old one stays in effect"
             }
         }
@@ -190,7 +190,7 @@ package final class ServiceStatus: Sendable {
         Systemd.notify(.stopping("Lets wakes in flight end", milliseconds: milliseconds))
     }
 
-    private func tellReady(_ change: (inout Facts) -> Void) {
+    private func reportReady(_ change: (inout Facts) -> Void) {
         let words = self.facts.withLock { facts in
             change(&facts)
             return facts.words
@@ -217,7 +217,7 @@ package final class Watchdog: Sendable {
     }
 
     /// The number of checks in the time after which the service manager ends the process.
-    private static let looksPerInterval: UInt64 = 4
+    private static let checksPerInterval: UInt64 = 4
     /// The maximum interval between two checks, in microseconds.
     private static let intervalMax: UInt64 = 3_600_000_000
 
@@ -235,7 +235,7 @@ package final class Watchdog: Sendable {
         tell: @escaping @Sendable () -> Void
     ) throws(ThreadFailure) {
         let stopping = self.stopping
-        let interval = Int64(min(max(1, microseconds / Self.looksPerInterval), Self.intervalMax)) * 1000
+        let interval = Int64(min(max(1, microseconds / Self.checksPerInterval), Self.intervalMax)) * 1000
         self.thread = try NamedThread("watchdog") {
             repeat {
                 if Self.look(at: watched) { tell() }

@@ -202,7 +202,12 @@ extension GatewayConfiguration {
         ),
         ConfigurationKey("admin", \.admin, .listen, "the addresses where operators connect (cleartext)"),
         ConfigurationKey("plain", \.plain, .listen, "the addresses that serve the edge in cleartext, for tests"),
-        ConfigurationKey("insecure", \.isInsecure, .flag, "allow cleartext on addresses other than loopback"),
+        ConfigurationKey(
+            "insecure",
+            \.allowsRemoteCleartext,
+            .flag,
+            "allow cleartext on addresses other than loopback"
+        ),
     ]
 
     private static let placeKeys =
@@ -212,7 +217,7 @@ extension GatewayConfiguration {
     private static let behaviorKeys = [
         ConfigurationKey(
             "unaskedWorkers",
-            \.mayWorkersGoUnasked,
+            \.allowsUnauthenticatedWorkers,
             .flag,
             "accept workers of this machine without credentials, even if they needed credentials before"
         ),
@@ -284,7 +289,7 @@ extension ConfigurationKey {
         self.init(
             name: "limits.\(limit.name)",
             requirement: limit.requirement,
-            summary: limit.purpose,
+            summary: limit.summary,
             isText: false,
             assign: {
                 guard let number = limit.isDuration ? $1.seconds : $1.number, let value = Int(exactly: number),
@@ -333,7 +338,7 @@ extension GatewayConfiguration {
         ),
         ConfigurationKey(
             "databaseInsecure",
-            \.isDatabaseInsecure,
+            \.allowsUnverifiedDatabase,
             .flag,
             "allow a database on another machine without sslmode=verify-full"
         ),

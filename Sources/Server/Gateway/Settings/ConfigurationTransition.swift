@@ -17,7 +17,7 @@ package struct ConfigurationTransition: Sendable {
     package init(from old: GatewayConfiguration, to new: GatewayConfiguration) {
         var next = new
         // These settings have no key in a configuration file.
-        next.asksForTokens = old.asksForTokens
+        next.checksTokens = old.checksTokens
         next.faultRules = old.faultRules
         next.callerNetworks = old.callerNetworks
         var changed: [ConfigurationChange] = []
@@ -68,7 +68,7 @@ package struct ConfigurationTransition: Sendable {
 
     private static func taskChanges(_ old: GatewayConfiguration, _ new: GatewayConfiguration) -> [ConfigurationChange] {
         let (before, after) = (old.permittedTasks, new.permittedTasks)
-        return Set(before.namedTopics).union(after.namedTopics).sorted().compactMap { topic in
+        return Set(before.listedTopics).union(after.listedTopics).sorted().compactMap { topic in
             Self.change(
                 "topics.\(topic).\(PermittedTasksKey.name)",
                 PermittedTasksKey.value(before[topic]),

@@ -55,13 +55,13 @@ extension GatewayConfiguration {
         guard self.callerNetworks.isEmpty else { return nil }
         let problem: String
         var remedy = "set \(key): \"\(example)\""
-        if !self.asksForTokens {
+        if !self.checksTokens {
             problem = "this command does not authenticate its clients"
             remedy += ", or say with --network who may reach it"
         } else if key != "admin", self.providerKeysFolder == nil, self.clientCAFile == nil {
             problem = "without providerKeys or tls.clientCA providers are not authenticated"
             remedy += ", or providerKeys: \"FOLDER\", or tls.clientCA: \"FILE\""
-        } else if key != "edge", !self.isInsecure {
+        } else if key != "edge", !self.allowsRemoteCleartext {
             problem = "tokens would cross the network in cleartext"
             remedy += ", or insecure: true if the network is your own"
         } else {

@@ -17,21 +17,21 @@ package struct GatewayConfiguration: Sendable {
     package var plain = ListenSetting.off
     /// True if the start accepts a journal that lacks its last commits. This applies to one start, so a configuration
     /// cannot set it.
-    package var acceptsLoss = false
+    package var acceptsJournalLoss = false
     /// The listening sockets received from the service manager. `adopt` sets them and the listener addresses.
     package internal(set) var inheritedSockets: [InheritedSocket] = []
     /// True if cleartext listeners may use addresses other than loopback.
-    package var isInsecure = false
+    package var allowsRemoteCleartext = false
 
     /// True if the gateway checks bearer tokens of workers and operators; false in `wakegate dev`.
-    package var asksForTokens = true
+    package var checksTokens = true
 
     /// The networks from which clients may connect without authentication; empty for this machine only. Ignored if the
     /// gateway requires authentication.
     package var callerNetworks: [CallerNetwork] = []
 
     /// True if workers may connect without authentication although an earlier start required it.
-    package var mayWorkersGoUnasked = false
+    package var allowsUnauthenticatedWorkers = false
 
     /// The state folder, with mode 0700.
     package var stateFolder = "/var/lib/wakegate"
@@ -39,7 +39,7 @@ package struct GatewayConfiguration: Sendable {
     /// The number of connections on which a gateway commits to PostgreSQL.
     package var databaseConnections = 8
     /// True if the identity of a database on another machine need not be verified.
-    package var isDatabaseInsecure = false
+    package var allowsUnverifiedDatabase = false
     package var registration = Registration.explicit
     /// True if background pushes of priority 10 are refused, as Apple's APNs does.
     package var strictBackgroundPriority = false
@@ -150,12 +150,12 @@ extension GatewayConfiguration {
 
     /// The connection string for libpq; nil without a database.
     package var databaseConnectionString: String? {
-        self.database?.connectionString(isInsecure: self.isDatabaseInsecure)
+        self.database?.connectionString(allowsUnverifiedServer: self.allowsUnverifiedDatabase)
     }
 
     /// Returns the fault of a database on another machine whose identity is not verified.
     package func databaseFaults() -> [ConfigurationFault] {
-        guard let address = self.database, !address.isLocal, !self.isDatabaseInsecure,
+        guard let address = self.database, !address.isLocal, !self.allowsUnverifiedDatabase,
             let mode = address["sslmode"], mode != "verify-full"
         else { return [] }
         let fault = ConfigurationFault(
@@ -247,15 +247,15 @@ extension GatewayConfiguration {
 
     /// Creates the check of workers' and operators' tokens. Reads no file yet.
     ///
-    /// - Parameter onTrouble: receives the reason once if tokens cannot be checked.
-    package func tokenCheck(onTrouble: @escaping @Sendable (String) -> Void) -> TokenCheck {
+    /// - Parameter onFailure: receives the reason once if tokens cannot be checked.
+    package func tokenCheck(onFailure: @escaping @Sendable (String) -> Void) -> TokenCheck {
         TokenCheck(
             folder: self.stateFolder,
-            asksAnybody: self.asksForTokens,
-            asksForCertificates: self.clientCAFile != nil,
+            requiresTokens: self.checksTokens,
+            acceptsCertificates: self.clientCAFile != nil,
             isReachable: !(self.edge.addresses + self.plain.addresses).allSatisfy { ListenSetting.isLocal($0) },
-            mayWorkersGoUnasked: self.mayWorkersGoUnasked,
-            onTrouble: onTrouble
+            allowsUnauthenticatedWorkers: self.allowsUnauthenticatedWorkers,
+            onFailure: onFailure
         )
     }
 }

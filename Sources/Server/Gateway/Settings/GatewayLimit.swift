@@ -12,12 +12,12 @@ package struct GatewayLimit: Sendable {
     /// The valid values.
     package let range: ClosedRange<Int>
     /// The limited quantity, as a noun phrase.
-    package let purpose: String
+    package let summary: String
     /// The rationale for the default and when to change it.
-    package let advice: String
+    package let rationale: String
     /// The name of the counter in `GET /v1/stats` for how often the limit was reached. Two limits that form a pair
     /// share a counter.
-    package let countedName: String
+    package let counterName: String
     /// The field that stores the value.
     package let field: any WritableKeyPath<GatewayLimits, Int> & Sendable
 
@@ -26,17 +26,17 @@ package struct GatewayLimit: Sendable {
         _ unit: String,
         _ range: ClosedRange<Int>,
         _ field: any WritableKeyPath<GatewayLimits, Int> & Sendable,
-        countedAs countedName: String? = nil,
-        _ purpose: String,
-        _ advice: String
+        countedAs counterName: String? = nil,
+        _ summary: String,
+        _ rationale: String
     ) {
-        self.countedName = countedName ?? name
+        self.counterName = counterName ?? name
         self.name = name
         self.unit = unit
         self.range = range
         self.field = field
-        self.purpose = purpose
-        self.advice = advice
+        self.summary = summary
+        self.rationale = rationale
     }
 
     /// The default value.
@@ -58,8 +58,8 @@ extension GatewayLimit {
 
     /// The names of all counters, in the order of the output. The last counter is for connections without a descriptor,
     /// which is a limit of the system.
-    package static let countedNames =
-        GatewayLimit.all.filter { $0.name == $0.countedName }.map(\.name) + [TransportLimit.openFiles.rawValue]
+    package static let counterNames =
+        GatewayLimit.all.filter { $0.name == $0.counterName }.map(\.name) + [TransportLimit.openFiles.rawValue]
 
     /// The counters of limits that are often reached in normal operation, for example because work is postponed to the
     /// next turn.

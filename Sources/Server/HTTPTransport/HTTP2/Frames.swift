@@ -161,7 +161,7 @@ package struct FrameCutter: ~Copyable {
     /// next call.
     @inline(__always)
     package mutating func next(_ bytes: inout ByteView) -> Part? {
-        if let cut = self.cut { return self.goOn(cut, &bytes) }
+        if let cut = self.cut { return self.resume(cut, &bytes) }
         if self.padding > 0 { self.padding -= bytes.takeFirst(min(self.padding, bytes.count)).count }
         guard self.partial.isEmpty else { return self.nextOfPartial(&bytes) }
         var count = min(self.otherBytes, bytes.count)
@@ -251,7 +251,7 @@ package struct FrameCutter: ~Copyable {
         return Piece(head: head, priority: priority, bytes: piece, beginsFrame: true, endsFrame: endsFrame)
     }
 
-    private mutating func goOn(_ head: FrameHead, _ bytes: inout ByteView) -> Part? {
+    private mutating func resume(_ head: FrameHead, _ bytes: inout ByteView) -> Part? {
         guard bytes.count > 0 else { return nil }
         let piece = bytes.takeFirst(min(self.cutBytes, bytes.count))
         self.cutBytes -= piece.count

@@ -113,7 +113,7 @@ package final class HTTP2Session {
             switch self.seam.produceFrame(into: &output, for: self) {
             case .frame: ()
             case .nothing:
-                guard self.submitResets() || self.sayFarewell() else {
+                guard self.submitResets() || self.submitPendingGoAway() else {
                     self.seam.forgetHeads()
                     break producing
                 }
@@ -248,13 +248,13 @@ package final class HTTP2Session {
     }
 
     /// Submits the pending GOAWAY frame if it may be sent. Called when all other frames have been produced.
-    private func sayFarewell() -> Bool {
+    private func submitPendingGoAway() -> Bool {
         if self.departure.takeAnnouncement(self.open, now: self.memory.now) {
             self.seam.submitShutdownNotice()
             return true
         }
-        guard let farewell = self.departure.take(self.open, now: self.memory.now) else { return false }
-        _ = farewell.debugData.withByteView { self.goAway(debugData: $0, code: farewell.code) }
+        guard let pendingGoAway = self.departure.take(self.open, now: self.memory.now) else { return false }
+        _ = pendingGoAway.debugData.withByteView { self.goAway(debugData: $0, code: pendingGoAway.code) }
         return true
     }
 
@@ -463,7 +463,7 @@ package final class HTTP2Session {
     /// The time of the next action of `secondPassed`, unless something is read or written earlier.
     package var isQuietUntil: Int64 {
         guard self.hasReceivedFrame, self.open.receiving.first == nil, self.open.sending.first == nil,
-            !self.departure.hasFarewell
+            !self.departure.hasPendingGoAway
         else { return 0 }
         let limits = self.memory.limits
         let idle = self.open.count == 0 ? self.open.idleSince + Int64(limits.idleSeconds) * 1000 + 1 : .max

@@ -225,7 +225,7 @@ package enum StreamsInFlight: Hashable, Sendable {
 /// The sent and pending GOAWAY frames of a connection.
 package struct Departure {
     /// A GOAWAY frame that is sent after the answers to all open requests.
-    package struct Farewell {
+    package struct PendingGoAway {
         package let debugData: [UInt8]
         package let code: HTTP2ErrorCode
         /// The time when the frame was requested, in monotonic milliseconds.
@@ -240,7 +240,7 @@ package struct Departure {
     private var lastTaken = Int32.max
     /// True if a GOAWAY frame with the largest stream number must be sent before the farewell.
     private var isAnnouncementDue = false
-    private var farewell: Farewell?
+    private var pendingGoAway: PendingGoAway?
     /// The earliest time for the farewell, in monotonic milliseconds.
     private var leavesFrom = Int64.min
 
@@ -248,7 +248,7 @@ package struct Departure {
     package init() {}
 
     /// True if a farewell is pending.
-    package var hasFarewell: Bool { self.farewell != nil }
+    package var hasPendingGoAway: Bool { self.pendingGoAway != nil }
 
     /// Returns true if the peer may consider a stream accepted.
     package func takes(_ number: Int32) -> Bool { number <= self.lastTaken }
@@ -274,16 +274,16 @@ package struct Departure {
     ///
     /// - `isAnnounced`: true to send a GOAWAY frame with the largest stream number before it.
     package mutating func wait(debugData: ByteView, code: HTTP2ErrorCode, isAnnounced: Bool = false, now: Int64) {
-        guard self.farewell == nil else { return }
-        self.farewell = Farewell(debugData: debugData.array, code: code, since: now)
+        guard self.pendingGoAway == nil else { return }
+        self.pendingGoAway = PendingGoAway(debugData: debugData.array, code: code, since: now)
         self.isAnnouncementDue = isAnnounced
     }
 
     /// Returns true if the pending farewell or its announcement may be sent now.
     package func mayLeave(_ open: OpenStreams, now: Int64) -> Bool {
-        guard let farewell, now >= self.leavesFrom else { return false }
+        guard let pendingGoAway, now >= self.leavesFrom else { return false }
         guard open.count > 0 else { return true }
-        let isWithinGracePeriod = now - farewell.since < Self.gracePeriodMilliseconds
+        let isWithinGracePeriod = now - pendingGoAway.since < Self.gracePeriodMilliseconds
         // The announcement affects no stream, so it need not wait for streams that stay open.
         if self.isAnnouncementDue {
             return open.sending.first == nil && (open.waiting.first == nil || !isWithinGracePeriod)
@@ -300,9 +300,9 @@ package struct Departure {
     }
 
     /// Removes and returns the farewell if it may be sent now.
-    package mutating func take(_ open: OpenStreams, now: Int64) -> Farewell? {
+    package mutating func take(_ open: OpenStreams, now: Int64) -> PendingGoAway? {
         guard !self.isAnnouncementDue, self.mayLeave(open, now: now) else { return nil }
-        defer { self.farewell = nil }
-        return self.farewell
+        defer { self.pendingGoAway = nil }
+        return self.pendingGoAway
     }
 }

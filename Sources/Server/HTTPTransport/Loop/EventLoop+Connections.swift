@@ -65,7 +65,7 @@ extension EventLoop {
             self.freeIndices.append(UInt32(self.connections.count))
             self.connections.append(nil)
             self.generations.append(0)
-            self.looksAt.append(0)
+            self.nextCheckTimes.append(0)
         }
         let index = self.freeIndices.removeLast()
         // Generations stay below the bit that marks special tokens.
@@ -81,7 +81,7 @@ extension EventLoop {
             now: self.memory.now
         )
         self.connections[Int(index)] = connection
-        self.looksAt[Int(index)] = 0
+        self.nextCheckTimes[Int(index)] = 0
         self.handshakes.append(connection.id) { self.isInHandshake($0) }
         self.connectionCount += 1
         self.server.connectionCounts[listener].begin()
@@ -314,7 +314,7 @@ extension EventLoop {
 
     private func flush(_ connection: Connection) {
         guard connection.stage != .closed else { return }
-        self.looksAt[Int(connection.id.index)] = 0
+        self.nextCheckTimes[Int(connection.id.index)] = 0
         guard self.sendKept(connection) else { return }
         if connection.isDoomed {
             if connection.stage == .handshaking { self.linger(connection) } else { self.destroy(connection) }
@@ -454,7 +454,7 @@ extension EventLoop {
         connection.stage = .closed
         let index = connection.id.index
         self.connections[Int(index)] = nil
-        self.looksAt[Int(index)] = .max
+        self.nextCheckTimes[Int(index)] = .max
         self.freeIndices.append(index)
         self.connectionCount -= 1
         if connection.isBusy { self.busyConnections.end() }
@@ -485,7 +485,7 @@ extension EventLoop {
             } else if session.wantsToWrite || session.isFinished {
                 self.markDirty(connection)
             } else if connection.output.isEmpty {
-                self.looksAt[Int(connection.id.index)] = min(session.isQuietUntil, self.recordDueAt(connection))
+                self.nextCheckTimes[Int(connection.id.index)] = min(session.isQuietUntil, self.recordDueAt(connection))
             }
         case .http1:
             guard let session = connection.http1 else { return }
@@ -496,7 +496,7 @@ extension EventLoop {
             } else if session.wantsToWrite || session.isFinished {
                 self.markDirty(connection)
             } else if connection.output.isEmpty {
-                self.looksAt[Int(connection.id.index)] = session.isQuietUntil
+                self.nextCheckTimes[Int(connection.id.index)] = session.isQuietUntil
             }
         case .closed: ()
         }

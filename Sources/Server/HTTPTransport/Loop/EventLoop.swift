@@ -24,7 +24,7 @@ package final class EventLoop: @unchecked Sendable {
     var connections: [Connection?] = []
     var generations: [UInt32] = []
     /// The time of each connection's next check. Thousands of idle connections therefore need no work each second.
-    var looksAt: [Int64] = []
+    var nextCheckTimes: [Int64] = []
     var freeIndices: [UInt32] = []
     var dirty: [Connection] = []
     var handshakes = HandshakeQueue()
@@ -115,7 +115,7 @@ package final class EventLoop: @unchecked Sendable {
         self.memory.limits = limits
         self.memory.streams.streamsMax = limits.streamsPerLoopMax
         // The times of the next checks depend on the previous limits.
-        for index in self.looksAt.indices { self.looksAt[index] = 0 }
+        for index in self.nextCheckTimes.indices { self.nextCheckTimes[index] = 0 }
     }
 
     // MARK: From other threads
@@ -284,7 +284,7 @@ package final class EventLoop: @unchecked Sendable {
         self.shares.secondPassed()
         self.releaseQuiet()
         self.watchListeners()
-        for index in self.looksAt.indices where self.looksAt[index] <= now {
+        for index in self.nextCheckTimes.indices where self.nextCheckTimes[index] <= now {
             if let connection = self.connections[index] { self.secondPassed(connection) }
         }
         if self.connectionCount > 0 { self.handler.secondPassed(now) }
@@ -407,7 +407,7 @@ extension EventLoop {
     package func setPing(_ connection: ConnectionID, everySeconds: Int?) {
         guard let connection = self.connection(connection), let session = connection.http2 else { return }
         session.setPing(everySeconds: everySeconds)
-        self.looksAt[Int(connection.id.index)] = 0
+        self.nextCheckTimes[Int(connection.id.index)] = 0
     }
 
     /// Accepts no further request, treats open streams according to `inFlight`, and then ends the connection. With

@@ -42,7 +42,7 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
 
     /// The field whose values distinguish the causes of the event, each with its own limit of lines; nil for an event
     /// with one cause.
-    var causeField: String? {
+    var throttleField: String? {
         switch self {
         case .limitMet, .routineLimitMet: "limit"
         case .webhookResting, .webhookRecovered, .webhookRefused, .taskNotPermitted: "topic"

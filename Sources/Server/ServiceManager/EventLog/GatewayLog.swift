@@ -353,7 +353,7 @@ package struct LogThrottle {
     /// - `now`: milliseconds of a monotonic clock.
     package mutating func admitted(_ line: LogLine, now: Int64) -> [LogLine] {
         let due = self.takeDue(now)
-        var cause = Cause(event: line.event, text: line.event.causeField.flatMap { line.fields[$0] } ?? "")
+        var cause = Cause(event: line.event, text: line.event.throttleField.flatMap { line.fields[$0] } ?? "")
         if self.windows[cause] == nil, self.windows.count >= Self.causesMax {
             self.windows = self.windows.filter { $0.value.endsAt > now }
             if self.windows.count >= Self.causesMax { cause = Cause(event: line.event, text: "") }

@@ -23,7 +23,7 @@ package final class HistoryFile: HistorySource {
     private let key: HashKey
     private var limits: HistoryLimits
     private let vfs: String?
-    private let tell: (HistoryTrouble) -> Void
+    private let tell: (HistoryFailure) -> Void
     private var store: RunStore?
     /// The spans whose events are void, in ascending order of time.
     private var voids: [VoidSpan] = []
@@ -41,7 +41,7 @@ package final class HistoryFile: HistorySource {
     /// `found.leftOff` may be missing.
     package private(set) var durableSequence: UInt64 = 0
     /// The content of the file when it was first opened; nil until then.
-    package private(set) var found: HistoryFound?
+    package private(set) var found: OpenedHistory?
     /// The time of the newest event, from which the age of events is measured.
     private var newest = Instant.distantPast
     /// The reason why the file must be set aside before it is opened again; nil if there is no such reason.
@@ -64,19 +64,19 @@ package final class HistoryFile: HistorySource {
     /// - `path`: the file; nil for a history in memory.
     /// - `key`: the key that hashes devices to numbers; a file with another key is set aside.
     /// - `vfs`: the name of SQLite's file system layer; nil for the default one.
-    /// - `onTrouble`: called by every method that finds a problem, including `init`.
+    /// - `onFailure`: called by every method that finds a problem, including `init`.
     package init(
         path: String?,
         key: HashKey,
         limits: HistoryLimits = HistoryLimits(),
         vfs: String? = nil,
-        onTrouble: @escaping (HistoryTrouble) -> Void
+        onFailure: @escaping (HistoryFailure) -> Void
     ) {
         self.path = path
         self.key = key
         self.limits = limits
         self.vfs = vfs
-        self.tell = onTrouble
+        self.tell = onFailure
         self.open()
     }
 
@@ -296,7 +296,7 @@ package final class HistoryFile: HistorySource {
         if self.found == nil { self.voids = store.voids } else { store.voids = self.voids }
         if self.found == nil {
             let written = store.written
-            self.found = HistoryFound(
+            self.found = OpenedHistory(
                 isNew: store.table.isNew,
                 sequence: written.newest,
                 leftOff: written.leftOff,
@@ -477,7 +477,7 @@ package struct HistoryLimits: Hashable, Sendable {
 }
 
 /// The content of a history file when it was opened.
-package struct HistoryFound: Hashable, Sendable {
+package struct OpenedHistory: Hashable, Sendable {
     /// True if there was no usable file.
     package let isNew: Bool
     /// The newest event record in the file; 0 if there is none.
@@ -517,7 +517,7 @@ package struct VoidSpan: Hashable, Sendable {
 }
 
 /// A problem of the history for an operator. The gateway itself continues.
-package enum HistoryTrouble: Hashable, Sendable {
+package enum HistoryFailure: Hashable, Sendable {
     /// The file could not be used. It was renamed, and the history starts empty. `isInPlace` is true if it replaced a
     /// file that was set aside earlier.
     case setAside(path: String, reason: String, isInPlace: Bool)

@@ -112,13 +112,13 @@ extension HistorySource {
         // The sort is stable: the parts of a name remain behind their event.
         between.sort { $0.at > $1.at }
         var rest = between[...]
-        var goesOn = true
+        var continues = true
         self.visit(device: device, notAfter: latest) { event in
-            while goesOn, let next = rest.first, next.at > event.at { goesOn = body(rest.removeFirst()) }
-            if goesOn { goesOn = body(event) }
-            return goesOn
+            while continues, let next = rest.first, next.at > event.at { continues = body(rest.removeFirst()) }
+            if continues { continues = body(event) }
+            return continues
         }
-        while goesOn, let next = rest.popFirst() { goesOn = body(next) }
+        while continues, let next = rest.popFirst() { continues = body(next) }
     }
 
     /// Returns the newest events of a device, the newest first, with the names of tasks and sessions.
@@ -144,7 +144,7 @@ extension HistorySource {
     package func page(
         device: UInt64,
         and others: [UInt64] = [],
-        before place: HistoryPlace?,
+        before place: HistoryCursor?,
         notBefore oldest: Instant = .distantPast,
         countMax: Int,
         examinedMax: Int = .max,
@@ -182,7 +182,7 @@ package struct LoggedEntries {
 }
 
 /// A position between two events of a device. It stays valid while events are added and the oldest are dropped.
-package struct HistoryPlace: Hashable, Sendable {
+package struct HistoryCursor: Hashable, Sendable {
     /// The time of the events around the place. Earlier events are all before the place.
     package let moment: Instant
     /// The number of events at this time that are before the place.
@@ -199,12 +199,12 @@ package struct HistoryPage: Hashable, Sendable {
     /// The entries, the newest first.
     package var entries: [HistoryEntry] = []
     /// The place where the next page continues; nil if this is the last page.
-    package var next: HistoryPlace?
+    package var next: HistoryCursor?
 }
 
 /// Builds a page from events in order, the newest first.
 struct HistoryPageMaker {
-    private let place: HistoryPlace?
+    private let place: HistoryCursor?
     private let countMax: Int
     private let examinedMax: Int
     private var page = HistoryPage()
@@ -212,7 +212,7 @@ struct HistoryPageMaker {
     /// The events at one instant, which are added to the page together.
     private var moment: (at: Instant, entries: HistoryEntries)?
 
-    init(before place: HistoryPlace?, countMax: Int, examinedMax: Int) {
+    init(before place: HistoryCursor?, countMax: Int, examinedMax: Int) {
         self.place = place
         self.countMax = countMax
         self.examinedMax = examinedMax
@@ -244,7 +244,7 @@ struct HistoryPageMaker {
             let isOnPage = isWanted(entry.event)
             guard isOnPage && self.page.entries.count < self.countMax || !isOnPage && self.examined < self.examinedMax
             else {
-                self.page.next = HistoryPlace(moment: moment.at, count: entries.count - number)
+                self.page.next = HistoryCursor(moment: moment.at, count: entries.count - number)
                 return
             }
             self.examined += 1

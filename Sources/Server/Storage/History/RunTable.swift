@@ -65,7 +65,7 @@ final class RunTable {
             try Self.prepare(database, isInMemory: path == nil)
             try Self.check(key, database)
             // A failed sync of an earlier process may have left log pages that are not on the disk.
-            if path != nil { try database.settleLog() }
+            if path != nil { try database.syncRecoveredCommits() }
             self.database = database
             self.insertChunk = try database.prepare("INSERT INTO chunk (id, content) VALUES (?, ?)")
             self.selectChunk = try database.prepare("SELECT content FROM chunk WHERE id = ?")

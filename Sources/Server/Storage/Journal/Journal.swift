@@ -17,7 +17,7 @@ package final class Journal: RecordStore {
     /// The number of bytes of live records that the last commit copied from old rows.
     package private(set) var copiedBytesOfLastCommit = 0
 
-    private let place: JournalPlace
+    private let location: JournalLocation
     private let limits: JournalLimits
     /// The result of the inspection at the start; nil after `begin`.
     private var found: JournalInspection?
@@ -44,8 +44,8 @@ package final class Journal: RecordStore {
     /// Inspects the journal if it exists. Writes and creates nothing; `begin` does.
     ///
     /// - `vfs`: the name of SQLite's file system layer; nil for the default one.
-    /// - `follower`: the file of the delivery log, which is created after the journal. If it exists, the journal must
-    ///   have existed.
+    /// - `dependentFile`: the file of the delivery log, which is created after the journal. If it exists, the journal
+    ///   must have existed.
     /// - `acceptsLoss`: true to continue with the existing records although the last commits are missing.
     /// - `syncFolder`: syncs the folder that contains a file; nil for the default implementation.
     /// - Throws: `StoreError` if the journal is unreadable or damaged, belongs to another program, has another format,
@@ -53,17 +53,17 @@ package final class Journal: RecordStore {
     package init(
         path: String,
         vfs: String? = nil,
-        follower: String? = nil,
+        dependentFile: String? = nil,
         limits: JournalLimits = JournalLimits(),
         acceptsLoss: Bool = false,
         syncFolder: ((String) throws(StoreError) -> Void)? = nil
     ) throws(StoreError) {
-        self.place = try JournalPlace(path, vfs: vfs, follower: follower, syncFolder: syncFolder)
-        if vfs == nil { try JournalAccess.check(self.place) }
+        self.location = try JournalLocation(path, vfs: vfs, dependentFile: dependentFile, syncFolder: syncFolder)
+        if vfs == nil { try JournalAccess.check(self.location) }
         self.limits = limits
         self.progress = CheckpointProgress(limits: limits)
         self.pace = CompactionPace(limits: limits)
-        let (found, reader) = try JournalInspection.of(self.place, acceptsLoss: acceptsLoss)
+        let (found, reader) = try JournalInspection.of(self.location, acceptsLoss: acceptsLoss)
         self.found = found
         self.reader = reader
         self.isLoaded = found.isEmpty
@@ -72,14 +72,14 @@ package final class Journal: RecordStore {
     /// Returns the error with which a start would refuse the journal at `path`; nil if it would accept it. Does not
     /// check every row.
     ///
-    /// - `follower`: as in `init`.
+    /// - `dependentFile`: as in `init`.
     ///
     /// Writes nothing. Another process may commit to the journal at the same time.
-    package static func fault(path: String, follower: String? = nil) -> StoreError? {
+    package static func fault(path: String, dependentFile: String? = nil) -> StoreError? {
         do throws(StoreError) {
-            let place = try JournalPlace(path, follower: follower)
-            try JournalAccess.checkKinds(place)
-            _ = try JournalInspection.of(place, acceptsLoss: false, isAlone: false)
+            let location = try JournalLocation(path, dependentFile: dependentFile)
+            try JournalAccess.checkKinds(location)
+            _ = try JournalInspection.of(location, acceptsLoss: false, isAlone: false)
             return nil
         } catch { return error }
     }
@@ -113,18 +113,18 @@ package final class Journal: RecordStore {
         switch found {
         case .new(let loss):
             self.reader = nil
-            try self.open(try JournalFile.make(self.place, isInsteadOfLost: loss != nil))
+            try self.open(try JournalFile.make(self.location, isInsteadOfLost: loss != nil))
         case .found(let journal):
             // With an open reader, the log could not be copied into the file.
             self.reader = nil
-            try self.open(try JournalFile.takeOver(self.place, journal))
+            try self.open(try JournalFile.takeOver(self.location, journal))
         }
     }
 
     package func reload(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError) {
         precondition(self.failure != nil, "a store that has not failed is read once")
         // The first connection would return the writes of the failed commit, so this uses a separate one.
-        try JournalReader.load(path: self.place.path, vfs: self.place.vfs, take)
+        try JournalReader.load(path: self.location.path, vfs: self.location.vfs, take)
     }
 
     package func commit(_ batch: borrowing RecordBatch) throws(StoreError) {
@@ -145,7 +145,7 @@ package final class Journal: RecordStore {
 
     /// Creates a second connection for checkpoints on another thread.
     package func makeCheckpointer() -> JournalCheckpointer {
-        let checkpointer = JournalCheckpointer(self.place, self.progress)
+        let checkpointer = JournalCheckpointer(self.location, self.progress)
         // A failure is not thrown here; the next commit throws it.
         if self.table != nil { _ = try? checkpointer.open() }
         self.checkpointer = checkpointer
@@ -161,7 +161,7 @@ package final class Journal: RecordStore {
         self.markFile = opened.markFile
         try self.checkpointer?.open()
         self.progress.markFile = opened.markFile
-        self.progress.watch(JournalFileWatch(self.place))
+        self.progress.watch(JournalFileWatch(self.location))
         let mark = opened.mark
         self.stamp = JournalRow.Stamp(previous: mark.checksum, journal: mark.journal, commits: mark.commits)
     }
@@ -272,7 +272,7 @@ package final class Journal: RecordStore {
                 offset += bytes
             }
             if offset != content.count {
-                throw StoreError(damaged: self.place.path, "a record of row \(row) is malformed")
+                throw StoreError(damaged: self.location.path, "a record of row \(row) is malformed")
             }
         }
     }
@@ -285,7 +285,7 @@ package final class Journal: RecordStore {
         do throws(EventRecord.Fault) {
             return try EventRecord(content).sequence == self.records.held.newestSequence
         } catch {
-            throw StoreError(damaged: self.place.path, "a record of events of row \(row) \(error.clause)")
+            throw StoreError(damaged: self.location.path, "a record of events of row \(row) \(error.clause)")
         }
     }
 

@@ -15,8 +15,8 @@ package enum JournalBackup {
         guard !FileSystem.exists(copy) else {
             throw StoreError(backupExists: copy)
         }
-        let place = try JournalPlace(partial)
-        self.remove(place)
+        let location = try JournalLocation(partial)
+        self.remove(location)
         do throws(StoreError) {
             let database = try JournalFile.open(path, mode: .readOnly, vfs: vfs)
             do throws(SQLiteError) { try database.backUp(to: partial) } catch { throw StoreError(backup: copy, error) }
@@ -25,7 +25,7 @@ package enum JournalBackup {
             try JournalNote.write(.first(number: 1, try JournalFile.verify(place)), in: place)
             try self.sync(partial, copy)
         } catch {
-            self.remove(place)
+            self.remove(location)
             throw error
         }
         try JournalFile.syncFolder(of: copy)
@@ -36,8 +36,8 @@ package enum JournalBackup {
         [path, path + "-wal", JournalMarkFile.path(of: path)]
     }
 
-    private static func remove(_ place: JournalPlace) {
-        for path in self.paths(of: place.path) + [place.path + "-shm", place.rollbackPath] {
+    private static func remove(_ location: JournalLocation) {
+        for path in self.paths(of: location.path) + [location.path + "-shm", location.rollbackPath] {
             try? FileSystem.remove(path)
         }
     }

@@ -10,13 +10,13 @@ package final class JournalCheckpointer: @unchecked Sendable {
     /// pass.
     private static let passesMax = 8
 
-    private let place: JournalPlace
+    private let location: JournalLocation
     private let progress: CheckpointProgress
     /// The connection; nil before the journal is open for commits.
     private var opened: SQLiteDatabase?
 
-    init(_ place: JournalPlace, _ progress: CheckpointProgress) {
-        self.place = place
+    init(_ location: JournalLocation, _ progress: CheckpointProgress) {
+        self.location = location
         self.progress = progress
     }
 
@@ -58,9 +58,9 @@ package final class JournalCheckpointer: @unchecked Sendable {
     func open() throws(StoreError) -> SQLiteDatabase {
         if let opened { return opened }
         do throws(StoreError) {
-            let database = try JournalFile.connect(self.place, .readWrite)
+            let database = try JournalFile.connect(self.location, .readWrite)
             try JournalFile.checkIdentity(database)
-            try JournalFile.explain(self.place.path) { () throws(SQLiteError) in
+            try JournalFile.explain(self.location.path) { () throws(SQLiteError) in
                 // With FULL, a checkpoint syncs the log before it writes the file. It syncs the file before the log can
                 // restart.
                 try database.execute("PRAGMA synchronous = FULL")
@@ -111,19 +111,19 @@ package final class JournalCheckpointer: @unchecked Sendable {
 /// A thread that makes a journal's checkpoints. Each second, it also checks the files and syncs the mark. `stop` ends
 /// it.
 ///
-/// `@unchecked Sendable`: `wishMonitor` guards `wishes`.
+/// `@unchecked Sendable`: `requestMonitor` guards `requests`.
 package final class CheckpointThread: @unchecked Sendable {
     /// The pending requests to the thread.
-    private struct Wishes {
+    private struct Requests {
         var isCheckpointDue = false
         var isStopping = false
     }
 
     /// The interval between checks of the files and syncs of the mark, in nanoseconds.
-    private static let lookInterval: Int64 = 1_000_000_000
+    private static let checkInterval: Int64 = 1_000_000_000
 
-    private let wishMonitor = Monitor()
-    private var wishes = Wishes()
+    private let requestMonitor = Monitor()
+    private var requests = Requests()
     private let ended = Latch()
 
     /// Starts the thread and connects it to the journal.
@@ -142,48 +142,48 @@ package final class CheckpointThread: @unchecked Sendable {
         } catch {
             throw StoreError(message: error.message)
         }
-        journal.onCheckpointDue = { self.wish { $0.isCheckpointDue = true } }
+        journal.onCheckpointDue = { self.request { $0.isCheckpointDue = true } }
     }
 
     /// Ends the thread after the current checkpoint, and waits for its end.
     package func stop() {
-        self.wish { $0.isStopping = true }
+        self.request { $0.isStopping = true }
         self.ended.wait()
     }
 
-    private func wish(_ change: (inout Wishes) -> Void) {
-        self.wishMonitor.withLock {
-            change(&self.wishes)
-            self.wishMonitor.signal()
+    private func request(_ change: (inout Requests) -> Void) {
+        self.requestMonitor.withLock {
+            change(&self.requests)
+            self.requestMonitor.signal()
         }
     }
 
     /// Waits for a request until `moment`, and returns the pending requests.
-    private func takeWishes(waitingUntil moment: Int64) -> Wishes {
-        self.wishMonitor.withLock {
-            while !self.wishes.isCheckpointDue, !self.wishes.isStopping {
-                guard self.wishMonitor.wait(untilNanoseconds: moment) else { break }
+    private func takeRequests(waitingUntil moment: Int64) -> Requests {
+        self.requestMonitor.withLock {
+            while !self.requests.isCheckpointDue, !self.requests.isStopping {
+                guard self.requestMonitor.wait(untilNanoseconds: moment) else { break }
             }
-            defer { self.wishes.isCheckpointDue = false }
-            return self.wishes
+            defer { self.requests.isCheckpointDue = false }
+            return self.requests
         }
     }
 
     private func run(_ checkpointer: JournalCheckpointer, _ onFailure: (StoreError) -> Void) {
-        var nextLook = SystemClock.monotonicNanoseconds + Self.lookInterval
+        var nextCheck = SystemClock.monotonicNanoseconds + Self.checkInterval
         var isMarkBehind = false
         while true {
-            let wishes = self.takeWishes(waitingUntil: nextLook)
-            if wishes.isStopping { return }
+            let requests = self.takeRequests(waitingUntil: nextCheck)
+            if requests.isStopping { return }
             do throws(StoreError) {
-                if wishes.isCheckpointDue {
+                if requests.isCheckpointDue {
                     try checkpointer.checkpoint()
                     isMarkBehind = true
                 }
                 // At most once a second, because a sync delays concurrent commits, and checkpoints may be more
                 // frequent.
-                guard SystemClock.monotonicNanoseconds >= nextLook else { continue }
-                nextLook = SystemClock.monotonicNanoseconds + Self.lookInterval
+                guard SystemClock.monotonicNanoseconds >= nextCheck else { continue }
+                nextCheck = SystemClock.monotonicNanoseconds + Self.checkInterval
                 try checkpointer.checkFiles()
                 if isMarkBehind { try checkpointer.syncMark() }
                 isMarkBehind = false
@@ -219,13 +219,13 @@ final class CheckpointProgress: @unchecked Sendable {
         /// The number of restarts of the log.
         var generation = 0
         /// True if a checkpoint was requested and is not finished.
-        var isAsked = false
+        var isRequested = false
         /// True during a pass of the other thread; and the number of passes that have begun.
         var isCopying = false
         var passes = 0
         /// The sizes of the log, in pages, at which the next checkpoint is requested, and at which a commit copies the
         /// remaining pages itself.
-        var askPages: Int
+        var checkpointRequestPages: Int
         var restPages: Int
     }
 
@@ -235,7 +235,7 @@ final class CheckpointProgress: @unchecked Sendable {
 
     init(limits: JournalLimits) {
         self.limits = limits
-        self.state = State(askPages: limits.checkpointPages, restPages: limits.restartPages)
+        self.state = State(checkpointRequestPages: limits.checkpointPages, restPages: limits.restartPages)
     }
 
     /// The reason why the store has failed; nil if it works. A failure is permanent.
@@ -286,7 +286,7 @@ final class CheckpointProgress: @unchecked Sendable {
             if logPages < state.logPages {
                 state.generation += 1
                 state.copiedPages = 0
-                state.askPages = self.limits.checkpointPages
+                state.checkpointRequestPages = self.limits.checkpointPages
                 state.restPages = self.limits.restartPages
             }
             state.logPages = logPages
@@ -303,8 +303,8 @@ final class CheckpointProgress: @unchecked Sendable {
             state.restPages = state.logPages + self.limits.checkpointPages
             return .copyRest
         }
-        guard !state.isAsked, state.logPages >= state.askPages else { return .nothing }
-        state.isAsked = true
+        guard !state.isRequested, state.logPages >= state.checkpointRequestPages else { return .nothing }
+        state.isRequested = true
         return .ask
     }
 
@@ -334,11 +334,11 @@ final class CheckpointProgress: @unchecked Sendable {
     /// Records that the requested checkpoint is finished.
     func finish() {
         self.withLock { state in
-            state.isAsked = false
+            state.isRequested = false
             let rest = state.logPages - state.copiedPages
             // If a reader prevents the copy of pages, the next request waits until the log has more pages.
             let base = rest > self.limits.restPages ? state.logPages : state.copiedPages
-            state.askPages = base + self.limits.checkpointPages
+            state.checkpointRequestPages = base + self.limits.checkpointPages
         }
     }
 

@@ -77,19 +77,20 @@ extension StoreError {
     }
 
     /// Reports a log from another journal than the file and the mark.
-    init(foreignLog place: JournalPlace) {
+    init(foreignLog location: JournalLocation) {
         self.init(
-            message: "\(place.path) is damaged: its log, \(place.logPath), is of another journal. Put back the one "
+            message:
+                "\(location.path) is damaged: its log, \(location.logPath), is of another journal. Put back the one "
                 + "that belongs to it, or move that one away and start once with --accept-loss to continue with "
                 + "what is in the file."
         )
     }
 
     /// Reports a backup next to a log or a mark from another journal.
-    init(mixed place: JournalPlace) {
+    init(mixed location: JournalLocation) {
         self.init(
-            message: "\(place.path) is a backup, and the files next to it are of another journal. Move "
-                + "\(place.logPath) and \(place.markPath) away; the backup is whole without them."
+            message: "\(location.path) is a backup, and the files next to it are of another journal. Move "
+                + "\(location.logPath) and \(location.markPath) away; the backup is whole without them."
         )
     }
 
@@ -105,16 +106,16 @@ extension StoreError {
 
 extension StoreLoss {
     /// Creates a loss of unknown extent.
-    init(_ place: JournalPlace, _ fault: String) {
-        self.init(file: place.path, fault: fault)
+    init(_ location: JournalLocation, _ fault: String) {
+        self.init(file: location.path, fault: fault)
     }
 
     /// Creates the loss of the commits after the newest existing row, up to the mark.
     ///
     /// - Parameter newest: the position of the newest existing row; nil if there is none.
-    init(_ place: JournalPlace, _ fault: String, mark: JournalMark, newest: JournalPosition?) {
+    init(_ location: JournalLocation, _ fault: String, mark: JournalMark, newest: JournalPosition?) {
         self.init(
-            file: place.path,
+            file: location.path,
             fault: fault,
             rows: mark.row - (newest?.row ?? 0),
             commits: max(0, mark.commits - (newest?.stamp.commits ?? 0)),

@@ -14,42 +14,43 @@ enum JournalFile {
     /// The mark becomes durable before the file is created. A file without rows is therefore recognized as new. If the
     /// journal replaces a lost journal, the old mark remains until the new journal is complete.
     static func make(
-        _ place: JournalPlace,
+        _ location: JournalLocation,
         isInsteadOfLost: Bool
     ) throws(StoreError) -> (SQLiteDatabase, JournalMarkFile, JournalMark) {
-        let number = try JournalMarkFile.read(place).map { $0.number + 1 } ?? 1
+        let number = try JournalMarkFile.read(location).map { $0.number + 1 } ?? 1
         let mark = JournalMark.first(number: number, nil)
-        let early = isInsteadOfLost ? nil : try self.makeMark(mark, place)
-        let database = try self.connect(place, .create)
-        let isEmpty = try self.explain(place.path) { () throws(SQLiteError) in try self.isEmpty(database) }
-        if isEmpty { try self.explain(place.path) { () throws(SQLiteError) in try self.create(database) } }
+        let early = isInsteadOfLost ? nil : try self.makeMark(mark, location)
+        let database = try self.connect(location, .create)
+        let isEmpty = try self.explain(location.path) { () throws(SQLiteError) in try self.isEmpty(database) }
+        if isEmpty { try self.explain(location.path) { () throws(SQLiteError) in try self.create(database) } }
         try self.checkIdentity(database)
-        try self.prepareForCommits(database, place)
+        try self.prepareForCommits(database, location)
         if let early { return (database, early, mark) }
-        return (database, try self.makeMark(mark, place), mark)
+        return (database, try self.makeMark(mark, location), mark)
     }
 
-    private static func makeMark(_ mark: JournalMark, _ place: JournalPlace) throws(StoreError) -> JournalMarkFile {
-        let file = try JournalMarkFile(place, mark, isNew: true)
-        try place.syncFolder()
+    private static func makeMark(_ mark: JournalMark, _ location: JournalLocation) throws(StoreError) -> JournalMarkFile
+    {
+        let file = try JournalMarkFile(location, mark, isNew: true)
+        try location.syncFolder()
         return file
     }
 
     /// Opens the connection that commits to an existing, verified journal, and makes its content durable.
     static func takeOver(
-        _ place: JournalPlace,
+        _ location: JournalLocation,
         _ found: FoundJournal
     ) throws(StoreError) -> (SQLiteDatabase, JournalMarkFile, JournalMark) {
-        let database = try self.connect(place, .readWrite)
+        let database = try self.connect(location, .readWrite)
         try self.checkIdentity(database)
-        try self.prepareForCommits(database, place)
-        try self.explain(place.path) { () throws(SQLiteError) in try self.settle(database) }
+        try self.prepareForCommits(database, location)
+        try self.explain(location.path) { () throws(SQLiteError) in try self.settle(database) }
         guard found.loss == nil, !found.isCopy, var mark = found.mark else {
             let mark = JournalMark.first(number: (found.mark?.number ?? 0) + 1, found.newest)
             // With a loss, the old mark remains until the end. A start after an interruption then reports the loss
             // again.
-            let early = found.loss == nil ? try self.makeMark(mark, place) : nil
-            try self.explain(place.path) { () throws(SQLiteError) in
+            let early = found.loss == nil ? try self.makeMark(mark, location) : nil
+            try self.explain(location.path) { () throws(SQLiteError) in
                 try JournalNote.remove(database)
                 // Copies the log into the file. A later loss of both the log and the mark can then be detected. With a
                 // loss, also truncates the log, because the next start would find the abandoned commits in it.
@@ -59,7 +60,7 @@ enum JournalFile {
                 }
             }
             if let early { return (database, early, mark) }
-            return (database, try self.makeMark(mark, place), mark)
+            return (database, try self.makeMark(mark, location), mark)
         }
         if let newest = found.newest {
             mark.row = newest.row
@@ -67,14 +68,14 @@ enum JournalFile {
             mark.commits = max(mark.commits, newest.stamp.commits)
             mark.time = newest.stamp.time ?? mark.time
         }
-        return (database, try JournalMarkFile(place, mark, isNew: false), mark)
+        return (database, try JournalMarkFile(location, mark, isNew: false), mark)
     }
 
     /// Reads and checks a whole journal that has no log and that no other connection uses.
     ///
     /// - Returns: the position of its newest row; nil if there is none.
-    static func verify(_ place: JournalPlace) throws(StoreError) -> JournalPosition? {
-        let database = try self.connect(place, .fileAlone)
+    static func verify(_ location: JournalLocation) throws(StoreError) -> JournalPosition? {
+        let database = try self.connect(location, .fileAlone)
         try self.checkIdentity(database)
         try self.checkPages(database)
         _ = try JournalLoader.load(database) { _, _ in }
@@ -91,24 +92,26 @@ enum JournalFile {
         }
     }
 
-    private static func prepareForCommits(_ database: SQLiteDatabase, _ place: JournalPlace) throws(StoreError) {
-        let mode = try self.explain(place.path) { () throws(SQLiteError) in try database.text("PRAGMA journal_mode") }
+    private static func prepareForCommits(_ database: SQLiteDatabase, _ location: JournalLocation) throws(StoreError) {
+        let mode = try self.explain(location.path) { () throws(SQLiteError) in try database.text("PRAGMA journal_mode")
+        }
         guard mode == "wal" else {
             throw StoreError(
-                message: "\(place.path) cannot have a write-ahead log (its mode is \(mode ?? "unknown")). Use a state "
+                message:
+                    "\(location.path) cannot have a write-ahead log (its mode is \(mode ?? "unknown")). Use a state "
                     + "folder on a local file system."
             )
         }
         // Without a durable name, the content of a file may be lost. SQLite syncs the folder only when it creates a
         // file, and an earlier process may have died before that sync.
-        try place.syncFolder()
-        try self.explain(place.path) { () throws(SQLiteError) in try self.setUpForCommits(database) }
+        try location.syncFolder()
+        try self.explain(location.path) { () throws(SQLiteError) in try self.setUpForCommits(database) }
     }
 
     /// Opens a connection to an existing file, or creates the file with `.create`. Does not check the file's identity.
-    static func connect(_ place: JournalPlace, _ mode: SQLiteDatabase.Mode) throws(StoreError) -> SQLiteDatabase {
-        try self.explain(place.path) { () throws(SQLiteError) in
-            let database = try SQLiteDatabase(path: place.path, mode: mode, vfs: place.vfs)
+    static func connect(_ location: JournalLocation, _ mode: SQLiteDatabase.Mode) throws(StoreError) -> SQLiteDatabase {
+        try self.explain(location.path) { () throws(SQLiteError) in
+            let database = try SQLiteDatabase(path: location.path, mode: mode, vfs: location.vfs)
             try self.setUp(database)
             return database
         }
@@ -116,7 +119,7 @@ enum JournalFile {
 
     /// Opens another connection to an existing journal.
     static func open(_ path: String, mode: SQLiteDatabase.Mode, vfs: String?) throws(StoreError) -> SQLiteDatabase {
-        let database = try self.connect(try JournalPlace(path, vfs: vfs), mode)
+        let database = try self.connect(try JournalLocation(path, vfs: vfs), mode)
         try self.checkIdentity(database)
         return database
     }
@@ -149,9 +152,9 @@ enum JournalFile {
 
     /// Returns a clause if a file without a log is shorter than its header says. Returns nil if the file is complete or
     /// the header has no valid size.
-    static func cutClause(_ place: JournalPlace) -> String? {
-        guard let size = place.size(place.path),
-            let header = try? SQLiteFile(path: place.path, mode: .readOnly, vfs: place.vfs).read(100, at: 0)
+    static func cutClause(_ location: JournalLocation) -> String? {
+        guard let size = location.size(location.path),
+            let header = try? SQLiteFile(path: location.path, mode: .readOnly, vfs: location.vfs).read(100, at: 0)
         else { return nil }
         func word(_ offset: Int) -> Int { header[offset..<offset + 4].reduce(0) { $0 << 8 | Int($1) } }
         // SQLite's header has the page size in the upper half of the word at offset 16. Its page count is valid if the

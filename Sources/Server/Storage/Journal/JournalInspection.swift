@@ -40,51 +40,51 @@ enum JournalInspection {
     /// - Throws: `StoreError` if the journal belongs to another program, has another format, is damaged, or lacks
     ///   committed records.
     static func of(
-        _ place: JournalPlace,
+        _ location: JournalLocation,
         acceptsLoss: Bool,
         isAlone: Bool = true
     ) throws(StoreError) -> (found: JournalInspection, reader: SQLiteDatabase?) {
         // Reads the mark before the rows, because another process may commit. A mark that is read later could be ahead
         // of the rows.
-        var mark = try JournalMarkFile.read(place)
-        let file = place.size(place.path)
-        if let file, 1..<512 ~= file { throw StoreError(damaged: place.path, "it is cut off after \(file) bytes") }
-        let isLogEmpty = (place.size(place.logPath) ?? 0) == 0
-        let follower = place.follower.flatMap { (place.size($0) ?? 0) > 0 ? $0 : nil }
+        var mark = try JournalMarkFile.read(location)
+        let file = location.size(location.path)
+        if let file, 1..<512 ~= file { throw StoreError(damaged: location.path, "it is cut off after \(file) bytes") }
+        let isLogEmpty = (location.size(location.logPath) ?? 0) == 0
+        let dependentFile = location.dependentFile.flatMap { (location.size($0) ?? 0) > 0 ? $0 : nil }
         guard let file, file > 0 else {
-            let log = isLogEmpty ? "" : ", and its log \(place.logPath) is not"
-            let trace = follower.map { ", and \($0), which is written after it, is there" } ?? ""
+            let log = isLogEmpty ? "" : ", and its log \(location.logPath) is not"
+            let trace = dependentFile.map { ", and \($0), which is written after it, is there" } ?? ""
             let fault = "it is \(file == nil ? "missing" : "empty")\(log)\(trace)"
             // A new journal's log is created after its file.
-            let isLost = !isLogEmpty || mark == nil && (file != nil || follower != nil)
-            return (.new(try Self.loss(place, mark, fault, isLost: isLost, acceptsLoss)), nil)
+            let isLost = !isLogEmpty || mark == nil && (file != nil || dependentFile != nil)
+            return (.new(try Self.loss(location, mark, fault, isLost: isLost, acceptsLoss)), nil)
         }
-        if (place.size(place.rollbackPath) ?? 0) > 0 {
-            guard file <= JournalFile.pageBytes, isLogEmpty else { throw StoreError(stray: place.rollbackPath) }
+        if (location.size(location.rollbackPath) ?? 0) > 0 {
+            guard file <= JournalFile.pageBytes, isLogEmpty else { throw StoreError(stray: location.rollbackPath) }
             // SQLite was interrupted while it created the file. It rolls the creation back when the file is opened for
             // writing.
-            let isLost = mark == nil && follower != nil
-            return (.new(try Self.loss(place, mark, "it holds nothing", isLost: isLost, acceptsLoss)), nil)
+            let isLost = mark == nil && dependentFile != nil
+            return (.new(try Self.loss(location, mark, "it holds nothing", isLost: isLost, acceptsLoss)), nil)
         }
-        if mark == nil, isLogEmpty, !acceptsLoss, let cut = JournalFile.cutClause(place) {
-            throw StoreLoss(place, cut).refusal
+        if mark == nil, isLogEmpty, !acceptsLoss, let cut = JournalFile.cutClause(location) {
+            throw StoreLoss(location, cut).refusal
         }
-        let note = JournalNote.read(place)
+        let note = JournalNote.read(location)
         if let note {
             // A mark next to a backup is valid only if the first start on the backup has just created it.
             let isBegun = mark?.row == note.row && mark?.checksum == note.checksum
-            guard isBegun || mark == nil && isLogEmpty else { throw StoreError(mixed: place) }
+            guard isBegun || mark == nil && isLogEmpty else { throw StoreError(mixed: location) }
             mark = mark ?? note
         }
-        let database = try JournalFile.connect(place, isLogEmpty ? .fileAlone : .readOnly)
-        if try JournalFile.explain(place.path, { () throws(SQLiteError) in try JournalFile.isEmpty(database) }) {
-            let isLogDamaged = place.vfs == nil && JournalLog.unreadableCommits(place.logPath) > 1
+        let database = try JournalFile.connect(location, isLogEmpty ? .fileAlone : .readOnly)
+        if try JournalFile.explain(location.path, { () throws(SQLiteError) in try JournalFile.isEmpty(database) }) {
+            let isLogDamaged = location.vfs == nil && JournalLog.unreadableCommits(location.logPath) > 1
             let isLost = mark == nil || isLogDamaged
             let log = isLogEmpty ? "missing or empty" : "damaged"
-            let fault = "it holds nothing, and its log, \(place.logPath), is \(log)"
-            return (.new(try Self.loss(place, mark, fault, isLost: isLost, acceptsLoss)), nil)
+            let fault = "it holds nothing, and its log, \(location.logPath), is \(log)"
+            return (.new(try Self.loss(location, mark, fault, isLost: isLost, acceptsLoss)), nil)
         }
-        let comparison = try JournalComparison(database, place, mark, isLogEmpty: isLogEmpty)
+        let comparison = try JournalComparison(database, location, mark, isLogEmpty: isLogEmpty)
         let loss = try comparison.missing(isAlone: isAlone)
         if let loss, !acceptsLoss { throw loss.refusal }
         let found = FoundJournal(
@@ -98,14 +98,14 @@ enum JournalInspection {
 
     /// Returns the loss of a journal without content; nil if it never had any.
     private static func loss(
-        _ place: JournalPlace,
+        _ location: JournalLocation,
         _ mark: JournalMark?,
         _ fault: String,
         isLost: Bool,
         _ acceptsLoss: Bool
     ) throws(StoreError) -> StoreLoss? {
-        var loss = isLost ? StoreLoss(place, fault) : nil
-        if let mark, mark.row > 0 { loss = StoreLoss(place, fault, mark: mark, newest: nil) }
+        var loss = isLost ? StoreLoss(location, fault) : nil
+        if let mark, mark.row > 0 { loss = StoreLoss(location, fault, mark: mark, newest: nil) }
         if let loss, !acceptsLoss { throw loss.refusal }
         return loss
     }
@@ -127,22 +127,22 @@ private struct JournalComparison {
     /// The position of the newest row; nil if there is none.
     let newest: JournalPosition?
     private let database: SQLiteDatabase
-    private let place: JournalPlace
+    private let location: JournalLocation
     private let mark: JournalMark?
     private let isLogEmpty: Bool
 
     init(
         _ database: SQLiteDatabase,
-        _ place: JournalPlace,
+        _ location: JournalLocation,
         _ mark: JournalMark?,
         isLogEmpty: Bool
     ) throws(StoreError) {
         self.database = database
-        self.place = place
+        self.location = location
         self.mark = mark
         self.isLogEmpty = isLogEmpty
         // During the transaction, the connection sees the journal in the state of its first query.
-        try JournalFile.explain(place.path) { () throws(SQLiteError) in try database.execute("BEGIN") }
+        try JournalFile.explain(location.path) { () throws(SQLiteError) in try database.execute("BEGIN") }
         try JournalFile.checkIdentity(database)
         self.newest = try JournalPosition.newest(database)
     }
@@ -151,24 +151,26 @@ private struct JournalComparison {
     ///
     /// - Throws: an error if a loss of records cannot explain how the files contradict each other.
     func missing(isAlone: Bool) throws(StoreError) -> StoreLoss? {
-        let markPath = self.place.markPath
+        let markPath = self.location.markPath
         let looksIntoLog = isAlone && !self.isLogEmpty
         if looksIntoLog { try self.checkLogAge() }
         guard let mark else {
-            let cut = self.isLogEmpty ? JournalFile.cutClause(self.place) : nil
+            let cut = self.isLogEmpty ? JournalFile.cutClause(self.location) : nil
             return self.loss("\(cut.map { "\($0), and " } ?? "")its mark, \(markPath), is missing or damaged")
         }
         let row = self.newest?.row ?? 0
         let isLogOfAnother = looksIntoLog ? try self.isLogOfAnother(mark) : false
         guard row >= mark.row else {
             if isLogOfAnother {
-                return self.loss("its log, \(self.place.logPath), and its mark, \(markPath), are of different journals")
+                return self.loss(
+                    "its log, \(self.location.logPath), and its mark, \(markPath), are of different journals"
+                )
             }
-            let log = "\(self.place.logPath)\(self.isLogEmpty ? ", which is missing or empty" : "")"
+            let log = "\(self.location.logPath)\(self.isLogEmpty ? ", which is missing or empty" : "")"
             let fault = "it and its log, \(log), lack what was committed last"
-            return StoreLoss(self.place, fault, mark: mark, newest: self.newest)
+            return StoreLoss(self.location, fault, mark: mark, newest: self.newest)
         }
-        let noted = try JournalFile.explain(self.place.path) { () throws(SQLiteError) in
+        let noted = try JournalFile.explain(self.location.path) { () throws(SQLiteError) in
             try self.database.integer("SELECT checksum FROM rows WHERE id = \(mark.row)")
         }
         let isAnother = "\(markPath) is the mark of another journal, or of another past of this one"
@@ -180,7 +182,7 @@ private struct JournalComparison {
         return self.missingInLog(looksIntoLog)
     }
 
-    private func loss(_ fault: String) -> StoreLoss { StoreLoss(self.place, fault) }
+    private func loss(_ fault: String) -> StoreLoss { StoreLoss(self.location, fault) }
 
     /// Returns true if the newest row is only in the log and belongs to a third journal: neither that of the mark nor
     /// that of the rows in the file.
@@ -192,9 +194,9 @@ private struct JournalComparison {
         else { return false }
         let own: JournalPosition?
         do throws(StoreError) {
-            let file = try JournalFile.connect(self.place, .fileAlone)
+            let file = try JournalFile.connect(self.location, .fileAlone)
             // All rows may still be only in the log.
-            let isEmpty = try JournalFile.explain(self.place.path) { () throws(SQLiteError) in
+            let isEmpty = try JournalFile.explain(self.location.path) { () throws(SQLiteError) in
                 try JournalFile.isEmpty(file)
             }
             own = isEmpty ? nil : try JournalPosition.newest(file)
@@ -204,28 +206,28 @@ private struct JournalComparison {
         }
         guard let own else { return true }
         guard own.row < newest.row, own.stamp.journal != number else { return false }
-        if own.stamp.journal == mark.journal { throw StoreError(foreignLog: self.place) }
+        if own.stamp.journal == mark.journal { throw StoreError(foreignLog: self.location) }
         return true
     }
 
     private func missingInLog(_ looksIntoLog: Bool) -> StoreLoss? {
-        guard self.place.vfs == nil, looksIntoLog else { return nil }
-        let commits = JournalLog.unreadableCommits(self.place.logPath)
+        guard self.location.vfs == nil, looksIntoLog else { return nil }
+        let commits = JournalLog.unreadableCommits(self.location.logPath)
         guard commits > 1 else { return nil }
-        return self.loss("\(commits) commits in its log, \(self.place.logPath), cannot be read any more")
+        return self.loss("\(commits) commits in its log, \(self.location.logPath), cannot be read any more")
     }
 
     /// Refuses a log that is older than the file. SQLite would replace newer pages of the file with older ones of the
     /// log.
     private func checkLogAge() throws(StoreError) {
         // Errors are ignored, because the file may have inconsistent pages without its log.
-        guard let file = try? SQLiteDatabase(path: self.place.path, mode: .fileAlone, vfs: self.place.vfs),
+        guard let file = try? SQLiteDatabase(path: self.location.path, mode: .fileAlone, vfs: self.location.vfs),
             let row = try? file.integer("SELECT max(id) FROM rows"), row > self.newest?.row ?? 0
         else { return }
         throw StoreError(
-            damaged: self.place.path,
-            "it holds row \(row), and with its log, \(self.place.logPath), no row after \(self.newest?.row ?? 0): the "
-                + "log is older than the file, or damaged"
+            damaged: self.location.path,
+            "it holds row \(row), and with its log, \(self.location.logPath), no row after \(self.newest?.row ?? 0): "
+                + "the log is older than the file, or damaged"
         )
     }
 }

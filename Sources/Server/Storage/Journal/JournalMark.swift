@@ -109,14 +109,14 @@ final class JournalMarkFile: @unchecked Sendable {
     /// Opens the mark file of a journal, and makes `mark` durable in it.
     ///
     /// - Parameter isNew: true to overwrite the file. The caller must then sync the folder.
-    init(_ place: JournalPlace, _ mark: JournalMark, isNew: Bool) throws(StoreError) {
-        self.path = Self.path(of: place.path)
+    init(_ location: JournalLocation, _ mark: JournalMark, isNew: Bool) throws(StoreError) {
+        self.path = Self.path(of: location.path)
         self.mark = mark
         let path = self.path
         do throws(SQLiteError) {
-            self.running = try SQLiteFile(path: path, mode: isNew ? .create : .readWrite, vfs: place.vfs)
-            self.durable = try SQLiteFile(path: path, mode: .readWrite, vfs: place.vfs)
-        } catch { throw StoreError(journal: isNew ? place.path : path, error) }
+            self.running = try SQLiteFile(path: path, mode: isNew ? .create : .readWrite, vfs: location.vfs)
+            self.durable = try SQLiteFile(path: path, mode: .readWrite, vfs: location.vfs)
+        } catch { throw StoreError(journal: isNew ? location.path : path, error) }
         guard isNew else {
             try self.sync()
             return
@@ -131,15 +131,15 @@ final class JournalMarkFile: @unchecked Sendable {
             }
             try self.running.write(content.view, at: 0)
             try self.running.sync()
-        } catch { throw StoreError(journal: place.path, error) }
+        } catch { throw StoreError(journal: location.path, error) }
     }
 
     /// Returns the newest mark of the journal; nil if the file is missing or has no valid mark.
-    static func read(_ place: JournalPlace) throws(StoreError) -> JournalMark? {
-        let path = self.path(of: place.path)
-        guard SQLiteFile.exists(path, vfs: place.vfs) else { return nil }
+    static func read(_ location: JournalLocation) throws(StoreError) -> JournalMark? {
+        let path = self.path(of: location.path)
+        guard SQLiteFile.exists(path, vfs: location.vfs) else { return nil }
         do throws(SQLiteError) {
-            let bytes = try SQLiteFile(path: path, mode: .readOnly, vfs: place.vfs)
+            let bytes = try SQLiteFile(path: path, mode: .readOnly, vfs: location.vfs)
                 .read(self.places * self.placeBytes, at: 0)
             return bytes.withByteView { bytes in
                 (0..<self.places)
@@ -189,27 +189,27 @@ enum JournalNote {
     /// Writes `mark` into a copy that no connection uses, and leaves no other file next to the copy.
     ///
     /// - Throws: `StoreError` if the note cannot be read back.
-    static func write(_ mark: JournalMark, in place: JournalPlace) throws(StoreError) {
-        try JournalFile.explain(place.path) { () throws(SQLiteError) in
+    static func write(_ mark: JournalMark, in location: JournalLocation) throws(StoreError) {
+        try JournalFile.explain(location.path) { () throws(SQLiteError) in
             var buffer = ByteBuffer()
             mark.store(to: &buffer)
             // When the connection closes, it copies the log into the file and removes the log.
-            let database = try SQLiteDatabase(path: place.path, mode: .readWrite, vfs: place.vfs)
+            let database = try SQLiteDatabase(path: location.path, mode: .readWrite, vfs: location.vfs)
             try database.execute("BEGIN IMMEDIATE; CREATE TABLE note (mark BLOB NOT NULL)")
             let insertion = try database.prepare("INSERT INTO note VALUES (?1)")
             try insertion.bind(1, buffer.view)
             try insertion.run()
             try database.execute("COMMIT")
         }
-        guard Self.read(place) == mark else {
-            throw StoreError(damaged: place.path, "what was written to it is not found in it")
+        guard Self.read(location) == mark else {
+            throw StoreError(damaged: location.path, "what was written to it is not found in it")
         }
     }
 
     /// Returns the mark in the file itself, without its log; nil if there is none.
-    static func read(_ place: JournalPlace) -> JournalMark? {
+    static func read(_ location: JournalLocation) -> JournalMark? {
         // An error means that the file needs its log to be consistent. A file with a log is not a backup.
-        guard let database = try? SQLiteDatabase(path: place.path, mode: .fileAlone, vfs: place.vfs),
+        guard let database = try? SQLiteDatabase(path: location.path, mode: .fileAlone, vfs: location.vfs),
             let statement = try? database.prepare("SELECT mark FROM note"), (try? statement.step()) == true
         else { return nil }
         return JournalMark(stored: statement.bytes(0))

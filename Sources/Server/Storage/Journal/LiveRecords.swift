@@ -229,11 +229,11 @@ struct HeldEvents: ~Copyable {
     ///   - oldest: the id of the first row of `ledger`.
     mutating func finishLoading(_ ledger: [RowLedger.Row], oldest: Int64) {
         self.rows.reverse()
-        var place = 0
+        var location = 0
         for (number, row) in ledger.enumerated() {
-            if place < self.rows.count, self.rows[place].row == oldest + Int64(number) {
-                self.rows[place].bytesBefore = self.addedBytes
-                place += 1
+            if location < self.rows.count, self.rows[location].row == oldest + Int64(number) {
+                self.rows[location].bytesBefore = self.addedBytes
+                location += 1
             }
             self.addedBytes += Int(row.bytes)
         }

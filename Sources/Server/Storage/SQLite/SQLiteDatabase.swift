@@ -166,7 +166,7 @@ package final class SQLiteDatabase {
 
     /// Makes the commits of earlier processes in the log durable, in a separate transaction. They are readable, but a
     /// power failure could lose them.
-    package func settleLog() throws(SQLiteError) {
+    package func syncRecoveredCommits() throws(SQLiteError) {
         try self.execute("BEGIN IMMEDIATE")
         do throws(SQLiteError) {
             _ = try self.integer("SELECT count(*) FROM sqlite_schema")

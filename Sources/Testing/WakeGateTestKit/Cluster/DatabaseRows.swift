@@ -168,7 +168,7 @@ package struct DatabaseRows {
     }
 
     /// Adds the counters of a dead gateway to those of gateway 0.
-    mutating func bury(_ gateway: GatewayNumber) {
+    mutating func retire(_ gateway: GatewayNumber) {
         let dead = Counter(gateway: 0, connection: 0)
         for (counter, row) in self.counts where counter.gateway == gateway.rawValue {
             self.counts[counter] = nil
@@ -290,7 +290,7 @@ package struct DatabaseLog {
     package enum Event: String, CaseIterable, Sendable {
         case load, read, commit, wait, lockTimeout, passedOver, insertConflict, deadlock, refusal, full, fenced
         case lostReply, lostCommit, lostLoad, doubtCommitted, doubtRolledBack
-        case attached, controlCut, timeout, death, burial, idleRollback
+        case attached, controlCut, timeout, death, retirement, idleRollback
         case failover, survivor, castaway, clockBack, clockForth
         case lostNotice, doubledNotice, notice
     }

@@ -77,9 +77,9 @@ package final class SimulatedClusterStore: ClusterStore {
         case .read(let number, let plan): self.ask(number) { .loaded(number, $0.read(plan)) }
         case .addTopics(let names): self.control { $0.addTopics(names, by: $1) }
         case .report(let report): self.control { $0.report(report, of: $1) }
-        case .tell(let notices): self.control { $0.tell(notices, by: $1) }
-        case .keep(let name, let content): self.control { $0.keep(name, content, by: $1) }
-        case .bury(let number): self.control { $0.bury(number, by: $1) }
+        case .sendNotices(let notices): self.control { $0.tell(notices, by: $1) }
+        case .storeValue(let name, let content): self.control { $0.storeValue(name, content, by: $1) }
+        case .retire(let number): self.control { $0.retire(number, by: $1) }
         }
         self.database.settle()
     }

@@ -66,7 +66,7 @@ extension SimulatedDatabase {
         session.report = (report, self.wall)
         self.listen(session)
         self.findDead()
-        self.tellNews(to: session)
+        self.sendNews(to: session)
         session.store.reply(.view(self.view), to: session)
     }
 
@@ -83,7 +83,7 @@ extension SimulatedDatabase {
             now: self.policyNow,
             wall: self.wall,
             members: members,
-            dead: numbers.filter { self.sessions[$0].map { !$0.isAlive && !$0.isBuried } ?? false },
+            dead: numbers.filter { self.sessions[$0].map { !$0.isAlive && !$0.isRetired } ?? false },
             ready: self.rows.readyTopics,
             nextDue: self.rows.due.values.min(),
             deviceCount: self.rows.devices.count
@@ -91,7 +91,7 @@ extension SimulatedDatabase {
     }
 
     /// Sends a gateway the topics and values that it does not have yet.
-    private func tellNews(to session: DatabaseSession) {
+    private func sendNews(to session: DatabaseSession) {
         if session.topicCount < self.rows.topics.count {
             session.topicCount = self.rows.topics.count
             session.store.reply(.topics(self.rows.topics), to: session)
@@ -104,9 +104,9 @@ extension SimulatedDatabase {
     }
 
     /// Sends new topics and values to all other gateways. A planned fault may drop the message to a gateway.
-    private func tellNewsToOthers(than session: DatabaseSession) {
+    private func sendNewsToOthers(than session: DatabaseSession) {
         for other in self.others(than: session) where !self.happens(onceIn: self.faults.lostNotices) {
-            self.tellNews(to: other)
+            self.sendNews(to: other)
         }
     }
 
@@ -137,27 +137,27 @@ extension SimulatedDatabase {
         for name in names where !self.rows.topics.contains(name) { self.rows.topics.append(name) }
         session.topicCount = self.rows.topics.count
         session.store.reply(.topics(self.rows.topics), to: session)
-        self.tellNewsToOthers(than: session)
+        self.sendNewsToOthers(than: session)
     }
 
-    func keep(_ name: String, _ content: [UInt8], by session: DatabaseSession) {
+    func storeValue(_ name: String, _ content: [UInt8], by session: DatabaseSession) {
         guard session.isConnected, !self.isDown else { return }
-        guard !self.isFull else { return self.plan(after: 200) { self.keep(name, content, by: session) } }
+        guard !self.isFull else { return self.plan(after: 200) { self.storeValue(name, content, by: session) } }
         let version = (self.rows.values[name]?.version ?? 0) + 1
         self.rows.values[name] = (content, version)
         session.values[name] = version
         session.store.reply(.value(name: name, content), to: session)
-        self.tellNewsToOthers(than: session)
+        self.sendNewsToOthers(than: session)
     }
 
-    func bury(_ number: GatewayNumber, by session: DatabaseSession) {
-        guard session.isConnected, !self.isDown, let dead = self.sessions[number], !dead.isBuried else { return }
+    func retire(_ number: GatewayNumber, by session: DatabaseSession) {
+        guard session.isConnected, !self.isDown, let dead = self.sessions[number], !dead.isRetired else { return }
         if dead.isAlive { self.log.misuses.append("a gateway is buried that lives") }
         if !self.rows.devices(heldBy: number).isEmpty {
             self.log.misuses.append("gateway \(number.rawValue) is buried with wakes in flight")
         }
-        dead.isBuried = true
-        self.rows.bury(number)
-        self.log.note(.burial)
+        dead.isRetired = true
+        self.rows.retire(number)
+        self.log.note(.retirement)
     }
 }

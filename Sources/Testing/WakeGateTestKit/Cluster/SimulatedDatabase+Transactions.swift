@@ -326,12 +326,12 @@ extension SimulatedDatabase {
                 }
             }
         }
-        self.checkBurial(commit, of: transaction)
+        self.checkRetirement(commit, of: transaction)
     }
 
     /// Checks that a burial, which ends the wakes of a dead gateway, leaves none of these wakes on the devices that it
     /// has read.
-    private func checkBurial(_ commit: DatabaseCommit, of transaction: DatabaseTransaction) {
+    private func checkRetirement(_ commit: DatabaseCommit, of transaction: DatabaseTransaction) {
         guard case .wakes(let dead, _) = transaction.plan.selection else { return }
         let ended = Set(commit.writes.devices.flatMap(\.ended))
         for token in transaction.found.inOrder where !ended.isSuperset(of: self.rows.wakes(of: token, heldBy: dead)) {

@@ -203,7 +203,7 @@ final class DatabaseSession {
     var isConnected = true
     /// True until the gateway is marked as dead. Later commits of the gateway are refused.
     var isAlive = true
-    var isBuried = false
+    var isRetired = false
     /// The number of topics that the gateway has received, and in `values` the received versions of values.
     var topicCount = 0
     var values: [String: Int] = [:]

@@ -76,11 +76,11 @@ package final class SystemFaults: @unchecked Sendable {  // The C code has its o
         unsafe wakegate_faults_plan(self.faults, step.code, Int64(number), Int64(times), error)
     }
 
-    /// Removes the plan, and restarts the counts. A limit of `slowSockets` stays.
-    package func failNothing() { unsafe wakegate_faults_plan(self.faults, 0, 0, 0, 0) }
+    /// Removes the plan, and restarts the counts. A limit of `limitSocketTransfers` stays.
+    package func reset() { unsafe wakegate_faults_plan(self.faults, 0, 0, 0, 0) }
 
     /// Limits sockets to `bytes` bytes per call, and makes every other send fail with EAGAIN. 0 removes the limit.
-    package func slowSockets(bytes: Int) { unsafe wakegate_faults_slow(self.faults, bytes) }
+    package func limitSocketTransfers(bytes: Int) { unsafe wakegate_faults_slow(self.faults, bytes) }
 
     /// Advances the monotonic clock of the threads that have joined.
     package func advance(milliseconds: Int64) { unsafe wakegate_faults_advance(self.faults, milliseconds) }
@@ -89,11 +89,11 @@ package final class SystemFaults: @unchecked Sendable {  // The C code has its o
     package func calls(_ step: Step) -> Int { unsafe Int(wakegate_faults_calls(self.faults, step.code)) }
 
     /// The number of calls that the plan has made fail since it was set.
-    package var met: Int { unsafe Int(wakegate_faults_met(self.faults)) }
+    package var failureCount: Int { unsafe Int(wakegate_faults_met(self.faults)) }
 
     /// The number of descriptors that joined threads have opened and not closed.
     package var openDescriptors: Int { unsafe Int(wakegate_faults_open(self.faults)) }
 
     /// The number of times that joined threads closed a descriptor that was not open.
-    package var wrongCloses: Int { unsafe Int(wakegate_faults_wrong_closes(self.faults)) }
+    package var invalidCloseCount: Int { unsafe Int(wakegate_faults_wrong_closes(self.faults)) }
 }

@@ -117,7 +117,7 @@ enum ContextCommands {
         if file.contexts.isEmpty { Console.error("wakegate: no context is stored; see `wakegate context add --help`") }
         for (name, context) in file.contexts.sorted(by: { $0.key < $1.key }) {
             let urls = [context.gateway, context.admin.map { "admin \($0)" }].compactMap { $0 }.joined(separator: "  ")
-            Console.out(TerminalText.harmless("\(name == file.current ? "*" : " ") \(name)  \(urls)") + "\n")
+            Console.out(TerminalText.sanitized("\(name == file.current ? "*" : " ") \(name)  \(urls)") + "\n")
         }
         return 0
     }
@@ -133,8 +133,8 @@ enum ContextCommands {
             ("token", context.token.map { _ in "kept here, not shown" }), ("token-file", context.tokenFile),
             ("cert", context.cert), ("key", context.key),
         ]
-        Console.out(TerminalText.harmless("\(name)\(name == file.current ? " (in use)" : "")") + "\n")
-        for case (let label, let value?) in rows { Console.out(TerminalText.harmless("  \(label)  \(value)") + "\n") }
+        Console.out(TerminalText.sanitized("\(name)\(name == file.current ? " (in use)" : "")") + "\n")
+        for case (let label, let value?) in rows { Console.out(TerminalText.sanitized("  \(label)  \(value)") + "\n") }
         return 0
     }
 

@@ -92,7 +92,7 @@ package enum DeviceCommands {
         let path = "/v1/devices/\(URLPath.component(parsed.arguments[0]))/conditions"
         let answer = try GatewayAnswer.object(try parsed.ask("PATCH", path, body: Array(report.utf8)))
         for member in answer.members {
-            Console.out(TerminalText.harmless("\(member.name)=\(member.value.text ?? member.value.described)") + "\n")
+            Console.out(TerminalText.sanitized("\(member.name)=\(member.value.text ?? member.value.described)") + "\n")
         }
         return 0
     }
@@ -129,34 +129,34 @@ package enum DeviceCommands {
 }
 
 extension CommandDefinition {
-    private static let actedOn = ArgumentDefinition(
+    private static let optionalToken = ArgumentDefinition(
         "TOKEN",
         "the device token, hexadecimal; a list of devices without it",
         count: 0...1
     )
 
-    private static let onLists = [
+    private static let listOptions = [
         OptionDefinition("--topic", "TOPIC", "every device of a topic that the action concerns"),
         OptionDefinition("--hold", "CODE", "every one that this hold keeps back", words: DeviceListCommand.holds),
         OptionDefinition("--yes", "", "do not ask for confirmation"),
     ]
 
-    package static let deviceLaunch = acting(
+    package static let deviceLaunch = actionCommand(
         .launch,
         "launch a device's pending work now, despite all holds; an empty wake when nothing is pending"
     )
-    package static let deviceDrop = acting(
+    package static let deviceDrop = actionCommand(
         .drop,
         "discard the pending push of a device; a wake in flight continues"
     )
-    package static let deviceExpire = acting(.expire, "end the wake in flight of a device as expired now")
+    package static let deviceExpire = actionCommand(.expire, "end the wake in flight of a device as expired now")
 
-    private static func acting(_ action: DeviceActions.Action, _ summary: String) -> CommandDefinition {
+    private static func actionCommand(_ action: DeviceActions.Action, _ summary: String) -> CommandDefinition {
         CommandDefinition(
             "device \(action.rawValue)",
             summary,
-            arguments: [actedOn],
-            options: onLists + OptionDefinition.client,
+            arguments: [optionalToken],
+            options: listOptions + OptionDefinition.client,
             example:
                 "wakegate device \(action.rawValue) 0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe",
             run: DeviceActions.run(action)
@@ -189,7 +189,7 @@ package enum DeviceActions {
         }
 
         /// The past participle of the action, for messages.
-        var word: String {
+        var pastParticiple: String {
             switch self {
             case .launch: "launched"
             case .drop: "dropped"
@@ -200,7 +200,7 @@ package enum DeviceActions {
 
     static func run(_ action: Action) -> CommandDefinition.Run {
         { parsed throws(CommandFailure) in
-            let actions = try DeviceActions(action, parsed)
+            let actions = try Runner(action, parsed)
             guard let token = parsed.arguments.first else { return try actions.actOnList() }
             guard !["--topic", "--hold"].contains(where: { parsed.isSet($0) }) else {
                 throw .usage("a device and a list of devices were both named; leave TOKEN out, or --topic and --hold")
@@ -210,7 +210,7 @@ package enum DeviceActions {
             switch action {
             case .launch: Console.error("wakegate: the wake is launched")
             case .drop:
-                let isDropped = try DeviceActions.hasDropped(response)
+                let isDropped = try Runner.hasDropped(response)
                 Console.error(isDropped ? "wakegate: the push is dropped" : "wakegate: no push waits on this device")
             case .expire: Console.error("wakegate: the wake has expired")
             }
@@ -219,7 +219,7 @@ package enum DeviceActions {
     }
 
     /// An action and the gateway that performs it.
-    private struct DeviceActions {
+    private struct Runner {
         private let action: Action
         private let parsed: ParsedCommand
         private let location: GatewayLocation
@@ -232,11 +232,11 @@ package enum DeviceActions {
             self.client = try self.location.client()
         }
 
-        /// - Parameter isOfList: true if the device comes from a list, which may be outdated.
-        func act(on token: String, isOfList: Bool = false) throws(CommandFailure) -> HTTPResponse {
+        /// - Parameter isFromList: true if the device comes from a list, which may be outdated.
+        func act(on token: String, isFromList: Bool = false) throws(CommandFailure) -> HTTPResponse {
             let route = self.action.route
             // The listed device may have launched in the meantime. It must not be woken without a push.
-            let query = isOfList && self.action == .launch ? "?pending=1" : ""
+            let query = isFromList && self.action == .launch ? "?pending=1" : ""
             let path = "/v1/devices/\(URLPath.component(token))/\(route.path)\(query)"
             let body: [UInt8]? = route.method == "POST" ? [] : nil
             return try self.location.answer(self.location.request(route.method, path, body: body), with: self.client)
@@ -255,16 +255,16 @@ package enum DeviceActions {
             }
             let tokens = try self.tokens()
             let number = tokens.count == 1 ? "1 device" : "\(tokens.count) devices"
-            Console.error("wakegate: \(number) to be \(self.action.word)")
+            Console.error("wakegate: \(number) to be \(self.action.pastParticiple)")
             guard !tokens.isEmpty else { return 0 }
             if !self.parsed.isSet("--yes") {
-                guard Console.isAsked("wakegate: continue? [y/N] ") else {
+                guard Console.confirms("wakegate: continue? [y/N] ") else {
                     throw CommandFailure(.failed, "nothing was done; answer y, or add --yes")
                 }
             }
             var (done, refused) = (0, [String: Int]())
             for token in tokens {
-                let response = try self.act(on: token, isOfList: true)
+                let response = try self.act(on: token, isFromList: true)
                 if response.status >= 500 { try GatewayAnswer.check(response) }
                 if let reason = try self.refusal(response) {
                     refused[reason, default: 0] += 1
@@ -273,7 +273,7 @@ package enum DeviceActions {
                 }
             }
             let rest = refused.sorted { $0.key < $1.key }.map { "\($0.value) refused: \($0.key)" }
-            Console.error("wakegate: " + (["\(done) \(self.action.word)"] + rest).joined(separator: ", "))
+            Console.error("wakegate: " + (["\(done) \(self.action.pastParticiple)"] + rest).joined(separator: ", "))
             return refused.isEmpty ? 0 : 1
         }
 
@@ -356,7 +356,7 @@ package enum DeviceListCommand {
             member: "devices",
             nothing: "there is no such device",
             path: { self.path(parsed, limit: $0, after: $1) },
-            text: { self.text($0, withHead: $1) }
+            text: { self.text($0, withHeader: $1) }
         ).show(parsed)
     }
 
@@ -367,9 +367,9 @@ package enum DeviceListCommand {
     }
 
     /// Returns one line for each device. All pages have the same columns.
-    package static func text(_ devices: [JSONValue], withHead isHead: Bool) -> String {
+    package static func text(_ devices: [JSONValue], withHeader hasHeader: Bool) -> String {
         let head = ["state", "held", "may launch at", "last launch", "topic", "token"]
-        return TableText.page(devices, widths: [8, 17, 20, 20, 24], head: isHead ? head : nil) { device in
+        return TableText.page(devices, widths: [8, 17, 20, 20, 24], head: hasHeader ? head : nil) { device in
             [
                 device["state"]?.text ?? "-",
                 (device["held"]?.elements ?? []).first?.text ?? "-",

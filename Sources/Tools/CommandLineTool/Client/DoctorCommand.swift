@@ -54,15 +54,15 @@ package enum DoctorCommand {
     package static func text(_ diagnosis: JSONValue) -> String {
         let checks = diagnosis["checks"]?.elements ?? []
         let width = checks.compactMap { $0["check"]?.text?.count }.max() ?? 0
-        var text = TerminalText.harmless(self.verdict(diagnosis)) + "\n\n"
+        var text = TerminalText.sanitized(self.verdict(diagnosis)) + "\n\n"
         for check in checks {
             let isOK = check["ok"] == .bool(true)
             let name = check["check"]?.text ?? "-"
             let padding = String(repeating: " ", count: width - name.count)
             let start = "\(isOK ? "ok    " : "not ok")  \(name)\(padding)  "
-            text += TerminalText.harmless(start + (check["detail"]?.text ?? "")) + "\n"
+            text += TerminalText.sanitized(start + (check["detail"]?.text ?? "")) + "\n"
             guard let remedy = check["remedy"]?.text else { continue }
-            text += TerminalText.harmless(String(repeating: " ", count: start.count) + remedy) + "\n"
+            text += TerminalText.sanitized(String(repeating: " ", count: start.count) + remedy) + "\n"
         }
         return text
     }

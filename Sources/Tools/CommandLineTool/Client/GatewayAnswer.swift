@@ -43,7 +43,7 @@ package enum GatewayAnswer {
 
     /// Returns the status, reason and message of an error answer.
     package static func refusal(_ response: HTTPResponse) -> String {
-        TerminalText.harmless("the gateway answered \(response.refusal?.words ?? "\(response.status)")")
+        TerminalText.sanitized("the gateway answered \(response.refusal?.words ?? "\(response.status)")")
     }
 }
 
@@ -87,7 +87,7 @@ struct ListPages {
     /// Returns the path of a page with at most `limit` rows after a position; nil for the first page.
     let path: (_ limit: Int, _ after: String?) -> String
     /// Returns the lines of a page. The first page includes the table head.
-    let text: (_ rows: [JSONValue], _ withHead: Bool) -> String
+    let text: (_ rows: [JSONValue], _ withHeader: Bool) -> String
 
     /// Prints the rows after `--after`, at most `--limit` (default 100). With `--json`, prints the answers unchanged.
     func show(_ parsed: ParsedCommand) throws(CommandFailure) -> Int32 {

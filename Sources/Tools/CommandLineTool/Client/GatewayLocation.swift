@@ -258,7 +258,7 @@ package struct GatewayLocation: Sendable {
     }
 
     /// True if a client certificate is set and all its files exist.
-    private var areCredentialsThere: Bool {
+    private var hasCredentials: Bool {
         guard let certificate = self.settings.certificateFile else { return false }
         let files = [certificate, self.settings.privateKeyFile, self.settings.certificateAuthorityFile]
         return files.compactMap(\.self).allSatisfy { FileSystem.exists($0) }
@@ -278,7 +278,7 @@ package struct GatewayLocation: Sendable {
         case .untrusted:
             return "the certificate of \(place) is not trusted (\(error)); name its authority with --ca FILE "
                 + "(`wakegate dev` keeps it in .wakegate/ca.pem)"
-        case .badCredentials where self.areCredentialsThere:
+        case .badCredentials where self.hasCredentials:
             return "\(error); see whether the key is that of the certificate: look at --cert and --key"
         case .badCredentials: return "\(error); look at --ca, --cert and --key"
         case .timedOut: return "\(place) did not answer in time (\(error)); see whether the gateway is overloaded"

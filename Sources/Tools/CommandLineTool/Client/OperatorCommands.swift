@@ -37,7 +37,7 @@ enum HealthCommand {
     }
 
     private static func line(_ text: String) -> String {
-        TerminalText.harmless(text.split(separator: "\n").joined(separator: " "))
+        TerminalText.sanitized(text.split(separator: "\n").joined(separator: " "))
     }
 }
 
@@ -144,7 +144,7 @@ package enum ReloadCommand {
     private static func lines(_ changes: JSONValue?, _ what: String) -> [String] {
         (changes?.elements ?? []).map { change in
             let (old, new) = (change["old"]?.described ?? "", change["new"]?.described ?? "")
-            return TerminalText.harmless("\(what): \(change["key"]?.text ?? ""): \(old) -> \(new)")
+            return TerminalText.sanitized("\(what): \(change["key"]?.text ?? ""): \(old) -> \(new)")
         }
     }
 
@@ -155,7 +155,7 @@ package enum ReloadCommand {
         else { return nil }
         let lines = faults.map { fault in
             let parts = ["problem", "remedy"].map { fault[$0]?.text ?? "" }
-            return TerminalText.harmless("  \(fault["key"]?.text ?? ""): \(parts.joined(separator: "; "))")
+            return TerminalText.sanitized("  \(fault["key"]?.text ?? ""): \(parts.joined(separator: "; "))")
         }
         let count = faults.count == 1 ? "a fault" : "\(faults.count) faults"
         return "\(count):\n" + lines.joined(separator: "\n")
@@ -273,7 +273,7 @@ package enum FaultCommands {
         let rules = try CommandFile.contents(file, bytesMax: self.bytesMax, remedy: "name the file with the rules")
         let answer = try GatewayAnswer.object(try parsed.ask("PUT", self.path, body: rules))
         for warning in answer["warnings"]?.elements ?? [] {
-            Console.error("wakegate: warning: \(TerminalText.harmless(warning.text ?? ""))")
+            Console.error("wakegate: warning: \(TerminalText.sanitized(warning.text ?? ""))")
         }
         Console.out(self.table(answer))
         return 0

@@ -23,7 +23,7 @@ package struct PushAnswer: Sendable {
 
     /// The gateway's warnings about likely mistakes in an accepted push.
     package var warnings: [String] {
-        self.response.headers.filter { $0.name == "wakegate-warning" }.map { TerminalText.harmless($0.value) }
+        self.response.headers.filter { $0.name == "wakegate-warning" }.map { TerminalText.sanitized($0.value) }
     }
 
     /// The push's identifier, from the answer.

@@ -268,7 +268,7 @@ package enum PushListCommand {
             member: "pushes",
             nothing: "there is no such push in the delivery log",
             path: { self.path(parsed, period, limit: $0, after: $1) },
-            text: { self.text($0, device: device, withHead: $1) }
+            text: { self.text($0, device: device, withHeader: $1) }
         ).show(parsed)
     }
 
@@ -326,9 +326,9 @@ package enum PushListCommand {
     ///
     /// - `device`: the device whose pushes are listed; nil for other lists. A list of one device does not repeat the
     ///   device.
-    package static func text(_ pushes: [JSONValue], device: String? = nil, withHead isHead: Bool) -> String {
+    package static func text(_ pushes: [JSONValue], device: String? = nil, withHeader hasHeader: Bool) -> String {
         let head = ["received", "outcome", "ended", "apns-id", "topic", "device"]
-        return TableText.page(pushes, widths: [20, 17, 20, 36, 24], head: isHead ? head : nil) { push in
+        return TableText.page(pushes, widths: [20, 17, 20, 36, 24], head: hasHeader ? head : nil) { push in
             [
                 TableText.moment(push["receivedAt"]),
                 self.outcome(push),
@@ -528,6 +528,6 @@ package struct PushHistoryText {
             parts[1] += name == "result" ? "" : ","
             parts.append(EventText.detail(detail))
         }
-        return TerminalText.harmless(parts.joined(separator: " "))
+        return TerminalText.sanitized(parts.joined(separator: " "))
     }
 }

@@ -87,7 +87,7 @@ package enum Console {
 
     /// Asks a question on standard error. Returns true if a person answers yes, and false for any other answer or if
     /// standard input is not a terminal.
-    static func isAsked(_ question: String) -> Bool {
+    static func confirms(_ question: String) -> Bool {
         guard isatty(STDIN_FILENO) == 1 else { return false }
         Self.error(question)
         return ["y", "yes"].contains(readLine()?.lowercased())

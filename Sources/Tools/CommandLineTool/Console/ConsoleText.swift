@@ -76,7 +76,7 @@ package enum EventText {
             event.topic.isEmpty ? nil : event.topic, event.device, event.wake.map { "wake \($0)" },
             event.apnsID.map { "apns-id \($0)" },
         ]
-        return TerminalText.harmless(parts.compactMap { $0 }.joined(separator: "  "))
+        return TerminalText.sanitized(parts.compactMap { $0 }.joined(separator: "  "))
     }
 }
 
@@ -129,10 +129,10 @@ package enum WrappedText {
 package enum TableText {
     /// Returns the rows as lines with aligned columns. The last column is not padded.
     package static func lines(_ rows: [[String]]) -> String {
-        let harmless = rows.map { $0.map { TerminalText.harmless($0) } }
-        let columns = (harmless.first?.count ?? 1) - 1
-        let widths = (0..<columns).map { column in harmless.map { $0[column].count }.max() ?? 0 }
-        return harmless.map { row in
+        let sanitized = rows.map { $0.map { TerminalText.sanitized($0) } }
+        let columns = (sanitized.first?.count ?? 1) - 1
+        let widths = (0..<columns).map { column in sanitized.map { $0[column].count }.max() ?? 0 }
+        return sanitized.map { row in
             let cells = zip(row, widths).map { $0 + String(repeating: " ", count: $1 - $0.count) }
             let line = (cells + [row[columns]]).joined(separator: "  ")
             return String(line.reversed().drop { $0 == " " }.reversed()) + "\n"
@@ -149,7 +149,7 @@ package enum TableText {
         guard !rows.isEmpty else { return "" }
         return ((head.map { [$0] } ?? []) + rows.map(cells)).map { row in
             let padded = zip(row, widths).map { $0 + String(repeating: " ", count: max(0, $1 - $0.count)) }
-            return TerminalText.harmless((padded + row.suffix(1)).joined(separator: "  ")) + "\n"
+            return TerminalText.sanitized((padded + row.suffix(1)).joined(separator: "  ")) + "\n"
         }.joined()
     }
 

@@ -32,7 +32,7 @@ package struct CommandParser {
     }
 
     /// Returns a hint if the words ask to explain a device, such as `why TOKEN` or `device show`; otherwise nil.
-    private static func explaining(_ words: [String]) -> String? {
+    private static func explainHint(_ words: [String]) -> String? {
         let token = words.dropFirst().last { $0.withByteView { DeviceToken(hex: $0) } != nil }
         let isShown = words[0] == "device" && words.count > 1 && [token, "show", "why"].contains(words[1])
         guard isShown || ["why", "explain"].contains(words[0]) else { return nil }
@@ -58,7 +58,7 @@ package struct CommandParser {
             else { return command }
             throw .usage("unknown command \"\(first) \(words[1])\"; did you mean `wakegate \(first) \(near)`?")
         }
-        if let hint = Self.explaining(words) { throw .usage("unknown command \(hint)") }
+        if let hint = Self.explainHint(words) { throw .usage("unknown command \(hint)") }
         guard group.isEmpty else {
             let names = group.map { $0.words[1] }
             guard words.count > 1 else {
@@ -205,7 +205,7 @@ extension CommandParser {
 
     private static func checkPresence(_ parsed: ParsedCommand) throws(CommandFailure) {
         let command = parsed.command
-        let most = command.arguments.reduce(0) { $0 + $1.count.upperBound }
+        let maximum = command.arguments.reduce(0) { $0 + $1.count.upperBound }
         var wanted = 0
         var missing: [String] = []
         for argument in command.arguments where argument.count.lowerBound > 0 {
@@ -218,8 +218,8 @@ extension CommandParser {
                 missing.count == 1 ? "\(last) is" : missing.dropLast().joined(separator: ", ") + " and \(last) are"
             throw Self.usage("\(list) missing", of: command)
         }
-        if parsed.arguments.count > most {
-            throw Self.usage("\"\(parsed.arguments[most])\" is one argument too many", of: command)
+        if parsed.arguments.count > maximum {
+            throw Self.usage("\"\(parsed.arguments[maximum])\" is one argument too many", of: command)
         }
     }
 

@@ -36,7 +36,7 @@ package enum DeviceEventsCommand {
             nothing: "the delivery log has no such event of the device",
             path: { self.path(parsed, period, limit: $0, after: $1) },
             text: { events, _ in
-                events.map { TerminalText.harmless(ExplainText.event($0)) + "\n" }.joined()
+                events.map { TerminalText.sanitized(ExplainText.event($0)) + "\n" }.joined()
             }
         ).show(parsed)
     }

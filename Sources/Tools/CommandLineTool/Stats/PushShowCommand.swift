@@ -88,7 +88,7 @@ package enum PushShowCommand {
             return [TableText.moment(step["at"]), step["event"]?.text ?? "-", detail.joined(separator: ", ")]
         }
         var text = TableText.lines(members) + "\n" + TableText.lines(steps)
-        if let next = self.next(push, heir) { text += "\n" + TerminalText.harmless("see also: \(next)") + "\n" }
+        if let next = self.next(push, heir) { text += "\n" + TerminalText.sanitized("see also: \(next)") + "\n" }
         return text
     }
 

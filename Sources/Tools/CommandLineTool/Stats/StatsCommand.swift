@@ -133,7 +133,7 @@ package enum StatsText {
             rows.append(("started without", "\(loss["file"]?.text ?? "-"): \(loss["cause"]?.text ?? "-")"))
         }
         rows += self.gateways(stats)
-        return rows.map { TerminalText.harmless("\(self.padded($0.0, to: 26))\($0.1)") + "\n" }.joined()
+        return rows.map { TerminalText.sanitized("\(self.padded($0.0, to: 26))\($0.1)") + "\n" }.joined()
     }
 
     /// Returns the counts as a table with a column for each period.
@@ -269,10 +269,10 @@ package enum StatsText {
         var text = "\n\(self.padded("topic", to: max(width, 7)))"
         text += columns.map { self.padded($0, to: 10) }.joined() + "\n"
         for topic in topics {
-            text += self.padded(TerminalText.harmless(topic["topic"]?.text ?? ""), to: max(width, 7))
+            text += self.padded(TerminalText.sanitized(topic["topic"]?.text ?? ""), to: max(width, 7))
             text += columns.map { self.padded(self.number(topic[$0]), to: 10) }.joined() + "\n"
-            if let stalled = self.stalled(topic) { text += "  stalled \(TerminalText.harmless(stalled))\n" }
-            if let webhook = topic["webhook"] { text += "  webhook \(TerminalText.harmless(self.webhook(webhook)))\n" }
+            if let stalled = self.stalled(topic) { text += "  stalled \(TerminalText.sanitized(stalled))\n" }
+            if let webhook = topic["webhook"] { text += "  webhook \(TerminalText.sanitized(self.webhook(webhook)))\n" }
         }
         return text
     }
@@ -361,7 +361,7 @@ package enum ExplainText {
         lines += TaskText.explanation(device)
         let recent = device["recent"]?.elements ?? []
         if !recent.isEmpty { lines += ["", "recent, newest first:"] + recent.map { "  \(self.event($0))" } }
-        return lines.map { TerminalText.harmless($0) + "\n" }.joined()
+        return lines.map { TerminalText.sanitized($0) + "\n" }.joined()
     }
 
     private static func instant(_ value: JSONValue?) -> String? {

@@ -95,7 +95,7 @@ package struct WatchView: Sendable {
             self.row(
                 "coalesced",
                 shares.last.flatMap(\.self).map { "\(Int(saturating: $0 * 100 + 0.5)) %" } ?? "-",
-                Sparkline.text(shares, width: self.sparkWidth, most: 1),
+                Sparkline.text(shares, width: self.sparkWidth, maximum: 1),
                 .first,
                 perLaunch < 1
                     ? StatsText.fewPushesPerLaunch(stats)
@@ -358,10 +358,10 @@ package enum Sparkline {
     /// Draws the last `width` values as bars. The highest bar represents the greatest value, and a space a missing
     /// value.
     ///
-    /// - `most`: the value that the highest bar represents; nil for the greatest value.
-    package static func text(_ values: [Double?], width: Int, most: Double? = nil) -> String {
+    /// - `maximum`: the value that the highest bar represents; nil for the greatest value.
+    package static func text(_ values: [Double?], width: Int, maximum: Double? = nil) -> String {
         let shown = values.suffix(max(0, width))
-        let highest = most ?? shown.compactMap(\.self).max() ?? 0
+        let highest = maximum ?? shown.compactMap(\.self).max() ?? 0
         let text = shown.map { value -> Character in
             guard let value else { return " " }
             guard highest > 0, value > 0 else { return self.bars[0] }

@@ -74,7 +74,7 @@ package struct TaskListModel: Sendable {
         let state = task.isRunning ? "running" : "waiting"
         let texts = [task.title, task.subtitle].filter { !$0.isEmpty && $0 != task.key.name }.joined(separator: ": ")
         let facts = task.hasBar ? ProgressBar.counts(task) : task.isRunning ? "" : task.remark
-        return TerminalText.harmless(
+        return TerminalText.sanitized(
             [Self.place(task.key), task.kind, state, facts, task.isRunning ? texts : ""].filter { !$0.isEmpty }
                 .joined(separator: "  ")
         )

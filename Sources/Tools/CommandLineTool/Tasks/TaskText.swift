@@ -18,7 +18,7 @@ package enum TaskText {
         if let held = answer["held"]?.text {
             parts.append(held == "worker" ? "waits for a free slot of a worker that takes it" : "held: \(held)")
         }
-        let hint = answer["hint"]?.text.map { "hint: \(TerminalText.harmless($0))\n" } ?? ""
+        let hint = answer["hint"]?.text.map { "hint: \(TerminalText.sanitized($0))\n" } ?? ""
         return parts.joined(separator: ", ") + "\n" + hint
     }
 

@@ -304,7 +304,7 @@ struct TaskWaitSession {
     private mutating func write(_ line: String) {
         guard line != self.written else { return }
         self.written = line
-        Console.out("\(TerminalText.harmless(line))\n")
+        Console.out("\(TerminalText.sanitized(line))\n")
     }
 
     /// Draws a progress line. In a wide terminal, the texts precede the bar and occupy at most a third of the line.

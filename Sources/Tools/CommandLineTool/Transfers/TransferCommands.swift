@@ -119,7 +119,7 @@ package enum TransferCommands {
         let unfinished = ended.filter { $0.state != .finished }
         if display != .json {
             for transfer in ended where wanted != nil || transfer.state != .finished {
-                Console.error("wakegate: \(TerminalText.harmless(TransferText.ended(transfer)))")
+                Console.error("wakegate: \(TerminalText.sanitized(TransferText.ended(transfer)))")
             }
         }
         return unfinished.isEmpty ? 0 : CommandFailure.Status.failed.rawValue

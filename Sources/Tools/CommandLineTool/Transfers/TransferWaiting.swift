@@ -56,7 +56,7 @@ final class TransferWaiting: @unchecked Sendable {
                 state.bytes[transfer.id] = transfer.progress
             }
         }
-        if self.display == .json { self.tellWhatIsThere(listed) }
+        if self.display == .json { self.printCurrentStates(listed) }
         let showing = Task { await self.show() }
         defer { showing.cancel() }
         try await self.follow()
@@ -73,7 +73,7 @@ final class TransferWaiting: @unchecked Sendable {
 
     /// Prints events for the current states: the progress of unfinished transfers, and the end of each named transfer
     /// that has ended.
-    private func tellWhatIsThere(_ listed: [BackgroundTransfer]) {
+    private func printCurrentStates(_ listed: [BackgroundTransfer]) {
         for transfer in listed where self.wanted?.contains(transfer.id) ?? !transfer.state.isEnd {
             let line = transfer.state.isEnd ? TransferJSON.ended(transfer) : TransferJSON.progress(transfer.progress)
             Console.out(json: line)
@@ -271,7 +271,7 @@ package struct TransferProgressLine: Hashable, Sendable {
             parts.append("\(DurationText.text(seconds: seconds)) left")
         }
         if self.count > 1 { parts.append("\(self.endedCount) of \(self.count) ended") }
-        if let why = self.why { parts.append(TerminalText.harmless(why)) }
+        if let why = self.why { parts.append(TerminalText.sanitized(why)) }
         return parts.joined(separator: "  ")
     }
 }

@@ -112,7 +112,7 @@ package struct StyledLine: Sendable {
 
     /// Appends text. Control characters are replaced with question marks.
     package mutating func append(_ text: String, _ style: Style = .plain) {
-        self.parts.append((TerminalText.harmless(text), style))
+        self.parts.append((TerminalText.sanitized(text), style))
     }
 
     /// Appends the parts of another line.
@@ -120,8 +120,8 @@ package struct StyledLine: Sendable {
 
     /// Appends text in a column of `width` characters and a space. Text is left-aligned, and a number right-aligned.
     package mutating func append(column text: String, _ width: Int, _ style: Style = .plain, isNumber: Bool = false) {
-        let harmless = TerminalText.harmless(text)
-        let shown = harmless.count > width ? harmless.prefix(max(0, width - 1)) + "…" : Substring(harmless)
+        let sanitized = TerminalText.sanitized(text)
+        let shown = sanitized.count > width ? sanitized.prefix(max(0, width - 1)) + "…" : Substring(sanitized)
         let gap = String(repeating: " ", count: max(0, width - shown.count))
         self.parts.append((isNumber ? "\(gap)\(shown) " : "\(shown)\(gap) ", style))
     }

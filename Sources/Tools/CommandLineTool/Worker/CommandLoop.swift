@@ -89,7 +89,7 @@ final class CommandLoop {
         }
         self.killOverdue(SystemClock.monotonic)
         for pid in self.jobs.keys { self.exchange(with: pid) }
-        for pid in self.jobs.keys { self.tellProgress(of: pid, SystemClock.monotonic) }
+        for pid in self.jobs.keys { self.reportProgress(of: pid, SystemClock.monotonic) }
         while let pid = CommandProcess.ended() { self.childEnded(pid) }
         self.writeLogs()
     }
@@ -242,7 +242,7 @@ extension CommandLoop {
         if let newest = reading.newest { job.pacer.reported(newest) }
         if let fault = reading.fault, !job.isFaultLogged {
             job.isFaultLogged = true
-            let line = TerminalText.harmless(String(decoding: fault.prefix(100), as: UTF8.self))
+            let line = TerminalText.sanitized(String(decoding: fault.prefix(100), as: UTF8.self))
             self.log(
                 "the command of wake \(job.run.work.wake) said \"\(line)\" as its progress; lines such as "
                     + "\"progress 10/100 text\" are reported, and no others"
@@ -251,7 +251,7 @@ extension CommandLoop {
         return !bytes.isEmpty
     }
 
-    private func tellProgress(of pid: Int32, _ now: Int64) {
+    private func reportProgress(of pid: Int32, _ now: Int64) {
         guard let progress = self.jobs[pid]?.pacer.due(now: now) else { return }
         self.jobs[pid]?.run.progress.yield(progress)
     }

@@ -72,7 +72,7 @@ struct CommandProcess {
             return nil
         }
         var pipes: [(read: Int32, write: Int32)] = []
-        for _ in 0..<(1 + (work.tellsProgress ? 1 : 0) + (isCaptured ? 2 : 0)) {
+        for _ in 0..<(1 + (work.reportsProgress ? 1 : 0) + (isCaptured ? 2 : 0)) {
             guard let pipe = Self.pipe() else {
                 let reason = errno
                 for pipe in pipes { Self.close([pipe.read, pipe.write]) }
@@ -85,7 +85,7 @@ struct CommandProcess {
         let theirs = [pipes[0].read] + pipes.dropFirst().map(\.write)
         var environment = settings.variables.merging(work.variables) { $1 }
         var descriptors = ChildDescriptors(input: theirs[0])
-        if work.tellsProgress {
+        if work.reportsProgress {
             environment["WAKEGATE_PROGRESS_FD"] = String(Self.progressDescriptor)
             descriptors.progress = theirs[1]
         }
@@ -106,7 +106,7 @@ struct CommandProcess {
         self.input = ours[0]
         self.output = isCaptured ? ours[ours.count - 2] : nil
         self.errors = isCaptured ? ours[ours.count - 1] : nil
-        self.progress = work.tellsProgress ? ours[1] : nil
+        self.progress = work.reportsProgress ? ours[1] : nil
         self.unwritten = work.input[...]
         self.writeInput()
     }
@@ -272,7 +272,7 @@ package struct OutputLines: Hashable, Sendable {
     private var isContinued = false
 
     package init(prefix: String) {
-        self.prefix = Array("\(TerminalText.harmless(prefix)) ".utf8)
+        self.prefix = Array("\(TerminalText.sanitized(prefix)) ".utf8)
     }
 
     /// Returns the lines that are now complete, each with its prefix and a line feed.
@@ -336,18 +336,18 @@ package struct OutputQueue: Hashable, Sendable {
             return
         }
         self.allowance -= 1000
-        self.tellDropped()
+        self.appendDroppedCount()
         self.waiting += line
     }
 
     /// Appends a line of this program. Only the size limit applies to it.
     package mutating func appendOwn(_ line: String) {
-        let bytes = Array("\(TerminalText.harmless(line))\n".utf8)
+        let bytes = Array("\(TerminalText.sanitized(line))\n".utf8)
         if self.hasRoom(for: bytes) { self.waiting += bytes }
     }
 
     /// Appends a line that reports the number of dropped lines since the last report.
-    package mutating func tellDropped() {
+    package mutating func appendDroppedCount() {
         guard self.dropped > 0 else { return }
         let dropped = self.dropped
         self.dropped = 0
@@ -387,7 +387,7 @@ struct OutputLog {
 
     /// Appends a line of this program, after the report of dropped lines.
     mutating func appendOwn(_ line: String) {
-        self.queue.tellDropped()
+        self.queue.appendDroppedCount()
         self.queue.appendOwn(line)
     }
 

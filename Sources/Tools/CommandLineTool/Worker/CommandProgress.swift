@@ -110,13 +110,13 @@ package struct ProgressPacer: Hashable, Sendable {
 
     private var waiting: CommandProgress?
     private var sent: CommandProgress?
-    private var toldAt: Int64?
+    private var reportedAt: Int64?
 
     package init() {}
 
     /// The time of the next report; nil if there is nothing to report.
     package var nextMoment: Int64? {
-        self.waiting == nil ? nil : self.toldAt.map { $0 + Self.interval } ?? .min
+        self.waiting == nil ? nil : self.reportedAt.map { $0 + Self.interval } ?? .min
     }
 
     /// Records the progress that the command has reported.
@@ -127,7 +127,7 @@ package struct ProgressPacer: Hashable, Sendable {
     /// Returns the progress that must be reported now; nil if none is new or it is too early.
     package mutating func due(now: Int64) -> CommandProgress? {
         guard let moment = self.nextMoment, moment <= now else { return nil }
-        self.toldAt = now
+        self.reportedAt = now
         self.sent = self.waiting
         self.waiting = nil
         return self.sent

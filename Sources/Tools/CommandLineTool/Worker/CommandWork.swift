@@ -11,7 +11,7 @@ package struct CommandWork: Sendable {
     /// The data for the command's standard input.
     package let input: [UInt8]
     /// True if the command may report progress.
-    package let tellsProgress: Bool
+    package let reportsProgress: Bool
     private let isPush: Bool
 
     /// Creates the work for a push.
@@ -19,7 +19,7 @@ package struct CommandWork: Sendable {
         self.wake = notification.id
         self.variables = notification.commandEnvironment
         self.input = notification.payload
-        self.tellsProgress = false
+        self.reportsProgress = false
         self.isPush = true
     }
 
@@ -28,7 +28,7 @@ package struct CommandWork: Sendable {
         self.wake = message.wake
         self.variables = message.commandEnvironment
         self.input = []
-        self.tellsProgress = message.kind == .continued
+        self.reportsProgress = message.kind == .continued
         self.isPush = false
     }
 

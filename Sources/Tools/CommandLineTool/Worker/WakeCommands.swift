@@ -27,7 +27,7 @@ package enum WakeCommands {
             throw .usage("WAKE is missing, and so is \(self.variable), which the commands of `wakegate worker` have")
         }
         guard wake.utf8.count == 32, wake.allSatisfy({ $0.isASCII && $0.isHexDigit }) else {
-            throw .usage("\"\(TerminalText.harmless(wake))\" is not the id of a wake, which has 32 hexadecimal digits")
+            throw .usage("\"\(TerminalText.sanitized(wake))\" is not the id of a wake, which has 32 hexadecimal digits")
         }
         return wake
     }

@@ -284,7 +284,7 @@ package final class WorkerLog: Sendable {
         case .subscribed:
             self.isSubscribed.withLock { $0 = true }
             self.commands.log("subscribed at \(self.location.url)")
-        case .warned(let warning): self.commands.log("the gateway warns: \(TerminalText.harmless(warning))")
+        case .warned(let warning): self.commands.log("the gateway warns: \(TerminalText.sanitized(warning))")
         case .disconnected(let reason, let wait):
             let (seconds, attoseconds) = wait.components
             let milliseconds = seconds * 1000 + attoseconds / 1_000_000_000_000_000

@@ -37,7 +37,7 @@ package final class AgentHandler: RequestHandler {
     private let loop: EventLoop
     private let output: AgentOutputQueue
     private let log: GatewayLog
-    private let tell: @Sendable ([AgentMessage]) -> Void
+    private let post: @Sendable ([AgentMessage]) -> Void
     private let ownUser = geteuid()
     private let response = Response()
     private var collected: [AgentMessage] = []
@@ -48,7 +48,7 @@ package final class AgentHandler: RequestHandler {
     private var followers: [StreamID: UInt32] = [:]
     private var streams: Set<StreamID> = []
     /// The number of the last end of a transfer that each stream has received.
-    private var tellings: [StreamID: Int] = [:]
+    private var announcements: [StreamID: Int] = [:]
     /// The streams whose follower may not have read the last end of a transfer.
     private var unconfirmed: Set<StreamID> = []
     /// The streams that were written to in this turn. In `behind`, the streams with unsent data from earlier turns.
@@ -67,13 +67,13 @@ package final class AgentHandler: RequestHandler {
         output: AgentOutputQueue,
         log: GatewayLog,
         limits: TransferLimits,
-        tell: @escaping @Sendable ([AgentMessage]) -> Void
+        post: @escaping @Sendable ([AgentMessage]) -> Void
     ) {
         self.loop = loop
         self.limits = limits
         self.output = output
         self.log = log
-        self.tell = tell
+        self.post = post
         output.attach(loop)
     }
 
@@ -111,18 +111,18 @@ package final class AgentHandler: RequestHandler {
             let message = "This agent is user \(self.ownUser)'s; start one of your own."
             throw APIError(403, "Forbidden", message)
         }
-        let most = self.limits.connectionsPerUserMax
-        guard self.users.values.count(where: { $0 == user }) < most else {
+        let maximum = self.limits.connectionsPerUserMax
+        guard self.users.values.count(where: { $0 == user }) < maximum else {
             let remedy = "close some, or raise limits.followers, which is \(self.limits.followersMax)"
-            throw self.tooMany("TooManyConnections", "has \(most) connections, the most of a user; \(remedy)", user)
+            throw self.tooMany("TooManyConnections", "has \(maximum) connections, the most of a user; \(remedy)", user)
         }
         return user
     }
 
     private func admitFollower(_ stream: StreamID, of user: UInt32) throws(APIError) {
-        let most = self.limits.followersMax
-        guard self.followers.values.count(where: { $0 == user }) < most else {
-            let words = "has \(most) streams of events, the most of a user (limits.followers); end some, or raise it"
+        let maximum = self.limits.followersMax
+        guard self.followers.values.count(where: { $0 == user }) < maximum else {
+            let words = "has \(maximum) streams of events, the most of a user (limits.followers); end some, or raise it"
             throw self.tooMany("TooManyStreams", words, user)
         }
         self.followers[stream] = user
@@ -205,9 +205,9 @@ package final class AgentHandler: RequestHandler {
                 bytes.withByteView { _ = self.loop.write(stream, $0) }
             case .write(let stream, let bytes):
                 if self.streams.contains(stream) { bytes.withByteView { self.write(stream, $0) } }
-            case .confirm(let stream, let telling):
+            case .confirm(let stream, let announcement):
                 guard self.streams.contains(stream) else { continue }
-                self.tellings[stream] = telling
+                self.announcements[stream] = announcement
                 self.unconfirmed.insert(stream)
             case .finish(let stream):
                 if self.streams.contains(stream) { self.loop.finish(stream) }
@@ -221,7 +221,7 @@ package final class AgentHandler: RequestHandler {
         self.followers[stream] = nil
         self.behind.remove(stream)
         self.unconfirmed.remove(stream)
-        self.tellings[stream] = nil
+        self.announcements[stream] = nil
     }
 
     /// Writes events to a follower. Closes the connection if the follower has left too many bytes unread.
@@ -237,7 +237,7 @@ package final class AgentHandler: RequestHandler {
     package func streamClosed(_ stream: StreamID) {
         // Data that was written in this turn has not been sent yet.
         let isUnread = self.behind.contains(stream) || self.written.contains(stream) || self.loop.endsUnread
-        self.collected.append(.gone(stream, hasRead: isUnread ? nil : self.tellings[stream]))
+        self.collected.append(.gone(stream, hasRead: isUnread ? nil : self.announcements[stream]))
         self.forget(stream)
     }
 
@@ -250,14 +250,16 @@ package final class AgentHandler: RequestHandler {
     package func turnEnded() {
         self.written.removeAll(keepingCapacity: true)
         guard !self.collected.isEmpty else { return }
-        self.tell(self.collected)
+        self.post(self.collected)
         self.collected.removeAll(keepingCapacity: true)
     }
 
     package func secondPassed(_ monotonicMilliseconds: Int64) {
         for stream in self.unconfirmed where self.loop.hasBeenRead(stream.connection) {
             self.unconfirmed.remove(stream)
-            if let telling = self.tellings[stream] { self.collected.append(.read(stream, telling: telling)) }
+            if let announcement = self.announcements[stream] {
+                self.collected.append(.read(stream, announcement: announcement))
+            }
         }
         guard monotonicMilliseconds >= self.keepAliveAt else { return }
         self.keepAliveAt = monotonicMilliseconds + Self.keepAliveEvery
@@ -373,8 +375,8 @@ package struct AgentQuery: Sendable {
 
     func limit() throws(APIError) -> Int {
         guard let text = self.values["limit"] else { return 1000 }
-        guard let limit = Int(text), (1...AgentRoom.listMax).contains(limit) else {
-            throw APIError(400, "BadQuery", "limit is \"\(text)\"; write a number from 1 to \(AgentRoom.listMax).")
+        guard let limit = Int(text), (1...AgentEngine.listMax).contains(limit) else {
+            throw APIError(400, "BadQuery", "limit is \"\(text)\"; write a number from 1 to \(AgentEngine.listMax).")
         }
         return limit
     }

@@ -65,7 +65,7 @@ package final class FileWorker: Sendable {
 /// Verifies a downloaded file. Syncs the file and its folder, and checks the length and the content.
 ///
 /// `@unchecked Sendable`: a `FileWorker` calls the steps one after another.
-package final class FileLook: @unchecked Sendable {
+package final class FileVerification: @unchecked Sendable {
     /// The result of the verification.
     package enum Finish: Hashable, Sendable {
         case whole(sha256: String?)

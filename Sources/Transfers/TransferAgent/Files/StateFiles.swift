@@ -74,7 +74,7 @@ package final class StateFiles: Sendable {
     /// Removes all files except the `known` ones, and recounts the sizes of the remaining files.
     ///
     /// - Returns: the number of removed files.
-    package func cleaned(keeping known: Set<String>) -> Int {
+    package func removeFiles(except known: Set<String>) -> Int {
         var removed = 0
         var bytes = 0
         for name in self.names {

@@ -453,7 +453,7 @@ extension TransferAttempt {
         }
         let bytes = self.bytes
         let report = self.report
-        let look = FileLook(writing, bytes: bytes, sha256: self.plan.spec.sha256, in: self.files)
+        let look = FileVerification(writing, bytes: bytes, sha256: self.plan.spec.sha256, in: self.files)
         self.isOver = true
         self.worker.submit {
             switch look.step() {

@@ -17,10 +17,10 @@ package struct Transfer: Hashable, Sendable {
     package private(set) var deadline: Int64
     /// True if the last attempt failed while the machine had no network.
     package private(set) var awaitsNetwork = false
-    private var course: Memory
+    private var course: StoredState
 
     /// The part of a transfer that changes and is stored.
-    package struct Memory: Hashable, Sendable {
+    package struct StoredState: Hashable, Sendable {
         package var state = TransferState.waiting
         /// The earliest time of the next attempt; 0 for no restriction.
         package var notBefore: Int64
@@ -40,10 +40,10 @@ package struct Transfer: Hashable, Sendable {
         package var isTaken = false
 
         /// The state in its stored form. No attempt survives a restart, so a running transfer is stored as waiting.
-        fileprivate var atRest: Memory {
-            var memory = self
-            if self.state == .running { memory.state = .waiting }
-            return memory
+        fileprivate var atRest: StoredState {
+            var storedState = self
+            if self.state == .running { storedState.state = .waiting }
+            return storedState
         }
     }
 
@@ -64,19 +64,19 @@ package struct Transfer: Hashable, Sendable {
         self.kind = kind
         self.createdAt = createdAt
         self.deadline = deadline
-        self.course = Memory(notBefore: notBefore)
+        self.course = StoredState(notBefore: notBefore)
     }
 
-    package private(set) subscript<Value>(dynamicMember member: WritableKeyPath<Memory, Value>) -> Value {
+    package private(set) subscript<Value>(dynamicMember member: WritableKeyPath<StoredState, Value>) -> Value {
         get { self.course[keyPath: member] }
         set { self.course[keyPath: member] = newValue }
     }
 
     /// The changing part of the transfer in its stored form.
-    package var memory: Memory { self.course.atRest }
+    package var storedState: StoredState { self.course.atRest }
 
     /// Restores the stored part after a restart of the agent.
-    package mutating func restored(_ memory: Memory) { self.course = memory.atRest }
+    package mutating func restore(_ storedState: StoredState) { self.course = storedState.atRest }
 }
 
 // MARK: - Events
@@ -162,7 +162,7 @@ extension Transfer {
         return .begin
     }
 
-    package enum WallClockSetAction: Hashable, Sendable {
+    package enum WallClockChangeAction: Hashable, Sendable {
         /// The earliest start time has changed.
         case wait
         case ignore
@@ -170,7 +170,7 @@ extension Transfer {
 
     /// Handles a step of the wall clock by `milliseconds`. A requested start time keeps its wall clock time. The
     /// deadline moves together with it.
-    package mutating func wallClockSet(by milliseconds: Int64, now: Int64) -> WallClockSetAction {
+    package mutating func adjustForWallClockChange(by milliseconds: Int64, now: Int64) -> WallClockChangeAction {
         guard self.state == .waiting, !self.isBackingOff, self.notBefore > now else { return .ignore }
         let other = max(now, self.notBefore &- milliseconds)
         self.deadline += other - self.notBefore
@@ -255,7 +255,7 @@ extension Transfer {
     }
 
     /// Records that a caller moves or has moved the finished file to its destination.
-    package mutating func taken() -> TakenAction {
+    package mutating func markTaken() -> TakenAction {
         switch self.state {
         case .finished where self.kind == .upload: return .notFinished
         case .finished where self.isTaken: return .alreadyTaken
@@ -386,10 +386,10 @@ package enum TransferFault: Hashable, Sendable {
         case .status(let status, _): "The server answered \(status); see what the URL and its credentials are worth."
         case .certificate(let words):
             "The server's certificate is not trusted: \(words). Name its authority with --trust, or correct the URL."
-        case .tooManyRedirects(let most): "The server redirected more than \(most) times; correct the URL."
+        case .tooManyRedirects(let maximum): "The server redirected more than \(maximum) times; correct the URL."
         case .badChecksum(let expected, let found):
             "The SHA-256 of the received bytes is \(found), not \(expected); ask the publisher which is right."
-        case .tooLarge(let most): "There is more than the \(most) bytes that are allowed; raise bytesMax."
+        case .tooLarge(let maximum): "There is more than the \(maximum) bytes that are allowed; raise bytesMax."
         case .noSpace(let missing): "\(missing) bytes of space are missing; free them, and ask for the transfer again."
         case .spaceClaimed(let missing):
             "\(missing) bytes of space are missing while other downloads run; this one is tried again."

@@ -48,38 +48,38 @@ package enum AgentProcess {
         let workers = (syncing: try FileWorker("files"), moving: try FileWorker("moves"))
         let mailbox = Mailbox<Messages>()
         let output = AgentOutputQueue()
-        let tell: @Sendable ([AgentMessage]) -> Void = { messages in
+        let post: @Sendable ([AgentMessage]) -> Void = { messages in
             var batch = Messages()
             batch.messages = messages
             mailbox.submit(&batch)
         }
-        let room = AgentRoom(
+        let engine = AgentEngine(
             settings: settings,
             files: files,
             store: store,
             world: MachineWorld(settings: settings, files: files, store: store, network: network, workers: workers),
             log: log,
-            tell: { tell([$0]) },
+            post: { post([$0]) },
             emit: { output.leave($0) }
         )
-        let found = try self.restore(room, settings)
+        let found = try self.restore(engine, settings)
         let server = try self.server(settings, socket) { loop in
-            AgentHandler(loop: loop, output: output, log: log, limits: settings.limits, tell: tell)
+            AgentHandler(loop: loop, output: output, log: log, limits: settings.limits, post: post)
         }
         let pulse = Pulse()
-        let moved = Handover(room)
+        let moved = Handover(engine)
         let thread = try NamedThread("agent", signals: .blocked) {
-            let room = moved.take()
+            let engine = moved.take()
             var batch = Messages()
-            room.turn([])
-            while mailbox.take(into: &batch, waitingAtMost: room.wait) {
+            engine.turn([])
+            while mailbox.take(into: &batch, waitingAtMost: engine.wait) {
                 pulse.beat()
-                room.turn(batch.messages)
+                engine.turn(batch.messages)
                 batch.removeAll()
             }
-            room.stop()
+            engine.stop()
         }
-        let machine = MachineWatch(settings) { tell([.machine($0)]) }
+        let machine = MachineWatch(settings) { post([.machine($0)]) }
         network.submit { machine.begin(on: $0) }
         try server.start()
         var fields = ["listen": server.boundAddresses.first ?? "", "transfers": "\(found.transfers)"]
@@ -112,9 +112,9 @@ package enum AgentProcess {
         }
     }
 
-    private static func restore(_ room: AgentRoom, _ settings: AgentSettings) throws -> AgentRoom.Found {
+    private static func restore(_ engine: AgentEngine, _ settings: AgentSettings) throws -> AgentEngine.RestoreSummary {
         do throws(SQLiteError) {
-            return try room.restore()
+            return try engine.restore()
         } catch {
             let path = "\(settings.stateFolder)/transfers.sqlite"
             throw Failure("\(path) cannot be read: \(error.message); replace it with a copy, or name another folder")
@@ -125,7 +125,7 @@ package enum AgentProcess {
         let path = "\(settings.stateFolder)/transfers.sqlite"
         do throws(SQLiteError) {
             let reserve = CommitReserve(path: "\(settings.stateFolder)/transfers.reserve")
-            return try TransferStore(path: path, isLeftBehind: !files.isEmpty, reserve: reserve)
+            return try TransferStore(path: path, hasTransferFiles: !files.isEmpty, reserve: reserve)
         } catch {
             throw Failure("\(path) cannot be used: \(error.message); see to the state folder, or name another")
         }

@@ -53,7 +53,7 @@ package struct PartFile: Hashable, Sendable {
 }
 
 /// The further data of a transfer, which `Transfer` does not contain.
-package struct TransferFacts: Hashable, Sendable {
+package struct TransferDetails: Hashable, Sendable {
     package struct Failure: Hashable, Sendable {
         package var reason: String
         package var message: String
@@ -71,7 +71,7 @@ package struct TransferFacts: Hashable, Sendable {
     package var failure: Failure?
     package var part: PartFile?
     /// The destination to which the finished file is being moved.
-    package var taking: String?
+    package var destination: String?
     /// The SHA-256 of the finished file.
     package var sha256: String?
 
@@ -96,8 +96,8 @@ extension TransferSpec {
             }
             json.member("file", ifPresent: self.file)
             json.member("sha256", ifPresent: self.sha256)
-            if let most = self.bytesMax {
-                json.member("bytesMax", most)
+            if let maximum = self.bytesMax {
+                json.member("bytesMax", maximum)
             }
             if let timeout = self.requestTimeout { json.member("requestTimeout", timeout) }
             json.member("note", ifPresent: self.note)
@@ -122,7 +122,7 @@ extension TransferSpec {
     }
 }
 
-extension TransferFacts {
+extension TransferDetails {
     var stored: [UInt8] {
         JSONWriter.object { json in
             if let failure = self.failure {
@@ -139,7 +139,7 @@ extension TransferFacts {
                 json.member("synced", part.synced)
                 json.member("boot", part.boot)
             }
-            json.member("taking", ifPresent: self.taking)
+            json.member("taking", ifPresent: self.destination)
             json.member("sha256", ifPresent: self.sha256)
         }
     }
@@ -161,7 +161,7 @@ extension TransferFacts {
                 boot: value["boot"]?.text ?? ""
             )
         }
-        self.taking = value["taking"]?.text
+        self.destination = value["taking"]?.text
         self.sha256 = value["sha256"]?.text
     }
 }
@@ -225,17 +225,23 @@ struct StoredSession {
     let name: String
     let session: TransferSession
     /// The number of ended transfers whose end may not have reached a follower or the gateway.
-    let untold: Int
+    let unannouncedCount: Int
     /// True if the app was force-quit on the device, according to the gateway's last answer.
-    let isQuit: Bool
+    let isForceQuit: Bool
     /// True for the placeholder of a session whose row is damaged.
     let isUnreadable: Bool
 
-    init(name: String, session: TransferSession, untold: Int, isQuit: Bool = false, isUnreadable: Bool = false) {
+    init(
+        name: String,
+        session: TransferSession,
+        unannouncedCount: Int,
+        isForceQuit: Bool = false,
+        isUnreadable: Bool = false
+    ) {
         self.name = name
         self.session = session
-        self.untold = untold
-        self.isQuit = isQuit
+        self.unannouncedCount = unannouncedCount
+        self.isForceQuit = isForceQuit
         self.isUnreadable = isUnreadable
     }
 
@@ -245,8 +251,8 @@ struct StoredSession {
             self.session.write(to: &json)
             json.member("requestTimeout", self.session.requestTimeout)
             json.member("resourceTimeout", self.session.resourceTimeout)
-            json.member("untold", self.untold)
-            json.member("isQuit", self.isQuit)
+            json.member("untold", self.unannouncedCount)
+            json.member("isQuit", self.isForceQuit)
         }
     }
 
@@ -265,7 +271,12 @@ struct StoredSession {
         session.requestTimeout = value["requestTimeout"]?.integer ?? session.requestTimeout
         session.resourceTimeout = value["resourceTimeout"]?.integer ?? session.resourceTimeout
         session.connectionsPerHost = Int(value["connectionsPerHost"]?.integer ?? 6)
-        let untold = Int(value["untold"]?.integer ?? 0)
-        self.init(name: name, session: session, untold: untold, isQuit: value["isQuit"]?.bool ?? false)
+        let unannouncedCount = Int(value["untold"]?.integer ?? 0)
+        self.init(
+            name: name,
+            session: session,
+            unannouncedCount: unannouncedCount,
+            isForceQuit: value["isQuit"]?.bool ?? false
+        )
     }
 }

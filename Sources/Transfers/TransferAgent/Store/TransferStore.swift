@@ -8,25 +8,26 @@ import Wire
 package enum StoreWrite: Sendable {
     case putSession(Int32, [UInt8])
     case deleteSession(Int32)
-    case insertTransfer(Transfer, host: String, TransferSpec, TransferFacts)
+    case insertTransfer(Transfer, host: String, TransferSpec, TransferDetails)
     /// An update of a transfer. Without new data, the stored data remains unchanged.
-    case updateTransfer(Transfer, TransferFacts?)
+    case updateTransfer(Transfer, TransferDetails?)
     case changeSpec(sequence: Int64, TransferSpec)
     case deleteTransfer(sequence: Int64)
     case putOutbox(OutboxEntry)
     case deleteOutbox(sequence: Int64)
-    case putKept(KeptPart)
-    case deleteKept(file: String)
+    case putResumablePart(ResumablePart)
+    case deleteResumablePart(file: String)
     /// The state of the clocks.
     case putClock(ClockRecord)
 }
 
 extension StoreWrite {
     /// True if the change deletes values that may be secrets: the header fields and URLs of requests.
-    package var mayForgetSecrets: Bool {
+    package var deletesSecrets: Bool {
         switch self {
-        case .changeSpec, .deleteTransfer, .deleteKept: true
-        case .putSession, .deleteSession, .insertTransfer, .updateTransfer, .putOutbox, .deleteOutbox, .putKept,
+        case .changeSpec, .deleteTransfer, .deleteResumablePart: true
+        case .putSession, .deleteSession, .insertTransfer, .updateTransfer, .putOutbox, .deleteOutbox,
+            .putResumablePart,
             .putClock:
             false
         }
@@ -34,7 +35,7 @@ extension StoreWrite {
 }
 
 /// The received bytes of a cancelled download. They are kept for a later download of the same URL.
-package struct KeptPart: Hashable, Sendable {
+package struct ResumablePart: Hashable, Sendable {
     package let session: Int32
     package let url: String
     package let part: PartFile
@@ -69,35 +70,35 @@ package final class TransferStore {
         """
 
     /// The tables that files from earlier builds do not have.
-    private static let laterTables =
+    private static let addedTables =
         "CREATE TABLE IF NOT EXISTS clock (one INTEGER PRIMARY KEY, facts BLOB NOT NULL) STRICT;"
 
     private let database: SQLiteDatabase
     private let reserve: CommitReserve?
     private let insertSession: SQLiteStatement
-    private let dropSession: SQLiteStatement
+    private let deleteSession: SQLiteStatement
     private let insert: SQLiteStatement
     private let update: SQLiteStatement
-    private let updateFacts: SQLiteStatement
+    private let updateDetails: SQLiteStatement
     private let updateSpec: SQLiteStatement
     private let delete: SQLiteStatement
     private let insertOutbox: SQLiteStatement
-    private let dropOutbox: SQLiteStatement
+    private let deleteOutbox: SQLiteStatement
     private let insertClock: SQLiteStatement
-    private let insertKept: SQLiteStatement
-    private let dropKept: SQLiteStatement
+    private let insertResumablePart: SQLiteStatement
+    private let deleteResumablePart: SQLiteStatement
     private let select: SQLiteStatement
     private let list: SQLiteStatement
 
     /// - Parameters:
     ///   - path: the path of the database.
-    ///   - isLeftBehind: true if the state folder has files of transfers. A missing database is then an error.
+    ///   - hasTransferFiles: true if the state folder has files of transfers. A missing database is then an error.
     ///   - reserve: the space that is released when the disk is full; nil for none.
     ///   - vfs: the name of SQLite's file system layer; nil for the default one.
     ///   - syncFolder: syncs a folder; nil for the default implementation.
     package init(
         path: String,
-        isLeftBehind: Bool = false,
+        hasTransferFiles: Bool = false,
         reserve: CommitReserve? = nil,
         vfs: String? = nil,
         syncFolder: ((String) throws(SQLiteError) -> Void)? = nil
@@ -109,7 +110,7 @@ package final class TransferStore {
         // Secrets of ended transfers must not remain in the file.
         try database.execute("PRAGMA secure_delete = ON;")
         let found = try database.integer("PRAGMA user_version") ?? 0
-        if found == 0, isLeftBehind {
+        if found == 0, hasTransferFiles {
             let message =
                 "it is new, and there are files of transfers that it does not know: put the one back that "
                 + "knew them, or move the files away"
@@ -120,16 +121,16 @@ package final class TransferStore {
             let message = "\(path) was written by another version (\(found)); run that, or name another state folder"
             throw SQLiteError(kind: .other, code: 0, message: message)
         }
-        try database.execute(Self.laterTables)
+        try database.execute(Self.addedTables)
         let slash = path.lastIndex(of: "/")
         let folder = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
         if let syncFolder { try syncFolder(folder) } else { try Self.sync(folder) }
-        try database.settleLog()
-        reserve?.hold()
+        try database.syncRecoveredCommits()
+        reserve?.allocate()
         self.database = database
         self.reserve = reserve
         self.insertSession = try database.prepare("INSERT OR REPLACE INTO sessions VALUES (?, ?)")
-        self.dropSession = try database.prepare("DELETE FROM sessions WHERE number = ?")
+        self.deleteSession = try database.prepare("DELETE FROM sessions WHERE number = ?")
         let places = Array(repeating: "?", count: 21).joined(separator: ", ")
         self.insert = try database.prepare("INSERT INTO transfers VALUES (\(places))")
         let set = """
@@ -137,14 +138,14 @@ package final class TransferStore {
             total = ?8, status = ?9, endedAt = ?10, taken = ?11, deadline = ?12
             """
         self.update = try database.prepare("\(set) WHERE sequence = ?1")
-        self.updateFacts = try database.prepare("\(set), hasFile = ?13, facts = ?14 WHERE sequence = ?1")
+        self.updateDetails = try database.prepare("\(set), hasFile = ?13, facts = ?14 WHERE sequence = ?1")
         self.updateSpec = try database.prepare("UPDATE transfers SET spec = ?2 WHERE sequence = ?1")
         self.delete = try database.prepare("DELETE FROM transfers WHERE sequence = ?")
         self.insertOutbox = try database.prepare("INSERT OR REPLACE INTO outbox VALUES (?, ?)")
-        self.dropOutbox = try database.prepare("DELETE FROM outbox WHERE sequence = ?")
+        self.deleteOutbox = try database.prepare("DELETE FROM outbox WHERE sequence = ?")
         self.insertClock = try database.prepare("INSERT OR REPLACE INTO clock VALUES (1, ?1)")
-        self.insertKept = try database.prepare("INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?, ?)")
-        self.dropKept = try database.prepare("DELETE FROM kept WHERE file = ?")
+        self.insertResumablePart = try database.prepare("INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?, ?)")
+        self.deleteResumablePart = try database.prepare("DELETE FROM kept WHERE file = ?")
         self.select = try database.prepare("SELECT spec, facts FROM transfers WHERE sequence = ?")
         self.list = try database.prepare(
             "SELECT first, second FROM transfers WHERE session = ? AND sequence > ? ORDER BY sequence"
@@ -172,7 +173,7 @@ package final class TransferStore {
             guard error.kind == .full, self.reserve?.release() == true else { throw error }
             try self.store(writes)
         }
-        self.reserve?.hold()
+        self.reserve?.allocate()
         if self.database.logPages > Self.logPagesMax { _ = try? self.database.checkpoint(.passive) }
     }
 
@@ -190,7 +191,7 @@ package final class TransferStore {
     /// Copies the log into the database file and truncates the log. After that, neither file contains deleted values.
     ///
     /// - Returns: false if this failed, for example because the disk is full.
-    package func emptyLog() -> Bool {
+    package func truncateLog() -> Bool {
         (try? self.database.checkpoint(.truncate)) != nil
     }
 
@@ -199,40 +200,40 @@ package final class TransferStore {
 
     private func perform(_ write: StoreWrite) throws(SQLiteError) {
         switch write {
-        case .putSession(let number, let facts):
-            try self.run(self.insertSession, [Int64(number)], [2: facts])
-        case .deleteSession(let number): try self.run(self.dropSession, [Int64(number)])
-        case .insertTransfer(let transfer, let host, let spec, let facts):
-            let memory = transfer.memory
+        case .putSession(let number, let details):
+            try self.run(self.insertSession, [Int64(number)], [2: details])
+        case .deleteSession(let number): try self.run(self.deleteSession, [Int64(number)])
+        case .insertTransfer(let transfer, let host, let spec, let details):
+            let storedState = transfer.storedState
             try self.run(
                 self.insert,
                 [
                     transfer.sequence, Int64(bitPattern: transfer.id.first), Int64(bitPattern: transfer.id.second),
                     Int64(transfer.session), Int64(transfer.kind.rawValue), 0, transfer.createdAt, transfer.deadline,
-                ] + Self.columns(memory) + [facts.part == nil ? 0 : 1],
-                [6: Array(host.utf8), 20: spec.stored, 21: facts.stored]
+                ] + Self.columns(storedState) + [details.part == nil ? 0 : 1],
+                [6: Array(host.utf8), 20: spec.stored, 21: details.stored]
             )
-        case .updateTransfer(let transfer, let facts):
-            let values = [transfer.sequence] + Self.columns(transfer.memory) + [transfer.deadline]
-            if let facts {
-                let hasFile: Int64 = facts.part == nil ? 0 : 1
-                try self.run(self.updateFacts, values + [hasFile], [14: facts.stored])
+        case .updateTransfer(let transfer, let details):
+            let values = [transfer.sequence] + Self.columns(transfer.storedState) + [transfer.deadline]
+            if let details {
+                let hasFile: Int64 = details.part == nil ? 0 : 1
+                try self.run(self.updateDetails, values + [hasFile], [14: details.stored])
             } else {
                 try self.run(self.update, values)
             }
         case .changeSpec(let sequence, let spec): try self.run(self.updateSpec, [sequence], [2: spec.stored])
         case .deleteTransfer(let sequence): try self.run(self.delete, [sequence])
         case .putOutbox(let entry): try self.run(self.insertOutbox, [entry.sequence], [2: entry.stored])
-        case .deleteOutbox(let sequence): try self.run(self.dropOutbox, [sequence])
-        case .putKept(let kept):
-            var facts = TransferFacts()
-            facts.part = kept.part
+        case .deleteOutbox(let sequence): try self.run(self.deleteOutbox, [sequence])
+        case .putResumablePart(let resumable):
+            var details = TransferDetails()
+            details.part = resumable.part
             try self.run(
-                self.insertKept,
-                [0, Int64(kept.session), 0, kept.keptAt],
-                [1: Array(kept.part.file.utf8), 3: Array(kept.url.utf8), 5: facts.stored]
+                self.insertResumablePart,
+                [0, Int64(resumable.session), 0, resumable.keptAt],
+                [1: Array(resumable.part.file.utf8), 3: Array(resumable.url.utf8), 5: details.stored]
             )
-        case .deleteKept(let file): try self.run(self.dropKept, [0], [1: Array(file.utf8)])
+        case .deleteResumablePart(let file): try self.run(self.deleteResumablePart, [0], [1: Array(file.utf8)])
         case .putClock(let record):
             var buffer = ByteBuffer()
             record.store(to: &buffer)
@@ -240,11 +241,13 @@ package final class TransferStore {
         }
     }
 
-    private static func columns(_ memory: Transfer.Memory) -> [Int64] {
+    private static func columns(_ storedState: Transfer.StoredState) -> [Int64] {
         [
-            Int64(memory.state.rawValue), memory.notBefore, memory.isBackingOff ? 1 : 0, Int64(memory.attempts),
-            Int64(memory.failures), memory.bytes, memory.total, Int64(memory.status), memory.endedAt,
-            memory.isTaken ? 1 : 0,
+            Int64(storedState.state.rawValue), storedState.notBefore, storedState.isBackingOff ? 1 : 0,
+            Int64(storedState.attempts),
+            Int64(storedState.failures), storedState.bytes, storedState.total, Int64(storedState.status),
+            storedState.endedAt,
+            storedState.isTaken ? 1 : 0,
         ]
     }
 
@@ -282,13 +285,13 @@ package final class TransferStore {
     // MARK: Reading
 
     /// Returns the specification and the further data of a transfer; nil if the transfer does not exist.
-    package func record(_ sequence: Int64) throws(SQLiteError) -> (spec: TransferSpec, facts: TransferFacts)? {
+    package func record(_ sequence: Int64) throws(SQLiteError) -> (spec: TransferSpec, details: TransferDetails)? {
         defer { self.select.reset() }
         try self.select.bind(1, sequence)
         guard try self.select.step() else { return nil }
         // If one of the two values is malformed, still return the other, which may name a file.
         let spec = TransferSpec(stored: self.select.bytes(0).array) ?? TransferSpec(url: "")
-        return (spec, TransferFacts(stored: self.select.bytes(1).array) ?? TransferFacts())
+        return (spec, TransferDetails(stored: self.select.bytes(1).array) ?? TransferDetails())
     }
 
     /// Passes the transfers of a session after `sequence` to `take`, in order, until `take` returns false.
@@ -333,16 +336,18 @@ package final class TransferStore {
     }
 
     /// - `unreadable`: called with the file's name for each row whose other values are damaged.
-    package func kept(_ unreadable: (String) -> Void = { _ in }) throws(SQLiteError) -> [KeptPart] {
+    package func resumableParts(_ unreadable: (String) -> Void = { _ in }) throws(SQLiteError) -> [ResumablePart] {
         let rows = try self.database.prepare("SELECT session, url, keptAt, facts, file FROM kept")
-        var parts: [KeptPart] = []
+        var parts: [ResumablePart] = []
         while try rows.step() {
-            guard let part = TransferFacts(stored: rows.bytes(3).array)?.part else {
+            guard let part = TransferDetails(stored: rows.bytes(3).array)?.part else {
                 unreadable(rows.bytes(4).string)
                 continue
             }
             let session = Int32(truncatingIfNeeded: rows.integer(0))
-            parts.append(KeptPart(session: session, url: rows.bytes(1).string, part: part, keptAt: rows.integer(2)))
+            parts.append(
+                ResumablePart(session: session, url: rows.bytes(1).string, part: part, keptAt: rows.integer(2))
+            )
         }
         return parts
     }
@@ -352,7 +357,7 @@ package final class TransferStore {
         package let transfer: Transfer
         /// The further data of the transfer; nil if the transfer does not have a file in the state folder or the data
         /// is damaged.
-        package let facts: TransferFacts?
+        package let details: TransferDetails?
         /// True if the transfer has a file in the state folder but its further data is damaged.
         package let isUnreadable: Bool
     }
@@ -382,8 +387,8 @@ package final class TransferStore {
                 deadline: rows.integer(7),
                 notBefore: rows.integer(9)
             )
-            transfer.restored(
-                Transfer.Memory(
+            transfer.restore(
+                Transfer.StoredState(
                     state: TransferState(rawValue: UInt8(truncatingIfNeeded: rows.integer(8))) ?? .failed,
                     notBefore: rows.integer(9),
                     isBackingOff: rows.integer(10) != 0,
@@ -396,10 +401,10 @@ package final class TransferStore {
                     isTaken: rows.integer(17) == 1
                 )
             )
-            let facts = rows.bytes(18)
-            let read = facts.isEmpty ? nil : TransferFacts(stored: facts.array)
+            let details = rows.bytes(18)
+            let read = details.isEmpty ? nil : TransferDetails(stored: details.array)
             let isUnreadable = rows.integer(19) != 0 && read?.part == nil
-            take(Stored(transfer: transfer, facts: read, isUnreadable: isUnreadable))
+            take(Stored(transfer: transfer, details: read, isUnreadable: isUnreadable))
         }
     }
 }
@@ -410,7 +415,7 @@ package final class TransferStore {
 package final class CommitReserve {
     private let path: String
     private let freeBytes: () -> Int64
-    private var isHeld = false
+    private var isAllocated = false
 
     /// The size of the file, in bytes. Recording the failure of 64 running transfers takes a fifth of this.
     package static let bytes = 4 << 20
@@ -422,15 +427,15 @@ package final class CommitReserve {
         self.path = path
         let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
         self.freeBytes = freeBytes ?? { (try? FileSystem.freeBytes(at: folder)) ?? 0 }
-        self.isHeld = (try? FileSystem.linkStatus(path)).map { $0.kind == .file && $0.size >= Self.bytes } ?? false
+        self.isAllocated = (try? FileSystem.linkStatus(path)).map { $0.kind == .file && $0.size >= Self.bytes } ?? false
     }
 
     /// Reserves the space again if the disk has at least twice as much free space.
-    func hold() {
-        guard !self.isHeld, self.freeBytes() >= 2 * Int64(Self.bytes), let file = self.open() else { return }
+    func allocate() {
+        guard !self.isAllocated, self.freeBytes() >= 2 * Int64(Self.bytes), let file = self.open() else { return }
         do throws(SystemError) {
             try file.allocate(Self.bytes)
-            self.isHeld = true
+            self.isAllocated = true
         } catch {
             try? file.truncate(to: 0)
         }
@@ -440,8 +445,8 @@ package final class CommitReserve {
     ///
     /// - Returns: false if no space was reserved.
     func release() -> Bool {
-        guard self.isHeld, let file = self.open(), (try? file.truncate(to: 0)) != nil else { return false }
-        self.isHeld = false
+        guard self.isAllocated, let file = self.open(), (try? file.truncate(to: 0)) != nil else { return false }
+        self.isAllocated = false
         return true
     }
 

@@ -225,7 +225,9 @@ struct ClusterEngineTests {
         #expect(Set(heard { _ in }.compactMap(\.answered)) == [1, 2])
         #expect(heard { $0.pause(3) }.isEmpty)
         let name = "paused:\(EngineRig.topicName(0))"
-        store.replies.append(.unkept(name: name, [1], StoreError(message: "Another session has locked the values.")))
+        store.replies.append(
+            .valueNotStored(name: name, [1], StoreError(message: "Another session has locked the values."))
+        )
         let refused = heard { _ in }
         guard case .answer(3, let outcome)? = refused.first else { throw RigFailure("the pause is not answered") }
         #expect(outcome.status == 503)
@@ -551,7 +553,7 @@ struct ClusterEngineTests {
         )
         #expect(scene.finish().compactMap(\.answered) == [1])
         #expect(scene.store.reportCount - count >= 4)
-        #expect(scene.store.burialCount == 0)
+        #expect(scene.store.retirementCount == 0)
         #expect(scene.store.loads == [load])
     }
 

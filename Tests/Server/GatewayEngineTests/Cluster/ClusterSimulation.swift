@@ -261,12 +261,12 @@ extension ClusterSimulation {
         {
             self.wrong("something is due and not done since \(policyNow.milliseconds - due.milliseconds) ms")
         }
-        self.checkBuried()
+        self.checkRetired()
         self.checkCounters()
     }
 
     /// Checks that the wakes of a dead gateway are lost soon, even before their deadlines.
-    private func checkBuried() {
+    private func checkRetired() {
         for wake in self.database.rows.wakes.values where wake.ended == nil {
             guard let death = self.database.log.deaths[wake.holder],
                 max(death, self.calmSince) + Self.gracePeriod < self.database.now

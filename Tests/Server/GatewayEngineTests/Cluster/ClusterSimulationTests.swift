@@ -280,7 +280,7 @@ final class ClusterHistory: HistoryOutput, @unchecked Sendable {
 
     func open() {}
 
-    func waitUntilOpened() -> HistoryFound? { nil }
+    func waitUntilOpened() -> OpenedHistory? { nil }
 
     func submit(_ batch: inout HistoryBatch) {
         if !batch.questions.isEmpty, let database = self.database {

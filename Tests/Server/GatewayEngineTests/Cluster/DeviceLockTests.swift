@@ -222,7 +222,7 @@ struct DeviceLockTests {
     }
 
     @Test("The wakes of a dead gateway are lost despite a locked device, and that device's wake when it is free")
-    func burial() throws {
+    func retirement() throws {
         let rig = GatewaysRig(count: 2)
         rig.ask(1) { $0.subscribe(1, slots: 3) }
         rig.ask(1) { requests in for device in 1...3 { requests.push(1 + device, device) } }

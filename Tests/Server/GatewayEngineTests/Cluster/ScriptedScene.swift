@@ -96,7 +96,7 @@ final class ScriptedClusterStore: ClusterStore {
     }
 
     /// The number of requests for wakes of dead gateways.
-    var burialCount: Int {
+    var retirementCount: Int {
         self.requests.count { request in
             if case .load(_, let plan) = request, case .wakes = plan.selection { true } else { false }
         }

@@ -65,7 +65,7 @@ struct SimulatedDatabaseTests {
         self.second.report()
         #expect(self.second.view?.dead.map(\.rawValue) == [1])
         #expect(self.second.count()?.total.accepted == 12)
-        self.second.store.submit(.bury(GatewayNumber(rawValue: 1)))
+        self.second.store.submit(.retire(GatewayNumber(rawValue: 1)))
         #expect(self.second.count()?.total.accepted == 12)
         self.second.report()
         #expect(self.second.view?.dead.isEmpty == true)
@@ -344,7 +344,7 @@ private final class CountingCrowd {
             self.loading[place][number] = devices.sorted()
         }
         if isAttached, self.generator.once(in: 40) {
-            client.store.submit(.tell([.ready(TopicIndex(rawValue: 0))]))
+            client.store.submit(.sendNotices([.ready(TopicIndex(rawValue: 0))]))
             client.store.submit(.addTopics([EngineRig.topicName(0)]))
         }
     }
@@ -371,8 +371,8 @@ private final class CountingCrowd {
                 self.wrong("a transaction ended twice")
             }
         case .view(let view):
-            for number in view.dead { client.store.submit(.bury(number)) }
-        case .detached, .counts, .topics, .topicsRefused, .notified, .value, .unkept: break
+            for number in view.dead { client.store.submit(.retire(number)) }
+        case .detached, .counts, .topics, .topicsRefused, .notified, .value, .valueNotStored: break
         }
     }
 

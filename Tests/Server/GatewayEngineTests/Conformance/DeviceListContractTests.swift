@@ -257,7 +257,7 @@ struct PushListContractTests {
         _ from: Int,
         _ fill: (inout PushQuestion) -> Void = { _ in }
     ) throws -> [String] {
-        var (request, after, lines) = (from, PushPlace?.none, [String]())
+        var (request, after, lines) = (from, PushCursor?.none, [String]())
         while true {
             contract.ask {
                 $0.allPushes(request) {
@@ -276,7 +276,7 @@ struct PushListContractTests {
             }
             let next = contract.member(request, "next")
             guard next != "null" else { return lines }
-            after = PushPlace(next)
+            after = PushCursor(next)
             try #require(after != nil, "\(next)")
             request += 1
             try #require(request < from + 90, "a list ends")
@@ -382,12 +382,12 @@ struct PushListContractTests {
     @Test("A list position reads back as written, and malformed positions are refused")
     func places() {
         for text in ["0.1.2.3", "-5.ffffffffffffffff.0.a0", "1700000000000.1.2.3"] {
-            #expect(PushPlace(text)?.text == text)
+            #expect(PushCursor(text)?.text == text)
         }
         for text in [
             "", "1", "1.2.3", "1.2.3.4.5", "1.2.3.G", "1.2.3.0A", "01.2.3.4", "+1.2.3.4", "1..2.3", "1.-2.3.4",
         ] {
-            #expect(PushPlace(text) == nil, "\(text)")
+            #expect(PushCursor(text) == nil, "\(text)")
         }
     }
 }

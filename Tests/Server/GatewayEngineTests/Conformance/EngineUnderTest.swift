@@ -260,7 +260,7 @@ private final class MemoryHistory: HistoryOutput, @unchecked Sendable {
 
     func open() {}
 
-    func waitUntilOpened() -> HistoryFound? { self.file.found }
+    func waitUntilOpened() -> OpenedHistory? { self.file.found }
 
     func submit(_ batch: inout HistoryBatch) {
         self.feed.take(batch)
@@ -371,7 +371,7 @@ final class DatabaseHistory: HistoryOutput, @unchecked Sendable {
 
     func open() {}
 
-    func waitUntilOpened() -> HistoryFound? { self.file.found }
+    func waitUntilOpened() -> OpenedHistory? { self.file.found }
 
     func submit(_ batch: inout HistoryBatch) {
         let news = HistoryBatch()

@@ -42,7 +42,7 @@ struct ClusterStatusTests {
                         connected: 2,
                         slots: slots,
                         busy: 1,
-                        hearsConditions: false
+                        receivesConditions: false
                     )
                 )
             }

@@ -77,7 +77,7 @@ struct CommitServiceTests {
     @Test("While commits are delayed, a change and the answers after it wait, and earlier answers do not")
     func resting() throws {
         let rig = try Rig()
-        rig.committer.isResting = true
+        rig.committer.isBatching = true
         rig.answer(1)
         #expect(rig.flush() == nil && rig.heard() == ["1: 204"])
         rig.engine.register(1)
@@ -85,7 +85,7 @@ struct CommitServiceTests {
         #expect(rig.flush() == nil && rig.heard().isEmpty && !rig.committer.isBusy)
         rig.answer(3)
         #expect(rig.flush() == nil && rig.heard().isEmpty)
-        rig.committer.isResting = false
+        rig.committer.isBatching = false
         #expect(rig.flush() == nil && rig.committer.isBusy)
         rig.committer.commit()
         #expect(rig.heard() == ["2: 204", "3: 204"] && rig.store.commits == 1)
@@ -111,10 +111,10 @@ struct CommitServiceTests {
     @Test("Records other than devices also cause a commit")
     func records() throws {
         let rig = try Rig()
-        rig.records.workersAsked()
+        rig.records.requireWorkerAuthentication()
         _ = rig.flush()
         rig.committer.commit()
-        #expect(Set(rig.store.durable.keys) == [.workersAsked, RecordKey(.clock)])
+        #expect(Set(rig.store.durable.keys) == [.workerAuthentication, RecordKey(.clock)])
         _ = rig.flush()
         #expect(rig.store.commits == 1)
     }
@@ -214,10 +214,10 @@ struct CommitBatchingTests {
     func lull() {
         var scene = Scene(senders: .many(perSecond: 20_000))
         scene.run(until: 1_000_000)
-        #expect(scene.batching.isResting)
+        #expect(scene.batching.isBatching)
         scene.batching.begun()
         scene.batching.committed(1, from: 1_100_000, to: 1_100_100)
-        #expect(scene.batching.nextMayBegin < 1_100_100 && !scene.batching.isResting)
+        #expect(scene.batching.nextMayBegin < 1_100_100 && !scene.batching.isBatching)
     }
 
     @Test("A push of a quiet topic ends one rest, whether it arrives before or during it")
@@ -226,14 +226,14 @@ struct CommitBatchingTests {
         scene.run(until: 1_000_000)
         var batching = scene.batching
         batching.begun()
-        batching.collected(1, endsRest: true)
+        batching.collected(1, endsBatch: true)
         batching.committed(100, from: 1_001_000, to: 1_001_100)
-        #expect(batching.nextMayBegin == .min && batching.isResting)
+        #expect(batching.nextMayBegin == .min && batching.isBatching)
         batching.begun()
         batching.committed(100, from: 1_001_100, to: 1_001_200)
         batching.collected(1)
         #expect(batching.nextMayBegin == 1_001_100 + CommitBatching.intervalMax)
-        batching.collected(2, endsRest: true)
+        batching.collected(2, endsBatch: true)
         #expect(batching.nextMayBegin == .min)
     }
 }
@@ -383,7 +383,7 @@ struct CommitPipelineTests {
         #expect(rig.answer(1) == nil && rig.store.commits == before)
         rig.step { requests in
             requests.push(2, 2)
-            requests.batch.endRest()
+            requests.batch.endBatch()
         }
         try rig.answers(1...2)
         #expect(rig.store.commits == before + 1)

@@ -60,21 +60,21 @@ struct GatewayRecordsTests {
 
     @Test("The requirement of worker tokens is stored once", arguments: [true, false])
     func asked(before: Bool) {
-        let records = GatewayRecords(countingSince: 1, wereWorkersAsked: before)
-        records.workersAsked()
-        records.workersAsked()
-        #expect(self.take(records, at: 0) == (before ? [] : [.workersAsked]))
-        records.workersAsked()
+        let records = GatewayRecords(countingSince: 1, wasWorkerAuthenticationRequired: before)
+        records.requireWorkerAuthentication()
+        records.requireWorkerAuthentication()
+        #expect(self.take(records, at: 0) == (before ? [] : [.workerAuthentication]))
+        records.requireWorkerAuthentication()
         #expect(!records.hasChanges(at: 0))
     }
 
     @Test("A start stores the begin of counting, a new policy, and the token requirement", arguments: [true, false])
     func beginning(isAsking: Bool) {
-        let records = GatewayRecords(countingSince: 1, wereWorkersAsked: isAsking)
+        let records = GatewayRecords(countingSince: 1, wasWorkerAuthenticationRequired: isAsking)
         records.begin(EngineRig.open(), at: self.now)
         var batch = RecordBatch()
         records.takeBeginning(into: &batch, isAsking: isAsking)
-        let asking: [RecordKey] = isAsking ? [.workersAsked] : []
+        let asking: [RecordKey] = isAsking ? [.workerAuthentication] : []
         #expect(self.keys(batch) == [RecordKey(.origin)] + asking + [RecordKey(.policies)])
         #expect(!records.hasChanges(at: 0))
     }

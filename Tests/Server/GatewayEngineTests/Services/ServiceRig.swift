@@ -97,7 +97,7 @@ final class ServiceRig {
 final class SilentHistory: HistoryOutput {
     func open() {}
 
-    func waitUntilOpened() -> HistoryFound? { nil }
+    func waitUntilOpened() -> OpenedHistory? { nil }
 
     func submit(_ batch: inout HistoryBatch) { batch.removeAll() }
 }

@@ -101,7 +101,7 @@ struct ConnectionStageTests {
                 try event == .serverStops ? scene.ledger.faults == [] : scene.verdict() == [],
                 "\(event) at \(stage)"
             )
-            #expect(scene.faults.openDescriptors == 0 && scene.faults.wrongCloses == 0, "\(event) at \(stage)")
+            #expect(scene.faults.openDescriptors == 0 && scene.faults.invalidCloseCount == 0, "\(event) at \(stage)")
         }
     }
 

@@ -71,8 +71,8 @@ struct TransportFaultTests {
         _ steps: Set<SystemFaults.Step>
     ) throws {
         let scene = try FaultScene(language, tls: tls)
-        scene.faults.slowSockets(bytes: bytesAtOnce)
-        scene.faults.failNothing()
+        scene.faults.limitSocketTransfers(bytes: bytesAtOnce)
+        scene.faults.reset()
         #expect(scene.talk(try scene.peer()))
         #expect(scene.ledger.count == (language == .http1 ? 6 : 7))
         for step in steps where step != .close {
@@ -92,7 +92,7 @@ struct TransportFaultTests {
         _ number: Int
     ) throws -> Bool {
         let scene = try FaultScene(language, tls: tls)
-        scene.faults.slowSockets(bytes: bytesAtOnce)
+        scene.faults.limitSocketTransfers(bytes: bytesAtOnce)
         scene.faults.fail(fault.step, number: number, error: fault.error, times: fault.times)
         do {
             let peer = try scene.peer()
@@ -113,7 +113,7 @@ struct TransportFaultTests {
         while tally.times(.openFiles) == 0 { sched_yield() }
         scene.faults.fail(.watch, number: 0, error: ENOMEM, times: times)
         #expect(scene.talk(peer))
-        #expect(scene.faults.met == times)
+        #expect(scene.faults.failureCount == times)
         #expect(try scene.verdict() == [])
     }
 
@@ -147,11 +147,11 @@ struct TransportFaultTests {
             }
             faults.join()
         } catch let error as TransportError {
-            #expect(!error.message.isEmpty && faults.met > 0, "\(error)")
+            #expect(!error.message.isEmpty && faults.failureCount > 0, "\(error)")
         }
         #expect(faults.openDescriptors == 0, "\(step) \(number) fails with \(error)")
-        #expect(faults.wrongCloses == 0, "\(step) \(number) fails with \(error)")
-        return faults.met > 0
+        #expect(faults.invalidCloseCount == 0, "\(step) \(number) fails with \(error)")
+        return faults.failureCount > 0
     }
 }
 
@@ -295,13 +295,13 @@ final class FaultScene {
         }
         // Connections end while the faults are active.
         expectNoConnection("after the client's end")
-        self.faultsMet = self.faults.met
-        self.faults.failNothing()
+        self.faultsMet = self.faults.failureCount
+        self.faults.reset()
         if try !self.serves() { violations.append("new connections are not served") }
         expectNoConnection("after that")
         self.server.stop()
         violations += self.ledger.faults
-        if self.faults.wrongCloses != 0 { violations.append("a descriptor of another was closed") }
+        if self.faults.invalidCloseCount != 0 { violations.append("a descriptor of another was closed") }
         return violations
     }
 }

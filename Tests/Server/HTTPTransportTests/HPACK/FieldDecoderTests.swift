@@ -168,13 +168,13 @@ struct FieldDecoderTests {
 
     @Test("The longest field is read, and one more byte is a fault, before it has arrived")
     func longestField() throws {
-        let most = 32_000 - 1
+        let maximum = 32_000 - 1
         var reading = Reading()
-        try reading.read(Self.literal(valueCount: most))
-        #expect(reading.fields.map(\.value.count) == [most])
+        try reading.read(Self.literal(valueCount: maximum))
+        #expect(reading.fields.map(\.value.count) == [maximum])
         var decoder = FieldDecoder(literalBytesMax: 32_000)
         var memory = FieldDecoderMemory()
-        let isFault = Array(Self.literal(valueCount: most + 1)[..<8]).withByteView { piece in
+        let isFault = Array(Self.literal(valueCount: maximum + 1)[..<8]).withByteView { piece in
             do throws(FieldDecoder.Fault) {
                 try decoder.decode(piece, isLast: false, in: &memory) { _, _, _ in }
                 return false

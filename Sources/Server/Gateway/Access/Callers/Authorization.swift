@@ -20,7 +20,7 @@ package struct Caller: Hashable, Sendable {
     package static let gateway = Caller(nil, .operator, .all)
 
     /// An unidentified caller, for operations that access no topic.
-    fileprivate static let anybody = Caller(nil, .worker, .only([]))
+    fileprivate static let unauthenticated = Caller(nil, .worker, .only([]))
 
     package func reaches(_ topic: String) -> Bool { self.topics.contains(topic) }
 }
@@ -77,7 +77,7 @@ package struct Authorization {
     ) throws(APIError) -> AdmittedCaller {
         switch rule.role {
         // The dashboard's page contains no data of this gateway. Its requests contain the token that the user enters.
-        case .anybody: return AdmittedCaller(caller: .anybody, proof: nil)
+        case .unauthenticated: return AdmittedCaller(caller: .unauthenticated, proof: nil)
         // The provider API authenticates providers, with its own order of checks.
         case .provider: throw .badPath
         case .worker, .operator: ()
@@ -210,7 +210,7 @@ package struct AccessRule: Hashable, Sendable {
     /// The required role.
     package enum Role: Hashable, Sendable {
         /// No role. Callers are not authenticated.
-        case anybody
+        case unauthenticated
         /// A provider, authenticated by the rules of the provider API.
         case provider
         /// A worker or an operator.

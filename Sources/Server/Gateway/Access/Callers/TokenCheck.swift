@@ -18,14 +18,14 @@ package struct TokenCheck: Sendable {
 
     /// True if workers must show a token even without a key in the state folder. That is required if other machines
     /// reach the edge, or if client certificates are requested.
-    private let alwaysAsksWorkers: Bool
-    private let asksAnybody: Bool
-    private let asksForCertificates: Bool
-    private let mayWorkersGoUnasked: Bool
+    private let alwaysRequiresWorkerTokens: Bool
+    private let requiresTokens: Bool
+    private let acceptsCertificates: Bool
+    private let allowsUnauthenticatedWorkers: Bool
     private let folder: String
     private let keyFile: String
     private let revokedFile: String
-    private let onTrouble: @Sendable (String) -> Void
+    private let onFailure: @Sendable (String) -> Void
 
     private var keyStamp: CredentialFile.Stamp?
     private var key: TokenKey?
@@ -41,34 +41,34 @@ package struct TokenCheck: Sendable {
 
     /// - Parameters:
     ///   - folder: the state folder.
-    ///   - asksAnybody: true if tokens are required of any caller.
-    ///   - asksForCertificates: true if clients may show a certificate instead.
+    ///   - requiresTokens: true if tokens are required of any caller.
+    ///   - acceptsCertificates: true if clients may show a certificate instead.
     ///   - isReachable: true if other machines reach the listeners of workers.
-    ///   - mayWorkersGoUnasked: true if workers may connect without proof although the state records that they needed
-    ///     one.
-    ///   - onTrouble: receives the reason, once, if tokens cannot be checked.
+    ///   - allowsUnauthenticatedWorkers: true if workers may connect without proof although the state records that they
+    ///     needed one.
+    ///   - onFailure: receives the reason, once, if tokens cannot be checked.
     package init(
         folder: String,
-        asksAnybody: Bool,
-        asksForCertificates: Bool,
+        requiresTokens: Bool,
+        acceptsCertificates: Bool,
         isReachable: Bool,
-        mayWorkersGoUnasked: Bool,
-        onTrouble: @escaping @Sendable (String) -> Void
+        allowsUnauthenticatedWorkers: Bool,
+        onFailure: @escaping @Sendable (String) -> Void
     ) {
-        self.asksAnybody = asksAnybody
-        self.asksForCertificates = asksForCertificates
-        self.mayWorkersGoUnasked = mayWorkersGoUnasked
-        self.alwaysAsksWorkers = asksForCertificates || isReachable
+        self.requiresTokens = requiresTokens
+        self.acceptsCertificates = acceptsCertificates
+        self.allowsUnauthenticatedWorkers = allowsUnauthenticatedWorkers
+        self.alwaysRequiresWorkerTokens = acceptsCertificates || isReachable
         self.folder = folder
         self.uses = TokenUses(folder: folder)
         self.keyFile = "\(folder)/\(TokenKey.name)"
         self.revokedFile = "\(folder)/\(RevokedTokens.name)"
-        self.onTrouble = onTrouble
+        self.onFailure = onFailure
     }
 
     /// Reads the key file and the revocation file if they have changed.
     package mutating func refresh() throws(CredentialError) {
-        guard self.asksAnybody else { return }
+        guard self.requiresTokens else { return }
         let keyStamp = try CredentialFile.stamp(self.keyFile)
         if keyStamp != self.keyStamp {
             self.key = try keyStamp.map { _ throws(CredentialError) in try TokenKey.read(in: self.folder) }
@@ -94,10 +94,11 @@ package struct TokenCheck: Sendable {
     }
 
     /// The requirement for workers to authenticate, in the form that the state must record.
-    package var workersAsked: WorkersAsked {
-        guard self.asksAnybody else { return .unrecorded }
-        if self.hasHadKey || self.asksForCertificates { return .asked }
-        return self.asksWorkers || self.mayWorkersGoUnasked ? .unrecorded : .notAsked(folder: self.folder)
+    package var workerAuthentication: WorkerAuthentication {
+        guard self.requiresTokens else { return .unrecorded }
+        if self.hasHadKey || self.acceptsCertificates { return .required }
+        return self.requiresWorkerTokens || self.allowsUnauthenticatedWorkers
+            ? .unrecorded : .notRequired(folder: self.folder)
     }
 
     /// Returns true if the first key has appeared since the last call.
@@ -108,9 +109,9 @@ package struct TokenCheck: Sendable {
 
     /// Returns the token that a worker showed; nil if workers need no token.
     mutating func worker(_ field: () -> AuthorizationField) throws(APIError) -> ShownToken? {
-        guard self.asksAnybody else { return nil }
+        guard self.requiresTokens else { return nil }
         try self.refreshed()
-        return self.asksWorkers ? try self.shown(field()) : nil
+        return self.requiresWorkerTokens ? try self.shown(field()) : nil
     }
 
     /// Returns the token that an operator on another machine showed.
@@ -124,7 +125,7 @@ package struct TokenCheck: Sendable {
     /// Returns true if a worker's stream that was opened with `shown` may continue. `shown` is nil for a stream without
     /// token.
     mutating func admits(_ shown: ShownToken?) -> Bool {
-        guard self.asksAnybody, self.asksWorkers else { return true }
+        guard self.requiresTokens, self.requiresWorkerTokens else { return true }
         guard let shown else { return false }
         return (try? self.token(shown.text)) != nil
     }
@@ -137,7 +138,7 @@ package struct TokenCheck: Sendable {
         return (try? self.token(shown.text)) != nil
     }
 
-    private var asksWorkers: Bool { self.alwaysAsksWorkers || self.hasHadKey }
+    private var requiresWorkerTokens: Bool { self.alwaysRequiresWorkerTokens || self.hasHadKey }
 
     /// Calls `refresh`. If it fails, reports the error once and throws the error of the answer.
     private mutating func refreshed() throws(APIError) {
@@ -145,7 +146,7 @@ package struct TokenCheck: Sendable {
             try self.refresh()
             self.trouble = nil
         } catch {
-            if self.trouble != error.message { self.onTrouble(error.message) }
+            if self.trouble != error.message { self.onFailure(error.message) }
             self.trouble = error.message
             throw .tokensUnreadable
         }

@@ -270,7 +270,7 @@ package final class ClientTrustWatch: @unchecked Sendable {
     /// The trust store that receives the files' contents.
     package private(set) var trusts: ClientTrusts
     private let files: ClientTrustFiles
-    private let onTrouble: @Sendable (String) -> Void
+    private let onFailure: @Sendable (String) -> Void
     private let queue = DispatchQueue(label: "client certificates")
     private let timer: any DispatchSourceTimer
     private var change: SettledChange<ClientTrustFiles.Stamps>
@@ -279,14 +279,14 @@ package final class ClientTrustWatch: @unchecked Sendable {
 
     /// Reads the files and starts to watch them.
     ///
-    /// - `onTrouble`: receives the reason if a changed file is not accepted or a list is past its next update.
+    /// - `onFailure`: receives the reason if a changed file is not accepted or a list is past its next update.
     /// - Throws: `CredentialError` if a file cannot be used.
     package init(
         _ files: ClientTrustFiles,
-        onTrouble: @escaping @Sendable (String) -> Void
+        onFailure: @escaping @Sendable (String) -> Void
     ) throws(CredentialError) {
         self.files = files
-        self.onTrouble = onTrouble
+        self.onFailure = onFailure
         // The stamps are read first. A file that changes during the read is then read again.
         self.change = SettledChange(try files.stamps())
         let trust = try files.read()
@@ -316,7 +316,7 @@ package final class ClientTrustWatch: @unchecked Sendable {
     private func look() {
         guard !self.timer.isCancelled else { return }
         do throws(CredentialError) {
-            guard self.change.looked(try self.files.stamps()) else { return }
+            guard self.change.shouldTake(try self.files.stamps()) else { return }
             let trust = try self.files.read()
             self.trusts.replace(with: trust)
             self.tell(trust.isOverdue ? self.files.overdue : nil)
@@ -327,7 +327,7 @@ package final class ClientTrustWatch: @unchecked Sendable {
     }
 
     private func tell(_ trouble: String?) {
-        if let trouble, trouble != self.reported { self.onTrouble(trouble) }
+        if let trouble, trouble != self.reported { self.onFailure(trouble) }
         self.reported = trouble
     }
 }

@@ -193,12 +193,12 @@ package enum RevokedTokens {
 ///
 /// Without this record, a copy of a state without `token.key` would admit every worker, although the original required
 /// tokens.
-package enum WorkersAsked: Hashable, Sendable {
+package enum WorkerAuthentication: Hashable, Sendable {
     /// Workers must authenticate, and credentials exist. The state records this requirement.
-    case asked
+    case required
     /// Workers need no credential, because the folder has no `token.key`. The start fails if the state records that
     /// they needed one.
-    case notAsked(folder: String)
+    case notRequired(folder: String)
     /// The requirement is neither recorded nor compared. `wakegate dev` requires no credentials. An edge that other
     /// machines reach admits no worker until a token is issued.
     case unrecorded

@@ -34,7 +34,7 @@ package final class FaultService: @unchecked Sendable {
     // MARK: From loops
 
     /// True if any rule depends on the key of a provider token.
-    var looksAtKeys: Bool { self.monitor.withLock { self.script.looksAtKeys } }
+    var usesProviderKeys: Bool { self.monitor.withLock { self.script.usesProviderKeys } }
 
     /// Applies the rules to a push that has passed all checks.
     ///

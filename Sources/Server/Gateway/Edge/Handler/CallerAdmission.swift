@@ -8,12 +8,12 @@ final class CallerAdmission {
     private let parts: LoopParts
     private var authorization: Authorization
     /// True if the gateway requests certificates from clients.
-    private let asksForCertificates: Bool
+    private let acceptsCertificates: Bool
 
     init(_ parts: LoopParts) {
         let shared = parts.shared
         self.parts = parts
-        self.asksForCertificates = shared.clientTrusts != nil
+        self.acceptsCertificates = shared.clientTrusts != nil
         self.authorization = Authorization(
             tokens: shared.tokens,
             certificates: shared.clientTrusts.map {
@@ -39,7 +39,9 @@ final class CallerAdmission {
             case .admin: .operators(isLocal: self.parts.shared.areLocal[request.listener])
             }
         defer {
-            if door == .workers, self.authorization.tokens.takeFirstKey() { self.parts.outbox.append(.workersAsked) }
+            if door == .workers, self.authorization.tokens.takeFirstKey() {
+                self.parts.outbox.append(.requireWorkerAuthentication)
+            }
         }
         do throws(APIError) {
             return try self.authorization.admit(
@@ -76,7 +78,7 @@ final class CallerAdmission {
     /// Returns the holder of a connection's client certificate; nil if the connection has no certificate.
     func holder(of connection: ConnectionID) -> CertificateHolder? {
         // A call of a method copies `authorization`, which costs more than the lookup.
-        self.asksForCertificates ? self.authorization.holder(of: connection) : nil
+        self.acceptsCertificates ? self.authorization.holder(of: connection) : nil
     }
 
     /// Verifies a certificate. If it is invalid, the connection ends immediately with SETTINGS and GOAWAY, as at APNs.

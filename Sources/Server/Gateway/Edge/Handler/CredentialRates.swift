@@ -8,7 +8,7 @@ package final class CredentialRates: Sendable {
     private static let minute: Int64 = 60_000
 
     private struct Count {
-        var most: Int
+        var maximum: Int
         /// The minute for which the counts are valid, by the monotonic clock.
         var minute: Int64 = 0
         var byHolder: [StreamHolder: Int] = [:]
@@ -17,13 +17,13 @@ package final class CredentialRates: Sendable {
         ///
         /// - Returns: false if the request exceeds the limit.
         mutating func count(_ holder: StreamHolder, in minute: Int64) -> Bool {
-            guard self.most > 0 else { return true }
+            guard self.maximum > 0 else { return true }
             if minute != self.minute || self.byHolder.count >= CredentialRates.holdersMax {
                 self.minute = minute
                 self.byHolder.removeAll(keepingCapacity: true)
             }
             let count = self.byHolder[holder, default: 0]
-            guard count < self.most else { return false }
+            guard count < self.maximum else { return false }
             self.byHolder[holder] = count + 1
             return true
         }
@@ -33,14 +33,14 @@ package final class CredentialRates: Sendable {
     private let progress: Mutex<Count>
 
     package init(_ limits: GatewayLimits) {
-        self.submissions = Mutex(Count(most: limits.submissionsPerCredentialMax))
-        self.progress = Mutex(Count(most: limits.progressPerCredentialMax))
+        self.submissions = Mutex(Count(maximum: limits.submissionsPerCredentialMax))
+        self.progress = Mutex(Count(maximum: limits.progressPerCredentialMax))
     }
 
     /// Changes the limits without resetting the counts.
     package func setLimits(_ limits: GatewayLimits) {
-        self.submissions.withLock { $0.most = limits.submissionsPerCredentialMax }
-        self.progress.withLock { $0.most = limits.progressPerCredentialMax }
+        self.submissions.withLock { $0.maximum = limits.submissionsPerCredentialMax }
+        self.progress.withLock { $0.maximum = limits.progressPerCredentialMax }
     }
 
     /// Counts a request.

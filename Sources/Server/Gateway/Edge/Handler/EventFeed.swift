@@ -87,11 +87,11 @@ final class EventFeed {
         self.parts.shared.tally.met(.eventsHeldMax)
         for stream in self.streams.keys {
             self.streams[stream]?.missed += count
-            if self.streams[stream]?.isBehind == false { self.tellMissed(stream) }
+            if self.streams[stream]?.isBehind == false { self.reportMissed(stream) }
         }
     }
 
-    private func tellMissed(_ stream: StreamID) {
+    private func reportMissed(_ stream: StreamID) {
         guard let missed = self.streams[stream]?.missed, missed > 0 else { return }
         self.streams[stream]?.missed = 0
         LiveNews.missed(missed).wireForm.withByteView { self.write($0, to: stream) }
@@ -107,7 +107,7 @@ final class EventFeed {
     func drained(_ stream: StreamID) {
         guard self.streams[stream]?.isBehind == true else { return }
         self.streams[stream]?.isBehind = false
-        self.tellMissed(stream)
+        self.reportMissed(stream)
     }
 
     /// Ends the streams whose proof is no longer valid, and writes a comment to silent streams.

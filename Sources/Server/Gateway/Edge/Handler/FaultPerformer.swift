@@ -198,7 +198,7 @@ final class FaultPerformer {
 
     /// Returns the key id in an unverified token. Clients send tokens even to gateways that do not verify them.
     private func unverifiedKeyID(_ authorization: ByteView?) -> String? {
-        guard authorization != nil, self.faults.service.looksAtKeys else { return nil }
+        guard authorization != nil, self.faults.service.usesProviderKeys else { return nil }
         guard let text = try? ProviderToken.text(inAuthorization: authorization) else { return nil }
         return (try? ProviderToken(text))?.keyID
     }

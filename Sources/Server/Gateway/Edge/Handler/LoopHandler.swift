@@ -14,9 +14,10 @@ struct LoopParts {
 
     init(_ loop: EventLoop, _ shared: SharedParts) {
         let configuration = shared.configuration
-        let most = shared.settings.requestsAtEngineMax
+        let maximum = shared.settings.requestsAtEngineMax
         // A database commits many batches concurrently. A lower limit would only slow it down.
-        let window = configuration.database != nil ? PushWindow(most: most, least: .max) : PushWindow(most: most)
+        let window =
+            configuration.database != nil ? PushWindow(maximum: maximum, minimum: .max) : PushWindow(maximum: maximum)
         self.loop = loop
         self.shared = shared
         self.outbox = EngineOutbox(shared.engine, window: window, events: shared.services.events)
@@ -47,7 +48,7 @@ package final class LoopHandler: RequestHandler {
     private var callers: CallerCheck
     private let callerNetworks: [CallerNetwork]
     private var effects = EffectBatch()
-    private var goodbyes = Goodbyes()
+    private var goAways = GoAwayRecord()
     private var countedConnections = 0
 
     package init(loop: EventLoop, shared: SharedParts) {
@@ -92,8 +93,8 @@ package final class LoopHandler: RequestHandler {
         } else {
             self.router.route(request, role)
         }
-        if self.goodbyes.isDraining, !self.workers.carriesStreams(request.stream.connection) {
-            self.sayGoodbye(request.stream.connection)
+        if self.goAways.isDraining, !self.workers.carriesStreams(request.stream.connection) {
+            self.sendGoAway(request.stream.connection)
         }
     }
 
@@ -142,12 +143,12 @@ package final class LoopHandler: RequestHandler {
         self.faults?.streamClosed(stream)
         self.live.streamClosed(stream)
         self.events.streamClosed(stream)
-        if self.workers.streamClosed(stream) { self.sayGoodbye(stream.connection) }
+        if self.workers.streamClosed(stream) { self.sendGoAway(stream.connection) }
     }
 
     package func connectionClosed(_ connection: ConnectionID) {
         self.workers.connectionClosed(connection)
-        self.goodbyes.connectionClosed(connection)
+        self.goAways.connectionClosed(connection)
         self.parts.limits.connectionClosed(connection)
         self.pushes.connectionClosed(connection)
         self.admission.connectionClosed(connection)
@@ -173,7 +174,7 @@ package final class LoopHandler: RequestHandler {
         self.parts.outbox.handOver()
         self.pauseOrResume()
         let change = self.parts.loop.connectionCount - self.countedConnections
-        guard change != 0 || self.goodbyes.isDraining else { return }
+        guard change != 0 || self.goAways.isDraining else { return }
         self.countedConnections += change
         self.parts.shared.connectionsChanged(by: change)
     }
@@ -202,7 +203,7 @@ package final class LoopHandler: RequestHandler {
     /// Applies the settings of a new configuration.
     private func set(_ settings: LoopSettings) {
         self.parts.loop.setLimits(settings.transport)
-        self.parts.outbox.window.most = settings.requestsAtEngineMax
+        self.parts.outbox.window.maximum = settings.requestsAtEngineMax
         self.pushes.setRules(settings.rules)
         self.parts.limits.setUsual(settings.transport.streamsPerConnectionMax)
         self.workers.setQueuedBytesMax(settings.transport.streamingBytesSoftMax)
@@ -219,7 +220,7 @@ package final class LoopHandler: RequestHandler {
         case .asked(let request): self.parts.outbox.append(.request(request))
         case .subscribed(let address, let warning):
             let reported = warning?.write(to: self.parts.shared.log) == true ? warning : nil
-            if self.workers.subscribed(address, reported) { self.sayGoodbye(StreamID(address).connection) }
+            if self.workers.subscribed(address, reported) { self.sendGoAway(StreamID(address).connection) }
         case .wake(let address, let wake): self.workers.deliver(wake, to: address)
         case .expiring(let address, let wake, let deadline, let timeLeft):
             self.workers.expiring(wake, deadline: deadline, timeLeft: timeLeft, on: address)
@@ -227,7 +228,7 @@ package final class LoopHandler: RequestHandler {
         case .conditions(let address, let device, let conditions):
             self.workers.conditionsChanged(conditions, of: device, on: address)
         case .released(let address, _):
-            if self.workers.released(from: address) { self.sayGoodbye(StreamID(address).connection) }
+            if self.workers.released(from: address) { self.sendGoAway(StreamID(address).connection) }
         case .drained(let address):
             if self.workers.isOpen(StreamID(address)) { self.end(StreamID(address)) }
         case .draining: self.startDraining()
@@ -244,7 +245,7 @@ package final class LoopHandler: RequestHandler {
         }
         self.admission.endConnectionsWithBadCertificates()
         for stream in self.workers.streamsWithoutProof(by: self.admission) { self.end(stream) }
-        if self.goodbyes.isDraining { self.endSilentConnections() }
+        if self.goAways.isDraining { self.endSilentConnections() }
     }
 
     package func alarmRang(_ monotonicMilliseconds: Int64) { self.faults?.performDue(now: monotonicMilliseconds) }
@@ -259,12 +260,12 @@ package final class LoopHandler: RequestHandler {
 
     /// Begins the shutdown of this loop. By then, the engine's last launch has reached the loop.
     private func startDraining() {
-        self.goodbyes.begin()
+        self.goAways.begin()
         self.workers.startDraining()
         self.faults?.startDraining()
         var idle: [ConnectionID] = []
         self.parts.loop.forEachConnection { if !self.workers.holdsWakes($0) { idle.append($0) } }
-        for connection in idle { self.sayGoodbye(connection) }
+        for connection in idle { self.sendGoAway(connection) }
     }
 
     /// Sends a GOAWAY to every remaining connection, because the time for the shutdown has ended.
@@ -278,16 +279,16 @@ package final class LoopHandler: RequestHandler {
     private func endSilentConnections() {
         var silent: [ConnectionID] = []
         self.parts.loop.forEachConnection { connection in
-            guard !self.workers.carriesStreams(connection), self.goodbyes.isSilent(connection) else { return }
+            guard !self.workers.carriesStreams(connection), self.goAways.isSilent(connection) else { return }
             silent.append(connection)
         }
-        for connection in silent { self.sayGoodbye(connection) }
+        for connection in silent { self.sendGoAway(connection) }
     }
 
     /// Ends a connection's streams, and ends the connection when its open requests are answered. GOAWAY comes last,
     /// because some clients do not read anything after it.
-    private func sayGoodbye(_ connection: ConnectionID) {
-        self.goodbyes.said(to: connection)
+    private func sendGoAway(_ connection: ConnectionID) {
+        self.goAways.goAwaySent(to: connection)
         self.live.end(connection)
         self.events.end(connection)
         self.workers.end(connection)

@@ -20,8 +20,8 @@ final class PushIntake {
     private var traces = PushTraceReader()
     /// The number of pushes since a topic was last reported to the loop. Its maximum is prime. All connections are
     /// therefore sampled, even if they take turns.
-    private var pushesUntold = 0
-    private static let pushesUntoldMax = 37
+    private var pushesUnreported = 0
+    private static let pushesUnreportedMax = 37
     /// A random key for the hashes of topics. It prevents clients from choosing topics that collide.
     private let topicKey: HashKey
 
@@ -79,7 +79,7 @@ final class PushIntake {
             return self.push(request, received, by: holder)
         }
         topic.withByteView { topic in
-            received.takeDefaultTopic(topic)
+            received.setDefaultTopic(topic)
             self.push(request, received, by: holder)
         }
     }
@@ -100,9 +100,9 @@ final class PushIntake {
                 if let provider, !provider.admits(topic: topic) { throw .topicDisallowed }
                 if let holder, !holder.topics.admits(topic: topic) { throw .topicDisallowed }
             }
-            if !push.isNamedByClient { push.apnsID = self.newAPNsID() }
+            if !push.hasClientID { push.apnsID = self.newAPNsID() }
             if received.hasTraceParent { push.trace = self.traces.read(request) }
-            self.tellFlow(of: request.stream, push.topic)
+            self.reportFlow(of: request.stream, push.topic)
             if !push.warnings.isEmpty, self.rules.isForDevelopment { self.logWarnings(push) }
             if !push.isDryRun, self.parts.loop.isQuiet(request.stream.connection) {
                 self.parts.outbox.quietPushCame(now: self.parts.loop.now)
@@ -153,12 +153,12 @@ final class PushIntake {
     /// Reports the topic of a connection to the loop. With it, each topic gets its share of the loop, regardless of the
     /// topic's number of connections.
     ///
-    /// Reports the topic of each connection's first push, and of every `pushesUntoldMax`th push of the loop. This
+    /// Reports the topic of each connection's first push, and of every `pushesUnreportedMax`th push of the loop. This
     /// sample suffices, because most connections carry one topic.
-    private func tellFlow(of stream: StreamID, _ topic: ByteView) {
-        self.pushesUntold += 1
-        guard stream.number == 1 || self.pushesUntold >= Self.pushesUntoldMax else { return }
-        self.pushesUntold = 0
+    private func reportFlow(of stream: StreamID, _ topic: ByteView) {
+        self.pushesUnreported += 1
+        guard stream.number == 1 || self.pushesUnreported >= Self.pushesUnreportedMax else { return }
+        self.pushesUnreported = 0
         self.parts.loop.setFlow(of: stream.connection, to: self.topicKey.hash(topic))
     }
 

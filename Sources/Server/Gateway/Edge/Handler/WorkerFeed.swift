@@ -39,7 +39,7 @@ final class WorkerFeed {
 
     /// Removes a stream that the engine refused; has no effect on other streams.
     func refused(_ stream: StreamID) {
-        guard self.streams.isAsked(stream) else { return }
+        guard self.streams.isPending(stream) else { return }
         self.streams.takeAsked(stream)
         self.parts.counts.uncount(stream)
     }
@@ -318,7 +318,7 @@ package struct WorkerStreams {
     }
 
     /// Returns true if the stream was requested and the engine has not answered.
-    package func isAsked(_ stream: StreamID) -> Bool { !self.asked.isEmpty && self.asked[stream] != nil }
+    package func isPending(_ stream: StreamID) -> Bool { !self.asked.isEmpty && self.asked[stream] != nil }
 
     /// Removes a requested stream, because the engine has answered or the stream has closed.
     ///

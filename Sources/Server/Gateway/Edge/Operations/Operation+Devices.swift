@@ -99,7 +99,7 @@ extension EngineWork {
             case .refused(let refusal):
                 if let limit = refusal.limit { scope.room.limits.met(limit) }
                 throw .full
-            case .device, .newcomer: return .outcome(.registered(token, topic: topic))
+            case .device, .newDevice: return .outcome(.registered(token, topic: topic))
             }
         }
     }

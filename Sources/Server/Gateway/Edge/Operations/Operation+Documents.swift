@@ -10,7 +10,7 @@ extension Operation {
         .get,
         "/",
         on: .admin,
-        by: .anybody,
+        by: .unauthenticated,
         reaching: .nothing,
         answers: [200],
         afterFailedStore: .answered
@@ -23,7 +23,7 @@ extension Operation {
         .get,
         "/dashboard/{file}",
         on: .admin,
-        by: .anybody,
+        by: .unauthenticated,
         reaching: .nothing,
         answers: [200, 404],
         afterFailedStore: .answered

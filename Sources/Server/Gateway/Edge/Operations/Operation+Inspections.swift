@@ -433,7 +433,7 @@ extension PushQuestion {
             case "until": self.until = try parameter.moment()
             case "limit": self.limit = try parameter.integer(Self.limits)
             case "after":
-                guard let place = PushPlace(parameter.value) else {
+                guard let place = PushCursor(parameter.value) else {
                     throw APIError(400, "BadQuery", "after is the next of an answer, not \"\(parameter.value)\".")
                 }
                 self.after = place
@@ -461,7 +461,7 @@ package struct EventQuery {
             case "until": self.selection.until = try parameter.moment()
             case "limit": self.selection.limit = try parameter.integer(1...EventSelection.limitMax)
             case "before":
-                guard let place = EventPlace(parameter.value) else {
+                guard let place = EventCursor(parameter.value) else {
                     throw APIError(400, "BadQuery", "before must be the next value of the previous page.")
                 }
                 self.selection.before = place

@@ -217,7 +217,7 @@ extension EngineWork {
             switch scope.dispatcher.simulateLaunch(try scope.registered(device), identifier: identifier) {
             case .launched: return .outcome(.accepted)
             case .laneIsFull: throw .laneIsFull
-            case .notWaiting: throw .taskNotWaiting
+            case .notPending: throw .taskNotWaiting
             case .noWorker: throw .noWorkerForTask
             }
         }

@@ -131,7 +131,7 @@ extension EngineWork {
             case .launched: return .outcome(.accepted)
             case .laneIsFull: throw .wakeInFlight
             case .noWorker: throw .noWorker
-            case .notWaiting: throw .nothingPending
+            case .notPending: throw .nothingPending
             }
         }
     }

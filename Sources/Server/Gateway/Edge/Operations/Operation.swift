@@ -122,7 +122,7 @@ package final class Operation: Sendable {
     /// All possible statuses: the operation's own, and the common ones for a caller without permission, a body that is
     /// too large, and a gateway that is overloaded or shutting down.
     package var statuses: Set<Int> {
-        self.answers.union(self.access.role == .anybody ? [403, 413, 429, 503] : [401, 403, 413, 429, 503])
+        self.answers.union(self.access.role == .unauthenticated ? [403, 413, 429, 503] : [401, 403, 413, 429, 503])
     }
 }
 

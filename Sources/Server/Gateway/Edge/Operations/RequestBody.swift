@@ -15,7 +15,7 @@ package enum RequestBody {
     /// - Parameter reason: the reason of the error if the body is invalid.
     /// - Throws: `APIError` with that reason.
     package static func object(_ body: ByteView, reason: String) throws(APIError) -> JSONValue {
-        switch JSONGate.judge(body) {
+        switch PayloadClassifier.classify(body) {
         case .notJSON, .notAnObject:
             throw APIError(400, reason, "The body is not a JSON object (RFC 8259); send one, as {\"key\": \"value\"}.")
         case .wakes, .wrongContentAvailable, .doesNotWake: break

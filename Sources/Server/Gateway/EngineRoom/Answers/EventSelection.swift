@@ -35,25 +35,25 @@ package struct EventSelection: Sendable {
     /// The time before which all events must be, in milliseconds since 1970; nil for no limit.
     package var until: Int64?
     /// The `next` value of the previous page; nil for the first page.
-    package var before: EventPlace?
+    package var before: EventCursor?
 
     package init() {}
 
     func contains(_ event: HistoryEvent) -> Bool { self.kind?.contains(event.kind) ?? true }
 
     /// Returns the place before which the page begins; nil if the page begins with the newest event.
-    func start(_ offset: WallOffset) -> HistoryPlace? {
-        let end = self.until.map { HistoryPlace(moment: offset.instant(wallMilliseconds: $0), count: 0) }
+    func start(_ offset: WallOffset) -> HistoryCursor? {
+        let end = self.until.map { HistoryCursor(moment: offset.instant(wallMilliseconds: $0), count: 0) }
         guard let before = self.before?.place, let end else { return end ?? self.before?.place }
         return before.moment < end.moment ? before : end
     }
 }
 
 /// The end of a page. Its text, `<milliseconds>.<count>`, is the `next` value of the page.
-package struct EventPlace: Hashable, Sendable {
-    let place: HistoryPlace
+package struct EventCursor: Hashable, Sendable {
+    let place: HistoryCursor
 
-    init(_ place: HistoryPlace) {
+    init(_ place: HistoryCursor) {
         self.place = place
     }
 
@@ -65,7 +65,7 @@ package struct EventPlace: Hashable, Sendable {
             !parts[1].hasPrefix("0")
         else { return nil }
         let moment = Instant(milliseconds: Int64(isNegative ? -milliseconds : milliseconds))
-        self.place = HistoryPlace(moment: moment, count: count)
+        self.place = HistoryCursor(moment: moment, count: count)
     }
 
     /// Parses a number of up to 18 digits.
@@ -85,7 +85,7 @@ extension HistoryPage {
         writer.beginArray("events")
         for entry in self.entries { entry.write(to: &writer, offset, policies) }
         writer.endArray()
-        writer.member("next", self.next.map { EventPlace($0).text })
+        writer.member("next", self.next.map { EventCursor($0).text })
     }
 }
 

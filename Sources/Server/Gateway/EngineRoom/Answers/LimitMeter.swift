@@ -21,9 +21,9 @@ package struct LimitMeter: Sendable {
     /// Returns all counts.
     ///
     /// - Parameter engine: the counts of the engine.
-    /// - Returns: each limit with its count, in the order of `GatewayLimit.countedNames`.
+    /// - Returns: each limit with its count, in the order of `GatewayLimit.counterNames`.
     func times(_ engine: PerCase<EngineLimit>) -> [(name: String, count: Int64)] {
-        GatewayLimit.countedNames.map { ($0, self.times($0, engine)) }
+        GatewayLimit.counterNames.map { ($0, self.times($0, engine)) }
     }
 
     private func times(_ name: String, _ engine: PerCase<EngineLimit>) -> Int64 {
@@ -40,7 +40,7 @@ package struct LimitWatch {
     private static let intervalMilliseconds: Int64 = 1000
 
     private let log: GatewayLog?
-    private var nextLook = Instant.distantPast
+    private var nextCheck = Instant.distantPast
     private var reported: [String: Int64] = [:]
 
     /// - Parameter log: the log; nil to log nothing.
@@ -52,8 +52,8 @@ package struct LimitWatch {
     ///
     /// - Parameter counts: returns the number of times that each limit was reached since the start of the gateway.
     mutating func look(_ now: Instant, _ counts: () -> [(name: String, count: Int64)]) {
-        guard let log = self.log, now >= self.nextLook else { return }
-        self.nextLook = now + Self.intervalMilliseconds
+        guard let log = self.log, now >= self.nextCheck else { return }
+        self.nextCheck = now + Self.intervalMilliseconds
         for (name, count) in counts() {
             let before = self.reported[name] ?? 0
             guard count > before else { continue }

@@ -131,7 +131,7 @@ struct Claims {
     }
 
     /// Examines all topics again, because streams that accepted no wakes have free slots again.
-    mutating func lookAgain() {
+    mutating func recheckAll() {
         self.topics.formUnion(self.noticeCounts.keys)
     }
 

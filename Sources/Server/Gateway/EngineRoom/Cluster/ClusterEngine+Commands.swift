@@ -65,15 +65,15 @@ extension ClusterEngine: StoredEngine {
         if self.rejected.count >= CommandQueue.pushesMax { self.countRejected(all: true) }
     }
 
-    func hasFreeSlots() { self.claims.lookAgain() }
+    func hasFreeSlots() { self.claims.recheckAll() }
 
     func lose(_ wake: WakeID, on stream: StreamAddress, takingBackAttempt: Bool) {
         self.lose(wake, .loseOn(stream, wake, takingBackAttempt: takingBackAttempt))
     }
 
-    func workersAsked() {
-        self.records.workersAsked()
-        self.keep(SharedValues.workersAsked, SharedValues.written(moment: self.records.countingSince))
+    func requireWorkerAuthentication() {
+        self.records.requireWorkerAuthentication()
+        self.storeValue(SharedValues.workerAuthentication, SharedValues.written(moment: self.records.countingSince))
     }
 
     /// Refuses a request because too many requests are pending.
@@ -204,13 +204,13 @@ extension ClusterEngine: StoredEngine {
         self.records.begin(self.configuration, at: self.clock.now)
         guard self.records.policies != before else { return }
         self.sweep.start()
-        self.keep(SharedValues.policies, SharedValues.written(self.records.policies))
+        self.storeValue(SharedValues.policies, SharedValues.written(self.records.policies))
     }
 
     /// Stores a value that all gateways share. If that is impossible now, the next attachment stores it.
-    func keep(_ name: String, _ content: [UInt8]) {
-        self.unkept[name] = nil
-        if self.isAttached { self.store.submit(.keep(name: name, content)) }
+    func storeValue(_ name: String, _ content: [UInt8]) {
+        self.unstoredValues[name] = nil
+        if self.isAttached { self.store.submit(.storeValue(name: name, content)) }
     }
 }
 
@@ -226,28 +226,28 @@ extension ClusterEngine {
         }
         guard self.pauses.count < CommandQueue.pushesMax else { return self.refuse(request) }
         self.pauses.append(request)
-        self.keep(SharedValues.pause(topic), SharedValues.written(isPaused: isPaused))
+        self.storeValue(SharedValues.pause(topic), SharedValues.written(isPaused: isPaused))
     }
 
     /// Applies a change of a topic's pause, made by any gateway, and answers the callers here who requested it.
-    func pauseKept(_ topic: String, _ isPaused: Bool) {
-        self.pausesKept[topic] = isPaused
+    func pauseStored(_ topic: String, _ isPaused: Bool) {
+        self.storedPauses[topic] = isPaused
         self.apply(topic, isPaused)
-        let answered = self.pauses.filter { $0.wishesPause == (topic, isPaused) }
-        self.pauses.removeAll { $0.wishesPause == (topic, isPaused) }
+        let answered = self.pauses.filter { $0.requestedPause == (topic, isPaused) }
+        self.pauses.removeAll { $0.requestedPause == (topic, isPaused) }
         for request in answered { self.requests.perform(request, self.workspace) }
     }
 
     /// Applies the stored pauses to all known topics.
     func applyPauses() {
-        for (topic, isPaused) in self.pausesKept { self.apply(topic, isPaused) }
+        for (topic, isPaused) in self.storedPauses { self.apply(topic, isPaused) }
     }
 
     /// Refuses the callers who wait for a topic to be paused or resumed, because this cannot be stored. Nil means every
     /// topic.
     func refusePauses(_ failure: StoreFailure, of topic: String? = nil) {
-        let refused = self.pauses.filter { topic == nil || $0.wishesPause.topic == topic }
-        self.pauses.removeAll { topic == nil || $0.wishesPause.topic == topic }
+        let refused = self.pauses.filter { topic == nil || $0.requestedPause.topic == topic }
+        self.pauses.removeAll { topic == nil || $0.requestedPause.topic == topic }
         for request in refused { self.stage.answer(request.reply, .refused(failure.refusal(failure.error))) }
     }
 
@@ -262,7 +262,7 @@ extension ClusterEngine {
 
 extension EngineRequest {
     /// The topic that the request pauses or resumes; empty for any other request.
-    fileprivate var wishesPause: (topic: String, isPaused: Bool) {
+    fileprivate var requestedPause: (topic: String, isPaused: Bool) {
         guard case .pause(let topic, let isPaused) = self.work.rows else { return ("", false) }
         return (topic.withByteView { $0.string }, isPaused)
     }

@@ -37,8 +37,8 @@ extension ClusterEngine {
         case .value(let name, let content):
             // A value that arrives during an attachment is newer than the attachment's.
             self.attachment?.values[name] = content
-            self.kept(name, content)
-        case .unkept(let name, let content, let error): self.notKept(name, content, error)
+            self.valueStored(name, content)
+        case .valueNotStored(let name, let content, let error): self.valueNotStored(name, content, error)
         }
     }
 
@@ -48,12 +48,13 @@ extension ClusterEngine {
     private func attachIfOver() {
         guard let attachment = self.attachment, self.open.isEmpty, self.orphans.isEmpty else { return }
         self.attachment = nil
-        if self.members.number != nil { self.beginAnew() }
+        if self.members.number != nil { self.restart() }
         self.clock.observed(attachment.now, wall: attachment.wall)
         self.stage.offset = self.clock.offset
         do throws(StoreError) {
-            if attachment.values[SharedValues.workersAsked] != nil, case .notAsked(let folder) = self.workers {
-                throw StoredGateway.workersWereAsked(folder)
+            if attachment.values[SharedValues.workerAuthentication] != nil, case .notRequired(let folder) = self.workers
+            {
+                throw StoredGateway.workerAuthenticationWasRequired(folder)
             }
             try self.engine.appendTopics(attachment.topics)
         } catch {
@@ -69,7 +70,7 @@ extension ClusterEngine {
     }
 
     /// Ends all wakes on this gateway's streams. They belong to its previous number, and are recorded as lost.
-    private func beginAnew() {
+    private func restart() {
         self.dispatcher.expireEveryWake()
         self.publish()
         self.held.removeAll()
@@ -82,32 +83,32 @@ extension ClusterEngine {
     }
 
     private func adopt(_ attachment: Attachment) {
-        for (name, content) in attachment.values { self.kept(name, content) }
+        for (name, content) in attachment.values { self.valueStored(name, content) }
         if attachment.values[SharedValues.countingSince] == nil {
             self.records.countingSince = attachment.wall
-            self.keep(SharedValues.countingSince, SharedValues.written(moment: attachment.wall))
+            self.storeValue(SharedValues.countingSince, SharedValues.written(moment: attachment.wall))
         }
-        if self.workers == .asked, attachment.values[SharedValues.workersAsked] == nil {
-            self.keep(SharedValues.workersAsked, SharedValues.written(moment: self.records.countingSince))
+        if self.workers == .required, attachment.values[SharedValues.workerAuthentication] == nil {
+            self.storeValue(SharedValues.workerAuthentication, SharedValues.written(moment: self.records.countingSince))
         }
         self.beginPolicies()
     }
 
-    private func kept(_ name: String, _ content: [UInt8]) {
+    private func valueStored(_ name: String, _ content: [UInt8]) {
         switch name {
         case SharedValues.policies:
             if let policies = SharedValues.policies(content) { self.records.policies = policies }
         case SharedValues.countingSince:
             if let moment = SharedValues.moment(content) { self.records.countingSince = moment }
         default:
-            if let topic = SharedValues.pausedTopic(name) { self.pauseKept(topic, SharedValues.isPaused(content)) }
+            if let topic = SharedValues.pausedTopic(name) { self.pauseStored(topic, SharedValues.isPaused(content)) }
         }
     }
 
     /// Handles a value that could not be stored. Refuses a pause; retries any other value.
-    private func notKept(_ name: String, _ content: [UInt8], _ error: StoreError) {
+    private func valueNotStored(_ name: String, _ content: [UInt8], _ error: StoreError) {
         guard let topic = SharedValues.pausedTopic(name) else {
-            self.unkept[name] = content
+            self.unstoredValues[name] = content
             return
         }
         self.refusePauses(Self.failure(error, self.engine, self.dispatcher), of: topic)
@@ -123,7 +124,7 @@ extension ClusterEngine {
         self.status = .unattached(Self.failure(error, self.engine, self.dispatcher))
         self.remote.status = self.remote.status?.detached
         self.refuseWaiting(error)
-        self.unkept = [:]
+        self.unstoredValues = [:]
         self.trouble = nil
         self.tableLockedSince = nil
         self.conditionsChanged = ChangedDevices()
@@ -180,7 +181,7 @@ extension ClusterEngine {
         switch self.performed(transaction, loaded) {
         case .unchanged:
             self.abandon(transaction)
-            self.tellLateAnswers(transaction)
+            self.reportLateAnswers(transaction)
             self.done(transaction, endedElsewhere: [], at: loaded.now)
         case .changed(let writes):
             transaction.step.moment = loaded.now
@@ -275,7 +276,7 @@ extension ClusterEngine {
         for topic in step.ready { self.claims.noticed(topic) }
         for topic in step.freed { self.claims.slotsFreed(topic) }
         // A late report ends no wake, but its stream may accept wakes again.
-        if step.ended.isEmpty, transaction.hasReports { self.claims.lookAgain() }
+        if step.ended.isEmpty, transaction.hasReports { self.claims.recheckAll() }
         for moment in step.due { self.due.note(moment) }
         for (wake, reason) in step.endedSince { self.endedElsewhere(wake, reason) }
         if case .refusals = transaction.purpose { self.rejectionsStored = step.rejections }
@@ -344,10 +345,10 @@ extension ClusterEngine {
                 self.claims.ended(shape, slots: slots, hasMore: step.hasMore && !step.launched.isEmpty)
             }
         case .sweepRead, .sweep: self.swept(transaction, isDone: moment != nil)
-        case .burial(let number):
+        case .retirement(let number):
             let isOver = moment != nil && step.rowCount == 0 && !step.hasMore
-            if isOver { self.store.submit(.bury(number)) }
-            self.members.buried(number, hasMore: moment != nil && step.rowCount > 0 && step.hasLost)
+            if isOver { self.store.submit(.retire(number)) }
+            self.members.retired(number, hasMore: moment != nil && step.rowCount > 0 && step.hasLost)
         }
         self.queue.ended(transaction.commands)
         self.giveBack(transaction.group)
@@ -370,7 +371,7 @@ extension ClusterEngine {
         for topic in step.ready.sorted(by: { $0.rawValue < $1.rawValue }) where self.remote.hasStreams(topic) {
             notices.append(.ready(topic))
         }
-        for (device, topic) in step.conditions where self.remote.hearsConditions(topic) {
+        for (device, topic) in step.conditions where self.remote.receivesConditions(topic) {
             notices.append(.conditions(device, topic))
         }
         if !endedElsewhere.isEmpty {
@@ -379,14 +380,14 @@ extension ClusterEngine {
                 notices.append(.ended(holder: ended.holder, ended.wake, reason: reasons[ended.wake] ?? nil))
             }
         }
-        if !notices.isEmpty { self.store.submit(.tell(notices)) }
+        if !notices.isEmpty { self.store.submit(.sendNotices(notices)) }
     }
 
     /// Notifies the gateways of wakes that were answered here too late, because it shows that their workers are alive.
-    private func tellLateAnswers(_ transaction: ClusterTransaction) {
+    private func reportLateAnswers(_ transaction: ClusterTransaction) {
         guard transaction.hasReports else { return }
         let notices = transaction.step.streams.endedElsewhere.map { ClusterNotice.answeredLate($0.wake) }
-        if !notices.isEmpty { self.store.submit(.tell(notices)) }
+        if !notices.isEmpty { self.store.submit(.sendNotices(notices)) }
     }
 
     private func notified(_ notice: ClusterNotice) {
@@ -402,7 +403,7 @@ extension ClusterEngine {
             }
         case .answeredLate(let wake): self.endedElsewhere(wake, nil)
         case .conditions(let device, let topic):
-            if self.isAttached, self.dispatcher.hearsConditions(topic) { self.conditionsMayDiffer(device) }
+            if self.isAttached, self.dispatcher.receivesConditions(topic) { self.conditionsMayDiffer(device) }
         }
     }
 
@@ -420,7 +421,7 @@ extension ClusterEngine {
     private func endedElsewhere(_ wake: WakeID, _ reason: ExpirationReason?) {
         self.dispatcher.wakeEndedElsewhere(wake, reason, at: self.clock.now)
         self.held.remove(wake)
-        self.claims.lookAgain()
+        self.claims.recheckAll()
     }
 
     private func viewed(_ view: ClusterView) {

@@ -38,7 +38,7 @@ extension ClusterEngine {
         self.stage.offset = workspace.offset
         defer {
             // Remove the devices first, and then the dispatcher's references to them.
-            self.engine.evict()
+            self.engine.unloadAll()
             self.dispatcher.forgetDevices()
             self.stage.group = immediate
         }
@@ -46,7 +46,7 @@ extension ClusterEngine {
             for row in loaded.devices { _ = try self.engine.take(row) }
         } catch {
             // If another gateway has just created a topic, read the topics and begin the transaction again.
-            let unknown = loaded.devices.filter { self.engine.isOfUnknownTopic($0) }.map(\.token)
+            let unknown = loaded.devices.filter { self.engine.hasUnknownTopic($0) }.map(\.token)
             guard transaction.topicReads < ClusterTransaction.triesMax, !unknown.isEmpty else {
                 return .unreadable(error)
             }
@@ -73,14 +73,14 @@ extension ClusterEngine {
     private func begin(_ transaction: ClusterTransaction, _ loaded: LoadedDevices) {
         switch transaction.purpose {
         case .commands, .due, .claim, .refusals, .sweep: break
-        case .burial:
-            self.dispatcher.loseForGood(loaded.heldWakes)
+        case .retirement:
+            self.dispatcher.endAsLost(loaded.heldWakes)
             transaction.step.hasLost = !loaded.heldWakes.isEmpty
         case .conditions(let tokens):
             for token in tokens {
                 if let device = self.engine.find(token) { self.dispatcher.conditionsChangedElsewhere(device) }
             }
-            return self.dispatcher.sendOwedConditions()
+            return self.dispatcher.sendPendingConditions()
         case .sweepRead:
             transaction.step.found = loaded.devices.map(\.token)
             return
@@ -275,7 +275,7 @@ extension ClusterEngine {
         guard step.isPerformed else { return [] }
         self.engine.keep(step.subscriptions)
         self.records.rejections.subtract(step.refused)
-        self.records.rejections.wereNotKept(step.rejectionsWritten)
+        self.records.rejections.wereNotStored(step.rejectionsWritten)
         if let times = step.times { self.engine.times.takeBack(from: times.before, to: times.after) }
         return self.dispatcher.undo(step.streams)
     }

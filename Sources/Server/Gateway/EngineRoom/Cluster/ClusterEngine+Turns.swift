@@ -96,10 +96,10 @@ extension ClusterEngine {
     ///
     /// - Returns: false if no such transaction is needed.
     private func beginOther() -> Bool {
-        if let dead = self.members.nextBurial() {
+        if let dead = self.members.nextToRetire() {
             var plan = LoadPlan()
             plan.selection = .wakes(of: dead, countMax: Claims.countMax)
-            self.begin(.burial(dead), plan)
+            self.begin(.retirement(dead), plan)
         } else if self.due.isDue(at: self.clock.now) {
             self.due.begun()
             var plan = LoadPlan()
@@ -146,7 +146,7 @@ extension ClusterEngine {
         guard !self.conditionsChanged.isPaused(at: self.clock.boot) else { return }
         // A row that cannot be read must not prevent the reading of other rows.
         let isApart = self.conditionsChanged.hasFailed && !self.conditionsChanged.isEmpty
-        let owed = isApart ? [] : self.dispatcher.conditionsOwed
+        let owed = isApart ? [] : self.dispatcher.pendingConditions
         guard !owed.isEmpty || !self.conditionsChanged.isEmpty else { return }
         let changed = self.conditionsChanged.take()
         let known = Set(changed)
@@ -189,7 +189,7 @@ extension ClusterEngine {
     /// Uses the counts of all gateways to answer requests.
     func counted(_ number: TransactionNumber, _ counts: ClusterCounts) {
         guard let questions = self.questions.ended(number) else { return }
-        self.engine.show(counts.total, byTopic: counts.byTopic)
+        self.engine.setBaseCounters(counts.total, byTopic: counts.byTopic)
         self.records.showRejections(counts.rejections)
         for question in questions {
             if let request = question.request { self.answer(request) } else { self.takeSample() }
@@ -237,7 +237,7 @@ extension ClusterEngine {
     func answeredQuestions(_ number: TransactionNumber, _ loaded: LoadedDevices) -> Bool {
         guard let questions = self.deviceQuestions.ended(number) else { return false }
         // If another gateway has just created a topic, read the topics and repeat the requests.
-        let unknown = Set(loaded.devices.filter { self.engine.isOfUnknownTopic($0) }.map(\.token))
+        let unknown = Set(loaded.devices.filter { self.engine.hasUnknownTopic($0) }.map(\.token))
         func isEarly(_ question: DeviceQuestions.Question) -> Bool {
             unknown.contains(question.device) && question.topicReads < ClusterTransaction.triesMax
         }
@@ -345,7 +345,7 @@ extension ClusterEngine {
         defer {
             self.dispatcher.isReading = false
             self.engine.times = times
-            self.engine.evict()
+            self.engine.unloadAll()
             self.dispatcher.forgetDevices()
             self.watch()
         }
@@ -354,7 +354,7 @@ extension ClusterEngine {
                 _ = try self.engine.take(row)
             } catch {
                 // Another gateway has just created the topic. A later list will include the device.
-                guard self.engine.isOfUnknownTopic(row) else { throw error }
+                guard self.engine.hasUnknownTopic(row) else { throw error }
             }
         }
         self.engine.beginSharedStep(now: loaded.now, deviceCount: self.members.deviceCount)

@@ -28,7 +28,7 @@ package final class ClusterEngine: EngineShell, GatewayEngine {
 
     let store: any ClusterStore
     let remote: RemoteWorkers
-    let workers: WorkersAsked
+    let workers: WorkerAuthentication
     private let live: LiveService
     private let world: EngineWorld
     private let times: SharedCommitTimes
@@ -74,9 +74,9 @@ package final class ClusterEngine: EngineShell, GatewayEngine {
     var subscriptions: [EngineRequest] = []
     /// The callers who wait for topics to be paused or resumed, and the stored pauses by topic.
     var pauses: [EngineRequest] = []
-    var pausesKept: [String: Bool] = [:]
+    var storedPauses: [String: Bool] = [:]
     /// The shared values, by name, that could not be stored. They are submitted again each second.
-    var unkept: [String: [UInt8]] = [:]
+    var unstoredValues: [String: [UInt8]] = [:]
     /// The losses of wakes that could not be recorded. They are retried each second.
     var losses: [(work: QueuedCommand.Work, row: RequestedRow)] = []
     /// The devices whose conditions other gateways changed, of which streams here must be notified.
@@ -118,7 +118,7 @@ package final class ClusterEngine: EngineShell, GatewayEngine {
     package init(
         configuration: EngineConfiguration,
         historyKey: HashKey,
-        workers: WorkersAsked = .unrecorded,
+        workers: WorkerAuthentication = .unrecorded,
         report: GatewayReport,
         world: EngineWorld = .system,
         wakeBytesPerStreamMax: Int = GatewayLimits().wakeBytesPerStreamMax,
@@ -139,7 +139,7 @@ package final class ClusterEngine: EngineShell, GatewayEngine {
             historyKey: historyKey,
             random: world.makeRandom()
         )
-        engine.share()
+        engine.useSharedStore()
         let stage = EffectStage(group: output.makeGroup(), offset: clock.offset)
         let parts = EngineParts(
             engine: engine,
@@ -151,7 +151,7 @@ package final class ClusterEngine: EngineShell, GatewayEngine {
             wakeBytesPerStreamMax: wakeBytesPerStreamMax
         )
         let remote = RemoteWorkers()
-        parts.dispatcher.share { remote.mayTakePush($0) }
+        parts.dispatcher.useSharedStore { remote.mayTakePush($0) }
         let times = SharedCommitTimes()
         self.store = store
         self.times = times
@@ -288,7 +288,7 @@ extension ClusterEngine {
         self.areRefusalsDue = self.areRefusalsDue || self.hasUnwritten
         self.held.foresee(from: self.clock.now)
         self.overdueWakes = self.held.overdue(at: self.clock.now, countMax: Claims.countMax)
-        for (name, content) in self.unkept { self.keep(name, content) }
+        for (name, content) in self.unstoredValues { self.storeValue(name, content) }
         let losses = self.losses
         self.losses = []
         for loss in losses { self.queue.append(loss.work, loss.row) }

@@ -12,7 +12,7 @@ final class ClusterTransaction {
         /// Claims devices for this many free slots.
         case claim(Claims.Shape, slots: Int)
         /// Records the loss of a dead gateway's wakes.
-        case burial(GatewayNumber)
+        case retirement(GatewayNumber)
         /// Notifies streams of changed conditions, including changes at other gateways.
         case conditions(changedElsewhere: [DeviceToken])
         /// Checks if wakes on this gateway's streams have ended at other gateways.
@@ -110,7 +110,7 @@ final class ClusterTransaction {
     var isRepeated: Bool {
         guard self.conflicts + 1 < Self.triesMax else { return false }
         switch self.purpose {
-        case .commands, .burial, .conditions, .refusals, .sweep: return true
+        case .commands, .retirement, .conditions, .refusals, .sweep: return true
         case .due, .claim, .heldWakes, .warnings, .sweepRead: return false
         }
     }

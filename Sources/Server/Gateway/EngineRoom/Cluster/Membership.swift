@@ -12,7 +12,7 @@ struct Membership {
     private(set) var unlike: [String] = []
     /// The numbers of dead gateways whose wakes must be recorded as lost.
     private var dead: [GatewayNumber] = []
-    private var isBurying = false
+    private var isRetiring = false
     /// The report of this gateway, except its workers.
     private var report: GatewayReport
 
@@ -21,7 +21,7 @@ struct Membership {
     mutating func attached(_ number: GatewayNumber) {
         self.number = number
         self.dead = []
-        self.isBurying = false
+        self.isRetiring = false
     }
 
     /// Updates the digests of the settings that must be equal on all gateways.
@@ -44,7 +44,7 @@ struct Membership {
                     connected: counts.connected,
                     slots: isDraining ? counts.busy : counts.slots,
                     busy: counts.busy,
-                    hearsConditions: dispatcher.hearsConditions(topic)
+                    receivesConditions: dispatcher.receivesConditions(topic)
                 )
             )
             let countMax = GatewayReport.offersMax - report.offers.count
@@ -66,7 +66,7 @@ struct Membership {
                     slots: workers.slots,
                     busy: workers.busy
                 )
-                remote.append(counts, of: workers.topic, hearsConditions: workers.hearsConditions)
+                remote.append(counts, of: workers.topic, receivesConditions: workers.receivesConditions)
             }
             for offer in member.report.offers { remote.append(offer) }
             remote.durations += member.report.durations
@@ -83,17 +83,17 @@ struct Membership {
 
     /// Returns a dead gateway whose wakes must be recorded as lost. Nil if there is none, or if a transaction already
     /// records such losses.
-    mutating func nextBurial() -> GatewayNumber? {
-        guard !self.isBurying, let next = self.dead.first else { return nil }
-        self.isBurying = true
+    mutating func nextToRetire() -> GatewayNumber? {
+        guard !self.isRetiring, let next = self.dead.first else { return nil }
+        self.isRetiring = true
         return next
     }
 
     /// Records that a transaction has stored the loss of some wakes of a dead gateway.
     ///
     /// - `hasMore`: true to continue immediately. If false and wakes remain, the next view lists the gateway again.
-    mutating func buried(_ number: GatewayNumber, hasMore: Bool) {
-        self.isBurying = false
+    mutating func retired(_ number: GatewayNumber, hasMore: Bool) {
+        self.isRetiring = false
         if !hasMore { self.dead.removeAll { $0 == number } }
     }
 }
@@ -137,7 +137,7 @@ enum SharedValues {
     /// The launch policies and the times at which they took effect: `PolicyVersions`.
     static let policies = "policies"
     /// A value that exists if a gateway has ever required workers to authenticate.
-    static let workersAsked = "workersAsked"
+    static let workerAuthentication = "workersAsked"
     /// The start of counting, in milliseconds since 1970, as 8 little-endian bytes.
     static let countingSince = "countingSince"
 

@@ -24,13 +24,13 @@ package struct CommitBatching {
     package static let slowWindowsMax = 5
     /// The number of measurement windows with batching after which the rate without batching is measured again: five
     /// seconds.
-    package static let restingWindowsMax = 250
+    package static let batchingWindowsMax = 250
     /// The duration of a suspension, after more pushes arrived without batching: one second, doubled each time up to
     /// about a minute.
     package static let pauses: ClosedRange<Int64> = 1_000_000...64_000_000
 
     /// True if a batching window follows each commit.
-    package private(set) var isResting = false
+    package private(set) var isBatching = false
     /// The latest end of the batching window after the last commit.
     package private(set) var batchEnd = Int64.min
     /// The number of pending pushes that ends the batching window.
@@ -38,7 +38,7 @@ package struct CommitBatching {
     /// The number of pushes pending for the next commit.
     private var waiting: Int64 = 0
     /// True if a push of a quiet topic is pending.
-    private var endsRest = false
+    private var endsBatch = false
     /// The start of the current measurement window.
     private var windowStart: Int64 = 0
     private var pushes: Int64 = 0
@@ -48,26 +48,26 @@ package struct CommitBatching {
     /// The highest rate of pushes known at the last measurement, per second.
     private var rateKnown: Int64 = 0
     /// The number of measurement windows with batching since the last measurement without it.
-    private var restingWindows = 0
+    private var batchingWindows = 0
     /// The number of consecutive measurement windows with a lower rate than without batching.
     private var slowWindows = 0
     /// The rate of pushes with batching, per second; nil unless the rate without batching is being measured.
     private var rateWith: Int64?
     /// The time from which batching is allowed again.
-    private var mayRestFrom = Int64.min
+    private var mayBatchFrom = Int64.min
     private var pause = CommitBatching.pauses.lowerBound
 
     package init() {}
 
     /// The time at which the next commit may begin; `.min` if it may begin immediately.
-    package var nextMayBegin: Int64 { self.endsRest || self.waiting >= self.batchPushes ? .min : self.batchEnd }
+    package var nextMayBegin: Int64 { self.endsBatch || self.waiting >= self.batchPushes ? .min : self.batchEnd }
 
     /// Records the number of pushes pending for the next commit.
     ///
-    /// - Parameter endsRest: true if a push of a quiet topic is among them.
-    package mutating func collected(_ pushes: Int64, endsRest: Bool = false) {
+    /// - Parameter endsBatch: true if a push of a quiet topic is among them.
+    package mutating func collected(_ pushes: Int64, endsBatch: Bool = false) {
         self.waiting = pushes
-        self.endsRest = endsRest
+        self.endsBatch = endsBatch
     }
 
     /// Records the start of a commit with all pending pushes.
@@ -86,7 +86,7 @@ package struct CommitBatching {
         self.pushes += pushes
         if pushes > 0 { self.commits += 1 }
         if end - self.windowStart >= Self.window { self.judge(at: end) }
-        self.batchEnd = self.isResting ? start + Self.intervalMax : .min
+        self.batchEnd = self.isBatching ? start + Self.intervalMax : .min
         self.batchPushes = pushes + self.waiting
     }
 
@@ -97,19 +97,19 @@ package struct CommitBatching {
         let areTogether = 10 * self.pushes >= 11 * self.commits
         if time >= 2 * Self.window {
             // A period without pushes gives no information about batching.
-            self.isResting = false
+            self.isBatching = false
             self.rateWith = nil
-        } else if self.isResting {
-            self.judgeRests(rate)
+        } else if self.isBatching {
+            self.judgeBatching(rate)
         } else {
             let rateWith = self.rateWith.take()
-            if let rateWith { self.judgeRests(rateWith, without: rate, at: now) }
-            if rate >= Self.pushesPerSecondMin, areTogether || rateWith != nil, now >= self.mayRestFrom {
-                self.isResting = true
+            if let rateWith { self.judgeBatching(rateWith, without: rate, at: now) }
+            if rate >= Self.pushesPerSecondMin, areTogether || rateWith != nil, now >= self.mayBatchFrom {
+                self.isBatching = true
                 self.rateWithout = rate
                 self.rateKnown = max(rate, rateWith ?? 0)
                 self.slowWindows = 0
-                self.restingWindows = 0
+                self.batchingWindows = 0
             }
         }
         self.windowStart = now
@@ -119,21 +119,21 @@ package struct CommitBatching {
 
     /// Suspends batching for one measurement window, to measure the rate without it. Does so after several slow
     /// windows, after a large increase of the rate, and at regular intervals.
-    private mutating func judgeRests(_ rate: Int64) {
-        self.restingWindows += 1
+    private mutating func judgeBatching(_ rate: Int64) {
+        self.batchingWindows += 1
         // In a single window, a rate that is a fifth lower may be a coincidence.
         self.slowWindows = 5 * rate < 4 * self.rateWithout ? self.slowWindows + 1 : 0
         let hasGrown = 4 * rate > 5 * self.rateKnown
-        guard self.slowWindows == Self.slowWindowsMax || hasGrown || self.restingWindows == Self.restingWindowsMax
+        guard self.slowWindows == Self.slowWindowsMax || hasGrown || self.batchingWindows == Self.batchingWindowsMax
         else { return }
-        self.isResting = false
+        self.isBatching = false
         self.rateWith = rate
     }
 
     /// Compares both rates, and suspends batching if more pushes arrive without batching.
-    private mutating func judgeRests(_ rateWith: Int64, without rate: Int64, at now: Int64) {
+    private mutating func judgeBatching(_ rateWith: Int64, without rate: Int64, at now: Int64) {
         if 4 * rate > 5 * rateWith {
-            self.mayRestFrom = now + self.pause
+            self.mayBatchFrom = now + self.pause
             self.pause = min(2 * self.pause, Self.pauses.upperBound)
         } else {
             self.pause = Self.pauses.lowerBound

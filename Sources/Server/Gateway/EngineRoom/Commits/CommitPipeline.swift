@@ -59,14 +59,16 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
         }
     }
 
-    package func status(of group: StepGroup, waitingFor wish: CommitWish) -> CommitStatus {
+    package func status(of group: StepGroup, waitingFor awaited: AwaitedEvent) -> CommitStatus {
         let status = self.monitor.withLock {
-            self.batching.collected(group.pushCount, endsRest: group.endsRest)
+            self.batching.collected(group.pushCount, endsBatch: group.endsBatch)
             var status = self.status
-            if case .idle = status, SystemClock.monotonicMicroseconds < self.batching.nextMayBegin { status = .resting }
-            switch (status, wish) {
+            if case .idle = status, SystemClock.monotonicMicroseconds < self.batching.nextMayBegin {
+                status = .batching
+            }
+            switch (status, awaited) {
             case (.busy, .release): self.signalsWhenDurable = true
-            case (.busy, .commit), (.resting, .commit): self.signalsWhenIdle = true
+            case (.busy, .commit), (.batching, .commit): self.signalsWhenIdle = true
             case _: break
             }
             return status
@@ -194,7 +196,7 @@ package protocol Committer: AnyObject {
     ///   - group: the group collected for the next commit.
     ///   - wish: the event that the group waits for. The committer wakes the engine after this event and after any
     ///     failure.
-    func status(of group: StepGroup, waitingFor wish: CommitWish) -> CommitStatus
+    func status(of group: StepGroup, waitingFor awaited: AwaitedEvent) -> CommitStatus
 
     /// The durations of commits so far.
     var commitTimes: CommitTimes { get }
@@ -214,7 +216,7 @@ package protocol Committer: AnyObject {
 }
 
 /// The event that a group waits for.
-package enum CommitWish {
+package enum AwaitedEvent {
     case nothing
     /// The previous group is durable. This group has nothing to commit.
     case release
@@ -225,7 +227,7 @@ package enum CommitWish {
 package enum CommitStatus {
     case idle, busy
     /// No commit is in progress, and the batching window has not ended.
-    case resting
+    case batching
     /// A commit failed. The store accepts no more commits.
     case failed(StoreError)
 }
@@ -276,12 +278,12 @@ package final class CommitService {
         }
         let monotonic = clock.monotonic
         let hasRecords = engine.hasChanges || engine.hasEvents || self.records.hasChanges(at: monotonic)
-        let wish: CommitWish = hasRecords ? .commit : self.stage.group.isEmpty ? .nothing : .release
-        switch committer.status(of: self.stage.group, waitingFor: wish) {
+        let awaited: AwaitedEvent = hasRecords ? .commit : self.stage.group.isEmpty ? .nothing : .release
+        switch committer.status(of: self.stage.group, waitingFor: awaited) {
         case .busy: return nil
         case .failed(let error): return error
-        case .resting where hasRecords: return nil
-        case .idle, .resting:
+        case .batching where hasRecords: return nil
+        case .idle, .batching:
             guard hasRecords else {
                 self.release(engine, clock.offset)
                 return nil
@@ -361,7 +363,7 @@ package final class StepGroup: @unchecked Sendable {
     /// The number of pushes that wait for this group's commit.
     private(set) var pushCount: Int64 = 0
     /// True if a push of a quiet topic is among these pushes.
-    private(set) var endsRest = false
+    private(set) var endsBatch = false
     /// True if the effects contain a long list. A group holds at most one.
     var hasLongList = false
     /// The events for the history.
@@ -375,11 +377,11 @@ package final class StepGroup: @unchecked Sendable {
 
     /// Adds pushes that wait for this group's commit.
     ///
-    /// - Parameter endsRest: true if a push of a quiet topic is among them.
-    func append(_ arrivals: [PushArrival], endsRest: Bool) {
+    /// - Parameter endsBatch: true if a push of a quiet topic is among them.
+    func append(_ arrivals: [PushArrival], endsBatch: Bool) {
         for arrival in arrivals { self.pushCount += arrival.count }
         self.arrivals += arrivals
-        self.endsRest = self.endsRest || endsRest
+        self.endsBatch = self.endsBatch || endsBatch
     }
 
     /// Records the time at which a push of the group left its loop, in microseconds of the monotonic clock.
@@ -396,7 +398,7 @@ package final class StepGroup: @unchecked Sendable {
     func forgetArrivals() {
         self.arrivals.removeAll(keepingCapacity: true)
         self.pushCount = 0
-        self.endsRest = false
+        self.endsBatch = false
     }
 
     var isEmpty: Bool {

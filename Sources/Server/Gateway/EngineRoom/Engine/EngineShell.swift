@@ -72,7 +72,7 @@ protocol StoredEngine: EngineShell {
     /// Records that a stream no longer holds a wake, and remains open.
     func lose(_ wake: WakeID, on stream: StreamAddress, takingBackAttempt: Bool)
 
-    func workersAsked()
+    func requireWorkerAuthentication()
 
     /// Activates the policies of a new configuration.
     ///
@@ -96,7 +96,7 @@ extension StoredEngine {
             self.lose(wake, on: stream, takingBackAttempt: takingBackAttempt)
         case .webhookChanged(let topic, let status): self.requests.webhookChanged(topic, status)
         case .configure(let settings): self.configure(settings)
-        case .workersAsked: self.workersAsked()
+        case .requireWorkerAuthentication: self.requireWorkerAuthentication()
         case .drain:
             self.pushes.drain()
             self.requests.drain(workspace)

@@ -39,7 +39,7 @@ package final class LocalEngine: EngineShell, GatewayEngine {
     package init(
         configuration: EngineConfiguration,
         historyKey: HashKey,
-        workers: WorkersAsked = .unrecorded,
+        workers: WorkerAuthentication = .unrecorded,
         jumpWatch: ClockJumpWatch = ClockJumpWatch(),
         world: EngineWorld = .system,
         makeCommitter: CommitterMaker = CommitPipeline.init,
@@ -157,7 +157,7 @@ package final class LocalEngine: EngineShell, GatewayEngine {
             push: { stage.answer(pushes.take($0, from: $1, workspace)) },
             command: { self.take($0, workspace) }
         )
-        self.stage.group.append(batch.arrivals, endsRest: batch.endsRest)
+        self.stage.group.append(batch.arrivals, endsBatch: batch.endsBatch)
         batch.removeAll()
         self.requests.writeNextLongList(workspace)
         return isDone
@@ -235,7 +235,7 @@ extension LocalEngine: StoredEngine {
         self.dispatcher.lose(wake, on: stream, takingBackAttempt: takingBackAttempt)
     }
 
-    func workersAsked() { if self.failure == nil { self.records.workersAsked() } }
+    func requireWorkerAuthentication() { if self.failure == nil { self.records.requireWorkerAuthentication() } }
 
     func configured(isPolicyChanged: Bool) { self.records.begin(self.configuration, at: self.engine.now) }
 }

@@ -11,7 +11,7 @@ struct LocalEngineStart {
     /// The record numbers of the events; nil if nothing is stored.
     private(set) var numbers: EventNumbers?
     private(set) var clock: EngineClock
-    private let isAskingWorkers: Bool
+    private let requiresWorkerAuthentication: Bool
     /// True if the store had no state before.
     private let isFirst: Bool
     private let events: EventRecovery?
@@ -22,7 +22,7 @@ struct LocalEngineStart {
     init(
         configuration: EngineConfiguration,
         historyKey: HashKey,
-        workers: WorkersAsked,
+        workers: WorkerAuthentication,
         jumpWatch: ClockJumpWatch,
         world: EngineWorld,
         store: (any RecordStore)?,
@@ -39,7 +39,7 @@ struct LocalEngineStart {
         )
         let stored = try StoredGateway.load(store, into: self.engine, self.events, workers)
         self.isFirst = stored.clock == nil
-        self.isAskingWorkers = workers == .asked
+        self.requiresWorkerAuthentication = workers == .required
         self.clock = EngineClock(resuming: stored.clock, at: reading, world, jumpWatch)
         try self.engine.finishRestoring(now: self.clock.now)
         // The workers of the previous process are disconnected.
@@ -52,7 +52,7 @@ struct LocalEngineStart {
             acceptedLoss: store?.loss,
             rejections: stored.rejections,
             policies: stored.policies,
-            wereWorkersAsked: stored.wereWorkersAsked || self.isAskingWorkers
+            wasWorkerAuthenticationRequired: stored.wasWorkerAuthenticationRequired || self.requiresWorkerAuthentication
         )
         try store?.begin()
         try history.open()
@@ -64,7 +64,7 @@ struct LocalEngineStart {
     /// Makes the changes of the start durable.
     mutating func commit(to store: any RecordStore, _ stage: EffectStage) throws(StoreError) {
         var beginning = RecordBatch()
-        self.records.takeBeginning(into: &beginning, isAsking: self.isAskingWorkers)
+        self.records.takeBeginning(into: &beginning, isAsking: self.requiresWorkerAuthentication)
         let record = self.clock.record(at: self.clock.now)
         beginning.append(RecordKey(.clock)) { record.store(to: &$0) }
         self.engine.takeStep(into: &beginning)
@@ -92,7 +92,7 @@ struct StoredGateway {
     private(set) var rejections = Rejections()
     private(set) var policies = PolicyVersions()
     /// True if a gateway with this state has ever required workers to authenticate.
-    private(set) var wereWorkersAsked = false
+    private(set) var wasWorkerAuthenticationRequired = false
     /// Receives the events that the store keeps for the history; nil if they are not needed.
     private let events: EventRecovery?
 
@@ -109,7 +109,7 @@ struct StoredGateway {
         _ store: (any RecordStore)?,
         into engine: DeviceEngine,
         _ events: EventRecovery?,
-        _ workers: WorkersAsked
+        _ workers: WorkerAuthentication
     ) throws(StoreError) -> StoredGateway {
         var stored = StoredGateway(engine: engine, events: events)
         try store?.load { key, content throws(StoreError) in try stored.take(key, content) }
@@ -139,8 +139,8 @@ struct StoredGateway {
             if self.clock == nil { throw Self.unreadable("the clock") }
         case .origin:
             guard content.count == 8 else { throw Self.unreadable("the beginning of the counters") }
-            if key == .workersAsked {
-                self.wereWorkersAsked = true
+            if key == .workerAuthentication {
+                self.wasWorkerAuthenticationRequired = true
             } else {
                 let since = Int64(littleEndian: content.load(Int64.self, at: 0))
                 guard Self.credibleMoments.contains(since) else {
@@ -159,13 +159,13 @@ struct StoredGateway {
     /// Checks that workers can authenticate, if the state requires it.
     ///
     /// - Throws: `StoreError` if the gateway cannot authenticate them.
-    private func check(_ workers: WorkersAsked) throws(StoreError) {
-        guard self.wereWorkersAsked, case .notAsked(let folder) = workers else { return }
-        throw Self.workersWereAsked(folder)
+    private func check(_ workers: WorkerAuthentication) throws(StoreError) {
+        guard self.wasWorkerAuthenticationRequired, case .notRequired(let folder) = workers else { return }
+        throw Self.workerAuthenticationWasRequired(folder)
     }
 
     /// Returns the error for a state that requires workers to authenticate, although this folder has no `token.key`.
-    static func workersWereAsked(_ folder: String) -> StoreError {
+    static func workerAuthenticationWasRequired(_ folder: String) -> StoreError {
         StoreError(
             message: "The workers of this state had to authenticate, and now none would have to: \(folder) has no "
                 + "token.key, and tls.clientCA is not set. Put back the token.key that was there, have "

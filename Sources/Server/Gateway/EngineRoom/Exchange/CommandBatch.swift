@@ -27,7 +27,7 @@ package final class CommandBatch: MailboxBatch, @unchecked Sendable {
     package private(set) var answersDue = 0
 
     /// True if the batch has a push of a quiet topic. Its commit then must not wait for a batching window.
-    package private(set) var endsRest = false
+    package private(set) var endsBatch = false
 
     /// The number of pushes that left their loop, by time.
     private(set) var arrivals: [PushArrival] = []
@@ -54,7 +54,7 @@ package final class CommandBatch: MailboxBatch, @unchecked Sendable {
     }
 
     /// Records that the batch has a push of a quiet topic.
-    package func endRest() { self.endsRest = true }
+    package func endBatch() { self.endsBatch = true }
 
     /// Records the time at which the pushes leave their loop. Call it once, at that time.
     package func notePushesLeave() {
@@ -69,7 +69,7 @@ package final class CommandBatch: MailboxBatch, @unchecked Sendable {
         self.commands.append(contentsOf: other.commands)
         self.areCommandsBrief = self.areCommandsBrief && other.areCommandsBrief
         self.answersDue += other.answersDue
-        self.endsRest = self.endsRest || other.endsRest
+        self.endsBatch = self.endsBatch || other.endsBatch
         self.arrivals += other.arrivals
     }
 
@@ -79,7 +79,7 @@ package final class CommandBatch: MailboxBatch, @unchecked Sendable {
         self.commands.removeAll(keepingCapacity: true)
         self.areCommandsBrief = true
         self.answersDue = 0
-        self.endsRest = false
+        self.endsBatch = false
         self.arrivals.removeAll(keepingCapacity: true)
     }
 
@@ -182,7 +182,7 @@ package final class EngineOutbox {
     /// - Parameter now: milliseconds of the monotonic clock.
     package func quietPushCame(now: Int64) {
         self.window.quietPushCame(now: now)
-        self.batch.endRest()
+        self.batch.endBatch()
     }
 
     /// Records a push that was refused before it reached the engine. The engine counts it.
@@ -245,8 +245,8 @@ package struct PushWindow {
     package static let pausesToTryLeast = 256
 
     /// The value of `requestsAtEngineMax`.
-    package var most: Int
-    private let least: Int
+    package var maximum: Int
+    private let minimum: Int
     private var quietLimit: Int
     private var quietUntil = Int64.min
     /// The start of the current pause, in nanoseconds; nil if its duration is not counted.
@@ -257,10 +257,10 @@ package struct PushWindow {
     /// - Parameters:
     ///   - most: the limit of `requestsAtEngineMax`.
     ///   - least: the initial value of the lower limit; `Int.max` for no lower limit.
-    package init(most: Int, least: Int = PushWindow.quietLimitMin) {
-        self.most = most
-        self.least = least
-        self.quietLimit = least
+    package init(maximum: Int, minimum: Int = PushWindow.quietLimitMin) {
+        self.maximum = maximum
+        self.minimum = minimum
+        self.quietLimit = minimum
     }
 
     /// Records the arrival of a push of a quiet topic among pushes of busy topics.
@@ -274,7 +274,7 @@ package struct PushWindow {
     ///
     /// - Parameter now: milliseconds of the monotonic clock.
     package func count(now: Int64) -> Int {
-        now < self.quietUntil ? min(self.quietLimit, self.most) : self.most
+        now < self.quietUntil ? min(self.quietLimit, self.maximum) : self.maximum
     }
 
     /// Records the start of a pause.
@@ -284,7 +284,7 @@ package struct PushWindow {
     ///   - now: nanoseconds of the monotonic clock.
     package mutating func paused(atLimit count: Int, now: Int64) {
         // Only pauses under the lower limit are counted.
-        self.pausedAt = count == min(self.quietLimit, self.most) ? now : nil
+        self.pausedAt = count == min(self.quietLimit, self.maximum) ? now : nil
     }
 
     /// Records the end of a pause.
@@ -295,10 +295,10 @@ package struct PushWindow {
         self.pausedAt = nil
         self.pauses += 1
         self.balance += now - pausedAt > Self.shortPauseNanosecondsMax ? 1 : -1
-        if self.balance >= Self.longPausesToGrow, self.quietLimit < self.most {
-            self.setQuietLimit(min(2 * self.quietLimit, self.most))
+        if self.balance >= Self.longPausesToGrow, self.quietLimit < self.maximum {
+            self.setQuietLimit(min(2 * self.quietLimit, self.maximum))
         } else if self.pauses >= Self.pausesToTryLeast {
-            self.setQuietLimit(self.least)
+            self.setQuietLimit(self.minimum)
         }
     }
 

@@ -20,7 +20,7 @@ package enum EngineCommand: Sendable {
     /// Another configuration applies to the following commands.
     indirect case configure(EngineSettings)
     /// The first token was issued, so workers must authenticate.
-    case workersAsked
+    case requireWorkerAuthentication
     /// Nothing new may be launched from now on.
     case drain
 
@@ -29,7 +29,8 @@ package enum EngineCommand: Sendable {
         switch self {
         case .request(let request): request.work.isBrief
         case .rejected: true
-        case .streamEnded, .streamPaused, .slotsChanged, .lost, .webhookChanged, .configure, .workersAsked, .drain:
+        case .streamEnded, .streamPaused, .slotsChanged, .lost, .webhookChanged, .configure,
+            .requireWorkerAuthentication, .drain:
             false
         }
     }

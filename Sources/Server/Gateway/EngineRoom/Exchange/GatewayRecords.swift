@@ -19,7 +19,7 @@ package final class GatewayRecords {
     package internal(set) var policies: PolicyVersions
     private var arePoliciesChanged = false
     /// True if the state records, or will record, that workers must authenticate.
-    private var wereWorkersAsked: Bool
+    private var wasWorkerAuthenticationRequired: Bool
     private var isAskingNew = false
     private var rejectionsStoredAt: Int64 = 0
 
@@ -28,13 +28,13 @@ package final class GatewayRecords {
         acceptedLoss: StoreLoss? = nil,
         rejections: Rejections = Rejections(),
         policies: PolicyVersions = PolicyVersions(),
-        wereWorkersAsked: Bool = false
+        wasWorkerAuthenticationRequired: Bool = false
     ) {
         self.countingSince = countingSince
         self.acceptedLoss = acceptedLoss
         self.rejections = rejections
         self.policies = policies
-        self.wereWorkersAsked = wereWorkersAsked
+        self.wasWorkerAuthenticationRequired = wasWorkerAuthenticationRequired
     }
 
     /// The refused pushes to show in answers.
@@ -53,9 +53,9 @@ package final class GatewayRecords {
     }
 
     /// Records that workers must authenticate from now on.
-    package func workersAsked() {
-        guard !self.wereWorkersAsked else { return }
-        self.wereWorkersAsked = true
+    package func requireWorkerAuthentication() {
+        guard !self.wasWorkerAuthenticationRequired else { return }
+        self.wasWorkerAuthenticationRequired = true
         self.isAskingNew = true
     }
 
@@ -100,7 +100,7 @@ package final class GatewayRecords {
     }
 
     private func storeAsking(into batch: inout RecordBatch) {
-        batch.append(.workersAsked) { $0.append(memoryOf: self.countingSince.littleEndian) }
+        batch.append(.workerAuthentication) { $0.append(memoryOf: self.countingSince.littleEndian) }
     }
 }
 
@@ -198,7 +198,7 @@ package struct Rejections {
     }
 
     /// Marks records as changed again, because they were not stored.
-    mutating func wereNotKept(_ indices: some Sequence<UInt32>) { self.changed.formUnion(indices) }
+    mutating func wereNotStored(_ indices: some Sequence<UInt32>) { self.changed.formUnion(indices) }
 
     /// Appends records of the counts that have changed since the last call.
     package mutating func takeChanges(into batch: inout RecordBatch) {

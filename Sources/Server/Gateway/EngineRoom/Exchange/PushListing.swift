@@ -102,7 +102,7 @@ package struct PushListing: Sendable {
             }
         }
         writer.endArray()
-        writer.member("next", next.map { PushPlace($0).text })
+        writer.member("next", next.map { PushCursor($0).text })
         writer.endObject()
     }
 
@@ -149,7 +149,7 @@ package struct PushQuestion: Hashable, Sendable {
     package var until: Int64?
     package var limit = Self.limitUsual
     /// The push after which the list continues.
-    package var after: PushPlace?
+    package var after: PushCursor?
 
     package init() {}
 
@@ -173,7 +173,7 @@ package struct PushQuestion: Hashable, Sendable {
 
 /// The last push of a page as text, which the caller passes to get the next page. Contains the time, device and push as
 /// numbers.
-package struct PushPlace: Hashable, Sendable {
+package struct PushCursor: Hashable, Sendable {
     let push: LoggedPush
 
     init(_ push: LoggedPush) { self.push = push }
@@ -183,7 +183,7 @@ package struct PushPlace: Hashable, Sendable {
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
         let numbers = parts.dropFirst().compactMap { UInt64($0, radix: 16) }
         guard parts.count == 4, numbers.count == 3, let moment = Int64(parts[0]),
-            (-PushPlace.momentMax...PushPlace.momentMax).contains(moment)
+            (-PushCursor.momentMax...PushCursor.momentMax).contains(moment)
         else { return nil }
         self.push = LoggedPush(
             at: Instant(milliseconds: moment),

@@ -273,10 +273,10 @@ package final class RemoteWorkers {
     }
 
     /// Adds the workers of another gateway for a topic.
-    func append(_ counts: Dispatcher.WorkerCounts, of topic: TopicIndex, hearsConditions: Bool) {
+    func append(_ counts: Dispatcher.WorkerCounts, of topic: TopicIndex, receivesConditions: Bool) {
         Self.add(counts, to: &self.total)
         Self.add(counts, to: &self.byTopic[topic, default: Dispatcher.WorkerCounts()])
-        if hearsConditions { self.hearing.insert(topic) }
+        if receivesConditions { self.hearing.insert(topic) }
     }
 
     /// Adds an offer of another gateway's streams. The other `append` adds the counts of workers.
@@ -327,7 +327,7 @@ package final class RemoteWorkers {
     }
 
     /// Returns true if a stream of another gateway receives conditions of a topic.
-    func hearsConditions(_ topic: TopicIndex) -> Bool { self.hearing.contains(topic) }
+    func receivesConditions(_ topic: TopicIndex) -> Bool { self.hearing.contains(topic) }
 
     private static func add(_ more: Dispatcher.WorkerCounts, to counts: inout Dispatcher.WorkerCounts) {
         counts.connected += more.connected

@@ -32,7 +32,7 @@ package final class EventRecovery {
     private let keyMark: UInt64
     private(set) var start = Start(isFirst: true, now: .distantPast, offset: WallOffset(wall: 0, now: .distantPast))
     /// The contents of the history; nil if it is not open.
-    private var found: HistoryFound?
+    private var found: OpenedHistory?
     private var contents: [UInt64: [UInt8]] = [:]
     /// The times of the first and the last event of the records in `contents`.
     private var times: [UInt64: ClosedRange<Instant>] = [:]
@@ -83,7 +83,7 @@ package final class EventRecovery {
     }
 
     /// Sets the contents of the history; nil if it cannot be opened.
-    package func compare(with found: HistoryFound?) {
+    package func compare(with found: OpenedHistory?) {
         self.found = found
     }
 
@@ -155,7 +155,7 @@ package final class EventRecovery {
     }
 
     /// Describes the fault of a history that has records of another journal.
-    private func faultOfAnother(_ found: HistoryFound) -> String {
+    private func faultOfAnother(_ found: OpenedHistory) -> String {
         let last = "it has records up to \(found.sequence)\(found.newest.map { ", of \(self.time($0))" } ?? "")"
         if self.start.isFirst { return "\(last), but the journal is new: the pushes that were pending are lost" }
         let newest = self.newestBeforeBeginning
@@ -186,7 +186,7 @@ package final class EventRecovery {
     }
 
     /// Returns the number of records that are in neither the history nor the journal.
-    private func missing(_ found: HistoryFound) -> UInt64 {
+    private func missing(_ found: OpenedHistory) -> UInt64 {
         var written = found.positions
         let lacking = self.sequences.filter { !written.holds($0) }
         // A new history lacks all records that the journal has dropped. These are reported separately.

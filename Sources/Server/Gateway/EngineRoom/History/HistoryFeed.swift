@@ -76,8 +76,8 @@ package final class HistoryFeed {
     /// Writes the events passed so far.
     package func flush() {
         self.file.flush()
-        self.lookForBeginning()
-        self.tellFaults()
+        self.restartIfReplaced()
+        self.reportFaults()
     }
 
     /// Syncs the written events, and allows the journal to drop them.
@@ -101,10 +101,10 @@ package final class HistoryFeed {
                 return true
             }
             self.failure = nil
-            self.lookForBeginning()
+            self.restartIfReplaced()
             guard self.beginnings == beginnings else { return true }
             self.position = isAtEnd ? nil : position
-            if isAtEnd { self.tellOfBeginning() }
+            if isAtEnd { self.reportBeginning() }
             return isAtEnd || count > 0
         } catch {
             if self.failure != error.message {
@@ -121,7 +121,7 @@ package final class HistoryFeed {
     private func recover(_ recovery: EventRecovery) {
         self.offset = recovery.start.offset
         self.unopened = recovery
-        self.tellFaults()
+        self.reportFaults()
         for record in recovery.takeRecords() {
             let isTaken = record.content.withByteView { content in
                 if content.isEmpty { return self.file.append([], ofRecord: record.sequence) }
@@ -155,13 +155,13 @@ package final class HistoryFeed {
 
     /// Switches to reading from the journal, after record `last`.
     private func fallBehind(after last: UInt64) {
-        self.lookForBeginning()
+        self.restartIfReplaced()
         guard self.journal != nil, self.position == nil else { return }
         self.position = JournalEvents.Position(row: self.retention.firstHeldRow, sequence: last)
     }
 
     /// If the file was replaced, starts again at the beginning of the journal.
-    private func lookForBeginning() {
+    private func restartIfReplaced() {
         guard self.file.beginnings != self.beginnings else { return }
         self.beginnings = self.file.beginnings
         guard self.journal != nil else { return }
@@ -174,7 +174,7 @@ package final class HistoryFeed {
 
     /// When the file has been opened, reports the events that it lacks, and makes the events of a replaced journal
     /// void.
-    private func tellFaults() {
+    private func reportFaults() {
         guard let recovery = self.unopened, let found = self.file.found else { return }
         self.unopened = nil
         recovery.compare(with: found)
@@ -182,7 +182,7 @@ package final class HistoryFeed {
         for fault in recovery.faults { self.onFault(fault) }
     }
 
-    private func tellOfBeginning() {
+    private func reportBeginning() {
         guard self.anew.isReading else { return }
         defer { self.anew = (false, 0, nil) }
         let since = self.anew.oldest.map { WallTime.text(self.offset.wall($0)) }

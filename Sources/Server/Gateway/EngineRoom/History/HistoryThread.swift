@@ -19,9 +19,9 @@ package final class HistoryThread: HistoryOutput {
 
     /// The state of opening the file.
     private final class Opened: Sendable {
-        let isAsked = Mutex(false)
+        let isRequested = Mutex(false)
         let isDecided = Latch()
-        let found = Mutex<HistoryFound?>(nil)
+        let found = Mutex<OpenedHistory?>(nil)
         let isKnown = Latch()
     }
 
@@ -49,7 +49,7 @@ package final class HistoryThread: HistoryOutput {
         let retention = self.retention
         self.thread = try NamedThread("history") {
             opened.isDecided.wait()
-            guard opened.isAsked.withLock({ $0 }) else { return }
+            guard opened.isRequested.withLock({ $0 }) else { return }
             Self.run(mailbox) {
                 let file = makeFile()
                 // If records are missing, the journal may have them. The feed then reports which records the journal
@@ -82,11 +82,11 @@ package final class HistoryThread: HistoryOutput {
 
     package func open() throws(StoreError) {
         try self.prepare()
-        self.opened.isAsked.withLock { $0 = true }
+        self.opened.isRequested.withLock { $0 = true }
         self.opened.isDecided.open()
     }
 
-    package func waitUntilOpened() -> HistoryFound? {
+    package func waitUntilOpened() -> OpenedHistory? {
         self.opened.isKnown.wait()
         return self.opened.found.withLock { $0 }
     }
@@ -254,7 +254,7 @@ package final class DatabaseHistory: HistoryService {
 
     package func open() {}
 
-    package func waitUntilOpened() -> HistoryFound? { nil }
+    package func waitUntilOpened() -> OpenedHistory? { nil }
 
     package func submit(_ batch: inout HistoryBatch) { self.mailbox.submit(&batch) }
 
@@ -365,7 +365,7 @@ package protocol HistoryOutput: AnyObject, Sendable {
     func open() throws(StoreError)
 
     /// Waits until the file is open, and returns its contents at that time; nil if it could not be opened.
-    func waitUntilOpened() -> HistoryFound?
+    func waitUntilOpened() -> OpenedHistory?
 
     /// Takes everything in `batch` and empties it.
     func submit(_ batch: inout HistoryBatch)

@@ -162,16 +162,16 @@ package final class StateExport {
     package func counters() -> (total: ActivityCounters, topics: [ActivityCounters]) {
         var topics = self.topicIndices.map { self.engine.snapshot($0).counters }
         for place in 0..<self.deviceCount {
-            topics[Int(self.engine.topic(of: DeviceIndex(rawValue: UInt32(place))).rawValue)].stock.devices += 1
+            topics[Int(self.engine.topic(of: DeviceIndex(rawValue: UInt32(place))).rawValue)].gauges.devices += 1
         }
         let content = Self.shares(of: self.engine.contentBytes, topics.map { $0.pending + $0.inFlight })
         let tasks = Self.shares(of: self.engine.taskBytes, topics.map { $0.requests.waiting.sum + $0.sessions.waiting })
         for place in topics.indices {
-            topics[place].stock.contentBytes = content[place]
-            topics[place].stock.taskBytes = tasks[place]
+            topics[place].gauges.contentBytes = content[place]
+            topics[place].gauges.taskBytes = tasks[place]
         }
         var total = self.engine.totals
-        total.stock = topics.reduce(into: ActivityCounters()) { $0 += $1 }.stock
+        total.gauges = topics.reduce(into: ActivityCounters()) { $0 += $1 }.gauges
         return (total, topics)
     }
 
@@ -195,8 +195,8 @@ package final class StateExport {
         if self.stored.policies.current != nil {
             values[SharedValues.policies] = SharedValues.written(self.stored.policies)
         }
-        if self.stored.wereWorkersAsked {
-            values[SharedValues.workersAsked] = SharedValues.written(moment: self.stored.countingSince ?? 0)
+        if self.stored.wasWorkerAuthenticationRequired {
+            values[SharedValues.workerAuthentication] = SharedValues.written(moment: self.stored.countingSince ?? 0)
         }
         for topic in self.engine.pausedTopics {
             values[SharedValues.pause(self.engine.topicName(topic))] = SharedValues.written(isPaused: true)

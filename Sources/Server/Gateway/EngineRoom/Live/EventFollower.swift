@@ -70,8 +70,8 @@ package final class EventFollower: @unchecked Sendable {
                 pace.missed += taken.missed
                 for watched in events {
                     guard let event = LiveEvent(watched) else { continue }
-                    guard pace.mayTell(at: SystemClock.monotonic) else { continue }
-                    guard self.tellMissed(&pace), self.say(.event(event)) else {
+                    guard pace.mayReport(at: SystemClock.monotonic) else { continue }
+                    guard self.reportMissed(&pace), self.say(.event(event)) else {
                         // The thread is ending, and the remaining events are dropped.
                         return self.service.leave(number)
                     }
@@ -79,7 +79,7 @@ package final class EventFollower: @unchecked Sendable {
                 events.removeAll(keepingCapacity: true)
             }
             if isEnding || pace.isOver(at: SystemClock.monotonic) {
-                guard self.tellMissed(&pace) else { break }
+                guard self.reportMissed(&pace) else { break }
             }
             if isEnding { break }
         }
@@ -106,7 +106,7 @@ package final class EventFollower: @unchecked Sendable {
     /// Reports the number of dropped events, if there are any.
     ///
     /// - Returns: false if the thread is ending and the report was not accepted.
-    private func tellMissed(_ pace: inout Pace) -> Bool {
+    private func reportMissed(_ pace: inout Pace) -> Bool {
         guard pace.missed > 0 else { return true }
         defer { pace.missed = 0 }
         return self.say(.missed(pace.missed))
@@ -133,7 +133,7 @@ private struct Pace {
     /// Counts an event at a time of the monotonic clock.
     ///
     /// - Returns: false if the event exceeds the limit and is dropped.
-    mutating func mayTell(at now: Int64) -> Bool {
+    mutating func mayReport(at now: Int64) -> Bool {
         if now >= self.secondEnds { (self.secondEnds, self.sentCount) = (now + 1000, 0) }
         self.sentCount += 1
         if self.sentCount > EventFollower.newsPerSecondMax { self.missed += 1 }

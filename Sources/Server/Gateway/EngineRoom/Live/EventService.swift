@@ -27,7 +27,7 @@ package final class EventService: @unchecked Sendable {
     private var lastFollower = 0
     private let watching = Atomic(false)
     /// The number of open event streams.
-    package let readers: ReaderPlaces
+    package let readers: ReaderSlots
     private let heldMax: Int
 
     private struct Follower {
@@ -45,7 +45,7 @@ package final class EventService: @unchecked Sendable {
         readersMax: Int = GatewayLimits().eventStreamsMax,
         heldMax: Int = GatewayLimits().eventsHeldMax
     ) {
-        self.readers = ReaderPlaces(max: readersMax)
+        self.readers = ReaderSlots(max: readersMax)
         self.heldMax = max(1, heldMax)
     }
 

@@ -17,11 +17,11 @@ package final class LiveService: @unchecked Sendable {
     /// The start of the gateway, in milliseconds of the monotonic clock.
     package let startedAt = SystemClock.monotonic
     /// The number of open live streams.
-    package let readers: ReaderPlaces
+    package let readers: ReaderSlots
 
     /// - Parameter readersMax: the maximum number of open live streams.
     package init(readersMax: Int = GatewayLimits().liveStreamsMax) {
-        self.readers = ReaderPlaces(max: readersMax)
+        self.readers = ReaderSlots(max: readersMax)
     }
 
     /// Sets the address of the edge, which is shown to operators; nil if the edge is off.
@@ -70,7 +70,7 @@ package final class LiveService: @unchecked Sendable {
 }
 
 /// The number of open streams of one kind, at most `max`.
-package final class ReaderPlaces: Sendable {
+package final class ReaderSlots: Sendable {
     private let count = Atomic(0)
     private let max: Int
 

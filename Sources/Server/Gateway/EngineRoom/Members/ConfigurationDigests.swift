@@ -75,7 +75,7 @@ package enum ConfigurationDigests {
 
     private static func topicTasks(_ configuration: EngineConfiguration) -> [(key: String, value: UInt64)] {
         let permitted = configuration.permittedTasks
-        return permitted.namedTopics.compactMap { topic in
+        return permitted.listedTopics.compactMap { topic in
             guard let patterns = permitted[topic] else { return nil }
             var fingerprint = Fingerprint()
             for pattern in patterns.map(\.text).sorted() { fingerprint.mix(pattern) }

@@ -8,14 +8,14 @@ package import Wire
 package struct GatewayStore: Sendable {
     let folder: String
     let kind: GatewayConfiguration.Store
-    private let acceptsLoss: Bool
+    private let acceptsJournalLoss: Bool
     /// The limits of the history: the configured ones, or fixed ones if the gateway stores nothing.
     package let historyLimits: HistoryLimits
 
     package init(_ configuration: GatewayConfiguration) {
         self.folder = configuration.stateFolder
         self.kind = configuration.store
-        self.acceptsLoss = configuration.acceptsLoss
+        self.acceptsJournalLoss = configuration.acceptsJournalLoss
         self.historyLimits =
             switch configuration.store {
             case .memory: .inMemory
@@ -43,8 +43,8 @@ package struct GatewayStore: Sendable {
         guard self.kind == .sqlite else { return nil }
         let journal = try Journal(
             path: self.journalPath,
-            follower: self.historyPath,
-            acceptsLoss: self.acceptsLoss
+            dependentFile: self.historyPath,
+            acceptsLoss: self.acceptsJournalLoss
         )
         journal.retention = retention
         _ = try CheckpointThread(journal) { log.write(.checkpointFailed, ["cause": $0.message]) }
@@ -53,7 +53,7 @@ package struct GatewayStore: Sendable {
 
     /// Opens the journal for a caller that only reads it.
     func journalToRead() throws(StoreError) -> Journal {
-        try Journal(path: self.journalPath, follower: self.historyPath, acceptsLoss: self.acceptsLoss)
+        try Journal(path: self.journalPath, dependentFile: self.historyPath, acceptsLoss: self.acceptsJournalLoss)
     }
 
     /// A reader for the journal's events that the history lacks; nil if the gateway has no journal file.
@@ -61,7 +61,7 @@ package struct GatewayStore: Sendable {
 
     /// The journal's fault that would prevent a start; nil if none is found. Only a part of the journal is read.
     package var journalFault: String? {
-        self.kind == .sqlite ? Journal.fault(path: self.journalPath, follower: self.historyPath)?.message : nil
+        self.kind == .sqlite ? Journal.fault(path: self.journalPath, dependentFile: self.historyPath)?.message : nil
     }
 
     /// Returns the key with which the history numbers devices and pushes. If the key is new, `save` creates its file.
@@ -92,12 +92,12 @@ package struct GatewayStore: Sendable {
     var hasHistory: Bool { self.kind == .sqlite && FileSystem.exists(self.historyPath) }
 
     /// Opens the history. Without a journal file, the history is in memory.
-    package func openHistory(key: HashKey, onTrouble: @escaping @Sendable (HistoryTrouble) -> Void) -> HistoryFile {
+    package func openHistory(key: HashKey, onFailure: @escaping @Sendable (HistoryFailure) -> Void) -> HistoryFile {
         let path: String? =
             switch self.kind {
             case .memory, .postgresql: nil
             case .sqlite: self.historyPath
             }
-        return HistoryFile(path: path, key: key, limits: self.historyLimits, onTrouble: onTrouble)
+        return HistoryFile(path: path, key: key, limits: self.historyLimits, onFailure: onFailure)
     }
 }

@@ -235,8 +235,8 @@ struct RecordedDevice {
     /// Returns the minimum time between two launches of a lane, in milliseconds.
     private func interval(_ lane: Lane) -> Int64 {
         guard lane != .continued else { return 0 }
-        let least = lane == .short ? self.parameters.launchInterval : self.parameters.processingInterval
-        return min(least << self.penalty, max(least, self.parameters.maxInterval))
+        let minimum = lane == .short ? self.parameters.launchInterval : self.parameters.processingInterval
+        return min(minimum << self.penalty, max(minimum, self.parameters.maxInterval))
     }
 }
 

@@ -67,13 +67,13 @@ package struct DatabaseAddress: Hashable, Sendable {
 
     /// Returns the connection string for libpq: the URI, with defaults for parameters that a gateway needs.
     ///
-    /// - Parameter isInsecure: true if the identity of servers on other machines need not be verified.
-    package func connectionString(isInsecure: Bool) -> String {
+    /// - Parameter allowsUnverifiedServer: true if the identity of servers on other machines need not be verified.
+    package func connectionString(allowsUnverifiedServer: Bool) -> String {
         var added: [String] = []
         // If the URI names no host, PGHOST may name a remote one. Without PGHOST, libpq uses a Unix socket and ignores
         // sslmode.
         let isCertain = self.isLocal && !self.hosts.isEmpty
-        if !isCertain, !isInsecure, self["sslmode"] == nil { added.append("sslmode=verify-full") }
+        if !isCertain, !allowsUnverifiedServer, self["sslmode"] == nil { added.append("sslmode=verify-full") }
         if self["target_session_attrs"] == nil { added.append("target_session_attrs=read-write") }
         if self["application_name"] == nil { added.append("fallback_application_name=wakegate") }
         guard !added.isEmpty else { return self.text }

@@ -148,8 +148,8 @@ extension FaultRuleReader {
         }
         if self.choice(members["until"], Self.join(path, "until"), LimitEnd.self) == .success { end = .success }
         // With `success`, a limit of 0 would never end, because it prevents every push.
-        let least = end == .success ? 1 : 0
-        guard let limit = self.whole(members["limit"], key, least...1_000_000) else { return nil }
+        let minimum = end == .success ? 1 : 0
+        guard let limit = self.whole(members["limit"], key, minimum...1_000_000) else { return nil }
         return FaultStreamLimit(limit: limit, end: end)
     }
 

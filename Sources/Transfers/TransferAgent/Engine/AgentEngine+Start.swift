@@ -4,9 +4,9 @@ import ServiceManager
 package import Storage
 
 /// The restoration of the stored state at the start.
-extension AgentRoom {
+extension AgentEngine {
     /// The counts of restored items.
-    package struct Found: Hashable, Sendable {
+    package struct RestoreSummary: Hashable, Sendable {
         package var sessions = 0
         package var transfers = 0
         /// The number of unknown files that were removed.
@@ -14,50 +14,58 @@ extension AgentRoom {
         /// The number of rows of the store that could not be read.
         package var unreadable = 0
         /// The number of finished downloads that are still available although their row is damaged.
-        package var savedFiles = 0
+        package var recoveredFiles = 0
     }
 
     /// Restores the stored state. Must be called once, before the first turn.
-    package func restore() throws(SQLiteError) -> Found {
+    package func restore() throws(SQLiteError) -> RestoreSummary {
         let clocks = try self.store.clock()
         self.clock = AgentClock(resuming: clocks, boot: self.files.boot, self.world)
-        if let jump = self.clock.jump { self.tell(of: jump) }
-        var found = Found()
-        try self.store.sessions { number, facts in
-            let stored = StoredSession(stored: facts) ?? Self.unreadable(number)
+        if let jump = self.clock.jump { self.logClockJump(jump) }
+        var found = RestoreSummary()
+        try self.store.sessions { number, details in
+            let stored = StoredSession(stored: details) ?? Self.unreadable(number)
             if stored.isUnreadable { found.unreadable += 1 }
             let (name, session) = (stored.name, stored.session)
-            self.book.sessionRestored(number, name, session, untold: stored.untold, isQuit: stored.isQuit)
+            self.scheduler.restoreSession(
+                number,
+                name,
+                session,
+                unannouncedCount: stored.unannouncedCount,
+                isForceQuit: stored.isForceQuit
+            )
             found.sessions += 1
         }
         var moves: [(TransferID, PartFile, String)] = []
         var unreadable: Set<TransferID> = []
         try self.store.transfers(host: self.host) { stored in
             let transfer = stored.transfer
-            self.book.transferRestored(transfer, now: self.now)
+            self.scheduler.restoreTransfer(transfer, now: self.now)
             self.nextSequence = max(self.nextSequence, transfer.sequence + 1)
             found.transfers += 1
             if stored.isUnreadable { unreadable.insert(transfer.id) }
-            guard let part = stored.facts?.part else { return }
+            guard let part = stored.details?.part else { return }
             self.fileNames[transfer.id] = part.file
-            if let path = stored.facts?.taking { moves.append((transfer.id, part, path)) }
+            if let path = stored.details?.destination { moves.append((transfer.id, part, path)) }
         }
         for entry in try self.store.outbox({ found.unreadable += 1 }) {
             self.outbox[entry.sequence] = Outgoing(entry: entry, nextAt: self.now)
             self.nextSequence = max(self.nextSequence, entry.sequence + 1)
         }
-        if let clocks { self.book.wallClockSet(by: self.clock.stepped(since: clocks), now: self.now) }
+        if let clocks { self.scheduler.adjustForWallClockChange(by: self.clock.stepped(since: clocks), now: self.now) }
         // Files whose rows are damaged. They are kept, because an operator may repair the store.
         var nameless: Set<String> = []
-        for kept in try self.store.kept({ nameless.insert($0) }) { self.kept[kept.part.file] = kept }
-        for (id, part, path) in moves { self.moveFound(id, part, path) }
+        for resumable in try self.store.resumableParts({ nameless.insert($0) }) {
+            self.resumableParts[resumable.part.file] = resumable
+        }
+        for (id, part, path) in moves { self.finishInterruptedMove(id, part, path) }
         found.unreadable += unreadable.count + nameless.count
-        found.savedFiles = self.saveFiles(of: unreadable)
-        if found.unreadable > 0 { self.tellUnreadable(found) }
+        found.recoveredFiles = self.recoverFiles(of: unreadable)
+        if found.unreadable > 0 { self.logUnreadable(found) }
         self.flush()
-        let known = Set(self.fileNames.values).union(self.kept.keys).union(nameless)
-        found.strayFiles = self.files.cleaned(keeping: known)
-        self.lookAtSessions()
+        let known = Set(self.fileNames.values).union(self.resumableParts.keys).union(nameless)
+        found.strayFiles = self.files.removeFiles(except: known)
+        self.announceEndedSessions()
         return found
     }
 
@@ -66,23 +74,23 @@ extension AgentRoom {
     private static func unreadable(_ number: Int32) -> StoredSession {
         var session = TransferSession()
         session.sendsLaunchEvents = false
-        return StoredSession(name: "unreadable-\(number)", session: session, untold: 0, isUnreadable: true)
+        return StoredSession(name: "unreadable-\(number)", session: session, unannouncedCount: 0, isUnreadable: true)
     }
 
     /// Finds the finished files of transfers whose rows are damaged. A file matches if its name begins with the
     /// transfer's identifier and it has the transfer's length.
     ///
     /// - Returns: the number of found files.
-    private func saveFiles(of transfers: Set<TransferID>) -> Int {
+    private func recoverFiles(of transfers: Set<TransferID>) -> Int {
         guard !transfers.isEmpty else { return 0 }
         var saved = 0
         for name in self.files.names {
             guard let id = TransferID(name.prefix(while: { $0 != "-" })), transfers.contains(id),
-                let transfer = self.book.transfer(id), transfer.state == .finished, !transfer.isTaken,
+                let transfer = self.scheduler.transfer(id), transfer.state == .finished, !transfer.isTaken,
                 self.files.size(of: name) == transfer.bytes
             else { continue }
-            self.change(id) { facts in
-                facts.part = PartFile(
+            self.change(id) { details in
+                details.part = PartFile(
                     file: name,
                     validator: nil,
                     total: transfer.bytes,
@@ -95,13 +103,13 @@ extension AgentRoom {
         return saved
     }
 
-    private func tellUnreadable(_ found: Found) {
-        var fields = ["rows": "\(found.unreadable)", "files": "\(found.savedFiles)"]
+    private func logUnreadable(_ found: RestoreSummary) {
+        var fields = ["rows": "\(found.unreadable)", "files": "\(found.recoveredFiles)"]
         fields["state"] = self.settings.stateFolder
         self.log.write(.transferStoreDamaged, fields)
     }
 
-    private func tell(of jump: WallClockJump) {
+    private func logClockJump(_ jump: WallClockJump) {
         let meaning =
             jump.isHeldBack
             ? "no time counts as passed since the last commit" : "elapsed time follows the new clock"
@@ -118,20 +126,20 @@ extension AgentRoom {
     /// Completes or reverts a move that was interrupted when the agent ended.
     private func moveFound(_ id: TransferID, _ part: PartFile, _ path: String) {
         self.files.removeLeftover(of: part.file, at: path)
-        guard self.files.wasTaken(part.file, to: path) else { return self.change(id) { $0.taking = nil } }
-        self.change(id) { facts in
-            facts.taking = nil
-            facts.part = nil
+        guard self.files.wasTaken(part.file, to: path) else { return self.change(id) { $0.destination = nil } }
+        self.change(id) { details in
+            details.destination = nil
+            details.part = nil
         }
-        _ = self.book.taken(id)
-        self.removeSoon(part.file)
+        _ = self.scheduler.markTaken(id)
+        self.removeAfterCommit(part.file)
     }
 
     /// Announces the ends of sessions that were not announced, because the agent ended just after their last transfer.
-    private func lookAtSessions() {
-        for name in self.book.sessionNames {
-            guard let number = self.book.number(of: name) else { continue }
-            if case .wake(let device, _, let finished) = self.book.sessionLooked(at: number) {
+    private func announceEndedSessions() {
+        for name in self.scheduler.sessionNames {
+            guard let number = self.scheduler.number(of: name) else { continue }
+            if case .wake(let device, _, let finished) = self.scheduler.announceEnd(of: number) {
                 self.wake(device, number, finished)
             }
         }

@@ -6,11 +6,11 @@ import TransferAgent
 import Wire
 
 @Suite("Storage failures and unreadable rows", .timeLimit(.minutes(15)))
-struct RoomStoreTests {
-    private let rig: RoomRig
+struct AgentStoreTests {
+    private let rig: AgentRig
 
     init() throws {
-        self.rig = try RoomRig()
+        self.rig = try AgentRig()
         try self.rig.start()
         #expect(self.rig.put() == 201)
     }
@@ -27,7 +27,7 @@ struct RoomStoreTests {
 
     @Test("A submission that cannot be stored is refused with the cause, and is not done later either")
     func submission() throws {
-        let answer = self.ask(.submit("s", RoomRig.download("http://192.0.2.1:80/a")))
+        let answer = self.ask(.submit("s", AgentRig.download("http://192.0.2.1:80/a")))
         #expect(answer.status == 507 && answer.body?["reason"]?.text == "NoSpace")
         #expect(answer.body?["message"]?.text?.contains("the disk of the test is full") == true)
         self.rig.pass(1000)
@@ -79,7 +79,7 @@ struct RoomStoreTests {
         change.connectionsPerHost = 1
         self.rig.world.fault = .once
         _ = self.rig.submit(.putSession("s", change))
-        _ = self.rig.submit(.submit("s", RoomRig.download(host)))
+        _ = self.rig.submit(.submit("s", AgentRig.download(host)))
         let deletion = self.rig.submit(.deleteSession("s"))
         self.rig.turn()
         #expect(self.rig.answers[deletion]?.status == 507)
@@ -93,7 +93,7 @@ struct RoomStoreTests {
     }
 
     /// Makes a download write a file that fills the disk.
-    private func fillDisk() throws -> (id: TransferID, attempt: RoomWorld.Attempt) {
+    private func fillDisk() throws -> (id: TransferID, attempt: ScriptedAgentWorld.Attempt) {
         let id = try self.rig.download()
         let attempt = self.rig.world.attempts[0]
         let files = try #require(self.rig.stateFiles)
@@ -121,7 +121,7 @@ struct RoomStoreTests {
     func freeingSpace(isSession: Bool) throws {
         let (id, _) = try self.fillDisk()
         // This request detects that nothing can be stored.
-        #expect(self.rig.ask(.submit("s", RoomRig.download("http://192.0.2.1:80/b"))).status == 507)
+        #expect(self.rig.ask(.submit("s", AgentRig.download("http://192.0.2.1:80/b"))).status == 507)
         #expect(self.rig.ask(.transfer("s", id)).status == 507)
         #expect(self.rig.ask(isSession ? .deleteSession("s") : .cancel("s", id, keeps: false)).status == 204)
         #expect(self.rig.fileNames().isEmpty)
@@ -160,7 +160,7 @@ struct RoomStoreTests {
     )
     func secrets(end: String) throws {
         self.rig.pass(10_000)
-        var submission = RoomRig.download("http://u:sesame@192.0.2.1:80/a")
+        var submission = AgentRig.download("http://u:sesame@192.0.2.1:80/a")
         submission.host = "http://192.0.2.1:80"
         submission.spec.headers = [.init("authorization", "Bearer sesame")]
         #expect(self.rig.ask(.submit("s", submission)).status == 201)
@@ -206,7 +206,7 @@ struct RoomStoreTests {
         let id = try self.rig.finished()
         try self.spoil("facts", of: "transfers")
         try self.rig.start()
-        #expect(self.rig.found?.unreadable == 1 && self.rig.found?.savedFiles == 1)
+        #expect(self.rig.found?.unreadable == 1 && self.rig.found?.recoveredFiles == 1)
         try self.take(id, in: "s")
     }
 

@@ -1,7 +1,7 @@
 package import HTTPTransport
 
 /// The record of GOAWAYs and silent connections on one loop during a shutdown.
-package struct Goodbyes {
+package struct GoAwayRecord {
     /// True during a shutdown.
     package private(set) var isDraining = false
     /// The connections seen during the shutdown. The value is true once a GOAWAY was sent.
@@ -13,7 +13,7 @@ package struct Goodbyes {
         self.isDraining = true
     }
 
-    package mutating func said(to connection: ConnectionID) {
+    package mutating func goAwaySent(to connection: ConnectionID) {
         self.wasSent[connection] = true
     }
 

@@ -4,9 +4,9 @@ import WakeGateTestKit
 import Wire
 
 @Suite("JSON gate")
-struct JSONGateTests {
-    private static func judge(_ text: String) -> JSONVerdict {
-        text.withByteView { JSONGate.judge($0) }
+struct PayloadClassifierTests {
+    private static func classify(_ text: String) -> JSONVerdict {
+        text.withByteView { PayloadClassifier.classify($0) }
     }
 
     @Test(
@@ -20,12 +20,12 @@ struct JSONGateTests {
         ]
     )
     func json(text: String) {
-        #expect(Self.judge(text) == .notAnObject)
-        #expect(Self.judge("{\"\":\(text)}") == .doesNotWake)
-        #expect(Self.judge(" {\"a\" : \(text), \"a\":[\(text),\(text)]} ") == .doesNotWake)
-        #expect(Self.judge("{\"a\":\(text)") == .notJSON)
-        #expect(Self.judge("{\"a\":\(text)}}") == .notJSON)
-        #expect(Self.judge("{\"a\":\(text)},") == .notJSON)
+        #expect(Self.classify(text) == .notAnObject)
+        #expect(Self.classify("{\"\":\(text)}") == .doesNotWake)
+        #expect(Self.classify(" {\"a\" : \(text), \"a\":[\(text),\(text)]} ") == .doesNotWake)
+        #expect(Self.classify("{\"a\":\(text)") == .notJSON)
+        #expect(Self.classify("{\"a\":\(text)}}") == .notJSON)
+        #expect(Self.classify("{\"a\":\(text)},") == .notJSON)
     }
 
     @Test(
@@ -44,8 +44,8 @@ struct JSONGateTests {
         ]
     )
     func notJSON(text: String) {
-        #expect(Self.judge(text) == .notJSON)
-        if !text.allSatisfy(\.isWhitespace) { #expect(Self.judge("{\"a\":\(text)}") == .notJSON) }
+        #expect(Self.classify(text) == .notJSON)
+        if !text.allSatisfy(\.isWhitespace) { #expect(Self.classify("{\"a\":\(text)}") == .notJSON) }
     }
 
     @Test("No proper prefix of a document is valid JSON")
@@ -54,9 +54,9 @@ struct JSONGateTests {
             "{\"aps\":{\"content-available\":1,\"b\":[true,null,-1.5e3]},\"ü\":\"\\u0041🦊 long enough\"}".utf8
         )
         for count in 0..<text.count {
-            #expect(text.withByteView { JSONGate.judge($0[0..<count]) } == .notJSON, "\(count)")
+            #expect(text.withByteView { PayloadClassifier.classify($0[0..<count]) } == .notJSON, "\(count)")
         }
-        #expect(text.withByteView { JSONGate.judge($0) } == .wakes)
+        #expect(text.withByteView { PayloadClassifier.classify($0) } == .wakes)
     }
 
     @Test("A special byte ends the plain run at any place in it")
@@ -65,7 +65,7 @@ struct JSONGateTests {
             for byte in UInt8.min...UInt8.max {
                 var text = [UInt8](repeating: 0x61, count: 24)
                 text[place] = byte
-                let verdict = ([0x22] + text + [0x22]).withByteView { JSONGate.judge($0) }
+                let verdict = ([0x22] + text + [0x22]).withByteView { PayloadClassifier.classify($0) }
                 let isPlain = (0x20..<0x80).contains(byte) && byte != 0x22 && byte != 0x5C
                 #expect((verdict == .notAnObject) == isPlain, "byte \(byte) at \(place)")
             }
@@ -77,16 +77,16 @@ struct JSONGateTests {
         func nested(_ depth: Int, _ open: String, _ close: String) -> String {
             String(repeating: open, count: depth) + "1" + String(repeating: close, count: depth)
         }
-        #expect(Self.judge(nested(512, "[", "]")) == .notAnObject)
-        #expect(Self.judge(nested(513, "[", "]")) == .notJSON)
-        #expect(Self.judge(nested(512, "{\"a\":", "}")) == .doesNotWake)
-        #expect(Self.judge(nested(513, "{\"a\":", "}")) == .notJSON)
-        #expect(Self.judge(nested(256, "[{\"a\":", "}]")) == .notAnObject)
-        #expect(Self.judge(nested(257, "[{\"a\":", "}]")) == .notJSON)
-        #expect(Self.judge(nested(256, "[{\"a\":", "]}")) == .notJSON)
-        #expect(Self.judge(String(repeating: "[", count: 1_000_000)) == .notJSON)
+        #expect(Self.classify(nested(512, "[", "]")) == .notAnObject)
+        #expect(Self.classify(nested(513, "[", "]")) == .notJSON)
+        #expect(Self.classify(nested(512, "{\"a\":", "}")) == .doesNotWake)
+        #expect(Self.classify(nested(513, "{\"a\":", "}")) == .notJSON)
+        #expect(Self.classify(nested(256, "[{\"a\":", "}]")) == .notAnObject)
+        #expect(Self.classify(nested(257, "[{\"a\":", "}]")) == .notJSON)
+        #expect(Self.classify(nested(256, "[{\"a\":", "]}")) == .notJSON)
+        #expect(Self.classify(String(repeating: "[", count: 1_000_000)) == .notJSON)
         let wide = "{\"a\":[" + Array(repeating: "[[[]]]", count: 600).joined(separator: ",") + "]}"
-        #expect(Self.judge(wide) == .doesNotWake)
+        #expect(Self.classify(wide) == .doesNotWake)
     }
 
     @Test("Strings are well-formed UTF-8: exactly what the standard library decodes without repair")
@@ -104,7 +104,7 @@ struct JSONGateTests {
                         let bytes = [first, second, third, fourth]
                         let isPlain = !bytes.contains { $0 < 0x20 || $0 == 0x22 }
                         let isValid = isPlain && String(validating: bytes, as: UTF8.self) != nil
-                        let verdict = ([0x22] + bytes + [0x22]).withByteView { JSONGate.judge($0) }
+                        let verdict = ([0x22] + bytes + [0x22]).withByteView { PayloadClassifier.classify($0) }
                         if (verdict == .notAnObject) != isValid { wrong.append(bytes) }
                         if isValid { accepted += 1 }
                     }
@@ -127,9 +127,9 @@ struct JSONGateTests {
         ] as [(String, JSONVerdict)]
     )
     func values(value: String, verdict: JSONVerdict) {
-        #expect(Self.judge("{\"aps\":{\"content-available\":\(value)}}") == verdict)
-        #expect(Self.judge("{\"aps\":{\"content-available\":\(value),\"content-available\":1}}") == verdict)
-        #expect(Self.judge("{\"aps\":{\"alert\":\(value)},\"content-available\":\(value)}") == .doesNotWake)
+        #expect(Self.classify("{\"aps\":{\"content-available\":\(value)}}") == verdict)
+        #expect(Self.classify("{\"aps\":{\"content-available\":\(value),\"content-available\":1}}") == verdict)
+        #expect(Self.classify("{\"aps\":{\"alert\":\(value)},\"content-available\":\(value)}") == .doesNotWake)
     }
 
     @Test(
@@ -160,7 +160,7 @@ struct JSONGateTests {
         ] as [(String, Bool?)]
     )
     func members(text: String, wakes: Bool?) {
-        let verdict = Self.judge(text)
+        let verdict = Self.classify(text)
         switch wakes {
         case true?: #expect(verdict == .wakes)
         case false?: #expect(verdict == .doesNotWake)
@@ -214,7 +214,7 @@ struct JSONGateCorpusTests {
         var refused = 0
         for _ in 0..<4000 {
             let text = Self.mutated(&generator)
-            let verdict = text.withByteView { JSONGate.judge($0) }
+            let verdict = text.withByteView { PayloadClassifier.classify($0) }
             let tree = try? JSONSerialization.jsonObject(with: Data(text), options: .fragmentsAllowed)
             guard !Self.isMeant(text) else { continue }
             let shown = String(decoding: text, as: UTF8.self)
@@ -232,13 +232,13 @@ struct JSONGateCorpusTests {
     @Test("Large numbers and half pairs are accepted; encodings are not guessed, and extra commas refused")
     func meant() {
         for text in ["{\"a\":1e400}", "{\"a\":\"\\ud800\"}", "{\"a\":\"\\udc00\\ud800\"}"] {
-            #expect(text.withByteView { JSONGate.judge($0) } == .doesNotWake)
+            #expect(text.withByteView { PayloadClassifier.classify($0) } == .doesNotWake)
         }
         for text in ["{\"a\":1,}", "{\"a\":[1,]}", "[1, ]"] {
-            #expect(text.withByteView { JSONGate.judge($0) } == .notJSON)
+            #expect(text.withByteView { PayloadClassifier.classify($0) } == .notJSON)
         }
         for bytes: [UInt8] in [[0xEF, 0xBB, 0xBF, 0x7B, 0x7D], [0x7B, 0, 0x7D, 0], [0xFF, 0xFE, 0x7B, 0, 0x7D, 0]] {
-            #expect(bytes.withByteView { JSONGate.judge($0) } == .notJSON)
+            #expect(bytes.withByteView { PayloadClassifier.classify($0) } == .notJSON)
         }
     }
 }

@@ -5,7 +5,7 @@ import Storage
 import Wire
 
 /// The commands of callers.
-extension AgentRoom {
+extension AgentEngine {
     func take(_ command: AgentCommand, from stream: StreamID) {
         if let fault = self.storeFault, Self.needsStore(command) {
             return self.refuse(stream, self.unstorable(fault))
@@ -69,7 +69,7 @@ extension AgentRoom {
     }
 
     private func number(of name: String) throws(APIError) -> Int32 {
-        guard let number = self.book.number(of: name) else {
+        guard let number = self.scheduler.number(of: name) else {
             throw APIError(
                 404,
                 "UnknownSession",
@@ -80,7 +80,7 @@ extension AgentRoom {
     }
 
     private func transfer(_ id: TransferID, in session: Int32) throws(APIError) -> Transfer {
-        guard let transfer = self.book.transfer(id), transfer.session == session else {
+        guard let transfer = self.scheduler.transfer(id), transfer.session == session else {
             throw APIError(404, "UnknownTransfer", "The session has no transfer \(id); list those that it has.")
         }
         return transfer
@@ -99,60 +99,75 @@ extension AgentRoom {
     // MARK: Sessions
 
     private func put(_ name: String, _ change: SessionChange, for stream: StreamID) throws(APIError) {
-        self.nextLook = self.now
-        let before = self.book.number(of: name).flatMap { self.book.session($0)?.session }
-        switch self.book.sessionSet(name, change.applied(to: before ?? TransferSession())) {
+        self.nextQuestionCheck = self.now
+        let before = self.scheduler.number(of: name).flatMap { self.scheduler.session($0)?.session }
+        switch self.scheduler.sessionSet(name, change.applied(to: before ?? TransferSession())) {
         case .made(let number):
             let withdraw = {
-                _ = self.book.sessionRemoved(number)
+                _ = self.scheduler.sessionRemoved(number)
                 self.writes.append(.deleteSession(number))
             }
-            self.promise(stream, withdraw: withdraw) { self.answer(stream, AgentAnswer(201, self.session(number))) }
+            self.answerAfterCommit(stream, withdraw: withdraw) {
+                self.answer(stream, AgentAnswer(201, self.session(number)))
+            }
         case .changed(let number, let stop):
             for id in stop { self.hold(id) }
             let withdraw = {
                 // The session may have been deleted in the same turn. It then stays deleted.
-                guard let before, self.book.number(of: name) == number,
-                    case .changed(_, let stop) = self.book.sessionSet(name, before)
+                guard let before, self.scheduler.number(of: name) == number,
+                    case .changed(_, let stop) = self.scheduler.sessionSet(name, before)
                 else { return }
                 for id in stop { self.hold(id) }
             }
-            self.promise(stream, withdraw: withdraw) { self.answer(stream, AgentAnswer(200, self.session(number))) }
+            self.answerAfterCommit(stream, withdraw: withdraw) {
+                self.answer(stream, AgentAnswer(200, self.session(number)))
+            }
         case .tooMany:
-            let most = self.settings.limits.sessionsMax
-            throw APIError(409, "TooManySessions", "There are \(most) sessions already; delete one that is over.")
+            let maximum = self.settings.limits.sessionsMax
+            throw APIError(409, "TooManySessions", "There are \(maximum) sessions already; delete one that is over.")
         }
     }
 
     func store(session number: Int32) {
-        guard let session = self.book.session(number)?.session, let name = self.book.name(of: number) else { return }
-        let isQuit = session.device.map { self.book.isQuit($0) } ?? false
-        let untold = self.book.unheard(of: number)
-        let stored = StoredSession(name: name, session: session, untold: untold, isQuit: isQuit)
+        guard let session = self.scheduler.session(number)?.session, let name = self.scheduler.name(of: number) else {
+            return
+        }
+        let isForceQuit = session.device.map { self.scheduler.isForceQuit($0) } ?? false
+        let unannouncedCount = self.scheduler.unconfirmedCount(of: number)
+        let stored = StoredSession(
+            name: name,
+            session: session,
+            unannouncedCount: unannouncedCount,
+            isForceQuit: isForceQuit
+        )
         self.writes.append(.putSession(number, stored.stored))
     }
 
     private func remove(_ number: Int32, for stream: StreamID) throws(APIError) {
-        guard !self.taking.contains(where: { self.book.transfer($0)?.session == number }) else {
+        guard !self.moving.contains(where: { self.scheduler.transfer($0)?.session == number }) else {
             let message = "A file of the session is being moved to its place; ask again when that is done."
             throw APIError(409, "TakeUnderWay", message)
         }
-        let transfers = self.book.transfers(where: { $0.session == number }).compactMap { self.book.transfer($0) }
-        let action = self.book.sessionRemoved(number)
+        let transfers = self.scheduler.transfers(where: { $0.session == number }).compactMap {
+            self.scheduler.transfer($0)
+        }
+        let action = self.scheduler.sessionRemoved(number)
         for id in action.stop { self.stopAttempt(id) }
         for id in action.forget {
-            if let name = self.fileNames.removeValue(forKey: id) { self.removeSoon(name) }
+            if let name = self.fileNames.removeValue(forKey: id) { self.removeAfterCommit(name) }
             self.unstored[id] = nil
         }
         for transfer in transfers { self.hosts.leave(transfer.host) }
         self.writes += transfers.map { .deleteTransfer(sequence: $0.sequence) }
-        for kept in self.kept.values where kept.session == number { self.dropKept(kept) }
+        for resumable in self.resumableParts.values where resumable.session == number {
+            self.removeResumablePart(resumable)
+        }
         self.writes.append(.deleteSession(number))
         for (listener, followed) in self.listeners where followed == number {
             self.listeners[listener] = nil
             self.afterCommit { self.outputs.append(.finish(listener)) }
         }
-        self.promise(stream) { self.answer(stream, AgentAnswer(204)) }
+        self.answerAfterCommit(stream) { self.answer(stream, AgentAnswer(204)) }
     }
 
     // MARK: Transfers
@@ -163,8 +178,8 @@ extension AgentRoom {
         for stream: StreamID
     ) throws(APIError) {
         let number = try self.number(of: name)
-        guard let session = self.book.session(number)?.session else { return }
-        if self.book.transferCount >= self.settings.limits.transfersMax { self.forgetOldest() }
+        guard let session = self.scheduler.session(number)?.session else { return }
+        if self.scheduler.transferCount >= self.settings.limits.transfersMax { self.forgetOldest() }
         let earliest = submission.earliestBegin == 0 ? 0 : self.clock.moment(wall: submission.earliestBegin)
         let transfer = Transfer(
             id: TransferID(self.random.pair()),
@@ -176,31 +191,31 @@ extension AgentRoom {
             deadline: max(self.now, earliest) + (submission.resourceTimeout ?? session.resourceTimeout),
             notBefore: earliest
         )
-        guard self.book.transferSubmitted(transfer, now: self.now) == .accepted else {
+        guard self.scheduler.transferSubmitted(transfer, now: self.now) == .accepted else {
             self.hosts.leave(transfer.host)
-            let most = self.settings.limits.transfersMax
+            let maximum = self.settings.limits.transfersMax
             throw APIError(
                 409,
                 "TooManyTransfers",
-                "There are \(most) transfers already; wait until some have ended."
+                "There are \(maximum) transfers already; wait until some have ended."
             )
         }
         self.nextSequence += 1
-        var facts = TransferFacts()
+        var details = TransferDetails()
         let wanted = Redirection.withoutCredentials(submission.spec.url)
-        let kept = self.kept.values.first { kept in
-            kept.session == number && Redirection.withoutCredentials(kept.url) == wanted
+        let resumable = self.resumableParts.values.first { resumable in
+            resumable.session == number && Redirection.withoutCredentials(resumable.url) == wanted
         }
-        if submission.kind == .download, let kept {
-            facts.part = kept.part
-            self.kept[kept.part.file] = nil
-            self.fileNames[transfer.id] = kept.part.file
-            self.writes.append(.deleteKept(file: kept.part.file))
+        if submission.kind == .download, let resumable {
+            details.part = resumable.part
+            self.resumableParts[resumable.part.file] = nil
+            self.fileNames[transfer.id] = resumable.part.file
+            self.writes.append(.deleteResumablePart(file: resumable.part.file))
         }
-        self.inserted[transfer.id] = transfer.memory
-        self.writes.append(.insertTransfer(transfer, host: submission.host, submission.spec, facts))
-        let withdraw = { self.withdraw(transfer, facts.part == nil ? nil : kept) }
-        self.promise(stream, withdraw: withdraw) {
+        self.inserted[transfer.id] = transfer.storedState
+        self.writes.append(.insertTransfer(transfer, host: submission.host, submission.spec, details))
+        let withdraw = { self.withdraw(transfer, details.part == nil ? nil : resumable) }
+        self.answerAfterCommit(stream, withdraw: withdraw) {
             self.answer(stream, AgentAnswer(201, AgentEvents.submitted(transfer.id)))
         }
     }
@@ -210,21 +225,23 @@ extension AgentRoom {
     /// - Parameters:
     ///   - transfer: the submitted transfer.
     ///   - kept: the part of an earlier download with which the transfer would have continued; nil if there is none.
-    private func withdraw(_ transfer: Transfer, _ kept: KeptPart?) {
+    private func withdraw(_ transfer: Transfer, _ resumable: ResumablePart?) {
         // The session may have been deleted in the same turn, together with the transfer.
-        guard self.book.transfer(transfer.id) != nil else { return }
-        self.book.submissionWithdrawn(transfer.id)
+        guard self.scheduler.transfer(transfer.id) != nil else { return }
+        self.scheduler.submissionWithdrawn(transfer.id)
         self.writes.removeAll { write in
             if case .insertTransfer(let other, _, _, _) = write { other.id == transfer.id } else { false }
         }
         self.fileNames[transfer.id] = nil
-        if let kept {
-            self.kept[kept.part.file] = kept
-            self.writes.append(.putKept(kept))
+        if let resumable {
+            self.resumableParts[resumable.part.file] = resumable
+            self.writes.append(.putResumablePart(resumable))
         }
         self.hosts.leave(transfer.host)
         // While this transfer was pending, the other transfers of the session may have ended.
-        if self.book.session(transfer.session)?.untold ?? 0 > 0 { self.lookAtEnd(of: transfer.session) }
+        if self.scheduler.session(transfer.session)?.unannouncedCount ?? 0 > 0 {
+            self.announceEnd(of: transfer.session)
+        }
     }
 
     /// The maximum number of list entries in one answer.
@@ -240,7 +257,7 @@ extension AgentRoom {
     ) -> AgentAnswer {
         var found: [TransferID] = []
         try? self.store.list(session: number, after: sequence) { id in
-            if let transfer = self.book.transfer(id), state == nil || transfer.state == state { found.append(id) }
+            if let transfer = self.scheduler.transfer(id), state == nil || transfer.state == state { found.append(id) }
             return found.count <= limit
         }
         var shown = 0
@@ -259,74 +276,78 @@ extension AgentRoom {
 
     private func cancel(_ transfer: Transfer, keeps: Bool, for stream: StreamID) throws(APIError) {
         let id = transfer.id
-        guard !self.taking.contains(id) else {
+        guard !self.moving.contains(id) else {
             throw APIError(409, "TakeUnderWay", "Its file is being moved to its place; ask again when that is done.")
         }
-        switch self.book.cancelled(id, now: self.now) {
+        switch self.scheduler.cancelled(id, now: self.now) {
         case .end, .endAndStop:
             self.stopAttempt(id)
-            let facts = self.facts(id)
+            let details = self.details(id)
             self.change(id) { $0.part = nil }
-            if let part = facts.part { self.cast(part, of: transfer, keeps: keeps) }
+            if let part = details.part { self.cast(part, of: transfer, keeps: keeps) }
             self.ended(id, name: "cancelled")
         case .ignore: self.forget(id)
         }
-        self.promise(stream) { self.answer(stream, AgentAnswer(204)) }
+        self.answerAfterCommit(stream) { self.answer(stream, AgentAnswer(204)) }
     }
 
     /// Keeps the received part for a later download of the same URL, or removes it.
     private func cast(_ part: PartFile, of transfer: Transfer, keeps: Bool) {
-        guard keeps, part.validator != nil, self.kept.count < Self.keptMax,
+        guard keeps, part.validator != nil, self.resumableParts.count < Self.resumablePartsMax,
             let spec = self.record(transfer.id)?.spec
-        else { return self.removeSoon(part.file) }
+        else { return self.removeAfterCommit(part.file) }
         let url = Redirection.withoutCredentials(spec.url)
-        for old in self.kept.values where old.session == transfer.session && old.url == url { self.dropKept(old) }
-        let kept = KeptPart(session: transfer.session, url: url, part: part, keptAt: self.now)
-        self.kept[part.file] = kept
-        self.writes.append(.putKept(kept))
+        for old in self.resumableParts.values where old.session == transfer.session && old.url == url {
+            self.removeResumablePart(old)
+        }
+        let resumable = ResumablePart(session: transfer.session, url: url, part: part, keptAt: self.now)
+        self.resumableParts[part.file] = resumable
+        self.writes.append(.putResumablePart(resumable))
     }
 
     /// The maximum number of parts that are kept for later downloads.
-    package static let keptMax = 1000
+    package static let resumablePartsMax = 1000
 
-    func dropKept(_ kept: KeptPart) {
-        self.kept[kept.part.file] = nil
-        self.writes.append(.deleteKept(file: kept.part.file))
-        self.removeSoon(kept.part.file)
+    func removeResumablePart(_ resumable: ResumablePart) {
+        self.resumableParts[resumable.part.file] = nil
+        self.writes.append(.deleteResumablePart(file: resumable.part.file))
+        self.removeAfterCommit(resumable.part.file)
     }
 
     /// Removes an ended transfer and its file.
     func forget(_ id: TransferID) {
-        guard let transfer = self.book.transfer(id), transfer.state.hasEnded else { return }
-        self.book.forgotten(id)
+        guard let transfer = self.scheduler.transfer(id), transfer.state.hasEnded else { return }
+        self.scheduler.forgotten(id)
         self.hosts.leave(transfer.host)
         self.unstored[id] = nil
-        if let name = self.fileNames.removeValue(forKey: id) { self.removeSoon(name) }
+        if let name = self.fileNames.removeValue(forKey: id) { self.removeAfterCommit(name) }
         self.writes.append(.deleteTransfer(sequence: transfer.sequence))
     }
 
     /// Removes the oldest ended transfers whose files are not needed, to make space for new transfers.
     private func forgetOldest() {
-        guard self.book.counts.all > self.book.counts.live else { return }
-        let ended = self.book.transfers { transfer in
+        guard self.scheduler.counts.all > self.scheduler.counts.live else { return }
+        let ended = self.scheduler.transfers { transfer in
             transfer.state.hasEnded && (transfer.state != .finished || transfer.isTaken || transfer.kind == .upload)
-        }.compactMap { self.book.transfer($0) }.sorted { $0.sequence < $1.sequence }
+        }.compactMap { self.scheduler.transfer($0) }.sorted { $0.sequence < $1.sequence }
         for transfer in ended.prefix(max(1, self.settings.limits.transfersMax / 100)) { self.forget(transfer.id) }
     }
 
     /// Removes the ended transfers and the kept parts that are older than `untakenFor`, with their files.
     func purge() {
         let before = self.now - self.settings.limits.untakenFor
-        for id in self.book.transfers(where: { $0.state.hasEnded && $0.endedAt <= before }) {
-            guard !self.taking.contains(id), let transfer = self.book.transfer(id) else { continue }
+        for id in self.scheduler.transfers(where: { $0.state.hasEnded && $0.endedAt <= before }) {
+            guard !self.moving.contains(id), let transfer = self.scheduler.transfer(id) else { continue }
             if transfer.state == .finished, transfer.kind == .download, !transfer.isTaken {
                 self.tally.expiredUntaken += 1
-                self.log.write(.transferExpired, ["session": self.book.name(of: transfer.session) ?? ""])
+                self.log.write(.transferExpired, ["session": self.scheduler.name(of: transfer.session) ?? ""])
             }
             self.forget(id)
         }
-        for kept in self.kept.values where kept.keptAt <= before { self.dropKept(kept) }
-        self.book.compactMoments()
+        for resumable in self.resumableParts.values where resumable.keptAt <= before {
+            self.removeResumablePart(resumable)
+        }
+        self.scheduler.compactMoments()
     }
 
     // MARK: Taking
@@ -342,23 +363,23 @@ extension AgentRoom {
             let state = transfer.state.name
             throw APIError(409, "NotFinished", "The \(transfer.kind.name) is \(state); a finished download is taken.")
         }
-        guard !transfer.isTaken, !self.taking.contains(id), let name = self.fileNames[id] else {
+        guard !transfer.isTaken, !self.moving.contains(id), let name = self.fileNames[id] else {
             throw APIError(409, "AlreadyTaken", "Its file was moved to its place, or is being moved; look there.")
         }
-        self.taking.insert(id)
-        self.change(id) { $0.taking = path }
+        self.moving.insert(id)
+        self.change(id) { $0.destination = path }
         let withdraw = {
-            self.taking.remove(id)
-            self.change(id) { $0.taking = nil }
+            self.moving.remove(id)
+            self.change(id) { $0.destination = nil }
         }
-        self.promise(stream, withdraw: withdraw) { [files = self.files, tell = self.tell] in
+        self.answerAfterCommit(stream, withdraw: withdraw) { [files = self.files, post = self.post] in
             let move = FileMove(name, to: path, replaces: replaces, in: files)
             self.world.move {
                 do throws(StateFiles.TakeFault) {
                     guard try move.step() else { return true }
-                    tell(.moved(stream, id, nil))
+                    post(.moved(stream, id, nil))
                 } catch {
-                    tell(.moved(stream, id, error))
+                    post(.moved(stream, id, error))
                 }
                 return false
             }
@@ -366,37 +387,37 @@ extension AgentRoom {
     }
 
     /// Answers after the next commit, even after a failed one. The next start detects whether the file was moved.
-    private func promiseAnyhow(_ keep: @escaping () -> Void) {
-        self.effects.append(Effect(run: keep) { _ in keep() })
+    private func answerEvenIfCommitFails(_ answer: @escaping () -> Void) {
+        self.effects.append(Effect(run: answer) { _ in answer() })
     }
 
     func moved(_ id: TransferID, _ fault: StateFiles.TakeFault?, for stream: StreamID) {
-        self.taking.remove(id)
+        self.moving.remove(id)
         switch fault {
         case nil:
-            self.change(id) { facts in
-                facts.taking = nil
-                facts.part = nil
+            self.change(id) { details in
+                details.destination = nil
+                details.part = nil
             }
-            if self.book.taken(id) == .take { self.tally.taken += 1 }
-            self.promiseAnyhow { self.answer(stream, AgentAnswer(200, self.shown(id))) }
+            if self.scheduler.markTaken(id) == .take { self.tally.taken += 1 }
+            self.answerEvenIfCommitFails { self.answer(stream, AgentAnswer(200, self.shown(id))) }
         case .exists?:
-            self.change(id) { $0.taking = nil }
+            self.change(id) { $0.destination = nil }
             let message = "There is a file already; choose another place, or send \"replace\": true."
-            self.promiseAnyhow { self.refuse(stream, APIError(409, "FileExists", message)) }
+            self.answerEvenIfCommitFails { self.refuse(stream, APIError(409, "FileExists", message)) }
         case .gone?:
-            self.change(id) { $0.taking = nil }
+            self.change(id) { $0.destination = nil }
             let message = "Its file is not in the state folder any more; cancel the transfer, and add it again."
-            self.promiseAnyhow { self.refuse(stream, APIError(410, "FileGone", message)) }
+            self.answerEvenIfCommitFails { self.refuse(stream, APIError(410, "FileGone", message)) }
         case .badPath(let words)?:
-            self.change(id) { $0.taking = nil }
+            self.change(id) { $0.destination = nil }
             let remedy = "Name the absolute path of an ordinary file, or of none yet, in a folder that exists."
             let message = "The file cannot be moved there: \(words). \(remedy)"
-            self.promiseAnyhow { self.refuse(stream, APIError(400, "BadPath", message)) }
+            self.answerEvenIfCommitFails { self.refuse(stream, APIError(400, "BadPath", message)) }
         case .noSpace(let words)?:
-            self.change(id) { $0.taking = nil }
+            self.change(id) { $0.destination = nil }
             let message = "Too little space for the file (\(words)); free some there."
-            self.promiseAnyhow { self.refuse(stream, APIError(507, "NoSpace", message)) }
+            self.answerEvenIfCommitFails { self.refuse(stream, APIError(507, "NoSpace", message)) }
         }
     }
 }

@@ -7,7 +7,7 @@
 /// A document wakes the device if `content-available` in `aps` is the integer 1, written `1`. The values `0`, `false`
 /// and `null` ask for no wake. Any other value, such as `1.0`, `true` or `"1"`, is the sender's error, which the
 /// verdict reports. If a name is repeated, the first member counts. Names are compared after resolving escapes.
-package struct JSONGate {
+package struct PayloadClassifier {
     /// The maximum nesting depth of objects and arrays, including the outermost.
     package static let depthMax = 512
 
@@ -37,21 +37,21 @@ package struct JSONGate {
     private var hasSeenContentAvailable = false
     private var wakes = false
     /// True if the value of `content-available` asks for no wake.
-    private var asksForNoWake = false
+    private var requestsNoWake = false
 
     private init(_ document: ByteView) {
         self.scanner = JSONScanner(document)
     }
 
     /// Checks the whole document.
-    package static func judge(_ document: ByteView) -> JSONVerdict {
-        var gate = JSONGate(document)
-        gate.scanner.skipSpace()
-        let startsAsObject = gate.scanner.current == UInt8(ascii: "{")
-        guard gate.isJSON() else { return .notJSON }
+    package static func classify(_ document: ByteView) -> JSONVerdict {
+        var classifier = PayloadClassifier(document)
+        classifier.scanner.skipSpace()
+        let startsAsObject = classifier.scanner.current == UInt8(ascii: "{")
+        guard classifier.isJSON() else { return .notJSON }
         guard startsAsObject else { return .notAnObject }
-        if gate.wakes { return .wakes }
-        return gate.hasSeenContentAvailable && !gate.asksForNoWake ? .wrongContentAvailable : .doesNotWake
+        if classifier.wakes { return .wakes }
+        return classifier.hasSeenContentAvailable && !classifier.requestsNoWake ? .wrongContentAvailable : .doesNotWake
     }
 
     private mutating func isJSON() -> Bool {
@@ -85,15 +85,15 @@ package struct JSONGate {
             guard let number = self.scanner.number() else { return .nothing }
             if member == .contentAvailable {
                 self.wakes = number == "1"
-                self.asksForNoWake = number == "0"
+                self.requestsNoWake = number == "0"
             }
             return .endOfValue
         case UInt8(ascii: "t"): return self.scanner.skip("true") ? .endOfValue : .nothing
         case UInt8(ascii: "f"):
-            if member == .contentAvailable { self.asksForNoWake = true }
+            if member == .contentAvailable { self.requestsNoWake = true }
             return self.scanner.skip("false") ? .endOfValue : .nothing
         case UInt8(ascii: "n"):
-            if member == .contentAvailable { self.asksForNoWake = true }
+            if member == .contentAvailable { self.requestsNoWake = true }
             return self.scanner.skip("null") ? .endOfValue : .nothing
         default: return .nothing
         }
@@ -132,7 +132,7 @@ package struct JSONGate {
 
     /// Enters a container. Returns false if it is nested too deep.
     private mutating func open(isObject: Bool) -> Bool {
-        guard self.depth < JSONGate.depthMax else { return false }
+        guard self.depth < PayloadClassifier.depthMax else { return false }
         self.scanner.advance()
         self.depth += 1
         let bit = UInt64(1) << UInt64(self.depth & 63)
@@ -159,7 +159,7 @@ package struct JSONGate {
     }
 }
 
-/// The verdict of `JSONGate` on a document.
+/// The verdict of `PayloadClassifier` on a document.
 package enum JSONVerdict: Hashable, Sendable {
     /// The document is not JSON, or nested deeper than allowed.
     case notJSON

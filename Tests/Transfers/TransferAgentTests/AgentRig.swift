@@ -10,20 +10,20 @@ import WakeGateTestKit
 import Wire
 
 /// An agent's room in a simulated world, on a state directory that outlives it.
-final class RoomRig {
-    let world: RoomWorld
+final class AgentRig {
+    let world: ScriptedAgentWorld
     var settings = AgentSettings()
     let folder: String
     /// The answers to callers, by the number of the request.
     private(set) var answers: [Int32: AgentAnswer] = [:]
     private(set) var events: [(stream: Int32, text: String)] = []
     /// The number of the last announced end, by follower number.
-    private(set) var tellings: [Int32: Int] = [:]
+    private(set) var announcements: [Int32: Int] = [:]
     private var files: StateFiles?
-    private var room: AgentRoom?
+    private var engine: AgentEngine?
     /// The items that the last start has restored.
-    private(set) var found: AgentRoom.Found?
-    private var inbox = RoomInbox()
+    private(set) var found: AgentEngine.RestoreSummary?
+    private var inbox = AgentInbox()
     private var nextStream: Int32 = 1
     private let sink = RecordedLog()
     private let log: GatewayLog
@@ -42,7 +42,7 @@ final class RoomRig {
     ///   - seed: the seed of all random numbers.
     ///   - level: the level of the log.
     init(seed: UInt64 = 1, level: LogLevel = .error) throws {
-        self.world = RoomWorld(seed: seed)
+        self.world = ScriptedAgentWorld(seed: seed)
         self.log = GatewayLog(level: level, format: .text, sink: self.sink)
         // In memory if possible, because the tests do not depend on a real disk.
         let memory = "/dev/shm"
@@ -63,10 +63,10 @@ final class RoomRig {
 
     /// Starts a process, which restores the stored state.
     func start() throws {
-        self.room = nil
+        self.engine = nil
         self.world.store = nil
         self.world.liveAgain()
-        self.inbox = RoomInbox()
+        self.inbox = AgentInbox()
         let files = try StateFiles(
             folder: "\(self.state)/files",
             bytesMax: self.settings.limits.stateBytesMax,
@@ -75,24 +75,24 @@ final class RoomRig {
         )
         let store = try TransferStore(path: "\(self.state)/transfers.sqlite")
         self.world.store = store
-        let room = AgentRoom(
+        let engine = AgentEngine(
             settings: self.settings,
             files: files,
             store: store,
             world: self.world,
             log: self.log,
-            tell: { [inbox = self.inbox] in inbox.leave($0) },
+            post: { [inbox = self.inbox] in inbox.leave($0) },
             emit: { [weak self] in self?.take($0) }
         )
         self.files = files
-        self.room = room
-        self.found = try room.restore()
+        self.engine = engine
+        self.found = try engine.restore()
         self.turn()
     }
 
     /// Ends the process, as a kill does.
     func end() {
-        self.room = nil
+        self.engine = nil
         self.files = nil
         self.world.store = nil
     }
@@ -112,7 +112,7 @@ final class RoomRig {
             case .answer(let stream, let answer): self.answers[stream.number] = answer
             case .begin(let stream, let bytes), .write(let stream, let bytes):
                 self.events.append((stream.number, String(decoding: bytes, as: UTF8.self)))
-            case .confirm(let stream, let telling): self.tellings[stream.number] = telling
+            case .confirm(let stream, let announcement): self.announcements[stream.number] = announcement
             case .finish: ()
             }
         }
@@ -120,14 +120,14 @@ final class RoomRig {
 
     /// Delivers the received messages and makes the room handle everything that is due.
     func turn() {
-        self.room?.turn(self.inbox.take())
+        self.engine?.turn(self.inbox.take())
     }
 
     /// Lets time pass. The room turns as often as it requests.
     func pass(_ milliseconds: Int64) {
         var left = milliseconds
-        while left > 0, let room = self.room {
-            let step = min(left, max(1, room.wait))
+        while left > 0, let engine = self.engine {
+            let step = min(left, max(1, engine.wait))
             self.world.clock.pass(step)
             left -= step
             self.turn()
@@ -148,18 +148,20 @@ final class RoomRig {
 
     /// Simulates that a follower has read everything that was sent to it.
     func read(_ number: Int32) {
-        if let telling = self.tellings[number] { self.inbox.leave(.read(self.stream(number), telling: telling)) }
+        if let announcement = self.announcements[number] {
+            self.inbox.leave(.read(self.stream(number), announcement: announcement))
+        }
     }
 
     /// Simulates that a follower has read everything that was sent to it and has then disconnected.
     func leave(_ number: Int32) {
-        self.inbox.leave(.gone(self.stream(number), hasRead: self.tellings[number]))
+        self.inbox.leave(.gone(self.stream(number), hasRead: self.announcements[number]))
     }
 
     /// Simulates that a follower has disconnected without reading anything.
     func lose(_ number: Int32) { self.inbox.leave(.gone(self.stream(number), hasRead: nil)) }
 
-    func tell(_ state: MachineState) { self.inbox.leave(.machine(state)) }
+    func report(_ state: MachineState) { self.inbox.leave(.machine(state)) }
 
     /// Submits a request, runs one turn and returns the answer.
     func ask(_ command: AgentCommand) -> (status: Int, body: JSONValue?) {
@@ -204,7 +206,7 @@ final class RoomRig {
     }
 
     /// Writes a complete file for an attempt and reports that the attempt is complete.
-    func finish(_ attempt: RoomWorld.Attempt, _ content: String = "abc") throws {
+    func finish(_ attempt: ScriptedAgentWorld.Attempt, _ content: String = "abc") throws {
         let files = try #require(self.files)
         let writing = try files.create(attempt.plan.freshFile)
         // A closure that throws `SystemError` crashes the compiler here (Swift 6.3.1).
@@ -226,7 +228,7 @@ final class RoomRig {
         self.turn()
     }
 
-    func fail(_ attempt: RoomWorld.Attempt, _ fault: TransferFault = .connectionFailed("cut")) {
+    func fail(_ attempt: ScriptedAgentWorld.Attempt, _ fault: TransferFault = .connectionFailed("cut")) {
         attempt.report(.failed(fault, hasProgressed: false))
         self.world.end(attempt.number)
         self.turn()
@@ -254,13 +256,13 @@ final class RoomRig {
     func fileNames() -> [String] { FileSystem.names(in: "\(self.state)/files", countMax: .max) ?? [] }
 
     var stateFiles: StateFiles? { self.files }
-    var hostCount: Int { self.room?.hostCount ?? 0 }
-    var wait: Int64 { self.room?.wait ?? 0 }
+    var hostCount: Int { self.engine?.hostCount ?? 0 }
+    var wait: Int64 { self.engine?.wait ?? 0 }
 }
 
 /// The world of a room in a test: the test advances its clocks, decides the results of its attempts, and can make the
 /// disk fail.
-final class RoomWorld: AgentWorld {
+final class ScriptedAgentWorld: AgentWorld {
     /// An attempt that has begun and has not ended.
     struct Attempt {
         let number: Int
@@ -357,9 +359,9 @@ final class RoomWorld: AgentWorld {
     }
 
     /// Answers the oldest question; nil for a fault.
-    func answerQuestion(_ isQuit: Bool?) {
+    func answerQuestion(_ isForceQuit: Bool?) {
         let fault = GatewayFault(cause: "the gateway of the test is silent")
-        self.questions.removeFirst().report(isQuit.map { .success($0) } ?? .failure(fault))
+        self.questions.removeFirst().report(isForceQuit.map { .success($0) } ?? .failure(fault))
     }
 
     /// Removes and returns a pending sending. The caller must report its outcome.
@@ -398,7 +400,7 @@ final class RecordedLog: LogSink {
 }
 
 /// An inbox that collects messages for a room.
-final class RoomInbox: Sendable {
+final class AgentInbox: Sendable {
     private let messages = Mutex<[AgentMessage]>([])
 
     func leave(_ message: AgentMessage) { self.messages.withLock { $0.append(message) } }

@@ -4,18 +4,18 @@ import Wire
 /// woken.
 ///
 /// The caller must store the changes of `takeChanges` before reporting them.
-package struct TransferBook {
+package struct TransferScheduler {
     struct SessionEntry {
         let name: String
         var session: TransferSession
         var counts = TransferCounts()
         var schedule = SessionSchedule()
         /// The number of ended transfers whose end has not been announced.
-        var untold = 0
+        var unannouncedCount = 0
         /// The number of ended transfers whose end was announced to followers, which have not read it yet.
         var unread = 0
         /// The number of times that the end of all transfers was announced to followers.
-        var tellings = 0
+        var announcementCount = 0
         /// The number of followers of the session's events.
         var listeners = 0
     }
@@ -30,11 +30,11 @@ package struct TransferBook {
     /// The transfers by the time of their next check. An entry may be obsolete.
     private var timed = MomentQueue<TransferID>()
     /// True if the gateway is asked whether apps were force-quit. If false, no transfer waits for its answer.
-    package var asksAboutApps = false
+    package var checksForceQuit = false
     /// True if a transfer waits for the gateway's first answer about its device.
     package private(set) var awaitsApp = false
     /// The devices on which the app was force-quit, according to the gateway's last answers.
-    private var quitDevices: Set<String> = []
+    private var forceQuitDevices: Set<String> = []
     /// The devices with a current question to the gateway that was answered or has timed out.
     private var knownDevices: Set<String> = []
     /// The sessions in the order of their turns.
@@ -65,18 +65,19 @@ package struct TransferBook {
 
     package func name(of number: Int32) -> String? { self.sessions[number]?.name }
 
-    package func session(_ number: Int32) -> (session: TransferSession, counts: TransferCounts, untold: Int)? {
-        self.sessions[number].map { ($0.session, $0.counts, $0.untold) }
+    package func session(_ number: Int32) -> (session: TransferSession, counts: TransferCounts, unannouncedCount: Int)?
+    {
+        self.sessions[number].map { ($0.session, $0.counts, $0.unannouncedCount) }
     }
 
     /// Returns the number of ended transfers whose end may not have reached a follower or the gateway. The number is
     /// stored, because a restarted agent must announce these ends again.
-    package func unheard(of number: Int32) -> Int {
-        self.sessions[number].map { $0.untold + $0.unread } ?? 0
+    package func unconfirmedCount(of number: Int32) -> Int {
+        self.sessions[number].map { $0.unannouncedCount + $0.unread } ?? 0
     }
 
     /// Returns the number of times that the end of all transfers of a session was announced to followers.
-    package func tellings(of number: Int32) -> Int { self.sessions[number]?.tellings ?? 0 }
+    package func announcementCount(of number: Int32) -> Int { self.sessions[number]?.announcementCount ?? 0 }
 
     /// Records whether a host can be reached without a network.
     package mutating func hostNamed(_ host: Int32, isLocal: Bool) {
@@ -101,7 +102,8 @@ package struct TransferBook {
     package func hold(of session: TransferSession) -> TransferHold? {
         if let hold = self.conditions.hold(of: session) { return hold }
         guard let device = self.decidingDevice(of: session) else { return nil }
-        return self.quitDevices.contains(device) ? .forceQuit : self.knownDevices.contains(device) ? nil : .appState
+        return self.forceQuitDevices.contains(device)
+            ? .forceQuit : self.knownDevices.contains(device) ? nil : .appState
     }
 
     /// Returns true if running attempts of a session must stop. They do not stop while an answer of the gateway is
@@ -113,10 +115,10 @@ package struct TransferBook {
 
     /// Returns the device on which a force-quit holds the session's transfers; nil if a force-quit does not matter.
     private func decidingDevice(of session: TransferSession) -> String? {
-        self.asksAboutApps && !session.continuesAfterForceQuit ? session.device : nil
+        self.checksForceQuit && !session.continuesAfterForceQuit ? session.device : nil
     }
 
-    package func isQuit(_ device: String) -> Bool { self.quitDevices.contains(device) }
+    package func isForceQuit(_ device: String) -> Bool { self.forceQuitDevices.contains(device) }
 
     /// Returns the devices on which only a force-quit could now prevent transfers. Forgets the answers about other
     /// devices.
@@ -131,7 +133,7 @@ package struct TransferBook {
             devices.insert(device)
         }
         self.knownDevices.formIntersection(devices)
-        self.quitDevices.formIntersection(self.sessions.values.compactMap(\.session.device))
+        self.forceQuitDevices.formIntersection(self.sessions.values.compactMap(\.session.device))
         return devices
     }
 
@@ -150,7 +152,7 @@ package struct TransferBook {
 
 // MARK: - Sessions
 
-extension TransferBook {
+extension TransferScheduler {
     package enum SessionSetAction: Hashable, Sendable {
         case made(Int32)
         /// The session's settings have changed. The running transfers in `stop` must stop and wait.
@@ -177,15 +179,15 @@ extension TransferBook {
         return .made(number)
     }
 
-    package mutating func sessionRestored(
+    package mutating func restoreSession(
         _ number: Int32,
         _ name: String,
         _ session: TransferSession,
-        untold: Int,
-        isQuit: Bool = false
+        unannouncedCount: Int,
+        isForceQuit: Bool = false
     ) {
-        self.sessions[number] = SessionEntry(name: name, session: session, untold: untold)
-        if isQuit, let device = session.device { self.quitDevices.insert(device) }
+        self.sessions[number] = SessionEntry(name: name, session: session, unannouncedCount: unannouncedCount)
+        if isForceQuit, let device = session.device { self.forceQuitDevices.insert(device) }
         self.numbers[name] = number
         self.turns.append(number)
         self.nextNumber = max(self.nextNumber, number + 1)
@@ -216,29 +218,31 @@ extension TransferBook {
     }
 
     /// Records that a follower has read the announcement with this number. Announcements are counted from 1.
-    package mutating func listenerRead(_ number: Int32, telling: Int) {
-        guard let entry = self.sessions[number], entry.tellings == telling, entry.unread > 0 else { return }
+    package mutating func listenerRead(_ number: Int32, announcement: Int) {
+        guard let entry = self.sessions[number], entry.announcementCount == announcement, entry.unread > 0 else {
+            return
+        }
         self.sessions[number]?.unread = 0
         self.changedSessions.insert(number)
     }
 
-    /// Records that a follower has disconnected. `telling` is the last announcement that it has read; nil if it read
-    /// none.
+    /// Records that a follower has disconnected. `announcement` is the last announcement that it has read; nil if it
+    /// read none.
     ///
     /// - Returns: the action to take if the last follower has left and has not read the announcement.
-    package mutating func listenerLeft(_ number: Int32, hasRead telling: Int?) -> SessionEndedAction {
-        if let telling { self.listenerRead(number, telling: telling) }
+    package mutating func listenerLeft(_ number: Int32, hasRead announcement: Int?) -> SessionEndedAction {
+        if let announcement { self.listenerRead(number, announcement: announcement) }
         self.sessions[number]?.listeners -= 1
         guard let entry = self.sessions[number], entry.listeners == 0, entry.unread > 0 else { return .ignore }
-        self.sessions[number]?.untold += entry.unread
+        self.sessions[number]?.unannouncedCount += entry.unread
         self.sessions[number]?.unread = 0
         self.changedSessions.insert(number)
-        return self.sessionLooked(at: number)
+        return self.announceEnd(of: number)
     }
 
     package enum SessionEndedAction: Hashable, Sendable {
         /// Announce the end of all transfers to the followers.
-        case tell
+        case announce
         /// Wake the device for `finished` transfers.
         case wake(device: String, topic: String?, finished: Int)
         /// Announce nothing: the session does not have followers and does not wake a device.
@@ -248,21 +252,21 @@ extension TransferBook {
     }
 
     /// Returns the action after the end of a transfer. Only the end of a session's last transfer causes an action.
-    package mutating func sessionLooked(at number: Int32) -> SessionEndedAction {
+    package mutating func announceEnd(of number: Int32) -> SessionEndedAction {
         guard let entry = self.sessions[number], entry.counts.live == 0 else { return .ignore }
         if entry.listeners > 0 {
             // Followers wait for the end of all transfers, so they are informed even if the last transfer was
             // cancelled.
-            self.sessions[number]?.unread += entry.untold
-            self.sessions[number]?.tellings += 1
-        } else if entry.untold == 0 {
+            self.sessions[number]?.unread += entry.unannouncedCount
+            self.sessions[number]?.announcementCount += 1
+        } else if entry.unannouncedCount == 0 {
             return .ignore
         }
-        self.sessions[number]?.untold = 0
+        self.sessions[number]?.unannouncedCount = 0
         self.changedSessions.insert(number)
-        if entry.listeners > 0 { return .tell }
+        if entry.listeners > 0 { return .announce }
         guard entry.session.sendsLaunchEvents, let device = entry.session.device else { return .none }
-        return .wake(device: device, topic: entry.session.topic, finished: min(entry.untold, 100_000))
+        return .wake(device: device, topic: entry.session.topic, finished: min(entry.unannouncedCount, 100_000))
     }
 
     private func running(in number: Int32) -> [TransferID] {
@@ -272,7 +276,7 @@ extension TransferBook {
 
 // MARK: - Transfers
 
-extension TransferBook {
+extension TransferScheduler {
     package enum TransferSubmittedAction: Hashable, Sendable {
         case accepted
         case tooMany
@@ -293,7 +297,7 @@ extension TransferBook {
         self.sessions[transfer.session]?.counts[.waiting] -= 1
     }
 
-    package mutating func transferRestored(_ transfer: Transfer, now: Int64) {
+    package mutating func restoreTransfer(_ transfer: Transfer, now: Int64) {
         self.insert(transfer, now: now)
     }
 
@@ -310,8 +314,12 @@ extension TransferBook {
     private mutating func wait(_ transfer: Transfer, now: Int64) {
         if transfer.notBefore > now {
             self.timed.insert(transfer.id, at: transfer.notBefore)
-        } else if let most = self.sessions[transfer.session]?.session.connectionsPerHost {
-            self.sessions[transfer.session]?.schedule.ready(transfer.id, host: transfer.host, connectionsPerHost: most)
+        } else if let maximum = self.sessions[transfer.session]?.session.connectionsPerHost {
+            self.sessions[transfer.session]?.schedule.ready(
+                transfer.id,
+                host: transfer.host,
+                connectionsPerHost: maximum
+            )
         }
     }
 
@@ -322,19 +330,19 @@ extension TransferBook {
         let action = event(&transfer)
         guard transfer != before else { return action }
         self.transfers[id] = transfer
-        if transfer.memory != before.memory { self.changed.insert(id) }
+        if transfer.storedState != before.storedState { self.changed.insert(id) }
         guard transfer.state != before.state else { return action }
         self.sessions[transfer.session]?.counts[before.state] -= 1
         self.sessions[transfer.session]?.counts[transfer.state] += 1
         if before.state == .running {
             self.running.remove(id)
-            if let most = self.sessions[transfer.session]?.session.connectionsPerHost {
-                self.sessions[transfer.session]?.schedule.ended(host: transfer.host, connectionsPerHost: most)
+            if let maximum = self.sessions[transfer.session]?.session.connectionsPerHost {
+                self.sessions[transfer.session]?.schedule.ended(host: transfer.host, connectionsPerHost: maximum)
             }
         }
         if transfer.state == .running { self.running.insert(id) }
         if transfer.state == .finished || transfer.state == .failed {
-            self.sessions[transfer.session]?.untold += 1
+            self.sessions[transfer.session]?.unannouncedCount += 1
             self.changedSessions.insert(transfer.session)
         }
         return action
@@ -412,18 +420,18 @@ extension TransferBook {
         return self.runningAndHeld
     }
 
-    /// Applies the gateway's answer to the question whether the app was force-quit on a device. `isQuit` is nil if no
-    /// answer arrived in time; the last answer then remains valid.
+    /// Applies the gateway's answer to the question whether the app was force-quit on a device. `isForceQuit` is nil if
+    /// no answer arrived in time; the last answer then remains valid.
     ///
     /// - Returns: the running transfers that must stop and wait.
-    package mutating func forceQuitReported(_ isQuit: Bool?, device: String) -> [TransferID] {
+    package mutating func forceQuitReported(_ isForceQuit: Bool?, device: String) -> [TransferID] {
         self.knownDevices.insert(device)
-        guard let isQuit, isQuit != self.quitDevices.contains(device) else { return [] }
-        if isQuit { self.quitDevices.insert(device) } else { self.quitDevices.remove(device) }
+        guard let isForceQuit, isForceQuit != self.forceQuitDevices.contains(device) else { return [] }
+        if isForceQuit { self.forceQuitDevices.insert(device) } else { self.forceQuitDevices.remove(device) }
         for (number, entry) in self.sessions where entry.session.device == device {
             self.changedSessions.insert(number)
         }
-        return isQuit ? self.runningAndHeld : []
+        return isForceQuit ? self.runningAndHeld : []
     }
 
     private var runningAndHeld: [TransferID] {
@@ -434,9 +442,9 @@ extension TransferBook {
     }
 
     /// Handles a step of the wall clock by `milliseconds`.
-    package mutating func wallClockSet(by milliseconds: Int64, now: Int64) {
+    package mutating func adjustForWallClockChange(by milliseconds: Int64, now: Int64) {
         for id in self.transfers(where: { $0.state == .waiting && $0.notBefore > now }) {
-            guard self.step(id, { $0.wallClockSet(by: milliseconds, now: now) }) == .wait,
+            guard self.step(id, { $0.adjustForWallClockChange(by: milliseconds, now: now) }) == .wait,
                 let transfer = self.transfers[id]
             else { continue }
             self.timed.insert(id, at: transfer.deadline)
@@ -496,8 +504,8 @@ extension TransferBook {
         self.step(id) { $0.cancelled(now: now) } ?? .ignore
     }
 
-    package mutating func taken(_ id: TransferID) -> Transfer.TakenAction {
-        self.step(id) { $0.taken() } ?? .notFinished
+    package mutating func markTaken(_ id: TransferID) -> Transfer.TakenAction {
+        self.step(id) { $0.markTaken() } ?? .notFinished
     }
 
     /// Removes an ended transfer.

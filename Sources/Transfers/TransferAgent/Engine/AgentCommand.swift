@@ -97,7 +97,7 @@ package enum AgentOutput: Sendable {
     case write(StreamID, [UInt8])
     /// Requests a `read` message with this number when the follower has read all earlier writes. The number is that of
     /// the session's last announcement.
-    case confirm(StreamID, telling: Int)
+    case confirm(StreamID, announcement: Int)
     case finish(StreamID)
 }
 
@@ -105,7 +105,7 @@ package enum AgentOutput: Sendable {
 package enum AgentMessage: Sendable {
     case command(StreamID, AgentCommand)
     /// The follower of an event stream has read everything that was written before the `confirm` with this number.
-    case read(StreamID, telling: Int)
+    case read(StreamID, announcement: Int)
     /// The follower of an event stream has disconnected. `hasRead` is the number of the last `confirm` whose earlier
     /// writes the follower has read; nil if there is none.
     case gone(StreamID, hasRead: Int?)

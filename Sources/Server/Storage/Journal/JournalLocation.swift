@@ -3,18 +3,18 @@ import Glibc
 import Platform
 
 /// The location of a journal and of the files next to it.
-struct JournalPlace {
+struct JournalLocation {
     /// The path of the journal's database file, with all symbolic links resolved. The log and the mark are in the same
     /// folder.
     let path: String
     /// The path in the configuration.
-    let name: String
+    let configuredPath: String
     /// The name of SQLite's file system layer; nil for the default one.
     let vfs: String?
     /// The file of the delivery log, which is created after the journal; nil if there is none. If it exists, the
     /// journal must exist too.
-    let follower: String?
-    private let folderSync: ((String) throws(StoreError) -> Void)?
+    let dependentFile: String?
+    private let customSync: ((String) throws(StoreError) -> Void)?
 
     /// - Parameters:
     ///   - follower: the file of the delivery log, which is created after the journal.
@@ -23,14 +23,14 @@ struct JournalPlace {
     init(
         _ path: String,
         vfs: String? = nil,
-        follower: String? = nil,
+        dependentFile: String? = nil,
         syncFolder: ((String) throws(StoreError) -> Void)? = nil
     ) throws(StoreError) {
         self.path = vfs == nil ? try Self.target(path) : path
-        self.name = path
+        self.configuredPath = path
         self.vfs = vfs
-        self.follower = follower
-        self.folderSync = syncFolder
+        self.dependentFile = dependentFile
+        self.customSync = syncFolder
     }
 
     var logPath: String { self.path + "-wal" }
@@ -65,7 +65,7 @@ struct JournalPlace {
     }
 
     func syncFolder() throws(StoreError) {
-        if let folderSync { try folderSync(self.path) } else { try JournalFile.syncFolder(of: self.path) }
+        if let customSync { try customSync(self.path) } else { try JournalFile.syncFolder(of: self.path) }
     }
 }
 
@@ -75,30 +75,34 @@ struct JournalPlace {
 /// The process must not have the files open, because closing a file releases all of the process's locks on it.
 enum JournalAccess {
     /// - Throws: `StoreError` with the name and the reason if a file is not a regular file or is not writable.
-    static func check(_ place: JournalPlace) throws(StoreError) {
-        try self.checkKinds(place)
-        for path in self.paths(place) { try self.checkFile(path) }
+    static func check(_ location: JournalLocation) throws(StoreError) {
+        try self.checkKinds(location)
+        for path in self.paths(location) { try self.checkFile(path) }
     }
 
     /// - Throws: `StoreError` if a file is not a regular file, or if the log or the mark is not next to the journal.
     ///   Opening a FIFO would block.
-    static func checkKinds(_ place: JournalPlace) throws(StoreError) {
-        for path in self.paths(place) + [place.rollbackPath] {
+    static func checkKinds(_ location: JournalLocation) throws(StoreError) {
+        for path in self.paths(location) + [location.rollbackPath] {
             guard let status = try? FileSystem.linkStatus(path), status.kind != .file else { continue }
             if status.kind == .link {
                 throw StoreError(
-                    message: "\(path) is a symbolic link, which only \(place.name) itself may be. Replace the link "
-                        + "with the file."
+                    message: "\(path) is a symbolic link, which only \(location.configuredPath) itself may be. Replace "
+                        + "the link with the file."
                 )
             }
             throw StoreError(message: "\(path) is not a regular file. Move it away, or name another state folder.")
         }
-        guard place.name != place.path else { return }
-        for end in ["-wal", "-mark"] { try self.checkStray(place.name + end, place.path + end, place) }
+        guard location.configuredPath != location.path else { return }
+        for end in ["-wal", "-mark"] {
+            try self.checkNotBesideLink(location.configuredPath + end, location.path + end, location)
+        }
     }
 
     /// - Throws: an error if the log or the mark is next to a symbolic link instead of its target.
-    private static func checkStray(_ path: String, _ target: String, _ place: JournalPlace) throws(StoreError) {
+    private static func checkNotBesideLink(_ path: String, _ target: String, _ location: JournalLocation)
+        throws(StoreError)
+    {
         guard (try? FileSystem.linkStatus(path)) != nil else { return }
         let (status, other) = (try? FileSystem.status(path), try? FileSystem.status(target))
         guard status == nil || status?.identity != other?.identity else { return }
@@ -108,8 +112,8 @@ enum JournalAccess {
         )
     }
 
-    private static func paths(_ place: JournalPlace) -> [String] {
-        [place.path, place.logPath, place.path + "-shm", place.markPath]
+    private static func paths(_ location: JournalLocation) -> [String] {
+        [location.path, location.logPath, location.path + "-shm", location.markPath]
     }
 
     private static func checkFile(_ path: String) throws(StoreError) {
@@ -141,10 +145,10 @@ struct JournalFileWatch {
     private var bytes: [String: Int] = [:]
 
     /// - Parameter place: the location of a journal whose files all exist.
-    init(_ place: JournalPlace) {
-        self.paths = place.vfs == nil ? [place.path, place.logPath, place.markPath] : []
+    init(_ location: JournalLocation) {
+        self.paths = location.vfs == nil ? [location.path, location.logPath, location.markPath] : []
         for path in self.paths {
-            guard let (identity, size) = Self.look(path) else { continue }
+            guard let (identity, size) = Self.identityAndSize(path) else { continue }
             self.known[path] = identity
             self.bytes[path] = size
         }
@@ -154,7 +158,7 @@ struct JournalFileWatch {
     /// operation, these files never shrink.
     mutating func fault() -> StoreError? {
         for path in self.paths {
-            guard let (identity, size) = Self.look(path) else { return Self.error(path, "is gone") }
+            guard let (identity, size) = Self.identityAndSize(path) else { return Self.error(path, "is gone") }
             guard self.known[path, default: identity] == identity else { return Self.error(path, "was replaced") }
             let before = self.bytes[path, default: 0]
             guard size >= before else { return Self.error(path, "was cut off from \(before) to \(size) bytes") }
@@ -164,7 +168,7 @@ struct JournalFileWatch {
         return nil
     }
 
-    private static func look(_ path: String) -> (FileStatus.Identity, Int)? {
+    private static func identityAndSize(_ path: String) -> (FileStatus.Identity, Int)? {
         (try? FileSystem.status(path)).map { ($0.identity, $0.size) }
     }
 

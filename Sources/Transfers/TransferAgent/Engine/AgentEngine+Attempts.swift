@@ -3,23 +3,23 @@ import ServiceManager
 import Synchronization
 
 /// The beginning and the end of attempts.
-extension AgentRoom {
+extension AgentEngine {
     /// Starts an attempt of a transfer.
     func begin(_ id: TransferID) {
-        guard let (transfer, spec, facts) = self.record(id), !spec.url.isEmpty,
-            let session = self.book.session(transfer.session)?.session
+        guard let (transfer, spec, details) = self.record(id), !spec.url.isEmpty,
+            let session = self.scheduler.session(transfer.session)?.session
         else { return self.fail(id, .interrupted("what is stored of it cannot be read"), hasProgressed: false) }
         self.nextAttempt += 1
         self.tally.attempts += 1
         let number = self.nextAttempt
-        let tell = self.tell
+        let post = self.post
         let requestTimeout = spec.requestTimeout ?? session.requestTimeout
         let suffix = String(self.random.next() & 0xFFFF_FFFF, radix: 16)
         let plan = AttemptPlan(
             id: id,
             kind: transfer.kind,
             spec: spec,
-            part: facts.part,
+            part: details.part,
             freshFile: "\(id)-\(suffix)",
             bytesMax: min(spec.bytesMax ?? .max, self.settings.limits.fileBytesMax),
             bytesBefore: transfer.bytes,
@@ -27,7 +27,7 @@ extension AgentRoom {
             acceptsEarlyAnswers: session.acceptsEarlyAnswers,
             settings: self.clientSettings(requestTimeout, transfer.kind)
         )
-        let attempt = self.world.begin(plan) { tell(.attempt(id, number: number, $0)) }
+        let attempt = self.world.begin(plan) { post(.attempt(id, number: number, $0)) }
         self.running[id] = Running(number: number, attempt: attempt, session: transfer.session)
     }
 
@@ -44,28 +44,28 @@ extension AgentRoom {
         return settings
     }
 
-    func attemptTold(_ id: TransferID, _ news: AttemptNews) {
+    func attemptReported(_ id: TransferID, _ news: AttemptNews) {
         guard let entry = self.running[id] else { return }
         self.look(at: entry.attempt, of: id)
         switch news {
         case .began(let part):
-            let before = self.facts(id).part
+            let before = self.details(id).part
             self.change(id) { $0.part = part }
-            if let before, before.file != part.file { self.removeSoon(before.file) }
+            if let before, before.file != part.file { self.removeAfterCommit(before.file) }
         case .synced(let file, let bytes):
-            guard var part = self.facts(id).part, part.file == file else { return }
+            guard var part = self.details(id).part, part.file == file else { return }
             part.synced = bytes
             part.boot = self.files.boot
             self.change(id) { $0.part = part }
         case .succeeded(let bytes, let status, let sha256):
             self.running[id] = nil
             self.count(entry.attempt)
-            self.change(id) { facts in
-                facts.failure = nil
-                facts.sha256 = sha256
-                facts.part?.synced = bytes
+            self.change(id) { details in
+                details.failure = nil
+                details.sha256 = sha256
+                details.part?.synced = bytes
             }
-            _ = self.book.attemptSucceeded(id, bytes: bytes, status: Int32(clamping: status), now: self.now)
+            _ = self.scheduler.attemptSucceeded(id, bytes: bytes, status: Int32(clamping: status), now: self.now)
             self.ended(id, name: "finished")
         case .failed(let fault, let hasProgressed):
             self.running[id] = nil
@@ -85,7 +85,7 @@ extension AgentRoom {
     /// Updates the displayed progress of a running transfer.
     func look(at attempt: AttemptHandle, of id: TransferID) {
         let status = attempt.gauge.status.load(ordering: .relaxed)
-        self.book.progressed(
+        self.scheduler.progressed(
             id,
             bytes: attempt.progressBytes,
             total: attempt.progressTotal,
@@ -94,9 +94,9 @@ extension AgentRoom {
     }
 
     private func fail(_ id: TransferID, _ fault: TransferFault, hasProgressed: Bool) {
-        let before = self.facts(id).failure
+        let before = self.details(id).failure
         let repeats = fault.repeats(after: before?.message, before?.repeats ?? 0)
-        let action = self.book.attemptFailed(
+        let action = self.scheduler.attemptFailed(
             id,
             fault,
             hasProgressed: hasProgressed,
@@ -115,12 +115,12 @@ extension AgentRoom {
 
     private func failed(_ id: TransferID, _ cause: TransferFault) {
         self.tally.failures[cause.reason, default: 0] += 1
-        let session = self.book.transfer(id).flatMap { self.book.name(of: $0.session) } ?? ""
+        let session = self.scheduler.transfer(id).flatMap { self.scheduler.name(of: $0.session) } ?? ""
         self.log.write(.transferFailed, ["session": session, "transfer": "\(id)", "reason": cause.reason])
-        if let name = self.fileNames[id] { self.removeSoon(name) }
-        self.change(id) { facts in
-            facts.failure = .init(reason: cause.reason, message: cause.message)
-            facts.part = nil
+        if let name = self.fileNames[id] { self.removeAfterCommit(name) }
+        self.change(id) { details in
+            details.failure = .init(reason: cause.reason, message: cause.message)
+            details.part = nil
         }
         self.ended(id, name: "failed")
     }
@@ -129,7 +129,7 @@ extension AgentRoom {
         switch action {
         case .fail, .failAndStop:
             self.stopAttempt(id)
-            let last = self.facts(id).failure?.message ?? "none has ended."
+            let last = self.details(id).failure?.message ?? "none has ended."
             self.failed(id, .timedOut(last))
         case .ignore: ()
         }
@@ -138,7 +138,7 @@ extension AgentRoom {
     /// Stops a running transfer, which then waits. Its progress is kept.
     func hold(_ id: TransferID) {
         self.stopAttempt(id)
-        _ = self.book.attemptStopped(id, now: self.now)
+        _ = self.scheduler.attemptStopped(id, now: self.now)
     }
 
     func stopAttempt(_ id: TransferID) {
@@ -150,24 +150,26 @@ extension AgentRoom {
 
     /// Handles the end of a transfer. Informs followers, or wakes the device after the last transfer of a session.
     func ended(_ id: TransferID, name: String) {
-        guard let number = self.book.transfer(id)?.session else { return }
+        guard let number = self.scheduler.transfer(id)?.session else { return }
         self.forgetSecrets(of: id)
         if self.listeners.values.contains(number) {
-            self.afterCommit { self.tell(session: number, AgentEvents.event(name, self.shown(id))) }
+            self.afterCommit { self.sendEvent(toSession: number, AgentEvents.event(name, self.shown(id))) }
         }
-        self.lookAtEnd(of: number)
+        self.announceEnd(of: number)
     }
 
     /// Informs followers or wakes the device if all transfers of a session have ended.
-    func lookAtEnd(of number: Int32) {
-        let counts = self.book.session(number)?.counts ?? TransferCounts()
-        switch self.book.sessionLooked(at: number) {
-        case .tell:
-            let idle = AgentEvents.idle(self.book.name(of: number) ?? "", counts)
-            let telling = self.book.tellings(of: number)
+    func announceEnd(of number: Int32) {
+        let counts = self.scheduler.session(number)?.counts ?? TransferCounts()
+        switch self.scheduler.announceEnd(of: number) {
+        case .announce:
+            let idle = AgentEvents.idle(self.scheduler.name(of: number) ?? "", counts)
+            let announcement = self.scheduler.announcementCount(of: number)
             self.afterCommit {
-                self.tell(session: number, idle)
-                for stream in self.followers(of: number) { self.outputs.append(.confirm(stream, telling: telling)) }
+                self.sendEvent(toSession: number, idle)
+                for stream in self.followers(of: number) {
+                    self.outputs.append(.confirm(stream, announcement: announcement))
+                }
             }
         case .wake(let device, _, let finished): self.wake(device, number, finished)
         case .none, .ignore: ()
@@ -175,7 +177,7 @@ extension AgentRoom {
     }
 }
 
-extension AgentRoom {
+extension AgentEngine {
     /// Removes the secrets of an ended transfer: its headers and the credentials in its URL.
     private func forgetSecrets(of id: TransferID) {
         guard let (transfer, spec, _) = self.record(id) else { return }
@@ -192,20 +194,20 @@ struct Outgoing {
     var entry: OutboxEntry
     var nextAt: Int64
     var failures = 0
-    var isOnItsWay = false
+    var isSending = false
     var lastError: String?
 }
 
 /// The outbox: the reports to the gateway about sessions whose transfers have ended.
-extension AgentRoom {
+extension AgentEngine {
     /// The maximum number of pending reports. If the outbox is full, the oldest report is dropped.
     package static let outboxMax = 10_000
     /// The maximum number of concurrent requests to the gateway.
-    private static let onTheirWayMax = 4
+    private static let sendingMax = 4
 
     /// Requests a wake of a session's device. The request is stored together with the end of the last transfer.
     func wake(_ device: String, _ number: Int32, _ finished: Int) {
-        guard let session = self.book.name(of: number) else { return }
+        guard let session = self.scheduler.name(of: number) else { return }
         // A report that was not sent yet is extended.
         let other = self.outbox.first {
             !$0.value.entry.wasTried && $0.value.entry.session == session && $0.value.entry.device == device
@@ -236,12 +238,12 @@ extension AgentRoom {
 
     func sendOutbox() {
         guard self.settings.gateway != nil else { return }
-        var onTheirWay = self.outbox.values.reduce(0) { $0 + ($1.isOnItsWay ? 1 : 0) }
+        var sendingCount = self.outbox.values.reduce(0) { $0 + ($1.isSending ? 1 : 0) }
         for sequence in self.outbox.keys.sorted() {
-            guard onTheirWay < Self.onTheirWayMax else { return }
-            guard let waiting = self.outbox[sequence], !waiting.isOnItsWay, waiting.nextAt <= self.now else { continue }
-            onTheirWay += 1
-            self.outbox[sequence]?.isOnItsWay = true
+            guard sendingCount < Self.sendingMax else { return }
+            guard let waiting = self.outbox[sequence], !waiting.isSending, waiting.nextAt <= self.now else { continue }
+            sendingCount += 1
+            self.outbox[sequence]?.isSending = true
             if !waiting.entry.wasTried {
                 self.outbox[sequence]?.entry.wasTried = true
                 var entry = waiting.entry
@@ -249,15 +251,15 @@ extension AgentRoom {
                 self.writes.append(.putOutbox(entry))
             }
             let entry = waiting.entry
-            self.afterCommit { [world = self.world, tell = self.tell] in
-                world.send(entry) { tell(.outbox(sequence: sequence, $0)) }
+            self.afterCommit { [world = self.world, post = self.post] in
+                world.send(entry) { post(.outbox(sequence: sequence, $0)) }
             }
         }
     }
 
-    func outboxTold(_ sequence: Int64, _ outcome: OutboxEntry.Outcome) {
+    func outboxReported(_ sequence: Int64, _ outcome: OutboxEntry.Outcome) {
         guard var outgoing = self.outbox[sequence] else { return }
-        outgoing.isOnItsWay = false
+        outgoing.isSending = false
         switch outcome {
         case .delivered:
             self.tally.delivered += 1

@@ -4,21 +4,21 @@ import ServiceManager
 import Wire
 
 /// Answers about sessions and transfers, and the followers of sessions.
-extension AgentRoom {
+extension AgentEngine {
     func sessionList() -> [UInt8] {
         JSONWriter.object { json in
             json.beginArray("sessions")
-            for name in self.book.sessionNames {
-                if let number = self.book.number(of: name) { self.session(number).withByteView { json.raw($0) } }
+            for name in self.scheduler.sessionNames {
+                if let number = self.scheduler.number(of: name) { self.session(number).withByteView { json.raw($0) } }
             }
             json.endArray()
         }
     }
 
     func session(_ number: Int32) -> [UInt8] {
-        guard let (session, counts, _) = self.book.session(number) else { return Array("null".utf8) }
+        guard let (session, counts, _) = self.scheduler.session(number) else { return Array("null".utf8) }
         return JSONWriter.object { json in
-            json.member("session", self.book.name(of: number) ?? "")
+            json.member("session", self.scheduler.name(of: number) ?? "")
             session.write(to: &json)
             json.member("requestTimeout", seconds: session.requestTimeout)
             json.member("resourceTimeout", seconds: session.resourceTimeout)
@@ -29,11 +29,11 @@ extension AgentRoom {
     /// Returns a transfer as JSON, without its secrets.
     func shown(_ id: TransferID) -> [UInt8] {
         if let entry = self.running[id] { self.look(at: entry.attempt, of: id) }
-        guard let (transfer, spec, facts) = self.record(id) else { return Array("null".utf8) }
-        let hold = self.book.hold(of: transfer, now: self.now)
+        guard let (transfer, spec, details) = self.record(id) else { return Array("null".utf8) }
+        let hold = self.scheduler.hold(of: transfer, now: self.now)
         return JSONWriter.object { json in
             json.member("transfer", "\(id)")
-            json.member("session", self.book.name(of: transfer.session) ?? "")
+            json.member("session", self.scheduler.name(of: transfer.session) ?? "")
             json.member("kind", transfer.kind.name)
             json.member("url", Redirection.withoutCredentials(spec.url))
             json.member("state", transfer.state.name)
@@ -42,7 +42,7 @@ extension AgentRoom {
             json.member("attempts", transfer.attempts)
             json.member("status", transfer.status == 0 ? nil : Int64(transfer.status))
             json.key("error")
-            if let failure = facts.failure {
+            if let failure = details.failure {
                 json.beginObject()
                 json.member("reason", failure.reason)
                 json.member("message", failure.message)
@@ -50,13 +50,13 @@ extension AgentRoom {
             } else {
                 json.null()
             }
-            json.member("why", hold.map { self.sentence($0, transfer, facts.failure) })
+            json.member("why", hold.map { self.sentence($0, transfer, details.failure) })
             json.member("held", hold?.rawValue)
             json.member("createdAt", self.clock.wall(transfer.createdAt))
             json.member("endedAt", transfer.endedAt == 0 ? nil : self.clock.wall(transfer.endedAt))
             json.member("nextAttemptAt", transfer.notBefore > self.now ? self.clock.wall(transfer.notBefore) : nil)
             json.member("note", spec.note)
-            json.member("sha256", transfer.state == .finished ? facts.sha256 : nil)
+            json.member("sha256", transfer.state == .finished ? details.sha256 : nil)
             json.member("taken", transfer.isTaken)
         }
     }
@@ -66,7 +66,7 @@ extension AgentRoom {
     private func sentence(
         _ hold: TransferHold,
         _ transfer: Transfer,
-        _ failure: TransferFacts.Failure?
+        _ failure: TransferDetails.Failure?
     ) -> String {
         let isTimed = transfer.notBefore > self.now
         let moment = isTimed ? WallTime.textRoundedUp(self.clock.wall(transfer.notBefore)) : nil
@@ -76,8 +76,8 @@ extension AgentRoom {
                 "The server ended its answer after the same \(transfer.bytes) bytes \(failure.repeats) times, so the "
                 + "next attempt waits longer, until \(moment ?? "later"). Correct the server, or cancel the transfer."
         }
-        let session = self.book.session(transfer.session)?.session
-        guard isTimed, let other = session.flatMap({ self.book.hold(of: $0) }) else { return text }
+        let session = self.scheduler.session(transfer.session)?.session
+        guard isTimed, let other = session.flatMap({ self.scheduler.hold(of: $0) }) else { return text }
         return "\(text) Besides: \(other.sentence())"
     }
 
@@ -87,8 +87,8 @@ extension AgentRoom {
         json.beginObject()
         json.member("version", self.settings.version)
         json.member("commit", self.settings.commit)
-        json.member("sessions", self.book.sessionNames.count)
-        json.member("transfers", self.book.counts)
+        json.member("sessions", self.scheduler.sessionNames.count)
+        json.member("transfers", self.scheduler.counts)
         json.member("running", self.running.count)
         json.member("metered", conditions.isMetered)
         json.member("constrained", conditions.isConstrained)
@@ -116,32 +116,32 @@ extension AgentRoom {
 
     func listen(_ number: Int32, _ stream: StreamID) {
         self.listeners[stream] = number
-        self.book.listenerCame(number)
+        self.scheduler.listenerCame(number)
         let state = JSONWriter.object { json in
-            json.member("session", self.book.name(of: number) ?? "")
-            json.member("transfers", self.book.session(number)?.counts ?? TransferCounts())
+            json.member("session", self.scheduler.name(of: number) ?? "")
+            json.member("transfers", self.scheduler.session(number)?.counts ?? TransferCounts())
         }
         let bytes = AgentEvents.event("state", state)
         // If the session ends in the same turn, its end counts as announced to this follower. If the stream cannot
         // begin, this must be reverted.
         let withdraw = { self.listenerLeft(stream, hasRead: nil) }
-        self.promise(stream, withdraw: withdraw) { self.outputs.append(.begin(stream, bytes)) }
+        self.answerAfterCommit(stream, withdraw: withdraw) { self.outputs.append(.begin(stream, bytes)) }
     }
 
     /// Handles the disconnection of a follower. If it was the last one and has not read an announced end, wakes the
     /// session's device.
     ///
     /// - Parameter telling: the number of the last announcement that the follower has read; nil if it read none.
-    func listenerLeft(_ stream: StreamID, hasRead telling: Int?) {
+    func listenerLeft(_ stream: StreamID, hasRead announcement: Int?) {
         guard let number = self.listeners.removeValue(forKey: stream) else { return }
-        if case .wake(let device, _, let finished) = self.book.listenerLeft(number, hasRead: telling) {
+        if case .wake(let device, _, let finished) = self.scheduler.listenerLeft(number, hasRead: announcement) {
             self.wake(device, number, finished)
         }
     }
 
     /// Records that a follower has read the announcement with this number.
-    func listenerRead(_ stream: StreamID, telling: Int) {
-        if let number = self.listeners[stream] { self.book.listenerRead(number, telling: telling) }
+    func listenerRead(_ stream: StreamID, announcement: Int) {
+        if let number = self.listeners[stream] { self.scheduler.listenerRead(number, announcement: announcement) }
     }
 
     func followers(of number: Int32) -> [StreamID] {
@@ -149,7 +149,7 @@ extension AgentRoom {
     }
 
     /// Sends an event to all followers of a session.
-    func tell(session number: Int32, _ event: [UInt8]) {
+    func sendEvent(toSession number: Int32, _ event: [UInt8]) {
         for stream in self.followers(of: number) { self.outputs.append(.write(stream, event)) }
     }
 }
@@ -208,7 +208,7 @@ extension JSONWriter {
 }
 
 /// The metrics for Prometheus.
-extension AgentRoom {
+extension AgentEngine {
     func metrics() -> [UInt8] {
         var text = MetricsText()
         func values(_ name: String, _ kind: Metric.Kind, by label: String, _ help: String, _ values: [(String, Int)]) {
@@ -218,8 +218,8 @@ extension AgentRoom {
         func value(_ name: String, _ kind: Metric.Kind, _ help: String, _ value: some BinaryInteger) {
             text.value(Metric("wakegate_transfers_\(name)", kind, help), Int64(value))
         }
-        let (counts, tally) = (self.book.counts, self.tally)
-        value("sessions", .gauge, "Sessions that are remembered.", self.book.sessionNames.count)
+        let (counts, tally) = (self.scheduler.counts, self.tally)
+        value("sessions", .gauge, "Sessions that are remembered.", self.scheduler.sessionNames.count)
         let states = TransferState.allCases.map { ($0.name, counts[$0]) }
         values("transfers", .gauge, by: "state", "Transfers that are remembered, by state.", states)
         var asked = TransferSession()

@@ -7,13 +7,13 @@ import WakeGateTestKit
 import Wire
 
 @Suite("An agent's time advances with the machine's uptime, whatever the wall clock does", .timeLimit(.minutes(15)))
-struct RoomTimeTests {
+struct AgentTimeTests {
     private static let hour: Int64 = 3_600_000
     private static let day: Int64 = 86_400_000
-    private let rig: RoomRig
+    private let rig: AgentRig
 
     init() throws {
-        self.rig = try RoomRig()
+        self.rig = try AgentRig()
         try self.rig.start()
         #expect(self.rig.put { $0.resourceTimeout = Self.day } == 201)
     }
@@ -50,7 +50,7 @@ struct RoomTimeTests {
 
     @Test("Timeouts of a transfer override those of its session")
     func ownTimeouts() throws {
-        var submission = RoomRig.download("http://h/own")
+        var submission = AgentRig.download("http://h/own")
         submission.spec.requestTimeout = 2500
         submission.resourceTimeout = Self.hour
         let answer = self.rig.ask(.submit("s", submission))
@@ -123,11 +123,11 @@ struct RoomTimeTests {
         #expect(self.rig.put { $0.allowsConstrained = false } == 200)
         var state = MachineState()
         state.conditions.isConstrained = true
-        self.rig.tell(state)
+        self.rig.report(state)
         self.rig.turn()
         let why = "It begins no earlier than \(text). Besides: It waits for a network without data saving."
         #expect(try self.rig.shown(later)["why"]?.text == why)
-        self.rig.tell(MachineState())
+        self.rig.report(MachineState())
         self.rig.turn()
         let failing = try self.rig.download()
         self.rig.fail(self.rig.world.attempts[0])
@@ -214,11 +214,11 @@ struct RoomTimeTests {
 }
 
 @Suite("A force-quit, which the gateway reports, holds transfers", .timeLimit(.minutes(15)))
-struct RoomForceQuitTests {
-    private let rig: RoomRig
+struct AgentForceQuitTests {
+    private let rig: AgentRig
 
     init() throws {
-        self.rig = try RoomRig(level: .info)
+        self.rig = try AgentRig(level: .info)
         try self.rig.start()
         #expect(self.put() == 201)
     }
@@ -238,21 +238,21 @@ struct RoomForceQuitTests {
     private func held(_ id: TransferID) throws -> String? { try self.rig.shown(id)["held"]?.text }
 
     /// Answers all questions.
-    private func answer(_ isQuit: Bool?) {
-        while !self.rig.world.questions.isEmpty { self.rig.world.answerQuestion(isQuit) }
+    private func answer(_ isForceQuit: Bool?) {
+        while !self.rig.world.questions.isEmpty { self.rig.world.answerQuestion(isForceQuit) }
         self.rig.turn()
     }
 
     /// Lets time pass, in which the gateway answers each question at once.
     ///
     /// - Returns: the number of questions.
-    private func pass(_ milliseconds: Int64, answering isQuit: Bool?) -> Int {
+    private func pass(_ milliseconds: Int64, answering isForceQuit: Bool?) -> Int {
         var count = 0
         let end = self.rig.world.boot + milliseconds
         while self.rig.world.boot < end {
             self.rig.pass(min(end - self.rig.world.boot, max(1, self.rig.wait)))
             count += self.rig.world.questions.count
-            self.answer(isQuit)
+            self.answer(isForceQuit)
         }
         return count
     }
@@ -263,12 +263,12 @@ struct RoomForceQuitTests {
         let free = try self.rig.download(in: "free")
         #expect(try self.rig.world.questions.isEmpty && self.state(free, in: "free") == "running")
         let id = try self.rig.download()
-        #expect(self.rig.world.questions.map(\.device) == [RoomRig.device])
+        #expect(self.rig.world.questions.map(\.device) == [AgentRig.device])
         #expect(try self.held(id) == "appState")
         #expect(try self.rig.shown(id)["why"]?.text?.contains("10 seconds") == true)
         self.answer(false)
         #expect(try self.state(id) == "running")
-        self.rig.pass(AgentRoom.questionsEvery)
+        self.rig.pass(AgentEngine.questionsEvery)
         self.answer(true)
         #expect(self.rig.world.attempts.map(\.plan.id) == [free])
         let held = try self.rig.shown(id)
@@ -276,9 +276,9 @@ struct RoomForceQuitTests {
         #expect(held["why"]?.text?.contains("force-quit") == true)
         // No answer changes nothing.
         let second = try self.rig.download()
-        #expect(self.pass(AgentRoom.questionsEvery, answering: nil) == 1)
+        #expect(self.pass(AgentEngine.questionsEvery, answering: nil) == 1)
         #expect(try self.state(second) == "waiting")
-        #expect(self.pass(2 * AgentRoom.questionsEvery, answering: false) == 1)
+        #expect(self.pass(2 * AgentEngine.questionsEvery, answering: false) == 1)
         #expect(try self.state(id) == "running" && self.state(second) == "running")
         #expect(try self.state(free, in: "free") == "running")
     }
@@ -286,7 +286,7 @@ struct RoomForceQuitTests {
     @Test("A new attempt waits for the first answer, for 10 seconds at most; a running one is not interrupted")
     func firstAnswer() throws {
         let id = try self.rig.download()
-        self.rig.pass(AgentRoom.questionsEvery - 1)
+        self.rig.pass(AgentEngine.questionsEvery - 1)
         #expect(try self.held(id) == "appState")
         self.rig.pass(1)
         #expect(try self.state(id) == "running")
@@ -317,12 +317,12 @@ struct RoomForceQuitTests {
         #expect(self.put { $0.isDiscretionary = true } == 200)
         var state = MachineState()
         state.conditions.hasExternalPower = false
-        self.rig.tell(state)
+        self.rig.report(state)
         self.rig.turn()
         #expect(self.pass(60_000, answering: false) <= 1)
         #expect(try self.held(id) == "power" && self.pass(60_000, answering: false) == 0)
         // The answer is old by now, so another one decides.
-        self.rig.tell(MachineState())
+        self.rig.report(MachineState())
         self.rig.turn()
         #expect(try self.held(id) == "appState" && self.rig.world.questions.count == 1)
         self.answer(true)
@@ -337,12 +337,12 @@ struct RoomForceQuitTests {
         let id = try self.rig.download()
         self.answer(true)
         // After 10, 20, 40, and then every 60 seconds.
-        #expect(self.pass(AgentRoom.unansweredMax - 1, answering: nil) == 12)
+        #expect(self.pass(AgentEngine.unansweredMax - 1, answering: nil) == 12)
         #expect(try self.held(id) == "forceQuit")
         _ = self.pass(1, answering: nil)
         #expect(try self.state(id) == "running")
         #expect(self.rig.logged == [.appStateUnanswered])
-        #expect(self.pass(AgentRoom.questionsEveryMax, answering: true) == 1)
+        #expect(self.pass(AgentEngine.questionsEveryMax, answering: true) == 1)
         #expect(try self.held(id) == "forceQuit")
         #expect(self.rig.logged == [.appStateUnanswered, .appStateAnswered])
     }
@@ -354,7 +354,7 @@ struct RoomForceQuitTests {
             _ = try self.rig.download(in: "s\(number)")
         }
         let first = self.rig.world.questions.map(\.device)
-        self.rig.pass(AgentRoom.questionsEvery)
+        self.rig.pass(AgentEngine.questionsEvery)
         for _ in first { self.rig.world.answerQuestion(false) }
         self.rig.turn()
         #expect(first.count == 4 && Set(first + self.rig.world.questions.map(\.device)).count == 6)
@@ -362,11 +362,11 @@ struct RoomForceQuitTests {
 }
 
 @Suite("Followers of a session receive its end, or its device is woken", .timeLimit(.minutes(15)))
-struct RoomFollowerTests {
-    private let rig: RoomRig
+struct AgentFollowerTests {
+    private let rig: AgentRig
 
     init() throws {
-        self.rig = try RoomRig()
+        self.rig = try AgentRig()
         try self.rig.start()
         #expect(self.rig.put() == 201)
     }

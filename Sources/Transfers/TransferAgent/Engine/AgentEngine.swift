@@ -4,17 +4,17 @@ package import ServiceManager
 import Storage
 import Wire
 
-/// The core of the agent. It processes messages from callers, attempts and the machine, and updates `book`. It stores
-/// the changes, and publishes effects when the changes are durable.
+/// The core of the agent. It processes messages from callers, attempts and the machine, and updates `scheduler`. It
+/// stores the changes, and publishes effects when the changes are durable.
 ///
 /// Only one thread uses it.
-package final class AgentRoom {
+package final class AgentEngine {
     /// A running attempt.
     struct Running {
         let number: Int
         let attempt: AttemptHandle
         let session: Int32
-        var toldBytes: Int64 = -1
+        var reportedBytes: Int64 = -1
     }
 
     /// An effect of a change, which waits for a commit. A successful commit calls `run`, and a failed one calls
@@ -44,11 +44,11 @@ package final class AgentRoom {
     let store: TransferStore
     let world: any AgentWorld
     let log: GatewayLog
-    let tell: @Sendable (AgentMessage) -> Void
+    let post: @Sendable (AgentMessage) -> Void
     let emit: ([AgentOutput]) -> Void
     let startedAt: Int64
 
-    var book: TransferBook
+    var scheduler: TransferScheduler
     var random: WorldRandom
     var clock: AgentClock
     var now: Int64 { self.clock.now }
@@ -62,21 +62,21 @@ package final class AgentRoom {
     var nextAttempt = 0
     /// The names of the transfers' files in the state folder.
     var fileNames: [TransferID: String] = [:]
-    /// The changed data of transfers that is not stored yet. `changedFacts` has the transfers whose changed data is not
-    /// yet in `writes`.
-    var unstored: [TransferID: TransferFacts] = [:]
-    var changedFacts: Set<TransferID> = []
+    /// The changed data of transfers that is not stored yet. `changedDetails` has the transfers whose changed data is
+    /// not yet in `writes`.
+    var unstored: [TransferID: TransferDetails] = [:]
+    var changedDetails: Set<TransferID> = []
     /// The transfers that were submitted in this turn, with their initial states.
-    var inserted: [TransferID: Transfer.Memory] = [:]
+    var inserted: [TransferID: Transfer.StoredState] = [:]
     /// The transfers whose finished files are being moved to their destinations.
-    var taking: Set<TransferID> = []
-    var kept: [String: KeptPart] = [:]
+    var moving: Set<TransferID> = []
+    var resumableParts: [String: ResumablePart] = [:]
     var listeners: [StreamID: Int32] = [:]
     var outbox: [Int64: Outgoing] = [:]
     /// The questions to the gateway about force-quit apps, by device.
     var apps: [String: AppQuestion] = [:]
     /// The time at which `apps` must be examined next; nil while `apps` is empty.
-    var nextLook: Int64?
+    var nextQuestionCheck: Int64?
     /// True if a question has failed since the last time that all questions were answered.
     var questionsFail = false
 
@@ -86,7 +86,7 @@ package final class AgentRoom {
     private var removals: [String] = []
     /// The time at which the store's log must be emptied, because it may contain secrets of ended transfers; nil if it
     /// contains none.
-    private var nextEmptying: Int64? = 0
+    private var nextTruncation: Int64? = 0
     var effects: [Effect] = []
     var outputs: [AgentOutput] = []
     /// The pending queries. They are answered when all changes are durable. If the changes cannot be stored, the answer
@@ -103,7 +103,7 @@ package final class AgentRoom {
     private static let progressEvery: Int64 = 250
     private static let purgeEvery: Int64 = 600_000
     /// The time for which secrets may remain in the store's log after the end of their transfer, in milliseconds.
-    private static let emptyingDelay: Int64 = 2000
+    private static let truncationDelay: Int64 = 2000
     /// The wait before a failed commit is repeated, in milliseconds.
     private static let storeRetry: Int64 = 1000
     private static let waitMax: Int64 = 60_000
@@ -117,7 +117,7 @@ package final class AgentRoom {
         store: TransferStore,
         world: any AgentWorld,
         log: GatewayLog,
-        tell: @escaping @Sendable (AgentMessage) -> Void,
+        post: @escaping @Sendable (AgentMessage) -> Void,
         emit: @escaping ([AgentOutput]) -> Void
     ) {
         self.settings = settings
@@ -128,10 +128,10 @@ package final class AgentRoom {
         self.random = WorldRandom(world: world)
         self.clock = AgentClock(resuming: nil, boot: files.boot, world)
         self.log = log
-        self.tell = tell
+        self.post = post
         self.emit = emit
-        self.book = TransferBook(limits: settings.limits, retry: settings.retry)
-        self.book.asksAboutApps = settings.gateway != nil
+        self.scheduler = TransferScheduler(limits: settings.limits, retry: settings.retry)
+        self.scheduler.checksForceQuit = settings.gateway != nil
     }
 
     // MARK: Turns
@@ -139,18 +139,18 @@ package final class AgentRoom {
     /// The maximum time that the thread may wait for the next message, in milliseconds.
     package var wait: Int64 {
         if self.storeFault != nil { return Self.storeRetry }
-        var moment = min(self.nextPurge, self.book.nextMoment ?? .max)
-        for other in [self.nextEmptying, self.nextLook] { moment = min(moment, other ?? .max) }
-        for entry in self.outbox.values where !entry.isOnItsWay { moment = min(moment, entry.nextAt) }
+        var moment = min(self.nextPurge, self.scheduler.nextMoment ?? .max)
+        for other in [self.nextTruncation, self.nextQuestionCheck] { moment = min(moment, other ?? .max) }
+        for entry in self.outbox.values where !entry.isSending { moment = min(moment, entry.nextAt) }
         if !self.listeners.isEmpty, !self.running.isEmpty { moment = min(moment, self.nextProgress) }
         return max(0, min(Self.waitMax, self.clock.milliseconds(until: moment)))
     }
 
     /// Processes the messages and all work that is due.
     package func turn(_ messages: [AgentMessage]) {
-        self.lookAtClocks()
+        self.checkClocks()
         for message in messages { self.take(message) }
-        for (id, action) in self.book.timePassed(now: self.now) { self.deadlinePassed(id, action) }
+        for (id, action) in self.scheduler.timePassed(now: self.now) { self.deadlinePassed(id, action) }
         if self.now >= self.nextPurge {
             self.nextPurge = self.now + min(Self.purgeEvery, self.settings.limits.untakenFor)
             self.purge()
@@ -158,47 +158,49 @@ package final class AgentRoom {
         self.flush()
         if self.storeFault == nil {
             self.askAboutApps()
-            for id in self.book.slotsFilled(now: self.now) { self.begin(id) }
+            for id in self.scheduler.slotsFilled(now: self.now) { self.begin(id) }
             self.askAboutApps()
             self.sendOutbox()
             self.flush()
-            self.emptyLog()
+            self.truncateLog()
         }
-        self.tellProgress()
+        self.sendProgress()
         self.deliver()
     }
 
-    private func emptyLog() {
-        guard let moment = self.nextEmptying, self.now >= moment, self.storeFault == nil else { return }
-        self.nextEmptying = self.store.emptyLog() ? nil : self.now + Self.waitMax
+    private func truncateLog() {
+        guard let moment = self.nextTruncation, self.now >= moment, self.storeFault == nil else { return }
+        self.nextTruncation = self.store.truncateLog() ? nil : self.now + Self.waitMax
     }
 
-    private func lookAtClocks() {
+    private func checkClocks() {
         let step = self.clock.step()
         guard step != 0 else { return }
-        self.book.wallClockSet(by: step, now: self.now)
+        self.scheduler.adjustForWallClockChange(by: step, now: self.now)
         self.isClockStored = false
     }
 
     private func take(_ message: AgentMessage) {
         switch message {
         case .command(let stream, let command): self.take(command, from: stream)
-        case .read(let stream, let telling): self.listenerRead(stream, telling: telling)
-        case .gone(let stream, let telling): self.listenerLeft(stream, hasRead: telling)
+        case .read(let stream, let announcement): self.listenerRead(stream, announcement: announcement)
+        case .gone(let stream, let announcement): self.listenerLeft(stream, hasRead: announcement)
         case .attempt(let id, let number, let news):
             if self.running[id]?.number == number {
-                self.attemptTold(id, news)
-            } else if case .began(let part) = news, self.fileNames[id] != part.file, self.kept[part.file] == nil {
+                self.attemptReported(id, news)
+            } else if case .began(let part) = news, self.fileNames[id] != part.file,
+                self.resumableParts[part.file] == nil
+            {
                 // The attempt was stopped before its `began` report arrived. Its file must be removed, because no
                 // stored data refers to it.
-                self.removeSoon(part.file)
+                self.removeAfterCommit(part.file)
             }
         case .moved(let stream, let id, let fault): self.moved(id, fault, for: stream)
-        case .outbox(let sequence, let outcome): self.outboxTold(sequence, outcome)
-        case .forceQuit(let device, let answer): self.forceQuitTold(answer, device: device)
+        case .outbox(let sequence, let outcome): self.outboxReported(sequence, outcome)
+        case .forceQuit(let device, let answer): self.forceQuitAnswered(answer, device: device)
         case .machine(let state):
             self.machine = state
-            for id in self.book.conditionsChanged(state.conditions, now: self.now) { self.hold(id) }
+            for id in self.scheduler.conditionsChanged(state.conditions, now: self.now) { self.hold(id) }
         }
     }
 
@@ -238,10 +240,10 @@ package final class AgentRoom {
                 self.log.write(.transferStoreFailed, ["state": self.settings.stateFolder, "cause": error.message])
                 // The clocks count as not stored. The next turn therefore repeats the commit.
                 self.isClockStored = false
-                return self.breakPromises(self.unstorable(error.message))
+                return self.refusePending(self.unstorable(error.message))
             }
-            if self.nextEmptying == nil, self.writes.contains(where: \.mayForgetSecrets) {
-                self.nextEmptying = self.now + Self.emptyingDelay
+            if self.nextTruncation == nil, self.writes.contains(where: \.deletesSecrets) {
+                self.nextTruncation = self.now + Self.truncationDelay
             }
             self.writes.removeAll(keepingCapacity: self.writes.count <= Self.writesKept)
             self.isClockStored = true
@@ -274,7 +276,7 @@ package final class AgentRoom {
 
     /// Refuses the requests whose changes cannot be stored. Reverts the changes from the newest to the oldest, because
     /// a change may depend on an earlier one.
-    private func breakPromises(_ fault: APIError) {
+    private func refusePending(_ fault: APIError) {
         let promises = self.effects.compactMap(\.withdraw)
         self.effects.removeAll { $0.withdraw != nil }
         for withdraw in promises.reversed() { withdraw(fault) }
@@ -291,9 +293,9 @@ package final class AgentRoom {
     ///   - stream: the request.
     ///   - withdraw: reverts the changes if they cannot be stored. The request is then refused.
     ///   - keep: answers the request.
-    func promise(_ stream: StreamID, withdraw: @escaping () -> Void, _ keep: @escaping () -> Void) {
+    func answerAfterCommit(_ stream: StreamID, withdraw: @escaping () -> Void, _ answer: @escaping () -> Void) {
         self.effects.append(
-            Effect(run: keep) { fault in
+            Effect(run: answer) { fault in
                 withdraw()
                 self.refuse(stream, fault)
             }
@@ -302,28 +304,30 @@ package final class AgentRoom {
 
     /// Answers a request after the next commit. If the commit fails, refuses the request. Its changes remain, and the
     /// next commit stores them.
-    func promise(_ stream: StreamID, _ keep: @escaping () -> Void) {
+    func answerAfterCommit(_ stream: StreamID, _ answer: @escaping () -> Void) {
         self.effects.append(
-            Effect(run: keep) { fault in
+            Effect(run: answer) { fault in
                 let message = fault.message + " What was asked for is done as soon as it can be stored."
                 self.refuse(stream, APIError(fault.status, fault.reason, message))
             }
         )
     }
 
-    /// Appends the changes of `book` since the last call to `writes`.
+    /// Appends the changes of `scheduler` since the last call to `writes`.
     private func collect() {
-        let changes = self.book.takeChanges()
-        for id in changes.transfers.subtracting(self.changedFacts) {
+        let changes = self.scheduler.takeChanges()
+        for id in changes.transfers.subtracting(self.changedDetails) {
             // A removal has its own write. A new transfer is already stored in the state in which it was submitted.
-            guard let transfer = self.book.transfer(id), self.inserted[id] != transfer.memory else { continue }
+            guard let transfer = self.scheduler.transfer(id), self.inserted[id] != transfer.storedState else {
+                continue
+            }
             self.writes.append(.updateTransfer(transfer, nil))
         }
-        for id in self.changedFacts {
-            guard let transfer = self.book.transfer(id), let facts = self.unstored[id] else { continue }
-            self.writes.append(.updateTransfer(transfer, facts))
+        for id in self.changedDetails {
+            guard let transfer = self.scheduler.transfer(id), let details = self.unstored[id] else { continue }
+            self.writes.append(.updateTransfer(transfer, details))
         }
-        self.changedFacts.removeAll(keepingCapacity: true)
+        self.changedDetails.removeAll(keepingCapacity: true)
         self.inserted.removeAll(keepingCapacity: true)
         for number in changes.sessions { self.store(session: number) }
     }
@@ -335,43 +339,43 @@ package final class AgentRoom {
         self.outputs.removeAll(keepingCapacity: true)
     }
 
-    private func tellProgress() {
+    private func sendProgress() {
         guard !self.listeners.isEmpty, self.now >= self.nextProgress else { return }
         self.nextProgress = self.now + Self.progressEvery
         let followed = Set(self.listeners.values)
         for (id, entry) in self.running where followed.contains(entry.session) {
             let bytes = entry.attempt.progressBytes
-            guard bytes != entry.toldBytes else { continue }
-            self.running[id]?.toldBytes = bytes
-            self.tell(session: entry.session, AgentEvents.progress(id, bytes, entry.attempt.progressTotal))
+            guard bytes != entry.reportedBytes else { continue }
+            self.running[id]?.reportedBytes = bytes
+            self.sendEvent(toSession: entry.session, AgentEvents.progress(id, bytes, entry.attempt.progressTotal))
         }
     }
 
     // MARK: Records of transfers
 
     /// Returns a transfer with its specification and its further data.
-    func record(_ id: TransferID) -> (transfer: Transfer, spec: TransferSpec, facts: TransferFacts)? {
-        guard let transfer = self.book.transfer(id), let found = try? self.store.record(transfer.sequence) else {
+    func record(_ id: TransferID) -> (transfer: Transfer, spec: TransferSpec, details: TransferDetails)? {
+        guard let transfer = self.scheduler.transfer(id), let found = try? self.store.record(transfer.sequence) else {
             return nil
         }
-        return (transfer, found.spec, self.unstored[id] ?? found.facts)
+        return (transfer, found.spec, self.unstored[id] ?? found.details)
     }
 
-    func facts(_ id: TransferID) -> TransferFacts {
-        self.unstored[id] ?? self.record(id)?.facts ?? TransferFacts()
+    func details(_ id: TransferID) -> TransferDetails {
+        self.unstored[id] ?? self.record(id)?.details ?? TransferDetails()
     }
 
     /// Changes the further data of a transfer. The next commit stores it.
-    func change(_ id: TransferID, _ change: (inout TransferFacts) -> Void) {
-        var facts = self.facts(id)
-        change(&facts)
-        self.unstored[id] = facts
-        self.changedFacts.insert(id)
-        self.fileNames[id] = facts.part?.file
+    func change(_ id: TransferID, _ change: (inout TransferDetails) -> Void) {
+        var details = self.details(id)
+        change(&details)
+        self.unstored[id] = details
+        self.changedDetails.insert(id)
+        self.fileNames[id] = details.part?.file
     }
 
     /// Removes a file after the next commit. After that commit, no stored data refers to the file.
-    func removeSoon(_ name: String) { self.removals.append(name) }
+    func removeAfterCommit(_ name: String) { self.removals.append(name) }
 
     /// The number of known servers.
     package var hostCount: Int { self.hosts.count }
@@ -386,10 +390,10 @@ package final class AgentRoom {
 
     /// Stops all attempts and stores their progress. No attempt runs after this.
     package func stop() {
-        self.lookAtClocks()
+        self.checkClocks()
         for (id, entry) in self.running {
             entry.attempt.stop()
-            _ = self.book.attemptStopped(id, now: self.now)
+            _ = self.scheduler.attemptStopped(id, now: self.now)
         }
         self.running.removeAll()
         self.flush()

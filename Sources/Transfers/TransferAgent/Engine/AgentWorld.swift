@@ -5,7 +5,7 @@ import Policy
 package import Storage
 import Synchronization
 
-/// The environment of an `AgentRoom`: its clocks and its side effects. Tests supply another environment.
+/// The environment of an `AgentEngine`: its clocks and its side effects. Tests supply another environment.
 ///
 /// The functions are called only on the room's thread. They may call `report` on any thread.
 package protocol AgentWorld: AnyObject {
@@ -53,7 +53,7 @@ package struct AttemptHandle {
     var progressTotal: Int64 { self.gauge.total.load(ordering: .relaxed) }
 }
 
-/// The random numbers of an `AgentRoom`.
+/// The random numbers of an `AgentEngine`.
 struct WorldRandom: RandomNumberGenerator {
     let world: any AgentWorld
 

@@ -7,17 +7,17 @@ import Wire
 /// A room in a random world that depends only on a seed: callers, servers and a gateway behave arbitrarily, processes
 /// and machines end at any moment, clocks are set, and disks fill up. Then the faults stop, and every transfer must
 /// end.
-struct RoomSimulation {
+struct AgentSimulation {
     /// A request that waits for its answer. There are none from a process that has ended.
     private enum Question {
         case submission(session: String, url: String)
         case take(TransferID, path: String)
     }
 
-    private let rig: RoomRig
+    private let rig: AgentRig
     private var generator: SeededGenerator
     private var server = SimulatedServer()
-    private(set) var ledger = RoomLedger()
+    private(set) var ledger = TransferLedger()
     private var questions: [Int32: Question] = [:]
     private var listeners: [Int32] = []
     private var nextName = 0
@@ -33,7 +33,7 @@ struct RoomSimulation {
 
     init(seed: UInt64) throws {
         self.generator = SeededGenerator(seed: seed)
-        self.rig = try RoomRig(seed: seed &+ 1)
+        self.rig = try AgentRig(seed: seed &+ 1)
         self.rig.settings.limits.runningMax = 1 + self.generator.number(below: 8)
         try self.rig.start()
         for session in Self.sessions {
@@ -143,7 +143,7 @@ struct RoomSimulation {
             "http://192.0.2.\(host):80/\(self.generator.number(below: 9))/\(self.generator.pick([0, 1, 700, 3000]))"
         let later = Int64(self.generator.number(below: 5)) * Self.minute
         let earliest = self.generator.once(in: 6) ? self.rig.world.wall + later : 0
-        var submission = RoomRig.download(url, earliestBegin: earliest)
+        var submission = AgentRig.download(url, earliestBegin: earliest)
         if self.generator.once(in: 6) { submission.kind = .upload }
         self.questions[self.rig.submit(.submit(session, submission))] = .submission(session: session, url: url)
     }
@@ -233,7 +233,7 @@ struct RoomSimulation {
             state.conditions.hasExternalPower = !self.generator.once(in: 3)
             state.conditions.hasNetwork = self.generator.pick([true, false, nil])
         }
-        self.rig.tell(state)
+        self.rig.report(state)
     }
 
     private mutating func converge() throws {
@@ -283,7 +283,7 @@ extension Array {
 }
 
 @Suite("Simulation of the transfer agent", .timeLimit(.minutes(15)))
-struct RoomSimulationTests {
+struct AgentSimulationTests {
     private static let seeds: [UInt64] = {
         let replayed = ProcessInfo.processInfo.environment["WAKEGATE_SEED"].flatMap { UInt64($0) }
         return replayed.map { [$0] } ?? Array(1...8)
@@ -293,7 +293,7 @@ struct RoomSimulationTests {
     func worlds() throws {
         var (deaths, taken, ends, events) = (0, 0, [String: Int](), 0)
         for seed in Self.seeds {
-            var simulation = try RoomSimulation(seed: seed)
+            var simulation = try AgentSimulation(seed: seed)
             try simulation.run(steps: 500)
             let violations = simulation.ledger.violations
             #expect(
@@ -314,7 +314,7 @@ struct RoomSimulationTests {
 
 /// Records what callers were promised, and what they and the gateway received afterwards. Checks that each transfer
 /// ends once, and that the events of a session count each end once.
-struct RoomLedger {
+struct TransferLedger {
     /// A transfer whose submission was answered, or that was seen in a list.
     struct Entry {
         let session: String

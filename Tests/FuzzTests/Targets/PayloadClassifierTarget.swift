@@ -2,9 +2,9 @@ import Foundation
 import Wire
 
 /// The gate for payloads, compared with Foundation's parser and with the reader of small bodies.
-enum JSONGateTarget {
+enum PayloadClassifierTarget {
     static func check(_ input: ByteView) throws(BrokenPromise) {
-        let verdict = JSONGate.judge(input)
+        let verdict = PayloadClassifier.classify(input)
         try self.compareWithFoundation(input, verdict)
         try self.compareWithSyntax(input.array, verdict)
         // The reader takes a string, so invalid UTF-8 would already be repaired.
@@ -30,7 +30,7 @@ enum JSONGateTarget {
     private static func compareWithSyntax(_ bytes: [UInt8], _ verdict: JSONVerdict) throws(BrokenPromise) {
         let fault = JSONSyntax.fault(in: bytes)
         let opening = bytes.count { $0 == UInt8(ascii: "{") || $0 == UInt8(ascii: "[") }
-        guard fault != nil || opening <= JSONGate.depthMax else { return }
+        guard fault != nil || opening <= PayloadClassifier.depthMax else { return }
         try promise(
             (fault == nil) == (verdict != .notJSON),
             "the gate finds it \(verdict), the syntax \(fault?.what ?? "good")"
