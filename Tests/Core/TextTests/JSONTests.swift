@@ -208,11 +208,11 @@ struct JSONSyntaxTests {
         func nested(_ depth: Int) -> String {
             String(repeating: "[", count: depth) + "0" + String(repeating: "]", count: depth)
         }
-        #expect(self.fault(nested(JSONGate.depthMax)) == nil)
+        #expect(self.fault(nested(PayloadClassifier.depthMax)) == nil)
         let what = "line 1, column 513: objects and arrays are nested more than 512 deep"
         let fault = JSONSyntaxFault(what: what, isCutShort: false)
-        #expect(self.fault(nested(JSONGate.depthMax + 1)) == fault)
-        #expect(self.fault(nested(JSONGate.depthMax + 1).replacing("0", with: "")) == fault)
+        #expect(self.fault(nested(PayloadClassifier.depthMax + 1)) == fault)
+        #expect(self.fault(nested(PayloadClassifier.depthMax + 1).replacing("0", with: "")) == fault)
         #expect(self.fault(String(repeating: "[", count: 100_000)) == fault)
     }
 

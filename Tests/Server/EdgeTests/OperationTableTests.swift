@@ -140,8 +140,8 @@ struct DeclaredAccessTests {
         cancelTasks worker topicOfSubject refused
         clearFaultRules operator everyTopic answered
         conditions worker topicOfSubject answeredFromDurableState
-        dashboard anybody nothing answered
-        dashboardFile anybody nothing answered
+        dashboard unauthenticated nothing answered
+        dashboardFile unauthenticated nothing answered
         deviceEvents operator topicOfSubject answeredFromDurableState
         devicePushes operator topicOfSubject answeredFromDurableState
         deviceTrace operator topicOfSubject answeredFromDurableState

@@ -5,7 +5,7 @@ package enum JSONSyntax {
         guard String(validating: text, as: UTF8.self) != nil else {
             return JSONSyntaxFault(what: "it is not UTF-8", isCutShort: false)
         }
-        var parser = JSONParser(text, .payload, depthMax: JSONGate.depthMax)
+        var parser = JSONParser(text, .payload, depthMax: PayloadClassifier.depthMax)
         do throws(JSONParser.Fault) {
             guard try parser.next() != nil else { return JSONSyntaxFault(what: "it is empty", isCutShort: false) }
             _ = try parser.value()

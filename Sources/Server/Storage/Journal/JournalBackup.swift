@@ -22,7 +22,7 @@ package enum JournalBackup {
             do throws(SQLiteError) { try database.backUp(to: partial) } catch { throw StoreError(backup: copy, error) }
             // The copy gets a new random journal number, so that a start notices if it is used with the original's log
             // or mark.
-            try JournalNote.write(.first(number: 1, try JournalFile.verify(place)), in: place)
+            try JournalNote.write(.first(number: 1, try JournalFile.verify(location)), in: location)
             try self.sync(partial, copy)
         } catch {
             self.remove(location)

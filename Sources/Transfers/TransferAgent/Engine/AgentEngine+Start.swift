@@ -124,7 +124,7 @@ extension AgentEngine {
     }
 
     /// Completes or reverts a move that was interrupted when the agent ended.
-    private func moveFound(_ id: TransferID, _ part: PartFile, _ path: String) {
+    private func finishInterruptedMove(_ id: TransferID, _ part: PartFile, _ path: String) {
         self.files.removeLeftover(of: part.file, at: path)
         guard self.files.wasTaken(part.file, to: path) else { return self.change(id) { $0.destination = nil } }
         self.change(id) { details in

@@ -384,7 +384,7 @@ package final class AgentEngine {
     func host(_ name: String) -> Int32 {
         let (number, isNew) = self.hosts.use(name)
         guard isNew else { return number }
-        self.book.hostNamed(number, isLocal: HTTPURL(name)?.isLoopback ?? false)
+        self.scheduler.hostNamed(number, isLocal: HTTPURL(name)?.isLoopback ?? false)
         return number
     }
 

@@ -318,7 +318,7 @@ struct CauseContractTests {
             repeat {
                 contract.ask { $0.deviceEvents(request, 1, selection) }
                 found += (0..<limit).map { self.event(contract, request, $0, "event") }.filter { !$0.isEmpty }
-                selection.before = EventPlace(contract.member(request, "next"))
+                selection.before = EventCursor(contract.member(request, "next"))
                 request += 1
             } while selection.before != nil
             let subscriptions = Array(repeating: "subscribed", count: 4)
