@@ -96,7 +96,7 @@ package struct RecordKey: Hashable, Sendable {
     package enum Kind: UInt8, CaseIterable, Sendable {
         /// Policy time and wall clock of the commit; one record, index 0.
         case clock = 1
-        /// The time since which the counters count: index 0. The record with index 1 is `RecordKey.workerAuthentication`.
+        /// The time since which the counters count: index 0. Index 1 is `RecordKey.workerAuthentication`.
         case origin = 2
         /// A topic with its counters, by topic number.
         case topic = 3
