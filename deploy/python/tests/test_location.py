@@ -11,7 +11,8 @@ import pytest
 
 from wakegate import WakeGateError
 from wakegate._stream import Event, EventReader
-from wakegate.location import DEFAULT_URL, Location
+from wakegate.errors import DEFAULT_URL
+from wakegate.location import Location
 
 
 @pytest.fixture
@@ -46,6 +47,23 @@ def test_order(home: Path) -> None:
     assert (found.url, found.token) == ("https://other:1", "o")
     found = Location("unix:/run/gateway", variables=variables)
     assert (found.url, found.socket, found.token) == ("http://localhost", "/run/gateway", "t")
+
+
+def test_the_folder_is_looked_at_again_if_nothing_else_names_a_gateway(home: Path) -> None:
+    location, named = Location(variables={}), Location("https://named:1", variables={})
+    assert not location.find()
+    (home / ".wakegate").mkdir()
+    file = home / ".wakegate/gateway.json"
+    file.write_text(json.dumps({"pid": os.getpid(), "ca": "/dev.pem", "edge": "127.0.0.1:1"}))
+    assert (location.find(), location.url, location.ca) == (True, "https://127.0.0.1:1", "/dev.pem")
+    assert not location.find()
+    file.unlink()  # The gateway has ended, and may return.
+    assert (location.find(), location.url, location.ca) == (False, "https://127.0.0.1:1", "/dev.pem")
+    file.write_text(json.dumps({"pid": os.getpid(), "ca": "/dev.pem", "edge": "unix:/run/edge"}))
+    assert (location.find(), location.url, location.socket) == (True, "https://localhost", "/run/edge")
+    assert (named.find(), named.url, named.ca) == (False, "https://named:1", None)
+    location = Location(ca="/named.pem", variables={})
+    assert (location.url, location.ca) == ("https://localhost", "/named.pem")
 
 
 def test_variables(home: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import re
 import signal
@@ -14,10 +15,14 @@ import time
 from pathlib import Path
 from typing import Any, AsyncIterator, Callable, Dict, List, Optional, Tuple
 
+import httpx
 import pytest
 
-from wakegate import Push, Result, Task, TaskError, WakeGateError, Worker
+from wakegate import Push, Result, Task, TaskError, TransferError, WakeGateError, Worker
+from wakegate.errors import DEFAULT_URL, raise_unanswered
 from wakegate.pytest_plugin import DEVICE, WakeGate
+
+from scripted import ScriptedGateway
 
 TOPIC = "com.example.app"
 
@@ -234,13 +239,16 @@ def test_sigterm_drains(wakegate: WakeGate) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 
     command, env = [sys.executable, "-c", PROGRAM], {**os.environ, **wakegate.env}
-    process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True, preexec_fn=block)
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, env=env, stdout=pipe, stderr=pipe, text=True, preexec_fn=block)
     assert process.stdout is not None
     try:
         pushed = wakegate.push()
         assert process.stdout.readline() == "begun\n"
         process.send_signal(signal.SIGTERM)
-        assert process.communicate(timeout=10)[0] == "ended\n"
+        output, errors = process.communicate(timeout=10)
+        assert output == "ended\n"
+        assert errors.splitlines()[-1] == "stopping; 1 running wakes may end; a second signal cancels them"
     finally:
         process.kill()
     assert process.returncode == 0
@@ -280,6 +288,174 @@ def test_errors_name_a_remedy(wakegate: WakeGate, tmp_path: Path) -> None:
     assert caught.value.code == "badTaskRequest"
 
 
+def answer(push: Push) -> Result:
+    return Result.NEW_DATA
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder, in which nothing names a gateway."""
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
+    for name in ("URL", "CA", "TOKEN_FILE", "TOKEN", "CERT", "KEY"):
+        monkeypatch.delenv(f"WAKEGATE_{name}", raising=False)
+    return folder
+
+
+@pytest.mark.parametrize("is_listening", [False, True])
+def test_a_worker_waits_for_the_gateway_of_its_folder(
+    wakegate: WakeGate, elsewhere: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch,
+    is_listening: bool,
+) -> None:
+    monkeypatch.setattr("wakegate.location.DEFAULT_URL", wakegate.url if is_listening else "https://127.0.0.1:1")
+    worker = Worker(topic=TOPIC)
+    worker._timing.backoff = (0.1, 0.1)
+    worker.push(answer)
+    connected = lambda: wakegate.ask("GET", "/v1/stats")["workers"]["connected"] == 1  # noqa: E731
+    caplog.set_level(logging.DEBUG, "wakegate")
+
+    def attempts() -> List[str]:
+        return [each.levelname for each in caplog.records if "trying again" in each.getMessage()]
+
+    async def play() -> None:
+        task = asyncio.ensure_future(worker.serve())
+        if is_listening:  # The folder does not name the gateway yet, so nothing names its authority.
+            await asyncio.sleep(0.5)
+        else:
+            await asyncio.to_thread(eventually, lambda: len(attempts()) > 3, "attempts")
+        (elsewhere / ".wakegate").symlink_to(Path(wakegate.ca).parent)
+        await asyncio.to_thread(eventually, connected, "a worker")
+        worker.stop()
+        await asyncio.wait_for(task, 10)
+
+    asyncio.run(play())
+    assert attempts() == ["WARNING"] + ["DEBUG"] * (len(attempts()) - 1)
+
+
+def test_an_untrusted_gateway_that_the_folder_does_not_name_is_fatal(
+    wakegate: WakeGate, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wakegate.location.DEFAULT_URL", wakegate.url)
+    worker = Worker(topic=TOPIC)
+    worker.push(answer)
+    with pytest.raises(WakeGateError) as caught:
+        worker.run()
+    assert caught.value.code == "untrusted"
+
+
+def test_a_warning_is_repeated_only_if_the_reason_changes(caplog: pytest.LogCaptureFixture) -> None:
+    subscribe = f"GET /v1/topics/{TOPIC}/wakes"
+    busy, stopping = ({"status": 503, "body": {"reason": each}} for each in ("ServiceUnavailable", "Shutdown"))
+    script: List[Dict[str, Any]] = [{"expect": subscribe, "answer": each} for each in (busy, busy, busy, stopping)]
+    script += [{"expect": subscribe}, {"end": "stream"}, {"expect": subscribe, "answer": stopping}]
+    script += [{"expect": subscribe, "answer": {"status": 403, "body": {"reason": "Forbidden"}}}]
+    caplog.set_level(logging.DEBUG, "wakegate")
+
+    async def play() -> None:
+        async with ScriptedGateway(script, lambda: worker.stop()) as gateway:
+            worker = Worker(gateway.url, topic=TOPIC)
+            worker._timing.backoff = worker._timing.first_wait = (0.05, 0.1)
+            worker.push(answer)
+            playing = asyncio.ensure_future(gateway.play())
+            with pytest.raises(WakeGateError, match="Forbidden"):
+                await asyncio.wait_for(worker.serve(), 20)
+            await playing
+
+    asyncio.run(play())
+    records = [each for each in caplog.records if "trying again" in each.getMessage()]
+    levels = ["WARNING", "DEBUG", "DEBUG", "WARNING", "WARNING", "WARNING"]
+    assert [each.levelname for each in records] == levels, caplog.text
+    assert "Shutdown" in records[3].getMessage() and "ended the stream" in records[4].getMessage()
+
+
+def test_a_fatal_error_is_short(wakegate: WakeGate) -> None:
+    env = {**os.environ, **wakegate.env, "WAKEGATE_CA": ""}
+    ended = subprocess.run([sys.executable, "-c", PROGRAM], env=env, stderr=subprocess.PIPE, text=True, timeout=30)
+    lines = ended.stderr.splitlines()
+    assert ended.returncode == 1 and len(lines) < 10, ended.stderr
+    assert lines[-1].startswith(f"wakegate.errors.WakeGateError: untrusted: the certificate of {wakegate.url} is not")
+    assert lines[-1].endswith("; name its authority in WAKEGATE_CA (`wakegate dev` keeps it in .wakegate/ca.pem)")
+
+
+def test_an_unreachable_gateway_has_a_remedy() -> None:
+    for url, start in ((DEFAULT_URL, "start one with `wakegate dev`"), ("https://127.0.0.1:1", "start it")):
+        with pytest.raises(WakeGateError) as caught:
+            raise_unanswered(httpx.ConnectError("refused"), url)
+        assert caught.value.remedy == f"{start}, or name another with WAKEGATE_URL"
+    with pytest.raises(WakeGateError) as caught:
+        raise_unanswered(httpx.ConnectError("Permission denied"), "unix:/run/agent", "transfers agent")
+    assert TransferError.from_error(caught.value).remedy == "start an agent of your own with `wakegate transfers`"
+
+
+@pytest.mark.wakegate(settings={"policy.maxAttempts": 3})
+def test_a_push_handler_that_returns_no_result(wakegate: WakeGate, caplog: pytest.LogCaptureFixture) -> None:
+    worker = make(wakegate)
+    values: List[Any] = ["newData", True, None]
+
+    @worker.push
+    async def handle(push: Push) -> Result:
+        return values.pop()  # type: ignore[no-any-return]
+
+    async def play() -> None:
+        async with running(worker, wakegate):
+            pushed = wakegate.push()
+            assert await asyncio.to_thread(wakegate.outcome, pushed.apns_id) == "completed"
+
+    asyncio.run(play())
+    lines = [each.getMessage().partition(": ")[2] for each in caplog.records if each.levelname == "ERROR"]
+    remedy = "return Result.NEW_DATA, Result.NO_DATA or Result.FAILED"
+    assert lines == [f"the push handler returned {value}; {remedy}" for value in ("None", "bool")]
+    results = wakegate.ask("GET", "/v1/stats")["wakes"]["results"]
+    assert (results["failed"], results["newData"]) == (2, 1)
+
+
+def test_a_refused_progress_report_is_logged_once_and_reporting_continues(caplog: pytest.LogCaptureFixture) -> None:
+    reports = [{"status": 400, "body": {"reason": "BadProgress", "message": "total is 1."}}] * 2
+    answers = [*reports, {"status": 200, "body": {"deadline": 4000000000000}}]
+    wake = {"wake": "w1", "kind": "continued", "task": "com.example.app.export"}
+    script: List[Dict[str, Any]] = [{"expect": f"GET /v1/topics/{TOPIC}/wakes"}, {"wake": wake}]
+    for number, answer in enumerate(answers):
+        body = {"completed": number + 1, "total": 3}
+        script.append({"expect": "POST /v1/wakes/w1/progress", "body": body, "answer": answer})
+    script += [{"expect": "POST /v1/wakes/w1", "body": {"success": True}}, {"stop": True}]
+    script += [{"expect": "POST /v1/streams/s1/drain"}, {"end": "stream"}]
+
+    async def export(task: Task) -> None:
+        for number in range(3):
+            task.progress.update(completed=number + 1, total=3)
+            await asyncio.sleep(0.4)
+
+    async def play() -> None:
+        async with ScriptedGateway(script, lambda: worker.stop()) as gateway:
+            worker = Worker(gateway.url, topic=TOPIC)
+            worker.continued("com.example.app.export")(export)
+            await asyncio.wait_for(asyncio.gather(worker.serve(), gateway.play()), 20)
+
+    asyncio.run(play())
+    lines = [each.getMessage() for each in caplog.records if "progress" in each.getMessage()]
+    assert lines == [
+        "a progress report of continued com.example.app.export (wake w1) was refused: "
+        "refused: the gateway answered 400 BadProgress; total is 1."
+    ]
+
+
+@pytest.mark.parametrize("name, value", [
+    ("completed", 0.5), ("completed", True), ("completed", -1), ("total", 2**53), ("total", None), ("total", "3"),
+    ("title", 5), ("title", "x" * 257), ("subtitle", "ä" * 129),
+])
+def test_a_progress_refuses_values_that_the_gateway_would_refuse(name: str, value: Any) -> None:
+    progress = Task.sample("com.example.app.export", "continued").progress
+    progress.update(completed=2**53 - 1, title="x" * 256, subtitle=None)
+    with pytest.raises(WakeGateError, match="set a whole number from 0|set None, or a text of at most") as caught:
+        setattr(progress, name, value)
+    assert caught.value.message.startswith(f"{name} is {value!r}"[:30])
+    assert progress.completed == 2**53 - 1
+    with pytest.raises(WakeGateError):
+        progress.child(1, total=-1)
+
+
 def test_a_handler_that_cannot_be_called_is_refused_when_it_is_registered() -> None:
     worker = Worker("https://127.0.0.1:1", topic=TOPIC)
     usual: Any = lambda task: None  # noqa: E731
@@ -299,10 +475,21 @@ def test_a_handler_that_cannot_be_called_is_refused_when_it_is_registered() -> N
     assert remedy(lambda: worker.push(lonely)) == "write def handler(push)"
     assert remedy(lambda: worker.conditions(usual)) == "write def handler(device, fields)"
     assert remedy(lambda: worker.processing("a b")).startswith("write 1 to 255 letters, digits, full stops, hyphens")
+    decorate: Any = worker.push
+    assert remedy(lambda: decorate()) == "write @worker.push without parentheses"
     worker.push(usual)
     assert remedy(lambda: worker.push(usual), "duplicateTask") == "register one handler for each kind"
     again = worker.app_refresh("com.example.app_refresh")
     assert remedy(lambda: again(usual), "duplicateTask") == "register one handler for each identifier"
+
+
+def test_a_topic_in_the_place_of_the_gateway() -> None:
+    for topic in ("", TOPIC):
+        with pytest.raises(WakeGateError) as caught:
+            Worker("com.example.e", topic=topic)
+        assert caught.value.remedy.startswith('write topic="com.example.e" to name a topic, or a URL')
+    with pytest.raises(WakeGateError, match='topic="com.example.app"'):
+        Worker()
 
 
 def test_parts_of_a_progress_count_as_the_units_that_they_stand_for() -> None:

@@ -49,8 +49,7 @@ class Backoff:
     """Waits that double up to a limit, each drawn at random from its upper half."""
 
     def __init__(self, first: float, last: float) -> None:
-        self._first, self._last = first, last
-        self._next = first
+        self._first, self._last, self._next = first, last, first
 
     def failed(self) -> float:
         wait, self._next = self._next, min(2 * self._next, self._last)
@@ -67,9 +66,12 @@ class Gateway:
     def __init__(self, location: Location, who: str = "gateway", timeout: Optional[float] = 10) -> None:
         """`timeout` is the maximum time for an answer, in seconds."""
         self.location, self.who, self.timeout = location, who, timeout
-        self.url = f"unix:{location.socket}" if location.socket else location.url
         self._client: Optional[httpx.AsyncClient] = None
         self._loop: Optional[asyncio.AbstractEventLoop] = None
+
+    @property
+    def url(self) -> str:
+        return f"unix:{self.location.socket}" if self.location.socket else self.location.url
 
     def _made(self) -> httpx.AsyncClient:
         return httpx.AsyncClient(base_url=self.location.url, transport=self.location.transport(), timeout=self.timeout)

@@ -58,9 +58,9 @@ class Session:
     def __init__(self, worker: Worker) -> None:
         self.worker, self.timing, self.gateway = worker, worker._timing, worker._gateway
         self.wakes: Dict[str, Wake] = {}
-        self.is_stopping = self._hurry = self._ignores_wakes = False
+        self.is_stopping = self._hurry = self._ignores_wakes = self._is_open = self._is_renewed = False
         self._loop = asyncio.get_running_loop()
-        self._slots, self._handlers = asyncio.Semaphore(worker.slots), 0
+        self._slots, self._handlers, self._releases = asyncio.Semaphore(worker.slots), 0, 0
         self._jobs: Set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
         self._subscription = asyncio.ensure_future(self._subscribe())
@@ -68,9 +68,7 @@ class Session:
         # The stream
         self._reading: Optional[asyncio.Task[None]] = None
         self._stream: Optional[str] = None
-        self._is_open = self._is_renewed = False
         self._refused: Set[str] = set()
-        self._releases = 0
         self._renewal: Optional[asyncio.TimerHandle] = None
         self._release_backoff = Backoff(*self.timing.release_backoff)
         self._conditions: asyncio.Queue[Tuple[str, Dict[str, Any]]] = asyncio.Queue(256)
@@ -120,8 +118,10 @@ class Session:
 
     async def _subscribe(self) -> None:
         """Keeps a stream open. Ends when the worker stops; raises an error that a retry would not fix."""
-        backoff = Backoff(*self.timing.backoff)
+        backoff, told = Backoff(*self.timing.backoff), ""
         while not self.is_stopping:
+            if self.gateway.location.find():
+                await self.gateway.renew()
             self._is_open = self._is_renewed = False
             self._reading = asyncio.ensure_future(self._read())
             try:
@@ -137,8 +137,12 @@ class Session:
             error = self._end_of_stream(self._reading)
             if self._is_open:
                 backoff.succeeded()
+                told = ""
             if self.is_stopping:
                 return
+            if error.code == "untrusted" and self.gateway.location.folder:
+                await asyncio.sleep(1)  # A `wakegate dev` accepts connections before its folder names it.
+                error.is_passing = self.gateway.location.find()
             if not error.is_passing:
                 raise error
             if error.status is None:
@@ -146,7 +150,8 @@ class Session:
             wait = random.uniform(*self.timing.first_wait) if self._is_open else backoff.failed()
             # With 503, the gateway reports when it will have restarted, but workers choose their own waits.
             wait += min(error.retry_after or 0, 300) if error.status == 429 else 0
-            log.warning("%s; trying again in %.1f s", error, wait)
+            level, told = logging.DEBUG if error.message == told else logging.WARNING, error.message
+            log.log(level, "%s; trying again in %.1f s", error, wait)
             await asyncio.sleep(wait)
 
     def _end_of_stream(self, reading: asyncio.Task[None]) -> WakeGateError:
@@ -293,7 +298,11 @@ class Session:
                     self._loop.call_soon(wake._handling.cancel)
                 await asyncio.wait({wake._handling})
                 value = wake._handling.result()
-            return Result(value) if isinstance(wake, Push) else value is not False
+            if isinstance(wake, Push) and value not in list(Result):
+                text = "%s: the push handler returned %s; return Result.NEW_DATA, Result.NO_DATA or Result.FAILED"
+                log.error(text, wake, None if value is None else type(value).__name__)
+            else:
+                return Result(value) if isinstance(wake, Push) else value is not False
         except Release as release:
             outcome = release
         except asyncio.CancelledError:
@@ -367,9 +376,8 @@ class Session:
         """Takes no more wakes, waits for handlers and delivers results, within the time limit."""
         self.is_stopping = True
         now, limit = time.monotonic(), self.timing.stop
-        results = min(self.timing.results, limit / 4)
+        results, is_cancelled, is_hurried = min(self.timing.results, limit / 4), False, False
         cancel_at, end, idle = now + limit - results, now + limit, None
-        is_cancelled = is_hurried = False
         draining = asyncio.ensure_future(self._drain())
         try:
             while self.wakes or not self._subscription.done():

@@ -8,6 +8,9 @@ from typing import Any, NoReturn, Optional
 
 import httpx
 
+#: The default address of `wakegate dev`.
+DEFAULT_URL = "https://127.0.0.1:2197"
+
 
 class WakeGateError(Exception):
     """An error with its cause and its remedy.
@@ -42,10 +45,8 @@ class TaskError(WakeGateError):
 
     @classmethod
     def from_error(cls, error: WakeGateError) -> TaskError:
-        codes = (
-            "NotPermitted Unavailable NotForeground TooManyPendingTaskRequests ImmediateRunIneligible BadTaskRequest "
-            "TooManySessions UnknownDevice Unregistered Shutdown"
-        ).split()
+        codes = "NotPermitted Unavailable NotForeground TooManyPendingTaskRequests ImmediateRunIneligible ".split()
+        codes += "BadTaskRequest TooManySessions UnknownDevice Unregistered Shutdown".split()
         code = "tooManyRequests" if error.status == 429 else "failed"
         if error.reason in codes:
             code = error.reason[0].lower() + error.reason[1:]
@@ -63,10 +64,8 @@ class TransferError(WakeGateError):
 
     @classmethod
     def from_error(cls, error: WakeGateError) -> TransferError:
-        codes = (
-            "BadSession BadTransfer BadPath UnknownSession UnknownTransfer TooManySessions TooManyTransfers NoSpace "
-            "NotFinished AlreadyTaken FileExists"
-        ).split()
+        codes = "BadSession BadTransfer BadPath UnknownSession UnknownTransfer TooManySessions".split()
+        codes += "TooManyTransfers NoSpace NotFinished AlreadyTaken FileExists".split()
         code, remedy = error.code, error.remedy
         if error.reason in codes:
             code = error.reason[0].lower() + error.reason[1:]
@@ -107,10 +106,13 @@ def raise_unanswered(error: Exception, url: str, who: str = "gateway") -> NoRetu
     text, remedy = f"the {who} at {url} ended the exchange ({detail})", f"see the {who}'s log"
     if isinstance(error, httpx.ConnectError) and _tls_error(error) is not None:
         code, fields = "untrusted", {}
-        text, remedy = f"the certificate of {url} is not trusted ({detail})", "name its authority in WAKEGATE_CA"
+        text = f"the certificate of {url} is not trusted ({detail})"
+        remedy = "name its authority in WAKEGATE_CA (`wakegate dev` keeps it in .wakegate/ca.pem)"
     elif isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout)):
         fields = {"is_passing": True}
-        text, remedy = f"no {who} answers at {url} ({detail})", "see whether it runs there"
+        start = "start one with `wakegate dev`" if url == DEFAULT_URL else "start it"
+        text = f"no {who} answers at {url} ({detail})"
+        remedy = f"{start}, or name another with WAKEGATE_URL" if who == "gateway" else ""
     elif isinstance(error, (httpx.TimeoutException, asyncio.TimeoutError)):
         code, text, remedy = "timedOut", f"the {who} at {url} was silent for too long", "see its load, and the network"
     raise WakeGateError(code, text, remedy, **fields) from error

@@ -14,9 +14,7 @@ from typing import Any, Dict, Mapping, Optional
 
 import httpx
 
-from .errors import WakeGateError
-
-DEFAULT_URL = "https://127.0.0.1:2197"
+from .errors import DEFAULT_URL, WakeGateError
 
 
 class Location:
@@ -41,16 +39,28 @@ class Location:
         url = url or _edge(named) or variables.get("WAKEGATE_URL")
         used = {} if url else _context(None, variables)
         url = url or _edge(used)
-        running = {} if url else _running(folder)
         names = {"ca": "CA", "tokenFile": "TOKEN_FILE", "token": "TOKEN", "cert": "CERT", "key": "KEY"}
         self._take({each: variables.get(f"WAKEGATE_{name}") or None for each, name in names.items()})
         self._take(used)
-        self.ca = self.ca or running.get("ca")
-        self.url = self._checked(url or _running_edge(running) or DEFAULT_URL)
-        self.is_http2 = True
+        #: The folder of the `wakegate dev` to look for; None if another source names the gateway.
+        self.folder, self._named_ca, self.is_http2 = None if url else folder, self.ca, True
+        self.url = self._checked(url or DEFAULT_URL)
+        self.find()
         #: The last token sent, and the last one accepted ("" for none); then the time since which they have failed.
         self._shown = self._taken = ""
         self._since = -math.inf  # No token has worked yet.
+
+    def find(self) -> bool:
+        """Looks for the `wakegate dev` of the folder again, unless another source names the gateway.
+
+        Returns true if its address has changed. The last address remains if none runs.
+        """
+        running = _running(self.folder) if self.folder else {}
+        url, former = _running_edge(running), (self.url, self.socket, self.ca)
+        if url:
+            self.ca = self._named_ca or running.get("ca")
+            self.url = self._checked(url)
+        return former != (self.url, self.socket, self.ca)
 
     def _take(self, context: Mapping[str, Any]) -> None:
         """Takes the values from a context that no other source sets."""
@@ -58,9 +68,8 @@ class Location:
         if not self.cert and context.get("cert"):
             self.cert, self.key = context.get("cert"), self.key or context.get("key")
         if not self.token and not self.token_file:
-            self.token_file, self.token = context.get("tokenFile"), context.get("token")
-            if self.token_file:
-                self.token = None
+            self.token_file = context.get("tokenFile")
+            self.token = None if self.token_file else context.get("token")
 
     def _checked(self, url: str) -> str:
         self.socket: Optional[str] = None
@@ -161,10 +170,11 @@ def _edge(context: Mapping[str, Any]) -> Optional[str]:
 
 def _running(folder: str) -> Dict[str, Any]:
     """Returns the file that `wakegate dev` wrote in its folder; nothing if its process has ended."""
+    file: Dict[str, Any] = {}
     try:
-        file: Dict[str, Any] = json.loads((Path(folder) / "gateway.json").read_text(encoding="utf-8"))
+        file = json.loads((Path(folder) / "gateway.json").read_text(encoding="utf-8"))
         os.kill(file["pid"], 0)
-    except PermissionError:
+    except PermissionError:  # Another user's process, or another user's file.
         return file
     except (OSError, ValueError, KeyError, TypeError):
         return {}

@@ -55,9 +55,8 @@ class WakeGate:
         values = {"store": "memory", "policy.launchInterval": launch_interval, **settings}
         if launch_interval < 1:
             values.setdefault("policy.dailyLaunches", 1_000_000)
-        command = [program, "dev", "--state", str(folder / ".wakegate")]
-        for listener in ("--edge", "--admin", "--plain"):
-            command += [listener, "127.0.0.1:0"]
+        command = [program, "dev", "--state", str(folder / ".wakegate"), "--edge", "127.0.0.1:0"]
+        command += ["--admin", "127.0.0.1:0", "--plain", "127.0.0.1:0"]
         for key, value in values.items():
             command += ["--set", f"{key}={value if isinstance(value, str) else json.dumps(value)}"]
         with self.log_file.open("wb") as log:
@@ -114,13 +113,8 @@ class WakeGate:
 
     def push(
         self,
-        device: str = DEVICE,
-        *,
-        topic: str = "com.example.app",
-        payload: Optional[Mapping[str, Any]] = None,
-        priority: int = 5,
-        push_type: str = "background",
-        **headers: str,
+        device: str = DEVICE, *, topic: str = "com.example.app", payload: Optional[Mapping[str, Any]] = None,
+        priority: int = 5, push_type: str = "background", **headers: str,
     ) -> PushAnswer:
         """Pushes like a provider. Further headers are keyword arguments with Python names: `apns_id=...`."""
         names = {"apns-topic": topic, "apns-push-type": push_type, "apns-priority": str(priority)}

@@ -40,27 +40,19 @@ class Scheduler:
 
     async def submit(
         self,
-        identifier: str,
-        kind: str = "appRefresh",
-        *,
-        earliest_begin: Optional[Moment] = None,
-        requires_network: bool = False,
-        requires_power: bool = False,
-        title: Optional[str] = None,
-        subtitle: Optional[str] = None,
-        strategy: Optional[str] = None,
-        resources: Sequence[str] = (),
+        identifier: str, kind: str = "appRefresh", *, earliest_begin: Optional[Moment] = None,
+        requires_network: bool = False, requires_power: bool = False, title: Optional[str] = None,
+        subtitle: Optional[str] = None, strategy: Optional[str] = None, resources: Sequence[str] = (),
     ) -> Submission:
         """Submits a task: appRefresh, processing or continued.
 
         `earliest_begin` is a number of seconds from now, a timedelta, or a datetime with a time zone.
         """
         check_identifier(identifier)
-        members: Dict[str, Any] = {"identifier": identifier, "kind": kind, "strategy": strategy}
-        members.update(title=title, subtitle=subtitle, resources=list(resources) or None)
+        members: Dict[str, Any] = {"identifier": identifier, "kind": kind, "subtitle": subtitle, "strategy": strategy}
+        members.update(title=title, resources=list(resources) or None, requiresExternalPower=requires_power or None)
         members["earliestBegin"] = None if earliest_begin is None else _milliseconds(earliest_begin)
         members["requiresNetworkConnectivity"] = requires_network or None
-        members["requiresExternalPower"] = requires_power or None
         body = {name: value for name, value in members.items() if value is not None}
         found = await self._ask("POST", "/tasks", body) or {}
         return Submission(identifier, kind, str(found.get("disposition")), found.get("eligibleAt"), found.get("held"))
@@ -91,8 +83,7 @@ class Scheduler:
         if self._gateway is None or self._device is None:
             raise TaskError("noDevice", self._why_none, "name one device, or use worker.scheduler_for(token)")
         try:
-            path = f"/v1/devices/{hexadecimal(self._device)}{rest}"
-            return await self._gateway.call(method, path, body, repeatable)
+            return await self._gateway.call(method, f"/v1/devices/{hexadecimal(self._device)}{rest}", body, repeatable)
         except WakeGateError as error:
             raise TaskError.from_error(error) from error
 

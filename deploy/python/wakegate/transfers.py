@@ -37,8 +37,7 @@ class BackgroundSession:
         self.identifier, self._settings = identifier, settings
         location = Location(f"unix:{_socket(agent)}", variables={})
         location.is_http2 = False
-        self._agent = Gateway(location, "transfers agent", 30)
-        self._patient = Gateway(location, "transfers agent", None)
+        self._agent, self._patient = (Gateway(location, "transfers agent", timeout) for timeout in (30, None))
         self._path = f"/v1/sessions/{segment(identifier)}"
         self._is_prepared = self._was_there = False
 

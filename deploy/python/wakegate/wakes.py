@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import enum
+import logging
 import math
 import threading
 import time
@@ -15,6 +16,7 @@ from .errors import WakeGateError
 from .scheduler import Scheduler
 
 T = TypeVar("T")
+log = logging.getLogger("wakegate")
 Message = Mapping[str, Any]
 #: A function that sends a request about a wake, with an action of its path and a body. Returns the answer.
 Ask = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
@@ -23,6 +25,8 @@ Ask = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
 _EXTENSION, _EXTENSION_RETRY = 30.0, 1.0
 #: The maximum difference between two computations of the same deadline, in seconds, because answers take time.
 _TOLERANCE = 0.5
+#: The maximum number of units of a progress, and the maximum size of its title and its subtitle, in bytes.
+_UNITS_MAX, _TEXT_BYTES_MAX = 2**53 - 1, 256
 
 
 #: The reasons for which the gateway ends a wake, each with its explanation.
@@ -70,9 +74,8 @@ class Wake:
             left = message["deadline"] - time.time() * 1000  # By the wall clock, if the gateway does not send it.
         left = max(-1e13, min(left, 1e13))  # Larger values are not accepted.
         self._ends(time.monotonic() + left / 1000, message["deadline"])
-        self._ask = ask
+        self._ask, self._asking = ask, 0
         self._loop = asyncio.get_running_loop() if ask else None
-        self._asking = 0
         #: The task that reports a continued task's progress.
         self._reporter: Optional[asyncio.Task[None]] = None
         #: The task that runs an async handler.
@@ -113,10 +116,7 @@ class Wake:
         if self._loop is None or asyncio._get_running_loop() is self._loop:
             raise WakeGateError("badArgument", "no gateway sent this wake, or its handler is async", "await it instead")
 
-        async def waited() -> T:
-            return await awaitable
-
-        return asyncio.run_coroutine_threadsafe(waited(), self._loop).result()
+        return asyncio.run_coroutine_threadsafe(limited(awaitable, None), self._loop).result()
 
     async def _asked(self, action: str, body: Message) -> None:
         """Sends a request that moves the deadline."""
@@ -241,8 +241,8 @@ class Progress:
         units.
         """
         child = Progress()
+        child.total = total
         child._lock, child._signal = self._lock, lambda: self._child_changed(child)
-        child._values["total"] = total
         with self._lock:
             self._children = self._children or {}
             self._children[child] = units
@@ -263,6 +263,8 @@ class Progress:
         """Sets several members at once: completed, total, title, subtitle."""
         if not values.keys() <= self._values.keys():
             raise TypeError("the members of a progress are completed, total, title and subtitle")
+        for name, value in values.items():
+            _check_member(name, value)
         with self._lock:
             changed = any(self._values[name] != value for name, value in values.items())
             self._values.update(values)
@@ -301,7 +303,7 @@ class Task(Wake):
         self.resumed_from: Optional[Resumption] = None
         if isinstance(resumed.get("completed"), int) and isinstance(resumed.get("total"), int):
             self.resumed_from = Resumption(*map(resumed.get, Resumption._fields))
-        self._told = self.progress.report()
+        self._told, self._is_refused = self.progress.report(), False
         if self.kind == "continued" and self._loop is not None:
             self._changed, self.progress._signal = asyncio.Event(), self._progress_changed
             self._reporter = asyncio.ensure_future(self._report())
@@ -328,15 +330,20 @@ class Task(Wake):
             report = self.progress.report()
             try:
                 await self._tell(report)
-            except WakeGateError as error:
-                if not error.is_passing:
-                    return
+            except WakeGateError:
                 self._changed.set()
             await asyncio.sleep(self._interval)
 
     async def _tell(self, report: Dict[str, Any]) -> None:
-        await self._asked("progress", report)
-        self._told = report
+        try:
+            await self._asked("progress", report)
+            self._told = report
+        except WakeGateError as error:
+            if error.is_passing:
+                raise
+            if error.code != "wakeEnded" and not self._is_refused:  # Later reports may be accepted.
+                self._is_refused = True
+                log.warning("a progress report of %s was refused: %s", self, error)
 
     async def _tell_last(self) -> None:
         """Sends the last report, for which a result waits at most 5 s."""
@@ -347,6 +354,17 @@ class Task(Wake):
         if report != self._told and not self.expiring.is_set():
             with contextlib.suppress(WakeGateError, asyncio.TimeoutError):
                 await limited(self._tell(report), self._last_report)
+
+
+def _check_member(name: str, value: Any) -> None:
+    if name in ("completed", "total"):
+        is_usable = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _UNITS_MAX
+        remedy = f"set a whole number from 0 to {_UNITS_MAX}, such as int(value)"
+    else:
+        is_usable = value is None or isinstance(value, str) and len(value.encode()) <= _TEXT_BYTES_MAX
+        remedy = f"set None, or a text of at most {_TEXT_BYTES_MAX} bytes"
+    if not is_usable:
+        raise WakeGateError("badArgument", f"{name} is {value!r:.40}", remedy)
 
 
 def _sample(topic: str) -> Dict[str, Any]:

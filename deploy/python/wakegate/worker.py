@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import logging
 import signal
 import socket
 import threading
 from typing import Any, Awaitable, Callable, Dict, List, Optional, Sequence, TypeVar, Union
 
 from ._gateway import Gateway, segment
-from ._session import Session, Timing
+from ._session import Session, Timing, log
 from .errors import WakeGateError
 from .location import Location
 from .scheduler import IDENTIFIER, IDENTIFIER_REMEDY, Scheduler, hexadecimal
@@ -37,7 +38,8 @@ class Worker:
         worker.run()
 
     Without a URL, the gateway is found as in the command line tool: by WAKEGATE_URL, WAKEGATE_CA, WAKEGATE_TOKEN and
-    the other variables, the context in use, or a `wakegate dev` that runs in this folder.
+    the other variables, the context in use, or a `wakegate dev` that runs in this folder. That one may start after the
+    worker.
 
     Handlers are async, or sync; sync handlers run in threads. An async handler is cancelled 5 s before the deadline of
     its wake (`event: expiring`), when its time is over, and when the connection breaks, because the gateway then gives
@@ -47,18 +49,9 @@ class Worker:
 
     def __init__(
         self,
-        gateway: Optional[str] = None,
-        *,
-        topic: str,
-        ca: Optional[str] = None,
-        token: Optional[str] = None,
-        token_file: Optional[str] = None,
-        cert: Optional[str] = None,
-        key: Optional[str] = None,
-        context: Optional[str] = None,
-        slots: int = 16,
-        devices: Sequence[str] = (),
-        resources: Sequence[str] = (),
+        gateway: Optional[str] = None, *, topic: str = "", ca: Optional[str] = None, token: Optional[str] = None,
+        token_file: Optional[str] = None, cert: Optional[str] = None, key: Optional[str] = None,
+        context: Optional[str] = None, slots: int = 16, devices: Sequence[str] = (), resources: Sequence[str] = (),
         name: Optional[str] = None, silence_limit: float = 40, stop_limit: float = 40,
     ) -> None:
         """Creates a worker; nothing is sent yet.
@@ -67,7 +60,9 @@ class Worker:
         tokens; `silence_limit` (20 to 300 s) is the time after which a silent connection is considered lost;
         `stop_limit` (5 to 86,400 s) is the maximum time for stopping.
         """
-        _check(bool(topic), "the topic is empty", "name the app's, such as com.example.app")
+        remedy = f'write topic="{gateway}" to name a topic, or a URL such as https://127.0.0.1:2197'
+        _check(not gateway or ":/" in gateway, f'the gateway is "{gateway}"', remedy)
+        _check(bool(topic), "no topic is named", 'name the app\'s: topic="com.example.app"')
         _check(1 <= slots <= 4096, f"slots is {slots}", "a worker takes 1 to 4096 wakes at once")
         _check(len(devices) <= 64, f"{len(devices)} devices are named", "name at most 64, or none for all")
         _check(20 <= silence_limit <= 300, f"the silence limit is {silence_limit} s", "take 20 to 300 s")
@@ -75,8 +70,7 @@ class Worker:
         location = Location(gateway, ca=ca, token=token, token_file=token_file, cert=cert, key=key, context=context)
         self.topic, self.slots, self.devices, self.resources = topic, slots, list(devices), list(resources)
         self.name = name or socket.gethostname()
-        self._timing = Timing(silence=silence_limit, stop=stop_limit)
-        self._gateway = Gateway(location)
+        self._timing, self._gateway = Timing(silence=silence_limit, stop=stop_limit), Gateway(location)
         self._push: Optional[PushHandler] = None
         self._tasks: Dict[str, TaskHandler] = {}
         self._sessions: Dict[str, TaskHandler] = {}
@@ -85,11 +79,11 @@ class Worker:
 
     # Handlers
 
-    def push(self, handler: P) -> P:
+    def push(self, handler: P = None) -> P:  # type: ignore[assignment]
         """Registers the handler of pushes. It returns a Result."""
+        _check(handler is not None, "@worker.push() has no handler", "write @worker.push without parentheses")
         self._check_handler(handler, "push")
-        remedy = "register one handler for each kind"
-        _check(self._push is None, "pushes have a handler already", remedy, "duplicateTask")
+        _check(self._push is None, "pushes have a handler", "register one handler for each kind", "duplicateTask")
         self._push = handler
         return handler
 
@@ -123,10 +117,8 @@ class Worker:
 
     def _registered(self, kind: str, name: str) -> Callable[[H], H]:
         handlers = self._sessions if kind == "session" else self._tasks
-        example = f'write @worker.{kind}("com.example.refresh")'
-        _check(isinstance(name, str), f"@worker.{kind} has no identifier", example)
-        is_usable = IDENTIFIER.fullmatch(name.removesuffix(".*")) is not None
-        _check(is_usable, f'identifier is "{name}"', IDENTIFIER_REMEDY)
+        _check(isinstance(name, str), f"@worker.{kind} has no name", f'write @worker.{kind}("com.example.refresh")')
+        _check(bool(IDENTIFIER.fullmatch(name.removesuffix(".*"))), f'identifier is "{name}"', IDENTIFIER_REMEDY)
 
         def register(handler: H) -> H:
             self._check_handler(handler, "task")
@@ -163,22 +155,23 @@ class Worker:
                     signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})  # A parent may have blocked it.
             await self.serve()
 
-        asyncio.run(run())
+        try:
+            asyncio.run(run())
+        except WakeGateError as error:  # A traceback of its causes and of the event loop would hide its message.
+            raise error.with_traceback(None) from None
 
     def _signalled(self) -> None:
-        if self._session is not None and self._session.is_stopping:
-            self.cancel_handlers()
-        else:
-            self.stop()
+        if self._session is None or self._session.is_stopping:
+            return self.cancel_handlers()
+        level, count = logging.WARNING if self._session.wakes else logging.INFO, len(self._session.wakes)
+        log.log(level, "stopping; %d running wakes may end; a second signal cancels them", count)
+        self.stop()
 
     async def serve(self) -> None:
         """Does the same as `run`, without signals, in a program that has an event loop."""
         _check(self._session is None, "this worker runs already", "make another one", "alreadyRunning")
-        _check(
-            bool(self._push or self._tasks or self._sessions),
-            "no handler is registered",
-            "use @worker.push, @worker.app_refresh(...) or another decorator before run()",
-        )
+        remedy = "use @worker.push, @worker.app_refresh(...) or another decorator before run()"
+        _check(bool(self._push or self._tasks or self._sessions), "no handler is registered", remedy)
         self._session = Session(self)
         try:
             async with self._gateway.opened():
