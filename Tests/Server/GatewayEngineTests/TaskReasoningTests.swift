@@ -163,7 +163,15 @@ struct TaskReasoningTests {
         #expect(try self.member(rig, "why").contains("the last launch was at "))
         #expect(try self.member(rig, "why").contains("launches of priority 5 are "))
         let processing = try self.member(rig, "why", 1)
-        #expect(processing.contains("processing tasks of a device are launched at least 3600 s apart (doubled 1 times"))
+        #expect(processing.contains("processing tasks of a device are launched at least 3600 s apart (doubled once "))
+    }
+
+    @Test(
+        "The number of doublings is in words for one, and in digits for more",
+        arguments: [(1, "doubled once "), (2, "doubled 2 times "), (20, "doubled 20 times ")] as [(UInt8, String)]
+    )
+    func doublings(penalty: UInt8, words: String) {
+        #expect(Reasoning.doublings(penalty).hasPrefix(words + "because of expired wakes, "))
     }
 
     @Test("A task that waits for a lane or a worker names it")

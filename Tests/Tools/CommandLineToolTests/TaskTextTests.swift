@@ -36,7 +36,7 @@ struct TaskTextTests {
                      "worker":"slow","progress":{"completed":10,"total":100,"subtitle":"frame\\u001b 10"}}]}
         """
 
-    @Test("A device's tasks are a table, those that run first, with the reason of those that wait")
+    @Test("A device's tasks are a table, running ones first, with the reason of waiting ones")
     func device() throws {
         let text = TaskText.device(try JSONReader.read(Self.ofDevice)) { _, _ in true }
         #expect(
@@ -80,7 +80,7 @@ struct TaskTextTests {
             """
         let text = ExplainText.text(try JSONReader.read(json))
         #expect(text.contains("usage               last use 1970-01-01T00:00:00Z, habitually at hours 7, 19 UTC\n"))
-        #expect(text.contains("\ntasks, those that run first:\n  a.export "))
+        #expect(text.contains("\ntasks, running ones first:\n  a.export "))
         #expect(text.contains("  a.refresh  appRefresh  waiting  The refresh waits.\n"))
         #expect(text.contains("1970-01-01T00:00:00Z  launched  a.refresh\n"))
         let none = #"{"token":"ab","tasks":{"waiting":[],"running":[]},"usage":{"lastUse":null,"habitualHours":[]}}"#

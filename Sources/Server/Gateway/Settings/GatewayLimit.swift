@@ -76,7 +76,7 @@ extension GatewayLimit {
             1...1_000_000_000,
             \.devicesMax,
             "the most device tokens kept, removed ones included",
-            "Protects memory: ten million devices take 3 GB idle, and 9 GB with a pending push each."
+            "Protects memory: ten million devices take 3 GB idle, and 6 GB with a pending push of 228 bytes each."
         ),
         GatewayLimit(
             "devicesPerTopicMax",

@@ -55,7 +55,7 @@ package enum SizeText {
         let databases = size.databases
         var lines = [
             ("load", self.load(size.load, launches: size.launches)),
-            ("gateways", "\(size.gateways) of \(ClusterSize.gatewayCores) cores, one of which may be gone"),
+            ("gateways", "\(size.gateways) with \(ClusterSize.gatewayCores) cores each; one gateway may fail"),
         ]
         if databases > 1 {
             let limits = size.limits.map(self.words).joined(separator: ", ")
@@ -64,11 +64,10 @@ package enum SizeText {
         }
         let part = size.part(of: databases)
         lines += [
-            ("nodes", "3 of \(part.cores) cores and \(self.bytes(part.memoryBytes)) of memory"),
+            ("nodes", "3 with \(part.cores) cores and \(self.bytes(part.memoryBytes)) of memory each"),
             (
                 "connections",
-                "\(size.connections): max_connections, of which a gateway has "
-                    + "\(ClusterSize.connectionsPerGateway)"
+                "max_connections = \(size.connections); each gateway uses \(ClusterSize.connectionsPerGateway)"
             ),
             ("devices", self.bytes(part.deviceBytes)),
             ("delivery log", self.bytes(part.historyBytes)),

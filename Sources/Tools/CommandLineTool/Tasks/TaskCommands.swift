@@ -103,7 +103,7 @@ package enum TaskCommands {
         let path = "\(self.devicePath(parsed))/sessions/\(URLPath.component(parsed.arguments[1]))"
         let id = parsed.text("--id").map { ",\"id\":\(JSONText.quoted($0))" } ?? ""
         _ = try self.answer(parsed, "POST", path, Array("{\"finished\":\(parsed.integer("--count") ?? 1)\(id)}".utf8))
-        Console.error("wakegate: the gateway has taken it")
+        Console.error("wakegate: the gateway accepted the report")
         return 0
     }
 

@@ -58,7 +58,7 @@ package enum TaskText {
             (tasks[state]?.elements ?? []).map { self.row($0, state) }
         }
         guard !listed.isEmpty else { return [] }
-        return ["", "tasks, those that run first:"]
+        return ["", "tasks, running ones first:"]
             + TableText.lines(listed).split(separator: "\n").map { "  \($0)" }
     }
 

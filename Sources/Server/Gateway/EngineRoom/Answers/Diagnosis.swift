@@ -332,7 +332,7 @@ extension Diagnosis {
         let detail =
             penalty == 0
             ? "Intervals are as the policy says."
-            : "Intervals are doubled \(penalty) times after wakes that were not completed, until one reports newData."
+            : "Intervals are \(Reasoning.doublings(penalty))."
         return self.check("penalty", penalty == 0, detail, "wakegate stats --device \(self.token)")
     }
 

@@ -156,8 +156,13 @@ extension Reasoning {
     /// The reasons why intervals are longer than usual; empty if they are not.
     private var doubled: [String] {
         let penalty = self.device.state.penalty
-        return penalty == 0
-            ? [] : ["doubled \(penalty) times after wakes that were not completed, until one reports newData"]
+        return penalty == 0 ? [] : [Self.doublings(penalty)]
+    }
+
+    /// Describes a penalty above 0. The text follows the intervals that it lengthens.
+    package static func doublings(_ penalty: UInt8) -> String {
+        let count = penalty == 1 ? "once" : "\(penalty) times"
+        return "doubled \(count) because of expired wakes, until a wake ends with newData or success"
     }
 
     private static func inParentheses(_ causes: [String]) -> String {
