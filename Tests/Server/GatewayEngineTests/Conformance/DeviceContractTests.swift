@@ -214,6 +214,7 @@ struct DeviceContractTests {
         contract.ask { $0.register(3, 1, topic: 1) }
         contract.pass(seconds: 1)
         contract.ask { $0.conditions(4, 1) { $0.charging = true } }
+        let whatIf = try WhatIf(JSONReader.read(#"{"policy":{}}"#))
         func past(_ request: Int, _ caller: Caller?) -> [String] {
             contract.ask {
                 if let caller { $0.caller = caller }
@@ -221,6 +222,7 @@ struct DeviceContractTests {
                 $0.devicePushes(request + 1, 1)
                 $0.explain(request + 2, 1)
                 $0.trace(request + 3, 1)
+                $0.whatIf(request + 4, topic: 1, whatIf)
             }
             return (request...request + 3).map { contract.text($0) }
         }
@@ -234,5 +236,6 @@ struct DeviceContractTests {
         #expect(ofTopic[0].contains("registered") && ofTopic[0].contains("conditions"))
         #expect(!contract.member(11, "pushes", "0", "apnsID").isEmpty)
         #expect(contract.member(21, "pushes", "0", "apnsID").isEmpty)
+        #expect(contract.member(14, "pushes") == "1" && contract.member(24, "pushes") == "0")
     }
 }

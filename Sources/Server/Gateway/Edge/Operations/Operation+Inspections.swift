@@ -184,11 +184,8 @@ extension EngineWork {
                 HistoryQuestion.Subject(find: { reading throws(APIError) in
                     defer { ticket.isAnswered.store(true, ordering: .relaxed) }
                     let device = reading.number(of: token)
-                    let oldest = reading.oldest(device, for: caller)
                     let recent = reading.source.entries(device: device, count: PolicyReplay.eventsMax)
-                    return .outcome(
-                        try answer(token, replay, recent.filter { $0.event.at >= oldest }, reading.offset)
-                    )
+                    return .outcome(try answer(token, replay, recent.visible(to: caller), reading.offset))
                 })
             )
         }
@@ -222,7 +219,8 @@ extension EngineWork {
         return EngineWork(.list(.devices(question))) { [question] scope throws(APIError) in
             let topic = try scope.topic(name)
             let recent = scope.workspace.recent
-            var search = scope.workspace.search(question, for: scope.caller)
+            let caller = scope.caller
+            var search = scope.workspace.search(question, for: caller)
             return .list(
                 LongList(
                     search: { recent != nil || $0.engine.look(&search, placesMax: LongList.placesMax) },
@@ -237,7 +235,8 @@ extension EngineWork {
                             changes,
                             replay,
                             devices: recent ?? search.tokens,
-                            registered: registered
+                            registered: registered,
+                            for: caller
                         ).question
                     }
                 )
@@ -339,14 +338,12 @@ extension HistoryQuestion.Subject {
             explanation.writeMembers(to: &writer)
             writer.beginArray("recent")
             let (token, topic) = (explanation.device.token, explanation.device.topic)
-            let device = reading.number(of: token)
             let recent = reading.source.entries(
-                device: device,
+                device: reading.number(of: token),
                 and: [reading.streams(topic, naming: token)],
                 count: Explanation.recentMax
             )
-            let oldest = reading.oldest(device, for: caller)
-            for entry in recent where entry.event.at >= oldest {
+            for entry in recent.visible(to: caller) {
                 entry.write(to: &writer, reading.offset, reading.policies)
             }
             writer.endArray()
@@ -357,13 +354,16 @@ extension HistoryQuestion.Subject {
     /// Writes the latest pushes to a device.
     package static func pushes(_ device: DeviceToken, for caller: Caller) -> Self {
         Self { reading, writer in
-            let number = reading.number(of: device)
-            let oldest = reading.oldest(number, for: caller)
+            // The newest event comes first.
+            var isVisible = true
             let events = reading.source.recent(
-                device: number,
+                device: reading.number(of: device),
                 count: PushList.eventsMax,
                 examinedMax: PushList.examinedMax,
-                where: { $0.kind.task == nil && $0.at >= oldest }
+                where: { event in
+                    if event.kind == .registered, caller.topics != .all { isVisible = false }
+                    return isVisible && event.kind.task == nil
+                }
             )
             writer.beginObject()
             writer.hex("token") { device.writeHex(to: &$0) }

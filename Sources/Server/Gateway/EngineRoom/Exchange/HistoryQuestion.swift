@@ -92,3 +92,14 @@ package struct HistoryReading {
         HistoryEvent.streams(topic, naming: device, self.key)
     }
 }
+
+extension [HistoryEntry] {
+    /// Returns the events of a device that the caller may see, as `HistoryReading.oldest` describes. The order is
+    /// newest first.
+    func visible(to caller: Caller) -> [HistoryEntry] {
+        guard caller.topics != .all, let last = self.firstIndex(where: { $0.event.kind == .registered }) else {
+            return self
+        }
+        return Array(self[...last])
+    }
+}

@@ -28,6 +28,7 @@ struct TopicReplay: Sendable {
     private let devices: [DeviceToken]
     /// The number of registered devices of the topic.
     private let registered: Int64
+    private let caller: Caller
     /// The time at which no further step begins, in milliseconds of the monotonic clock.
     private let endsAt = SystemClock.monotonic + TopicReplay.timeMax
     /// The number of examined devices.
@@ -54,7 +55,8 @@ struct TopicReplay: Sendable {
         _ changes: [PolicyChange],
         _ replay: PolicyReplay,
         devices: [DeviceToken],
-        registered: Int64
+        registered: Int64,
+        for caller: Caller
     ) {
         self.ticket = ticket
         self.topic = topic
@@ -62,6 +64,7 @@ struct TopicReplay: Sendable {
         self.replay = replay
         self.devices = devices
         self.registered = registered
+        self.caller = caller
         self.from = replay.now - Self.period
     }
 
@@ -106,7 +109,7 @@ struct TopicReplay: Sendable {
             self.examined += 1
             self.events += entries.count
             self.isCut = self.isCut || entries.count >= PolicyReplay.eventsMax
-            let recorded = self.replay.recorded(token, entries, reading.offset)
+            let recorded = self.replay.recorded(token, entries.visible(to: self.caller), reading.offset)
             guard recorded.pushes + recorded.tasks > 0 else { continue }
             self.replayed += 1
             self.pushes += recorded.pushes

@@ -109,7 +109,7 @@ struct PolicyReplay: Sendable {
         throw APIError(
             400,
             "BadPolicy",
-            "Under this policy a device launches more than \(Self.launchesMax) times. Try a greater launchInterval, or "
+            "Under this policy a device launches \(Self.launchesMax) times or more. Try a greater launchInterval, or "
                 + "a smaller dailyLaunches or maxAttempts."
         )
     }
