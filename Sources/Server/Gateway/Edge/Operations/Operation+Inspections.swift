@@ -185,7 +185,7 @@ extension EngineWork {
                     defer { ticket.isAnswered.store(true, ordering: .relaxed) }
                     let device = reading.number(of: token)
                     let recent = reading.source.entries(device: device, count: PolicyReplay.eventsMax)
-                    return .outcome(try answer(token, replay, recent.visible(to: caller), reading.offset))
+                    return .outcome(try answer(token, replay, recent.visible(to: caller, \.event), reading.offset))
                 })
             )
         }
@@ -343,7 +343,7 @@ extension HistoryQuestion.Subject {
                 and: [reading.streams(topic, naming: token)],
                 count: Explanation.recentMax
             )
-            for entry in recent.visible(to: caller) {
+            for entry in recent.visible(to: caller, \.event) {
                 entry.write(to: &writer, reading.offset, reading.policies)
             }
             writer.endArray()
@@ -354,21 +354,16 @@ extension HistoryQuestion.Subject {
     /// Writes the latest pushes to a device.
     package static func pushes(_ device: DeviceToken, for caller: Caller) -> Self {
         Self { reading, writer in
-            // The newest event comes first.
-            var isVisible = true
             let events = reading.source.recent(
                 device: reading.number(of: device),
                 count: PushList.eventsMax,
                 examinedMax: PushList.examinedMax,
-                where: { event in
-                    if event.kind == .registered, caller.topics != .all { isVisible = false }
-                    return isVisible && event.kind.task == nil
-                }
+                where: { $0.kind.task == nil }
             )
             writer.beginObject()
             writer.hex("token") { device.writeHex(to: &$0) }
             writer.key("pushes")
-            PushList(recent: events).write(to: &writer, reading.offset)
+            PushList(recent: events.visible(to: caller) { $0 }).write(to: &writer, reading.offset)
             writer.endObject()
         }
     }

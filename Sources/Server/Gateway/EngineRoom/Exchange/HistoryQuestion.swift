@@ -93,11 +93,12 @@ package struct HistoryReading {
     }
 }
 
-extension [HistoryEntry] {
-    /// Returns the events of a device that the caller may see, as `HistoryReading.oldest` describes. The order is
-    /// newest first.
-    func visible(to caller: Caller) -> [HistoryEntry] {
-        guard caller.topics != .all, let last = self.firstIndex(where: { $0.event.kind == .registered }) else {
+extension Array {
+    /// Returns the elements that the caller may see, as `HistoryReading.oldest` describes.
+    ///
+    /// - `event`: returns the event of an element. The events of the device are the newest first.
+    func visible(to caller: Caller, _ event: (Element) -> HistoryEvent) -> [Element] {
+        guard caller.topics != .all, let last = self.firstIndex(where: { event($0).kind == .registered }) else {
             return self
         }
         return Array(self[...last])

@@ -109,7 +109,7 @@ struct TopicReplay: Sendable {
             self.examined += 1
             self.events += entries.count
             self.isCut = self.isCut || entries.count >= PolicyReplay.eventsMax
-            let recorded = self.replay.recorded(token, entries.visible(to: self.caller), reading.offset)
+            let recorded = self.replay.recorded(token, entries.visible(to: self.caller, \.event), reading.offset)
             guard recorded.pushes + recorded.tasks > 0 else { continue }
             self.replayed += 1
             self.pushes += recorded.pushes
