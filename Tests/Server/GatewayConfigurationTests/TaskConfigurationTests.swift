@@ -117,7 +117,7 @@ struct TaskConfigurationTests {
 
     private static let one =
         "write an identifier: an identifier has 1 to 255 characters of A-Z a-z 0-9 . - _; one that ends in .* "
-        + "matches every identifier that begins with the text before the *"
+        + "matches every longer identifier that begins with the text before the *"
 
     @Test(
         "An invalid list of identifiers is refused with the invalid element",

@@ -16,7 +16,7 @@ package struct Parameters: Hashable, Sendable {
     package fileprivate(set) var maxExtension: Int64 = 270_000
     /// The time before the deadline of a wake at which its worker is warned, in milliseconds; 0 for no warning.
     package fileprivate(set) var expirationLead: Int64 = 5_000
-    /// The maximum number of launches of one push.
+    /// The maximum number of launches of one push, task or session.
     package fileprivate(set) var maxAttempts: UInt32 = 3
     /// The maximum number of doublings of the interval.
     package fileprivate(set) var maxPenalty: UInt8 = 4
@@ -24,7 +24,8 @@ package struct Parameters: Hashable, Sendable {
     package fileprivate(set) var maxInterval: Int64 = 14_400_000
     /// The time for which a push without an expiration is pending, in milliseconds.
     package fileprivate(set) var defaultTTL: Int64 = 2_592_000_000
-    /// The battery level (0...1) below which only priority 10 wakes a device that is not charging.
+    /// The battery level (0...1) below which only pushes of priority 10 and continued tasks wake a device that is not
+    /// charging.
     package fileprivate(set) var criticalBattery: Double = 0.20
 
     /// The time that a worker has for one processing task, in milliseconds.
@@ -184,11 +185,12 @@ package enum PolicyParameter: String, CaseIterable, Sendable {
         case .immediateBurst: "the number of priority 10 launches that may skip the interval in a burst"
         case .immediateRefill: "the time until one more priority 10 launch may skip the interval"
         case .executionWindow: "the time that a worker has for one wake"
-        case .maxAttempts: "the maximum number of launches of one push"
+        case .maxAttempts: "the maximum number of launches of one push, task or session"
         case .maxPenalty: "the maximum number of doublings of the interval; each wake that expires doubles it"
         case .maxInterval: "the maximum interval after doublings"
         case .defaultTTL: "how long a push without an expiration waits"
-        case .criticalBattery: "the battery level below which only priority 10 wakes a device that is not charging"
+        case .criticalBattery:
+            "the battery level below which only priority 10 and continued tasks wake a device that is not charging"
         case .maxExtension: "the maximum total extension of one wake's deadline"
         case .expirationLead:
             "how long before its deadline a worker is warned, at most half of the window; 0: no warning"

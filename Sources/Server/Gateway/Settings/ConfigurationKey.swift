@@ -405,7 +405,7 @@ package enum PermittedTasksKey {
 
     static let identifierRequirement =
         "an identifier has 1 to \(IdentifierPattern.bytesMax) characters of A-Z a-z 0-9 . - _; one that ends in .* "
-        + "matches every identifier that begins with the text before the *"
+        + "matches every longer identifier that begins with the text before the *"
 
     /// The result of reading a value: the patterns, or the faults.
     enum Reading {
