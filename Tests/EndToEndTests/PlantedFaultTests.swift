@@ -59,7 +59,7 @@ struct ThreatModelTests {
     func tests() throws {
         let article = RunningGateway.root.appendingPathComponent("Sources/Server/Gateway/Gateway.docc/ThreatModel.md")
         let section = try #require(
-            String(contentsOf: article, encoding: .utf8).components(separatedBy: "\n## What is tried").dropFirst()
+            String(contentsOf: article, encoding: .utf8).components(separatedBy: "\n## Threats and defenses").dropFirst()
                 .first?
                 .components(separatedBy: "\n## ").first
         )
