@@ -58,9 +58,9 @@ struct ThreatModelTests {
     @Test("Every threat of the article has a test of that name, with a rule in words")
     func tests() throws {
         let article = RunningGateway.root.appendingPathComponent("Sources/Server/Gateway/Gateway.docc/ThreatModel.md")
+        let text = try String(contentsOf: article, encoding: .utf8)
         let section = try #require(
-            String(contentsOf: article, encoding: .utf8).components(separatedBy: "\n## Threats and defenses").dropFirst()
-                .first?
+            text.components(separatedBy: "\n## Threats and defenses").dropFirst().first?
                 .components(separatedBy: "\n## ").first
         )
         let rows = section.split(separator: "\n").filter { $0.hasPrefix("| ") }.dropFirst()
