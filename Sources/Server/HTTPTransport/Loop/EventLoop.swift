@@ -160,7 +160,7 @@ package final class EventLoop: @unchecked Sendable {
     /// Waits for events, and reads.
     ///
     /// Connections that send little do not wait for connections that send much. While both `poll` and `busyPoll` have
-    /// events, two kinds of turns alternate. One kind reads all ready connections that are not busy. The other kind
+    /// events, two kinds of turns alternate. One kind reads ready connections that are not busy. The other kind
     /// reads 16 KiB from busy ones, and leaves the remaining events of `busyPoll` for the next turn of this kind. If no
     /// connection is busy, all connections are served in order of arrival, and `busyPoll` costs nothing.
     private func serveSockets() {
