@@ -389,8 +389,6 @@ struct FaultArticleTests {
         let gateway = try RunningGateway(Array(options), in: folder.folder)
         let statuses = try (1...7).map { try gateway.push(FaultyGateway.device($0), topic: "com.example.app").status }
         #expect(statuses == [200, 200, 503, 200, 200, 503, 200])
-        let rule = #"{ when: { token: "00000000000000000000000000000001" }, then: { reason: "Unregistered" } }"#
-        try Data("{ rules: [\(rule)] }".utf8).write(to: folder.folder.appendingPathComponent("other.json5"))
         let terminal = ArticleTerminal(gateway)
         for each in shown[(start + 1)...] { try terminal.run(each) }
         #expect(try gateway.wakegate("faults", "list").output == "no fault rules\n")
