@@ -6,26 +6,23 @@ import asyncio
 import contextlib
 import itertools
 import random
-from typing import Any, AsyncIterator, Awaitable, Mapping, Optional, TypeVar
+from typing import Any, AsyncIterator, Awaitable, Dict, Mapping, Optional, TypeVar
 from urllib.parse import quote
 
 import httpx
 
-from .errors import WakeGateError, raise_unanswered, refusal
+from .errors import WakeGateError, raise_unanswered
 from .location import Location
 
 #: The maximum number of tries for a request that does not reach the gateway, or finds it busy.
 TRIES = 5
 #: The maximum wait requested by the gateway after which a request is retried automatically, in seconds.
 RETRY_WAIT_MAX = 5.0
-
-
 T = TypeVar("T")
 
 
 async def limited(awaitable: Awaitable[T], seconds: Optional[float]) -> T:
-    """Returns the result of an awaitable, or raises asyncio.TimeoutError after this number of seconds, or never for
-    None.
+    """Returns an awaitable's result, or raises asyncio.TimeoutError after this number of seconds (None: never).
 
     asyncio.wait_for does the same, but before Python 3.12 it ignores a cancellation that arrives with the result.
     """
@@ -38,6 +35,12 @@ async def limited(awaitable: Awaitable[T], seconds: Optional[float]) -> T:
     if task.cancelled():
         raise asyncio.TimeoutError
     return task.result()
+
+
+async def attempted(awaitable: Awaitable[object], seconds: float) -> None:
+    """Waits for an awaitable for at most this number of seconds, and ignores its failure."""
+    with contextlib.suppress(Exception):
+        await limited(awaitable, seconds)
 
 
 def segment(text: str) -> str:
@@ -60,8 +63,7 @@ class Backoff:
 
 
 class Gateway:
-    """Sends requests to a gateway. While a worker runs, all requests share its connection; otherwise each call opens
-    its own."""
+    """Sends requests to a gateway, over one connection within `opened`; otherwise each call opens its own."""
 
     def __init__(self, location: Location, who: str = "gateway", timeout: Optional[float] = 10) -> None:
         """`timeout` is the maximum time for an answer, in seconds."""
@@ -72,9 +74,6 @@ class Gateway:
     @property
     def url(self) -> str:
         return f"unix:{self.location.socket}" if self.location.socket else self.location.url
-
-    def _made(self) -> httpx.AsyncClient:
-        return httpx.AsyncClient(base_url=self.location.url, transport=self.location.transport(), timeout=self.timeout)
 
     @contextlib.asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
@@ -90,23 +89,25 @@ class Gateway:
         """Closes the connection, if there is one; the next request opens another."""
         client, self._client = self._client, None
         if client is not None:
-            with contextlib.suppress(Exception):
-                await limited(client.aclose(), 1)
+            await attempted(client.aclose(), 1)
 
     @contextlib.asynccontextmanager
     async def _used(self) -> AsyncIterator[httpx.AsyncClient]:
-        if self._loop is not asyncio.get_running_loop():
-            async with self._made() as client:
+        client, is_kept = self._client, self._loop is asyncio.get_running_loop()
+        if client is None or not is_kept:
+            transport = self.location.transport()
+            client = httpx.AsyncClient(base_url=self.location.url, transport=transport, timeout=self.timeout)
+        if is_kept:
+            self._client = client
+            yield client
+        else:
+            async with client:
                 yield client
-            return
-        if self._client is None:
-            self._client = self._made()
-        yield self._client
 
     @contextlib.asynccontextmanager
-    async def stream(self, path: str, read: Optional[float] = None) -> AsyncIterator[httpx.Response]:
+    async def stream(self, path: str, read: float) -> AsyncIterator[httpx.Response]:
         """Opens a stream of events, which may be silent for `read` seconds. Raises an error for any answer other
-        than 200."""
+        than 200, and for the connection's end."""
         headers = {**self.location.headers(), "accept": "text/event-stream"}
         async with self._used() as client:
             request = client.build_request("GET", path, headers=headers, timeout=httpx.Timeout(10, read=read))
@@ -116,17 +117,17 @@ class Gateway:
                 raise_unanswered(error, self.url, self.who)
             try:
                 if response.status_code != 200:
-                    with contextlib.suppress(Exception):
-                        await limited(response.aread(), 10)
+                    await attempted(response.aread(), 10)
                     raise self._refusal(response)
                 if not response.headers.get("content-type", "").startswith("text/event-stream"):
                     text, remedy = f"what answers at {self.url} sends no events", f"see whether it is a {self.who}"
                     raise WakeGateError("badAnswer", text, remedy)
                 self.location.accepted()
                 yield response
+            except httpx.TransportError as error:
+                raise_unanswered(error, self.url, self.who)
             finally:
-                with contextlib.suppress(Exception):
-                    await limited(response.aclose(), 1)
+                await attempted(response.aclose(), 1)
 
     async def once(self, method: str, path: str, body: Optional[Mapping[str, Any]] = None) -> Any:
         """Sends a request once, and returns the JSON of its answer, or None for an answer without a body."""
@@ -156,9 +157,16 @@ class Gateway:
                 await asyncio.sleep(max(backoff.failed(), wait))
 
     def _refusal(self, response: httpx.Response) -> WakeGateError:
-        error = refusal(response.status_code, response.headers, _json(response), self.who)
-        error.is_passing = error.is_passing or self.location.may_pass(error.status)
-        return error
+        body, status, after = _json(response), response.status_code, response.headers.get("retry-after", "")
+        is_passing = status == 429 or status >= 500 and status != 507 or self.location.may_pass(status)
+        fields: Dict[str, Any] = {"status": status, "is_passing": is_passing}
+        if not isinstance(body, dict) or not isinstance(body.get("reason"), str):
+            remedy = f"see whether the address is that of a {self.who}"
+            return WakeGateError("badAnswer", f"the answer is {status} without a reason", remedy, **fields)
+        ends = {"ExtensionLimitReached": "extensionLimitReached", "WakeEnded": "wakeEnded", "UnknownWake": "wakeEnded"}
+        code, text = ends.get(body["reason"], "refused"), f"the {self.who} answered {status} {body['reason']}"
+        fields.update(reason=body["reason"], retry_after=float(after) if after.isdecimal() else None)
+        return WakeGateError(code, text, str(body.get("message", "")), **fields)
 
 
 def _json(response: httpx.Response) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Iterator, List, NamedTuple
+import re
+from typing import Iterator, NamedTuple
 
 
 class Event(NamedTuple):
@@ -14,28 +15,17 @@ class EventReader:
     """Divides a stream into events. Lines end only at a line feed (or CR LF), not at other Unicode line breaks."""
 
     def __init__(self, limit: int = 1 << 16) -> None:
-        self._limit, self._rest, self._name, self._size = limit, b"", "", 0
-        self._data: List[bytes] = []
+        self._limit, self._rest = limit, b""
 
     def feed(self, chunk: bytes) -> Iterator[Event]:
-        lines = (self._rest + chunk).split(b"\n")
-        self._rest = lines.pop()
-        for line in lines:
-            line = line.removesuffix(b"\r")
-            if not line:
-                if self._data:
-                    yield Event(self._name or "message", b"\n".join(self._data).decode("utf-8", "replace"))
-                self._name, self._data, self._size = "", [], 0
-                continue
-            self._size += len(line)
-            field, _, value = line.partition(b":")
-            if field == b"event":
-                self._name = value.removeprefix(b" ").decode("utf-8", "replace")
-            elif field == b"data":
-                self._data.append(value.removeprefix(b" "))
-            self._check(self._size)
-        self._check(self._size + len(self._rest))
-
-    def _check(self, size: int) -> None:
-        if size > self._limit:
+        """Yields the events that end in a chunk. Raises ValueError if the unfinished event exceeds the limit."""
+        *texts, self._rest = re.split(rb"\n\r?\n", self._rest + chunk)
+        for text in texts:
+            fields = [line.removesuffix(b"\r").partition(b":") for line in text.split(b"\n")]
+            names = [value.removeprefix(b" ") for field, _, value in fields if field == b"event"]
+            data = [value.removeprefix(b" ") for field, _, value in fields if field == b"data"]
+            if data:
+                name = (names or [b"message"])[-1]
+                yield Event(name.decode("utf-8", "replace"), b"\n".join(data).decode("utf-8", "replace"))
+        if len(self._rest) > self._limit:
             raise ValueError(f"an event has more than {self._limit} bytes")

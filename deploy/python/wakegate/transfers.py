@@ -10,8 +10,6 @@ import os
 import time
 from typing import Any, AsyncGenerator, AsyncIterator, Dict, List, Mapping, Optional, Set, Tuple, TypeVar
 
-import httpx
-
 from ._gateway import Backoff, Gateway, segment
 from ._stream import EventReader
 from .errors import TransferError, WakeGateError
@@ -129,7 +127,7 @@ class BackgroundSession:
         backoff = Backoff(0.1, 5)
         while True:
             await self._ask("GET", "")
-            with contextlib.suppress(httpx.TransportError, WakeGateError):
+            with contextlib.suppress(WakeGateError):
                 async with self._agent.stream(f"{self._path}/events", read=45) as response:  # A comment every 15 s.
                     reader = EventReader(1 << 20)
                     async for chunk in response.aiter_raw():
