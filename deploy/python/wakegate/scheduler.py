@@ -35,7 +35,7 @@ class Scheduler:
     Raises TaskError. `submit` returns when the gateway has stored the request.
     """
 
-    def __init__(self, gateway: Optional[Gateway], device: Optional[str], why_none: str = "") -> None:
+    def __init__(self, gateway: Optional[Gateway], device: str, why_none: str = "") -> None:
         self._gateway, self._device, self._why_none = gateway, device, why_none
 
     async def submit(
@@ -48,7 +48,7 @@ class Scheduler:
 
         `earliest_begin` is a number of seconds from now, a timedelta, or a datetime with a time zone.
         """
-        check_identifier(identifier)
+        _check_identifier(identifier)
         members: Dict[str, Any] = {"identifier": identifier, "kind": kind, "subtitle": subtitle, "strategy": strategy}
         members.update(title=title, resources=list(resources) or None, requiresExternalPower=requires_power or None)
         members["earliestBegin"] = None if earliest_begin is None else _milliseconds(earliest_begin)
@@ -63,7 +63,7 @@ class Scheduler:
 
     async def cancel(self, identifier: str) -> None:
         """Cancels a pending request. Running tasks continue, except a continued task, which ends."""
-        check_identifier(identifier)
+        _check_identifier(identifier)
         await self._ask("DELETE", f"/tasks/{segment(identifier)}")
 
     async def cancel_all(self) -> None:
@@ -71,16 +71,16 @@ class Scheduler:
         await self._ask("DELETE", "/tasks")
 
     async def transfers_finished(self, session: str, count: int = 1, id: Optional[str] = None) -> None:
-        """Reports that transfers of a background session have finished, which launches the session's handler.
+        """Reports finished transfers of a background session, which launches the session's handler.
 
         Reports with the same id count once; the default is a random id.
         """
-        check_identifier(session, "session")
+        _check_identifier(session, "session")
         body = {"finished": count, "id": id or secrets.token_hex(16)}
         await self._ask("POST", f"/sessions/{segment(session)}", body, repeatable=True)
 
     async def _ask(self, method: str, rest: str, body: Any = None, repeatable: bool = False) -> Any:
-        if self._gateway is None or self._device is None:
+        if self._gateway is None:
             raise TaskError("noDevice", self._why_none, "name one device, or use worker.scheduler_for(token)")
         try:
             return await self._gateway.call(method, f"/v1/devices/{hexadecimal(self._device)}{rest}", body, repeatable)
@@ -88,7 +88,7 @@ class Scheduler:
             raise TaskError.from_error(error) from error
 
 
-def check_identifier(text: str, field: str = "identifier") -> None:
+def _check_identifier(text: str, field: str = "identifier") -> None:
     if not IDENTIFIER.fullmatch(text):
         raise TaskError("badTaskRequest", f'{field} is "{text}"', IDENTIFIER_REMEDY)
 

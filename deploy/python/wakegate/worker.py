@@ -38,13 +38,12 @@ class Worker:
         worker.run()
 
     Without a URL, the gateway is found as in the command line tool: by WAKEGATE_URL, WAKEGATE_CA, WAKEGATE_TOKEN and
-    the other variables, the context in use, or a `wakegate dev` that runs in this folder. That one may start after the
-    worker.
+    the other variables, the context in use, or a `wakegate dev` in this folder, which may start after the worker.
 
-    Handlers are async, or sync; sync handlers run in threads. An async handler is cancelled 5 s before the deadline of
-    its wake (`event: expiring`), when its time is over, and when the connection breaks, because the gateway then gives
-    the wake to another worker. A result that it returns before the deadline counts. A sync handler checks
-    `push.expiring`. An exception means Result.FAILED. Use a sync handler for blocking code.
+    Async handlers run in the event loop; sync handlers run in threads, and may block. An async handler is cancelled 5 s
+    before the deadline of its wake (`event: expiring`), when its time is over, and when the connection breaks, because
+    the gateway then gives the wake to another worker; a sync handler checks `push.expiring`. A result that is returned
+    before the deadline counts. An exception means Result.FAILED.
     """
 
     def __init__(
@@ -88,26 +87,25 @@ class Worker:
         return handler
 
     def app_refresh(self, identifier: str) -> Callable[[H], H]:
-        """Registers the handler of a short task. `com.example.export.*` matches identifiers with any text after the
-        last dot.
+        """Registers the handler of a short task, for every launch of its identifier, whatever kind the request has.
 
-        A handler of a task has succeeded unless it raises an exception or returns False. It is called for every launch
-        of its identifier, whatever kind the request has.
+        `com.example.export.*` matches identifiers with any text after the last dot. A handler of a task has succeeded
+        unless it raises an exception or returns False.
         """
-        return self._registered("app_refresh", identifier)
+        return self._registered("app_refresh", identifier, self._tasks)
 
     def processing(self, identifier: str) -> Callable[[H], H]:
         """Registers the handler of a task of minutes, like `app_refresh`."""
-        return self._registered("processing", identifier)
+        return self._registered("processing", identifier, self._tasks)
 
     def continued(self, identifier: str) -> Callable[[H], H]:
         """Registers the handler of a task that a person waits for: its time lasts as long as `task.progress`
         advances. The progress of other tasks is not reported."""
-        return self._registered("continued", identifier)
+        return self._registered("continued", identifier, self._tasks)
 
     def session(self, name: str) -> Callable[[H], H]:
         """Registers the handler of a background session whose transfers have finished."""
-        return self._registered("session", name)
+        return self._registered("session", name, self._sessions)
 
     def conditions(self, handler: C) -> C:
         """Registers a function that is called with a device's token and its conditions whenever they change."""
@@ -115,8 +113,7 @@ class Worker:
         self._conditions = handler
         return handler
 
-    def _registered(self, kind: str, name: str) -> Callable[[H], H]:
-        handlers = self._sessions if kind == "session" else self._tasks
+    def _registered(self, kind: str, name: str, handlers: Dict[str, TaskHandler]) -> Callable[[H], H]:
         _check(isinstance(name, str), f"@worker.{kind} has no name", f'write @worker.{kind}("com.example.refresh")')
         _check(bool(IDENTIFIER.fullmatch(name.removesuffix(".*"))), f'identifier is "{name}"', IDENTIFIER_REMEDY)
 
@@ -183,12 +180,12 @@ class Worker:
         """Takes no more wakes; `run` returns when handlers have ended and results are delivered. May be called from
         any thread."""
         if self._session is not None:
-            self._session.call(self._session.stop)
+            self._session.stop()
 
     def cancel_handlers(self) -> None:
         """Stops, and cancels the running handlers. May be called from any thread."""
         if self._session is not None:
-            self._session.call(self._session.cancel_handlers)
+            self._session.stop(hurries=True)
 
     # Devices and tasks
 
@@ -197,7 +194,7 @@ class Worker:
         """Submits and cancels background tasks of the worker's one device."""
         if len(self.devices) == 1:
             return self.scheduler_for(self.devices[0])
-        return Scheduler(None, None, f"this worker names {len(self.devices)} devices")
+        return Scheduler(None, "", f"this worker names {len(self.devices)} devices")
 
     def scheduler_for(self, device: str) -> Scheduler:
         """Submits and cancels background tasks of a device."""
