@@ -1,12 +1,12 @@
-"""Requests to the gateway: one HTTP/2 connection, limited retries, errors with a remedy."""
+"""Requests to the gateway and its events: one HTTP/2 connection, limited retries, errors with a remedy."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import random
-from typing import Any, AsyncIterator, Awaitable, Dict, Mapping, Optional, TypeVar
+import re
+from typing import Any, AsyncIterator, Awaitable, Dict, Iterator, Mapping, NamedTuple, Optional, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -48,25 +48,43 @@ def segment(text: str) -> str:
     return quote(text, safe="")
 
 
-class Backoff:
-    """Waits that double up to a limit, each drawn at random from its upper half."""
+def backoff(first: float, last: float) -> Iterator[float]:
+    """Yields waits that double up to a limit, each drawn at random from its upper half."""
+    while True:
+        yield random.uniform(first / 2, first)
+        first = min(2 * first, last)
 
-    def __init__(self, first: float, last: float) -> None:
-        self._first, self._last, self._next = first, last, first
 
-    def failed(self) -> float:
-        wait, self._next = self._next, min(2 * self._next, self._last)
-        return random.uniform(wait / 2, wait)
+class Event(NamedTuple):
+    name: str
+    data: str
 
-    def succeeded(self) -> None:
-        self._next = self._first
+
+class EventReader:
+    """Divides a stream into events. Lines end only at a line feed (or CR LF), not at other Unicode line breaks."""
+
+    def __init__(self, limit: int = 1 << 16) -> None:
+        self._limit, self._rest = limit, b""
+
+    def feed(self, chunk: bytes) -> Iterator[Event]:
+        """Yields the events that end in a chunk. Raises ValueError if the unfinished event exceeds the limit."""
+        *texts, self._rest = re.split(rb"\n\r?\n", self._rest + chunk)
+        for text in texts:
+            fields = [line.removesuffix(b"\r").partition(b":") for line in text.split(b"\n")]
+            names = [value.removeprefix(b" ") for field, _, value in fields if field == b"event"]
+            data = [value.removeprefix(b" ") for field, _, value in fields if field == b"data"]
+            if data:
+                name = (names or [b"message"])[-1]
+                yield Event(name.decode("utf-8", "replace"), b"\n".join(data).decode("utf-8", "replace"))
+        if len(self._rest) > self._limit:
+            raise ValueError(f"an event has more than {self._limit} bytes")
 
 
 class Gateway:
-    """Sends requests to a gateway, over one connection within `opened`; otherwise each call opens its own."""
+    """Sends requests to a gateway, over one connection within `opened`; otherwise each call opens its own. `timeout` is
+    the maximum time for an answer, in seconds."""
 
     def __init__(self, location: Location, who: str = "gateway", timeout: Optional[float] = 10) -> None:
-        """`timeout` is the maximum time for an answer, in seconds."""
         self.location, self.who, self.timeout = location, who, timeout
         self._client: Optional[httpx.AsyncClient] = None
         self._loop: Optional[asyncio.AbstractEventLoop] = None
@@ -145,16 +163,14 @@ class Gateway:
     async def call(self, method: str, path: str, body: Any = None, repeatable: bool = False) -> Any:
         """Sends a request, with limited retries. A request that may have arrived is retried only if that does no
         harm."""
-        backoff = Backoff(0.2, 5)
-        for tries in itertools.count(1):
+        for tries, wait in enumerate(backoff(0.2, 5), 1):
             try:
                 return await self.once(method, path, body)
             except WakeGateError as error:
-                wait = (error.retry_after or 0) if error.status == 429 else 0
-                harmless = method != "POST" or repeatable or not error.may_have_arrived
-                if tries == TRIES or not error.is_passing or not harmless or wait > RETRY_WAIT_MAX:
+                is_harmless = method != "POST" or repeatable or not error.may_have_arrived
+                if tries == TRIES or not error.is_passing or not is_harmless or error.busy_wait > RETRY_WAIT_MAX:
                     raise
-                await asyncio.sleep(max(backoff.failed(), wait))
+                await asyncio.sleep(max(wait, error.busy_wait))
 
     def _refusal(self, response: httpx.Response) -> WakeGateError:
         body, status, after = _json(response), response.status_code, response.headers.get("retry-after", "")
@@ -166,6 +182,7 @@ class Gateway:
         ends = {"ExtensionLimitReached": "extensionLimitReached", "WakeEnded": "wakeEnded", "UnknownWake": "wakeEnded"}
         code, text = ends.get(body["reason"], "refused"), f"the {self.who} answered {status} {body['reason']}"
         fields.update(reason=body["reason"], retry_after=float(after) if after.isdecimal() else None)
+        fields["busy_wait"] = fields["retry_after"] or 0 if status == 429 else 0
         return WakeGateError(code, text, str(body.get("message", "")), **fields)
 
 

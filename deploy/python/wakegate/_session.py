@@ -17,15 +17,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Coroutine, Dict, Mapping, Optional, Set, Tuple
 from urllib.parse import quote, urlencode
 
-from ._gateway import Backoff, attempted, segment
-from ._stream import Event, EventReader
+from ._gateway import Event, EventReader, attempted, backoff, segment
 from .errors import Release, WakeGateError
-from .wakes import REASONS, Push, Result, Task, Wake
+from .wakes import REASONS, Push, Result, Task, Wake, log
 
 if TYPE_CHECKING:
     from .worker import Worker
-
-log = logging.getLogger("wakegate")
 
 Handler = Callable[[Any], Any]
 #: The number of releases in a row after which a gateway gives a stream no more wakes.
@@ -67,16 +64,10 @@ class Session:
         self._reading: Optional[asyncio.Task[WakeGateError]] = None
         self._stream: Optional[str] = None
         self._refused: Set[str] = set()
-        self._releases, self._release_backoff = 0, Backoff(*self.timing.release_backoff)
-        #: Set by a change for which the end of the session waits.
+        self._releases, self._release_waits = 0, backoff(*self.timing.release_backoff)
         self._changed = asyncio.Event()
         self._subscription = asyncio.ensure_future(self._subscribe())
-        self._subscription.add_done_callback(lambda _: self._changed.set())
-
-    def stop(self, hurries: bool = False) -> None:
-        """Takes no more wakes; in a hurry, it also cancels handlers. May be called from any thread."""
-        with contextlib.suppress(RuntimeError):  # The loop has ended.
-            self._loop.call_soon_threadsafe(self._stop, hurries)
+        self._subscription.add_done_callback(lambda _: self._stop())
 
     def _begin(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Runs a coroutine until it ends, or the session does."""
@@ -89,12 +80,10 @@ class Session:
         if self.worker._conditions:
             self._begin(self._tell_conditions(self.worker._conditions))
         try:
-            while not self.is_stopping and not self._subscription.done():
-                await self._changed.wait()
-                self._changed.clear()
-            await self._finish()
+            await self._ended()
         except asyncio.CancelledError:
-            await self._finish()
+            self._stop()
+            await self._ended()
             raise
         finally:
             for wake in self.wakes.values():
@@ -120,7 +109,7 @@ class Session:
 
     async def _subscribe(self) -> None:
         """Keeps a stream open. Ends when the worker stops; raises an error that a retry would not fix."""
-        backoff, told, location = Backoff(*self.timing.backoff), "", self.gateway.location
+        waits, told, location = backoff(*self.timing.backoff), "", self.gateway.location
         while not self.is_stopping:
             if location.find():
                 await self.gateway.renew()
@@ -139,8 +128,7 @@ class Session:
                 continue
             error = self._reading.result()
             if self._is_open:
-                backoff.succeeded()
-                told = ""
+                waits, told = backoff(*self.timing.backoff), ""
             if self.is_stopping:
                 return
             if error.code == "untrusted" and location.folder:
@@ -150,9 +138,9 @@ class Session:
                 raise error
             if error.status is None:
                 await self.gateway.renew()  # The connection may be dead.
-            wait = random.uniform(*self.timing.first_wait) if self._is_open else backoff.failed()
+            wait = random.uniform(*self.timing.first_wait) if self._is_open else next(waits)
             # With 503, the gateway reports when it will have restarted, but workers choose their own waits.
-            wait += min(error.retry_after or 0, 300) if error.status == 429 else 0
+            wait += min(error.busy_wait, 300)
             level, told = logging.DEBUG if error.message == told else logging.WARNING, error.message
             log.log(level, "%s; trying again in %.1f s", error, wait)
             await asyncio.sleep(wait)
@@ -276,7 +264,7 @@ class Session:
         """Returns the body of the handler's result; None for a lost wake, whose push must not lose an attempt."""
         body: Dict[str, Any] = {"result": "failed"} if isinstance(wake, Push) else {"success": False}
         try:
-            value = handler(wake) if _is_async(handler) else await _in_thread(handler, wake)
+            value = await _call(handler, wake)
             if inspect.isawaitable(value):
                 wake._handling = asyncio.ensure_future(value)
                 if wake.expiring.is_set():  # The time was over before the start. It may still clean up.
@@ -302,15 +290,15 @@ class Session:
 
     async def _deliver(self, wake: Wake, body: Mapping[str, Any]) -> None:
         """Sends a result until the gateway has accepted it, or it is too late."""
-        backoff, late, is_release = Backoff(*self.timing.result_backoff), 0, "reason" in body
-        while True:
+        late, is_release = 0, "reason" in body
+        path = f"/v1/wakes/{segment(wake.id)}" + ("/release" if is_release else "")
+        for wait in backoff(*self.timing.result_backoff):
             try:
-                path = f"/v1/wakes/{segment(wake.id)}" + ("/release" if is_release else "")
                 await self.gateway.once("POST", path, body)
                 break
             except WakeGateError as error:
                 late += wake._has_ended
-                wait = backoff.failed() + ((error.retry_after or 0) if error.status == 429 else 0)
+                wait += error.busy_wait
                 if not error.is_passing or late >= 2 or time.monotonic() + wait > wake.deadline + self.timing.late:
                     log.log(logging.DEBUG if wake._has_ended else logging.WARNING, "%s has no result: %s", wake, error)
                     return
@@ -318,7 +306,7 @@ class Session:
         log.debug("%s: %s", wake, body)
         if not is_release:
             self._releases = 0
-            self._release_backoff.succeeded()
+            self._release_waits = backoff(*self.timing.release_backoff)
             return
         log.warning("a wake was given back: %s", body["reason"])
         self._releases += 1
@@ -327,7 +315,7 @@ class Session:
 
     async def _renew(self) -> None:
         """Opens a new stream, because the gateway sends no more wakes on one that has released several in a row."""
-        await asyncio.sleep(self._release_backoff.failed())
+        await asyncio.sleep(next(self._release_waits))
         while self.wakes and self._releases >= _RELEASES:
             await asyncio.sleep(0.1)
         if self._reading is not None and self._releases >= _RELEASES and not self.is_stopping:
@@ -337,7 +325,7 @@ class Session:
         while True:
             change = await self._conditions.get()
             try:
-                value = handler(*change) if _is_async(handler) else await _in_thread(handler, *change)
+                value = await _call(handler, *change)
                 if inspect.isawaitable(value):
                     await value
             except Exception:
@@ -345,37 +333,42 @@ class Session:
 
     # The end
 
-    def _stop(self, hurries: bool) -> None:
-        if hurries:
+    def stop(self, hurries: bool = False) -> None:
+        """Takes no more wakes; in a hurry, it also cancels handlers. May be called from any thread."""
+        with contextlib.suppress(RuntimeError):  # The loop has ended.
+            self._loop.call_soon_threadsafe(self._stop, hurries)
+
+    def _stop(self, hurries: bool = False) -> None:
+        if not self.is_stopping:
+            self.is_stopping, self._end = True, time.monotonic() + self.timing.stop
+            self._begin(self._drain())
+            self._begin(self._stop_handlers(self.timing.stop - self._results))
+        if hurries and not self._hurry:
             self._hurry, self._end = True, min(self._end, time.monotonic() + self.timing.hurried)
             self._results = min(self._results, self.timing.hurried_results)
-            self._stop_handlers()
-        self.is_stopping = True
+            self._begin(self._stop_handlers(0))
         self._changed.set()
 
-    def _stop_handlers(self) -> None:
+    async def _stop_handlers(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
         for wake in self.wakes.values():
             wake._stop()
 
-    async def _finish(self) -> None:
-        """Takes no more wakes, waits for handlers and delivers results, within the time limit."""
-        self.is_stopping, self._end = True, min(self._end, time.monotonic() + self.timing.stop)
-        stopping = self._loop.call_later(self.timing.stop - self._results, self._stop_handlers)
+    async def _ended(self) -> None:
+        """Waits until handlers have ended and results are delivered, or the time for that is over."""
         idle: Optional[float] = None
-        self._begin(self._drain())
-        try:
-            while self.wakes or not self._subscription.done():
-                now = time.monotonic()
-                idle = None if self._handlers else idle or now
-                left = min(self._end, idle + self._results if idle else math.inf) - now
-                if left <= 0:
-                    return
-                if self._ignores_wakes and not self.wakes:
-                    self._subscription.cancel()
-                await attempted(self._changed.wait(), left)
-                self._changed.clear()
-        finally:
-            stopping.cancel()
+        while self.wakes or not self._subscription.done():
+            now = time.monotonic()
+            idle = None if self._handlers or not self.is_stopping else idle or now
+            left = min(self._end, idle + self._results if idle else math.inf) - now
+            if left <= 0:
+                return
+            if self._ignores_wakes and not self.wakes:
+                self._subscription.cancel()
+            timer = self._loop.call_later(left, self._changed.set)
+            await self._changed.wait()
+            timer.cancel()
+            self._changed.clear()
 
     async def _drain(self) -> None:
         """Asks the gateway for no more wakes; it ends the stream after the last result.
@@ -390,24 +383,20 @@ class Session:
         self._changed.set()
 
 
-def _is_async(handler: Callable[..., Any]) -> bool:
-    return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(getattr(handler, "__call__", None))
-
-
-def _in_thread(function: Callable[..., Any], *arguments: Any) -> asyncio.Future[Any]:
-    """Calls a function in a separate thread, for which the end of the program does not wait."""
+async def _call(handler: Callable[..., Any], *arguments: Any) -> Any:
+    """Calls a handler: a sync one in a thread of its own, for which the end of the program does not wait."""
+    if inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(getattr(handler, "__call__", None)):
+        return handler(*arguments)
     future: concurrent.futures.Future[Any] = concurrent.futures.Future()
     future.set_running_or_notify_cancel()  # From here on a cancellation leaves the result to the thread.
     context = contextvars.copy_context()
 
-    def called() -> None:
+    def call() -> None:
         try:
-            value = context.run(function, *arguments)
+            future.set_result(context.run(handler, *arguments))
         except BaseException as error:  # Futures reject StopIteration. A handler must not end the program.
             is_usual = isinstance(error, Exception) and not isinstance(error, StopIteration)
             future.set_exception(error if is_usual else RuntimeError(repr(error)))
-        else:
-            future.set_result(value)
 
-    threading.Thread(target=called, name="wakegate-handler", daemon=True).start()
-    return asyncio.wrap_future(future)
+    threading.Thread(target=call, name="wakegate-handler", daemon=True).start()
+    return await asyncio.wrap_future(future)

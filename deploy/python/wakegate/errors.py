@@ -25,6 +25,8 @@ class WakeGateError(Exception):
     reason: Optional[str] = None
     #: The number of seconds to wait before a retry; None if the answer does not contain it.
     retry_after: Optional[float] = None
+    #: `retry_after` if too many requests arrived, which a client must heed; otherwise 0.
+    busy_wait: float = 0
     #: True if a retry may succeed; and true if the request may have had its effect although there was no answer.
     is_passing = False
     may_have_arrived = False
@@ -36,10 +38,8 @@ class WakeGateError(Exception):
 
 
 class TaskError(WakeGateError):
-    """The reason why a background task was not submitted or not cancelled; `__cause__` is the underlying error.
-
-    `code` is one of CODES, the codes of the Swift SDK's `BackgroundTaskError`.
-    """
+    """The reason why a background task was not submitted or not cancelled; `__cause__` is the underlying error. `code`
+    is one of CODES, the codes of the Swift SDK's `BackgroundTaskError`."""
 
     CODES = (
         "notPermitted unavailable notForeground tooManyPendingTaskRequests immediateRunIneligible badTaskRequest "
@@ -55,10 +55,8 @@ class TaskError(WakeGateError):
 
 
 class TransferError(WakeGateError):
-    """The reason why the transfer agent did not perform a request.
-
-    `code` is one of CODES, the codes of the Swift SDK's `BackgroundTransferError`.
-    """
+    """The reason why the transfer agent did not perform a request. `code` is one of CODES, the codes of the Swift
+    SDK's `BackgroundTransferError`."""
 
     CODES = (
         "badArgument noAgent notPermitted timedOut interrupted badAnswer badSession badTransfer badPath unknownSession "
@@ -81,14 +79,18 @@ class TransferError(WakeGateError):
 
 
 class Release(Exception):
-    """Gives a wake back: a handler raises it when its work cannot begin.
-
-    The push or task loses no attempt, and another worker gets the wake if one is free. Operators see the reason.
-    """
+    """Gives a wake back: a handler raises it when its work cannot begin. The push or task loses no attempt, and another
+    worker gets the wake if one is free. Operators see the reason."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason.encode()[:256].decode(errors="ignore")
+
+
+def check(holds: object, message: str, remedy: str, code: str = "badArgument") -> None:
+    """Raises a WakeGateError unless a condition holds."""
+    if not holds:
+        raise WakeGateError(code, message, remedy)
 
 
 def raise_unanswered(error: Exception, url: str, who: str = "gateway") -> NoReturn:

@@ -7,14 +7,13 @@ import math
 import os
 import re
 import ssl
-import stat
 import time
 from pathlib import Path
 from typing import Any, Dict, Mapping, Optional
 
 import httpx
 
-from .errors import DEFAULT_URL, WakeGateError
+from .errors import DEFAULT_URL, WakeGateError, check
 
 
 class Location:
@@ -31,8 +30,7 @@ class Location:
         token_file: Optional[str] = None, cert: Optional[str] = None, key: Optional[str] = None,
         context: Optional[str] = None, variables: Mapping[str, str] = os.environ, folder: str = ".wakegate",
     ) -> None:
-        if token and token_file:
-            raise WakeGateError("badArgument", "both a token and a token file are given", "give one of them")
+        check(not token or not token_file, "both a token and a token file are given", "give one of them")
         arguments = {"ca": ca, "tokenFile": token_file, "token": token, "cert": cert, "key": key}
         named = _context(context, variables, needs_gateway=not url) if context else {}
         names = {"ca": "CA", "tokenFile": "TOKEN_FILE", "token": "TOKEN", "cert": "CERT", "key": "KEY"}
@@ -60,10 +58,8 @@ class Location:
         self._since = -math.inf  # No token has worked yet.
 
     def find(self) -> bool:
-        """Looks for the `wakegate dev` of the folder again, unless another source names the gateway.
-
-        Returns true if its address has changed. The last address remains if none runs.
-        """
+        """Looks for the `wakegate dev` of the folder again, unless another source names the gateway. Returns true if
+        its address has changed. The last address remains if none runs."""
         running = _running(self.folder) if self.folder else {}
         former, scheme = (self.url, self.socket, self.ca), "https" if running.get("edge") else "http"
         address = str(running.get("edge") or running.get("plain") or "")
@@ -78,9 +74,8 @@ class Location:
         if url.startswith("unix:/"):
             self.socket = url[len("unix:") :]
             address = "https://localhost" if self.ca else "http://localhost"
-        if not re.fullmatch(r"https?://[^/?#@\s]+", address):
-            remedy = "write https://HOST:PORT, http://HOST:PORT or unix:/PATH"
-            raise WakeGateError("badArgument", f'the gateway is "{url}"', remedy)
+        remedy = "write https://HOST:PORT, http://HOST:PORT or unix:/PATH"
+        check(re.fullmatch(r"https?://[^/?#@\s]+", address), f'the gateway is "{url}"', remedy)
         return address
 
     def transport(self) -> httpx.AsyncHTTPTransport:
@@ -136,9 +131,8 @@ def _context(name: Optional[str], variables: Mapping[str, str], needs_gateway: b
     path = Path(base) / "wakegate/contexts.json"
     contexts: Dict[str, Dict[str, Any]] = {}
     if base.startswith("/") and path.exists():
-        if stat.S_IMODE(path.stat().st_mode) & 0o077:
-            text = f"others may use {path}, which may hold tokens"
-            raise WakeGateError("badCredentials", text, f"run: chmod 600 {path}")
+        text, is_private = f"others may use {path}, which may hold tokens", not path.stat().st_mode & 0o077
+        check(is_private, text, f"run: chmod 600 {path}", "badCredentials")
         try:
             file = json.loads(path.read_text(encoding="utf-8"))
             contexts, name = file["contexts"], name or file.get("current")
@@ -147,12 +141,10 @@ def _context(name: Optional[str], variables: Mapping[str, str], needs_gateway: b
             raise WakeGateError("badCredentials", text, "remove it, and add the contexts anew") from error
     if not name:
         return {}
-    if name not in contexts:
-        remedy = "choose one of " + ", ".join(sorted(contexts)) if contexts else "see `wakegate context add --help`"
-        raise WakeGateError("badArgument", f"the context {name} does not exist", remedy)
-    if needs_gateway and not isinstance(contexts[name].get("gateway"), str):
-        remedy = "name the gateway, or add the context anew"
-        raise WakeGateError("badArgument", f"the context {name} names no edge", remedy)
+    remedy = "choose one of " + ", ".join(sorted(contexts)) if contexts else "see `wakegate context add --help`"
+    check(name in contexts, f"the context {name} does not exist", remedy)
+    has_gateway = isinstance(contexts[name].get("gateway"), str) or not needs_gateway
+    check(has_gateway, f"the context {name} names no edge", "name the gateway, or add the context anew")
     return contexts[name]
 
 

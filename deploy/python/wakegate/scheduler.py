@@ -8,7 +8,7 @@ import secrets
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Union
 
 from ._gateway import Gateway, segment
-from .errors import TaskError, WakeGateError
+from .errors import TaskError, WakeGateError, check
 
 #: The names of tasks and sessions, and what to do about another one.
 IDENTIFIER = re.compile(r"[A-Za-z0-9._-]{1,255}")
@@ -30,10 +30,8 @@ class Submission(NamedTuple):
 
 
 class Scheduler:
-    """Submits and cancels background tasks of a device.
-
-    Raises TaskError. `submit` returns when the gateway has stored the request.
-    """
+    """Submits and cancels background tasks of a device. Raises TaskError. `submit` returns when the gateway has stored
+    the request."""
 
     def __init__(self, gateway: Optional[Gateway], device: str, why_none: str = "") -> None:
         self._gateway, self._device, self._why_none = gateway, device, why_none
@@ -44,10 +42,8 @@ class Scheduler:
         requires_network: bool = False, requires_power: bool = False, title: Optional[str] = None,
         subtitle: Optional[str] = None, strategy: Optional[str] = None, resources: Sequence[str] = (),
     ) -> Submission:
-        """Submits a task: appRefresh, processing or continued.
-
-        `earliest_begin` is a number of seconds from now, a timedelta, or a datetime with a time zone.
-        """
+        """Submits a task: appRefresh, processing or continued. `earliest_begin` is a number of seconds from now, a
+        timedelta, or a datetime with a time zone."""
         _check_identifier(identifier)
         members: Dict[str, Any] = {"identifier": identifier, "kind": kind, "subtitle": subtitle, "strategy": strategy}
         members.update(title=title, resources=list(resources) or None, requiresExternalPower=requires_power or None)
@@ -71,10 +67,8 @@ class Scheduler:
         await self._ask("DELETE", "/tasks")
 
     async def transfers_finished(self, session: str, count: int = 1, id: Optional[str] = None) -> None:
-        """Reports finished transfers of a background session, which launches the session's handler.
-
-        Reports with the same id count once; the default is a random id.
-        """
+        """Reports finished transfers of a background session, which launches the session's handler. Reports with the
+        same id count once; the default is a random id."""
         _check_identifier(session, "session")
         body = {"finished": count, "id": id or secrets.token_hex(16)}
         await self._ask("POST", f"/sessions/{segment(session)}", body, repeatable=True)
@@ -95,9 +89,8 @@ def _check_identifier(text: str, field: str = "identifier") -> None:
 
 def hexadecimal(token: str) -> str:
     """Returns a device token in the form for paths."""
-    if not re.fullmatch(r"(?:[0-9A-Fa-f]{2}){16,100}", token):
-        remedy = "a device token is an even number of hexadecimal digits, 32 to 200 of them"
-        raise WakeGateError("badArgument", "the device token cannot be used", remedy)
+    remedy = "a device token is an even number of hexadecimal digits, 32 to 200 of them"
+    check(re.fullmatch(r"(?:[0-9A-Fa-f]{2}){16,100}", token), "the device token cannot be used", remedy)
     return token
 
 

@@ -12,7 +12,7 @@ import time
 from typing import Any, Awaitable, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, TypeVar
 
 from ._gateway import attempted, limited
-from .errors import WakeGateError
+from .errors import WakeGateError, check
 from .scheduler import Scheduler
 
 T = TypeVar("T")
@@ -93,10 +93,8 @@ class Wake:
         return max(0.0, self.deadline - time.monotonic())
 
     async def extend(self, seconds: float = _EXTENSION) -> float:
-        """Requests this number of seconds from now, and returns the remaining seconds, which may be fewer.
-
-        Raises WakeGateError: extensionLimitReached, wakeEnded, and errors of requests.
-        """
+        """Requests this number of seconds from now, and returns the remaining seconds, which may be fewer. Raises
+        WakeGateError: extensionLimitReached, wakeEnded, and errors of requests."""
         await self._asked("extend", {"seconds": max(1, math.ceil(seconds))})
         return self.time_left
 
@@ -205,10 +203,8 @@ def _member(name: str) -> Any:
 
 
 class Progress:
-    """The progress of a continued task. Set its members from any thread; at most four reports a second are sent.
-
-    The progress of other tasks is not reported.
-    """
+    """The progress of a continued task. Set its members from any thread; at most four reports a second are sent, and
+    none for other tasks."""
 
     completed: int = _member("completed")
     total: int = _member("total")
@@ -223,11 +219,8 @@ class Progress:
         self._children: Optional[Dict[Progress, int]] = None
 
     def child(self, units: int, total: int) -> Progress:
-        """Returns a progress for a part of the work, which represents this number of this progress's units.
-
-        The units are added to `completed` when the child has finished. With children, the task reports thousandths of
-        units.
-        """
+        """Returns a progress for a part of the work, which represents this number of this progress's units. They are
+        added to `completed` when the child has finished. With children, the task reports thousandths of units."""
         child = Progress()
         child.total = total
         child._lock, child._signal = self._lock, lambda: self._child_changed(child)
@@ -258,8 +251,7 @@ class Progress:
             else:
                 is_usable = value is None or isinstance(value, str) and len(value.encode()) <= _TEXT_BYTES_MAX
                 remedy = f"set None, or a text of at most {_TEXT_BYTES_MAX} bytes"
-            if not is_usable:
-                raise WakeGateError("badArgument", f"{name} is {value!r:.40}", remedy)
+            check(is_usable, f"{name} is {value!r:.40}", remedy)
         with self._lock:
             changed = any(self._values[name] != value for name, value in values.items())
             self._values.update(values)

@@ -12,11 +12,11 @@ import threading
 from typing import Any, Awaitable, Callable, Dict, List, Optional, Sequence, TypeVar, Union
 
 from ._gateway import Gateway, segment
-from ._session import Session, Timing, log
-from .errors import WakeGateError
+from ._session import Session, Timing
+from .errors import WakeGateError, check
 from .location import Location
 from .scheduler import IDENTIFIER, IDENTIFIER_REMEDY, Scheduler, hexadecimal
-from .wakes import Push, Result, Task
+from .wakes import Push, Result, Task, log
 
 PushHandler = Callable[[Push], Union[Result, Awaitable[Result]]]
 TaskHandler = Callable[[Task], Union[Optional[bool], Awaitable[Optional[bool]]]]
@@ -53,19 +53,16 @@ class Worker:
         context: Optional[str] = None, slots: int = 16, devices: Sequence[str] = (), resources: Sequence[str] = (),
         name: Optional[str] = None, silence_limit: float = 40, stop_limit: float = 40,
     ) -> None:
-        """Creates a worker; nothing is sent yet.
-
-        `slots` (1 to 4096) is the maximum number of concurrent wakes; `devices` (at most 64) restricts it to these
-        tokens; `silence_limit` (20 to 300 s) is the time after which a silent connection is considered lost;
-        `stop_limit` (5 to 86,400 s) is the maximum time for stopping.
-        """
+        """Creates a worker; nothing is sent yet. `slots` (1 to 4096) is the maximum number of concurrent wakes;
+        `devices` (at most 64) restricts it to these tokens; `silence_limit` (20 to 300 s) is the time after which a
+        silent connection is considered lost; `stop_limit` (5 to 86,400 s) is the maximum time for stopping."""
         remedy = f'write topic="{gateway}" to name a topic, or a URL such as https://127.0.0.1:2197'
-        _check(not gateway or ":/" in gateway, f'the gateway is "{gateway}"', remedy)
-        _check(bool(topic), "no topic is named", 'name the app\'s: topic="com.example.app"')
-        _check(1 <= slots <= 4096, f"slots is {slots}", "a worker takes 1 to 4096 wakes at once")
-        _check(len(devices) <= 64, f"{len(devices)} devices are named", "name at most 64, or none for all")
-        _check(20 <= silence_limit <= 300, f"the silence limit is {silence_limit} s", "take 20 to 300 s")
-        _check(5 <= stop_limit <= 86_400, f"the stop limit is {stop_limit} s", "take 5 to 86400 s")
+        check(not gateway or ":/" in gateway, f'the gateway is "{gateway}"', remedy)
+        check(topic, "no topic is named", 'name the app\'s: topic="com.example.app"')
+        check(1 <= slots <= 4096, f"slots is {slots}", "a worker takes 1 to 4096 wakes at once")
+        check(len(devices) <= 64, f"{len(devices)} devices are named", "name at most 64, or none for all")
+        check(20 <= silence_limit <= 300, f"the silence limit is {silence_limit} s", "take 20 to 300 s")
+        check(5 <= stop_limit <= 86_400, f"the stop limit is {stop_limit} s", "take 5 to 86400 s")
         location = Location(gateway, ca=ca, token=token, token_file=token_file, cert=cert, key=key, context=context)
         self.topic, self.slots, self.devices, self.resources = topic, slots, list(devices), list(resources)
         self.name = name or socket.gethostname()
@@ -80,18 +77,16 @@ class Worker:
 
     def push(self, handler: P = None) -> P:  # type: ignore[assignment]
         """Registers the handler of pushes. It returns a Result."""
-        _check(handler is not None, "@worker.push() has no handler", "write @worker.push without parentheses")
+        check(handler is not None, "@worker.push() has no handler", "write @worker.push without parentheses")
         self._check_handler(handler, "push")
-        _check(self._push is None, "pushes have a handler", "register one handler for each kind", "duplicateTask")
+        check(self._push is None, "pushes have a handler", "register one handler for each kind", "duplicateTask")
         self._push = handler
         return handler
 
     def app_refresh(self, identifier: str) -> Callable[[H], H]:
-        """Registers the handler of a short task, for every launch of its identifier, whatever kind the request has.
-
-        `com.example.export.*` matches identifiers with any text after the last dot. A handler of a task has succeeded
-        unless it raises an exception or returns False.
-        """
+        """Registers the handler of a short task, for every launch of its identifier, whatever kind the request has. It
+        has succeeded unless it raises an exception or returns False. `com.example.export.*` matches identifiers with
+        any text after the last dot."""
         return self._registered("app_refresh", identifier, self._tasks)
 
     def processing(self, identifier: str) -> Callable[[H], H]:
@@ -114,21 +109,21 @@ class Worker:
         return handler
 
     def _registered(self, kind: str, name: str, handlers: Dict[str, TaskHandler]) -> Callable[[H], H]:
-        _check(isinstance(name, str), f"@worker.{kind} has no name", f'write @worker.{kind}("com.example.refresh")')
-        _check(bool(IDENTIFIER.fullmatch(name.removesuffix(".*"))), f'identifier is "{name}"', IDENTIFIER_REMEDY)
+        check(isinstance(name, str), f"@worker.{kind} has no name", f'write @worker.{kind}("com.example.refresh")')
+        check(IDENTIFIER.fullmatch(name.removesuffix(".*")), f'identifier is "{name}"', IDENTIFIER_REMEDY)
 
         def register(handler: H) -> H:
             self._check_handler(handler, "task")
             remedy = "register one handler for each identifier"
-            _check(name not in handlers, f"{name} has a handler already", remedy, "duplicateTask")
-            _check(len(handlers) < 64, "64 handlers are registered already", "use a pattern")
+            check(name not in handlers, f"{name} has a handler already", remedy, "duplicateTask")
+            check(len(handlers) < 64, "64 handlers are registered already", "use a pattern")
             handlers[name] = handler
             return handler
 
         return register
 
     def _check_handler(self, handler: Callable[..., Any], *arguments: str) -> None:
-        _check(self._session is None, "the worker runs already", "register handlers before run()", "alreadyRunning")
+        check(self._session is None, "the worker runs already", "register handlers before run()", "alreadyRunning")
         with contextlib.suppress(ValueError):  # Some built-in functions have no signature.
             try:
                 inspect.signature(handler).bind(*arguments)
@@ -139,11 +134,9 @@ class Worker:
     # Running
 
     def run(self) -> None:
-        """Handles wakes until SIGTERM or SIGINT; then takes no more, waits for handlers, and delivers their results.
-
-        A second signal cancels the handlers. Raises WakeGateError if a retry cannot succeed: the gateway refuses this
-        worker, or its certificate is not trusted. If the gateway is unreachable, it retries.
-        """
+        """Handles wakes until SIGTERM or SIGINT; then takes no more, waits for handlers, and delivers their results. A
+        second signal cancels the handlers. Raises WakeGateError if a retry cannot succeed: the gateway refuses this
+        worker, or its certificate is not trusted. If the gateway is unreachable, it retries."""
 
         async def run() -> None:
             if threading.current_thread() is threading.main_thread():
@@ -166,9 +159,9 @@ class Worker:
 
     async def serve(self) -> None:
         """Does the same as `run`, without signals, in a program that has an event loop."""
-        _check(self._session is None, "this worker runs already", "make another one", "alreadyRunning")
+        check(self._session is None, "this worker runs already", "make another one", "alreadyRunning")
         remedy = "use @worker.push, @worker.app_refresh(...) or another decorator before run()"
-        _check(bool(self._push or self._tasks or self._sessions), "no handler is registered", remedy)
+        check(self._push or self._tasks or self._sessions, "no handler is registered", remedy)
         self._session = Session(self)
         try:
             async with self._gateway.opened():
@@ -211,10 +204,8 @@ class Worker:
         await self._gateway.call("DELETE", f"/v1/devices/{hexadecimal(device)}")
 
     async def report(self, device: str, **conditions: Any) -> Dict[str, Any]:
-        """Reports conditions such as batteryLevel, charging, thermalState, memoryPressure, network and appState.
-
-        Returns all conditions of the device.
-        """
+        """Reports conditions such as batteryLevel, charging, thermalState, memoryPressure, network and appState, and
+        returns all conditions of the device."""
         return dict(await self._gateway.call("PATCH", f"/v1/devices/{hexadecimal(device)}/conditions", conditions))
 
     async def supported_resources(self) -> List[str]:
@@ -225,8 +216,3 @@ class Worker:
     @property
     def _path(self) -> str:
         return f"/v1/topics/{segment(self.topic)}"
-
-
-def _check(holds: bool, message: str, remedy: str, code: str = "badArgument") -> None:
-    if not holds:
-        raise WakeGateError(code, message, remedy)
