@@ -81,37 +81,27 @@ class EventReader:
 
 
 class Gateway:
-    """Sends requests to a gateway, over one connection within `opened`; otherwise each call opens its own. `timeout` is
-    the maximum time for an answer, in seconds."""
+    """Sends requests to a gateway. `timeout` is the maximum time for an answer, in seconds."""
 
     def __init__(self, location: Location, who: str = "gateway", timeout: Optional[float] = 10) -> None:
         self.location, self.who, self.timeout = location, who, timeout
+        #: The event loop whose requests share a connection; every other request opens its own.
+        self.loop: Optional[asyncio.AbstractEventLoop] = None
         self._client: Optional[httpx.AsyncClient] = None
-        self._loop: Optional[asyncio.AbstractEventLoop] = None
 
     @property
     def url(self) -> str:
         return f"unix:{self.location.socket}" if self.location.socket else self.location.url
 
-    @contextlib.asynccontextmanager
-    async def opened(self) -> AsyncIterator[None]:
-        """Keeps a connection for all requests of this event loop."""
-        self._loop = asyncio.get_running_loop()
-        try:
-            yield
-        finally:
-            self._loop = None
-            await self.renew()
-
     async def renew(self) -> None:
-        """Closes the connection, if there is one; the next request opens another."""
+        """Closes the shared connection, if there is one; the next request opens another."""
         client, self._client = self._client, None
         if client is not None:
             await attempted(client.aclose(), 1)
 
     @contextlib.asynccontextmanager
     async def _used(self) -> AsyncIterator[httpx.AsyncClient]:
-        client, is_kept = self._client, self._loop is asyncio.get_running_loop()
+        client, is_kept = self._client, self.loop is asyncio.get_running_loop()
         if client is None or not is_kept:
             transport = self.location.transport()
             client = httpx.AsyncClient(base_url=self.location.url, transport=transport, timeout=self.timeout)
@@ -160,15 +150,15 @@ class Gateway:
         self.location.accepted()
         return _json(response)
 
-    async def call(self, method: str, path: str, body: Any = None, repeatable: bool = False) -> Any:
+    async def call(self, method: str, path: str, body: Any = None, repeatable: bool = False, tries: int = TRIES) -> Any:
         """Sends a request, with limited retries. A request that may have arrived is retried only if that does no
         harm."""
-        for tries, wait in enumerate(backoff(0.2, 5), 1):
+        for number, wait in enumerate(backoff(0.2, 5), 1):
             try:
                 return await self.once(method, path, body)
             except WakeGateError as error:
                 is_harmless = method != "POST" or repeatable or not error.may_have_arrived
-                if tries == TRIES or not error.is_passing or not is_harmless or error.busy_wait > RETRY_WAIT_MAX:
+                if number == tries or not error.is_passing or not is_harmless or error.busy_wait > RETRY_WAIT_MAX:
                     raise
                 await asyncio.sleep(max(wait, error.busy_wait))
 

@@ -61,7 +61,7 @@ class Session:
         #: The time of the monotonic clock at which the session ends, and the maximum time to send results.
         self._end, self._results = math.inf, min(self.timing.results, self.timing.stop / 4)
         # The stream
-        self._reading: Optional[asyncio.Task[WakeGateError]] = None
+        self._reading: asyncio.Task[WakeGateError]
         self._stream: Optional[str] = None
         self._refused: Set[str] = set()
         self._releases, self._release_waits = 0, backoff(*self.timing.release_backoff)
@@ -176,12 +176,10 @@ class Session:
             self._conditions.put_nowait((data.pop("device"), data))
         elif event.name == "wake":
             self._wake_received(data)
+        elif data["wake"] in self.wakes and event.name == "expiring":
+            self.wakes[data["wake"]]._expire(data)
         elif data["wake"] in self.wakes:
-            wake = self.wakes[data["wake"]]
-            if event.name == "expiring":
-                wake._expire(data)
-            else:
-                self._wake_ended(wake, data.get("reason", "deadline"))
+            self._wake_ended(self.wakes[data["wake"]], data.get("reason", "deadline"))
 
     def _wake_received(self, data: Mapping[str, Any]) -> None:
         id, kind, handler = data["wake"], data.get("kind", "push"), self._handler(data)
@@ -195,9 +193,7 @@ class Session:
             return
         if len(self.wakes) >= 2 * self.worker.slots + 16:
             raise ValueError("more wakes than slots")
-        scheduler = self.worker.scheduler_for(data["device"])
-        wake = (Push if kind == "push" else Task)(data, scheduler, lambda action, body: self._ask(id, action, body))
-        self.wakes[id] = wake
+        self.wakes[id] = wake = (Push if kind == "push" else Task)(data, self.gateway)
         if isinstance(wake, Task) and kind == "continued":
             wake._reporter = self._begin(wake._report())  # Before the handler, so that it misses no change.
         self._begin(self._handle(wake, handler))
@@ -210,15 +206,6 @@ class Session:
         name = str(data.get("session" if kind == "urlSession" else "task"))
         dots = [place for place in range(len(name) - 2, 0, -1) if name[place] == "."]  # The closest pattern first.
         return next((handlers[each] for each in (name, *(f"{name[:dot]}.*" for dot in dots)) if each in handlers), None)
-
-    async def _ask(self, id: str, action: str, body: Mapping[str, Any]) -> Any:
-        if id not in self.wakes or self.wakes[id]._has_ended:
-            text = "the wake has ended: its result was sent, its time is over, or its stream broke"
-            raise WakeGateError("wakeEnded", text)
-        path = f"/v1/wakes/{segment(id)}/{action}"
-        if action == "progress":  # Lost progress is reported again, with the newest values.
-            return await self.gateway.once("POST", path, body)
-        return await self.gateway.call("POST", path, body, repeatable=True)
 
     async def _watch(self, wake: Wake) -> None:
         """Ends a wake if the gateway reports nothing after its deadline."""
@@ -244,16 +231,15 @@ class Session:
                 if wake._has_ended or self._hurry:
                     return
                 self._handlers += 1
-                try:
-                    body = await self._outcome(wake, handler)
-                finally:
-                    self._handlers -= 1
-                    self._changed.set()
+                body = await self._outcome(wake, handler)
+                self._handlers -= 1
+                self._changed.set()
             if body is not None:
                 if isinstance(wake, Task):
                     await wake._tell_last()
                 await self._deliver(wake, body)
         finally:
+            wake._has_ended = True
             watching.cancel()
             if wake._reporter is not None:
                 wake._reporter.cancel()
@@ -291,7 +277,7 @@ class Session:
     async def _deliver(self, wake: Wake, body: Mapping[str, Any]) -> None:
         """Sends a result until the gateway has accepted it, or it is too late."""
         late, is_release = 0, "reason" in body
-        path = f"/v1/wakes/{segment(wake.id)}" + ("/release" if is_release else "")
+        path = wake._path + ("/release" if is_release else "")
         for wait in backoff(*self.timing.result_backoff):
             try:
                 await self.gateway.once("POST", path, body)
@@ -318,7 +304,7 @@ class Session:
         await asyncio.sleep(next(self._release_waits))
         while self.wakes and self._releases >= _RELEASES:
             await asyncio.sleep(0.1)
-        if self._reading is not None and self._releases >= _RELEASES and not self.is_stopping:
+        if self._releases >= _RELEASES and not self.is_stopping:
             self._reading.cancel()
 
     async def _tell_conditions(self, handler: Callable[[str, Dict[str, Any]], Any]) -> None:
@@ -371,15 +357,12 @@ class Session:
             self._changed.clear()
 
     async def _drain(self) -> None:
-        """Asks the gateway for no more wakes; it ends the stream after the last result.
-
-        If it cannot be asked, further wakes are ignored: they are lost with the stream, and are launched elsewhere.
-        """
-        with contextlib.suppress(WakeGateError):
-            if self._stream is not None:
-                path = f"/v1/streams/{segment(self._stream)}/drain"
-                return await self.gateway.call("POST", path, repeatable=True)  # type: ignore[no-any-return]
-        self._ignores_wakes = True
+        """Asks the gateway for no more wakes; it ends the stream after the last result."""
+        if self._stream is not None:
+            with contextlib.suppress(WakeGateError):
+                await self.gateway.call("POST", f"/v1/streams/{segment(self._stream)}/drain", repeatable=True)
+                return
+        self._ignores_wakes = True  # They are lost with the stream, and are launched elsewhere.
         self._changed.set()
 
 

@@ -72,7 +72,7 @@ class Location:
         self.socket: Optional[str] = None
         address = url.rstrip("/")
         if url.startswith("unix:/"):
-            self.socket = url[len("unix:") :]
+            self.socket = url.removeprefix("unix:")
             address = "https://localhost" if self.ca else "http://localhost"
         remedy = "write https://HOST:PORT, http://HOST:PORT or unix:/PATH"
         check(re.fullmatch(r"https?://[^/?#@\s]+", address), f'the gateway is "{url}"', remedy)
@@ -131,8 +131,8 @@ def _context(name: Optional[str], variables: Mapping[str, str], needs_gateway: b
     path = Path(base) / "wakegate/contexts.json"
     contexts: Dict[str, Dict[str, Any]] = {}
     if base.startswith("/") and path.exists():
-        text, is_private = f"others may use {path}, which may hold tokens", not path.stat().st_mode & 0o077
-        check(is_private, text, f"run: chmod 600 {path}", "badCredentials")
+        text = f"others may use {path}, which may hold tokens"
+        check(not path.stat().st_mode & 0o077, text, f"run: chmod 600 {path}", "badCredentials")
         try:
             file = json.loads(path.read_text(encoding="utf-8"))
             contexts, name = file["contexts"], name or file.get("current")

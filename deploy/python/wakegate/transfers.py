@@ -163,7 +163,7 @@ async def _closing(events: AsyncGenerator[T, None]) -> AsyncIterator[AsyncIterat
 def _socket(agent: Optional[str]) -> str:
     named = agent or os.environ.get("WAKEGATE_TRANSFERS")
     if named:
-        path = named[len("unix:") :] if named.startswith("unix:") else named
+        path = named.removeprefix("unix:")
         if "://" in path or len(path.encode()) > 107:
             remedy = "write unix:/PATH, the path of its socket, of at most 107 bytes"
             raise TransferError("badArgument", f'the agent is "{named}"', remedy)

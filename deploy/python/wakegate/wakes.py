@@ -11,15 +11,13 @@ import threading
 import time
 from typing import Any, Awaitable, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, TypeVar
 
-from ._gateway import attempted, limited
+from ._gateway import TRIES, Gateway, attempted, limited, segment
 from .errors import WakeGateError, check
 from .scheduler import Scheduler
 
 T = TypeVar("T")
 log = logging.getLogger("wakegate")
 Message = Mapping[str, Any]
-#: A function that sends a request about a wake, with an action of its path and a body. Returns the answer.
-Ask = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
 
 #: The time requested at once to keep a wake alive, and the wait before a retry, in seconds.
 _EXTENSION, _EXTENSION_RETRY = 30.0, 1.0
@@ -53,7 +51,7 @@ class Result(str, enum.Enum):
 class Wake:
     """A launch. Its handler must end when `expiring` is set, which also cancels an async handler."""
 
-    def __init__(self, message: Message, scheduler: Optional[Scheduler] = None, ask: Optional[Ask] = None) -> None:
+    def __init__(self, message: Message, gateway: Optional[Gateway] = None) -> None:
         self.id: str = message["wake"]
         #: push, appRefresh, processing, continued or urlSession.
         self.kind: str = message.get("kind", "push")
@@ -65,7 +63,7 @@ class Wake:
         self.traceparent: Optional[str] = message.get("traceparent")
         self.tracestate: Optional[str] = message.get("tracestate")
         #: Submits and cancels background tasks of the wake's device.
-        self.scheduler = scheduler or Scheduler(None, self.device, "no gateway sent this wake")
+        self.scheduler = Scheduler(gateway, self.device, "no gateway sent this wake")
         #: Set when the handler must end. A sync handler checks it regularly, or waits on it instead of sleeping.
         self.expiring = threading.Event()
         #: One of REASONS, such as deadline or lost; None while the time is not over.
@@ -76,8 +74,8 @@ class Wake:
         #: The deadline, by this machine's monotonic clock in seconds.
         self.deadline = time.monotonic() + max(-1e13, min(left, 1e13)) / 1000  # Larger values are not accepted.
         self._gateway_deadline: float = message["deadline"]
-        self._ask, self._asking = ask, 0
-        self._loop = asyncio.get_running_loop() if ask else None
+        self._gateway, self._path, self._asking = gateway, f"/v1/wakes/{segment(self.id)}", 0
+        self._loop = asyncio.get_running_loop() if gateway else None
         #: The task that runs an async handler.
         self._handling: Optional[asyncio.Future[Any]] = None
         #: The task that reports a continued task's progress.
@@ -126,11 +124,14 @@ class Wake:
 
     async def _asked(self, action: str, body: Message) -> None:
         """Sends a request that moves the deadline."""
-        if self._ask is None:
-            raise WakeGateError("wakeEnded", "no gateway sent this wake, so none is asked")
+        if self._gateway is None or self._has_ended:
+            text = "the wake has ended: its result was sent, its time is over, or its stream broke"
+            raise WakeGateError("wakeEnded", text if self._gateway else "no gateway sent this wake, so none is asked")
         self._asking += 1
         try:
-            answer = await self._ask(action, body)
+            path, tries = f"{self._path}/{action}", 1 if action == "progress" else TRIES
+            # Lost progress is reported again, with the newest values.
+            answer = await self._gateway.call("POST", path, body, repeatable=True, tries=tries)
             try:
                 deadline, left = float(answer["deadline"]), answer.get("timeLeft")
                 # Of the gateway's clock, only differences count.
@@ -146,8 +147,7 @@ class Wake:
             self._expire()
 
     def _expire(self, event: Optional[Message] = None) -> None:
-        """Stops the handler because a deadline is near, unless it was moved or a request that moves it is in
-        progress."""
+        """Stops the handler because a deadline is near, unless it was moved or a request is about to move it."""
         if event is not None:
             here, deadline = time.monotonic() + event["timeLeft"] / 1000, event["deadline"]
             # Another process may also have moved it, and the gateway's clock may have been set back.
@@ -166,8 +166,8 @@ class Wake:
 class Push(Wake):
     """A silent push, or several in one, for one device."""
 
-    def __init__(self, message: Message, scheduler: Optional[Scheduler] = None, ask: Optional[Ask] = None) -> None:
-        super().__init__(message, scheduler, ask)
+    def __init__(self, message: Message, gateway: Optional[Gateway] = None) -> None:
+        super().__init__(message, gateway)
         #: None for a wake that an operator made without a push.
         self.apns_id: Optional[str] = message.get("apnsID")
         self.collapse_id: Optional[str] = message.get("collapseID")
@@ -275,8 +275,8 @@ class Progress:
 class Task(Wake):
     """A background task's launch, or a session's transfers that have finished."""
 
-    def __init__(self, message: Message, scheduler: Optional[Scheduler] = None, ask: Optional[Ask] = None) -> None:
-        super().__init__(message, scheduler, ask)
+    def __init__(self, message: Message, gateway: Optional[Gateway] = None) -> None:
+        super().__init__(message, gateway)
         #: The task's identifier, or the session's name.
         self.identifier: str = message["session" if self.kind == "urlSession" else "task"]
         #: The number of finished transfers of a session; 0 for a task.

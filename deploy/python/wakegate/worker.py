@@ -162,12 +162,12 @@ class Worker:
         check(self._session is None, "this worker runs already", "make another one", "alreadyRunning")
         remedy = "use @worker.push, @worker.app_refresh(...) or another decorator before run()"
         check(self._push or self._tasks or self._sessions, "no handler is registered", remedy)
-        self._session = Session(self)
+        self._session, self._gateway.loop = Session(self), asyncio.get_running_loop()
         try:
-            async with self._gateway.opened():
-                await self._session.run()
+            await self._session.run()
         finally:
-            self._session = None
+            self._session = self._gateway.loop = None
+            await self._gateway.renew()
 
     def stop(self) -> None:
         """Takes no more wakes; `run` returns when handlers have ended and results are delivered. May be called from
