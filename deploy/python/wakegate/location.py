@@ -28,7 +28,7 @@ class Location:
     def __init__(
         self, url: Optional[str] = None, *, ca: Optional[str] = None, token: Optional[str] = None,
         token_file: Optional[str] = None, cert: Optional[str] = None, key: Optional[str] = None,
-        context: Optional[str] = None, variables: Mapping[str, str] = os.environ, folder: str = ".wakegate",
+        context: Optional[str] = None, variables: Mapping[str, str] = os.environ, is_http2: bool = True,
     ) -> None:
         check(not token or not token_file, "both a token and a token file are given", "give one of them")
         arguments = {"ca": ca, "tokenFile": token_file, "token": token, "cert": cert, "key": key}
@@ -50,7 +50,7 @@ class Location:
         self.cert: Optional[str] = first("cert").get("cert")
         self.key: Optional[str] = key or first("cert").get("key")
         #: The folder of the `wakegate dev` to look for; None if another source names the gateway.
-        self.folder, self._named_ca, self.is_http2 = None if url else folder, self.ca, True
+        self.folder, self._named_ca, self.is_http2 = None if url else ".wakegate", self.ca, is_http2
         self.url = self._checked(url or DEFAULT_URL)
         self.find()
         #: The last token sent, and the last one accepted ("" for none); then the time since which they have failed.

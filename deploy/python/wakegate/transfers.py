@@ -32,8 +32,7 @@ class BackgroundSession:
 
     def __init__(self, identifier: str, *, agent: Optional[str] = None, **settings: Any) -> None:
         self.identifier, self._settings = identifier, settings
-        location = Location(f"unix:{_socket(agent)}", variables={})
-        location.is_http2 = False
+        location = Location(f"unix:{_socket(agent)}", variables={}, is_http2=False)
         self._agent, self._patient = (Gateway(location, "transfers agent", timeout) for timeout in (30, None))
         self._path = f"/v1/sessions/{segment(identifier)}"
         self._is_prepared = self._was_there = False
