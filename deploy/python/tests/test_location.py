@@ -10,7 +10,7 @@ from typing import Any, Dict, List
 import pytest
 
 from wakegate import WakeGateError
-from wakegate._stream import Event, EventReader
+from wakegate._gateway import Event, EventReader
 from wakegate.errors import DEFAULT_URL
 from wakegate.location import Location
 

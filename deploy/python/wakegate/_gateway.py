@@ -1,31 +1,28 @@
-"""Requests to the gateway: one HTTP/2 connection, limited retries, errors with a remedy."""
+"""Requests to the gateway and its events: one HTTP/2 connection, limited retries, errors with a remedy."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import random
-from typing import Any, AsyncIterator, Awaitable, Mapping, Optional, TypeVar
+import re
+from typing import Any, AsyncIterator, Awaitable, Dict, Iterator, Mapping, NamedTuple, Optional, TypeVar
 from urllib.parse import quote
 
 import httpx
 
-from .errors import WakeGateError, raise_unanswered, refusal
+from .errors import WakeGateError, raise_unanswered
 from .location import Location
 
 #: The maximum number of tries for a request that does not reach the gateway, or finds it busy.
 TRIES = 5
 #: The maximum wait requested by the gateway after which a request is retried automatically, in seconds.
 RETRY_WAIT_MAX = 5.0
-
-
 T = TypeVar("T")
 
 
 async def limited(awaitable: Awaitable[T], seconds: Optional[float]) -> T:
-    """Returns the result of an awaitable, or raises asyncio.TimeoutError after this number of seconds, or never for
-    None.
+    """Returns an awaitable's result, or raises asyncio.TimeoutError after this number of seconds (None: never).
 
     asyncio.wait_for does the same, but before Python 3.12 it ignores a cancellation that arrives with the result.
     """
@@ -40,73 +37,85 @@ async def limited(awaitable: Awaitable[T], seconds: Optional[float]) -> T:
     return task.result()
 
 
+async def attempted(awaitable: Awaitable[object], seconds: float) -> None:
+    """Waits for an awaitable for at most this number of seconds, and ignores its failure."""
+    with contextlib.suppress(Exception):
+        await limited(awaitable, seconds)
+
+
 def segment(text: str) -> str:
     """Returns a text as one segment of a path."""
     return quote(text, safe="")
 
 
-class Backoff:
-    """Waits that double up to a limit, each drawn at random from its upper half."""
+def backoff(first: float, last: float) -> Iterator[float]:
+    """Yields waits that double up to a limit, each drawn at random from its upper half."""
+    while True:
+        yield random.uniform(first / 2, first)
+        first = min(2 * first, last)
 
-    def __init__(self, first: float, last: float) -> None:
-        self._first, self._last, self._next = first, last, first
 
-    def failed(self) -> float:
-        wait, self._next = self._next, min(2 * self._next, self._last)
-        return random.uniform(wait / 2, wait)
+class Event(NamedTuple):
+    name: str
+    data: str
 
-    def succeeded(self) -> None:
-        self._next = self._first
+
+class EventReader:
+    """Divides a stream into events. Lines end only at a line feed (or CR LF), not at other Unicode line breaks."""
+
+    def __init__(self, limit: int = 1 << 16) -> None:
+        self._limit, self._rest = limit, b""
+
+    def feed(self, chunk: bytes) -> Iterator[Event]:
+        """Yields the events that end in a chunk. Raises ValueError if the unfinished event exceeds the limit."""
+        *texts, self._rest = re.split(rb"\n\r?\n", self._rest + chunk)
+        for text in texts:
+            fields = [line.removesuffix(b"\r").partition(b":") for line in text.split(b"\n")]
+            names = [value.removeprefix(b" ") for field, _, value in fields if field == b"event"]
+            data = [value.removeprefix(b" ") for field, _, value in fields if field == b"data"]
+            if data:
+                name = (names or [b"message"])[-1]
+                yield Event(name.decode("utf-8", "replace"), b"\n".join(data).decode("utf-8", "replace"))
+        if len(self._rest) > self._limit:
+            raise ValueError(f"an event has more than {self._limit} bytes")
 
 
 class Gateway:
-    """Sends requests to a gateway. While a worker runs, all requests share its connection; otherwise each call opens
-    its own."""
+    """Sends requests to a gateway. `timeout` is the maximum time for an answer, in seconds."""
 
     def __init__(self, location: Location, who: str = "gateway", timeout: Optional[float] = 10) -> None:
-        """`timeout` is the maximum time for an answer, in seconds."""
         self.location, self.who, self.timeout = location, who, timeout
+        #: The event loop whose requests share a connection; every other request opens its own.
+        self.loop: Optional[asyncio.AbstractEventLoop] = None
         self._client: Optional[httpx.AsyncClient] = None
-        self._loop: Optional[asyncio.AbstractEventLoop] = None
 
     @property
     def url(self) -> str:
         return f"unix:{self.location.socket}" if self.location.socket else self.location.url
 
-    def _made(self) -> httpx.AsyncClient:
-        return httpx.AsyncClient(base_url=self.location.url, transport=self.location.transport(), timeout=self.timeout)
-
-    @contextlib.asynccontextmanager
-    async def opened(self) -> AsyncIterator[None]:
-        """Keeps a connection for all requests of this event loop."""
-        self._loop = asyncio.get_running_loop()
-        try:
-            yield
-        finally:
-            self._loop = None
-            await self.renew()
-
     async def renew(self) -> None:
-        """Closes the connection, if there is one; the next request opens another."""
+        """Closes the shared connection, if there is one; the next request opens another."""
         client, self._client = self._client, None
         if client is not None:
-            with contextlib.suppress(Exception):
-                await limited(client.aclose(), 1)
+            await attempted(client.aclose(), 1)
 
     @contextlib.asynccontextmanager
     async def _used(self) -> AsyncIterator[httpx.AsyncClient]:
-        if self._loop is not asyncio.get_running_loop():
-            async with self._made() as client:
+        client, is_kept = self._client, self.loop is asyncio.get_running_loop()
+        if client is None or not is_kept:
+            transport = self.location.transport()
+            client = httpx.AsyncClient(base_url=self.location.url, transport=transport, timeout=self.timeout)
+        if is_kept:
+            self._client = client
+            yield client
+        else:
+            async with client:
                 yield client
-            return
-        if self._client is None:
-            self._client = self._made()
-        yield self._client
 
     @contextlib.asynccontextmanager
-    async def stream(self, path: str, read: Optional[float] = None) -> AsyncIterator[httpx.Response]:
+    async def stream(self, path: str, read: float) -> AsyncIterator[httpx.Response]:
         """Opens a stream of events, which may be silent for `read` seconds. Raises an error for any answer other
-        than 200."""
+        than 200, and for the connection's end."""
         headers = {**self.location.headers(), "accept": "text/event-stream"}
         async with self._used() as client:
             request = client.build_request("GET", path, headers=headers, timeout=httpx.Timeout(10, read=read))
@@ -116,17 +125,17 @@ class Gateway:
                 raise_unanswered(error, self.url, self.who)
             try:
                 if response.status_code != 200:
-                    with contextlib.suppress(Exception):
-                        await limited(response.aread(), 10)
+                    await attempted(response.aread(), 10)
                     raise self._refusal(response)
                 if not response.headers.get("content-type", "").startswith("text/event-stream"):
                     text, remedy = f"what answers at {self.url} sends no events", f"see whether it is a {self.who}"
                     raise WakeGateError("badAnswer", text, remedy)
                 self.location.accepted()
                 yield response
+            except httpx.TransportError as error:
+                raise_unanswered(error, self.url, self.who)
             finally:
-                with contextlib.suppress(Exception):
-                    await limited(response.aclose(), 1)
+                await attempted(response.aclose(), 1)
 
     async def once(self, method: str, path: str, body: Optional[Mapping[str, Any]] = None) -> Any:
         """Sends a request once, and returns the JSON of its answer, or None for an answer without a body."""
@@ -141,24 +150,30 @@ class Gateway:
         self.location.accepted()
         return _json(response)
 
-    async def call(self, method: str, path: str, body: Any = None, repeatable: bool = False) -> Any:
+    async def call(self, method: str, path: str, body: Any = None, repeatable: bool = False, tries: int = TRIES) -> Any:
         """Sends a request, with limited retries. A request that may have arrived is retried only if that does no
         harm."""
-        backoff = Backoff(0.2, 5)
-        for tries in itertools.count(1):
+        for number, wait in enumerate(backoff(0.2, 5), 1):
             try:
                 return await self.once(method, path, body)
             except WakeGateError as error:
-                wait = (error.retry_after or 0) if error.status == 429 else 0
-                harmless = method != "POST" or repeatable or not error.may_have_arrived
-                if tries == TRIES or not error.is_passing or not harmless or wait > RETRY_WAIT_MAX:
+                is_harmless = method != "POST" or repeatable or not error.may_have_arrived
+                if number == tries or not error.is_passing or not is_harmless or error.busy_wait > RETRY_WAIT_MAX:
                     raise
-                await asyncio.sleep(max(backoff.failed(), wait))
+                await asyncio.sleep(max(wait, error.busy_wait))
 
     def _refusal(self, response: httpx.Response) -> WakeGateError:
-        error = refusal(response.status_code, response.headers, _json(response), self.who)
-        error.is_passing = error.is_passing or self.location.may_pass(error.status)
-        return error
+        body, status, after = _json(response), response.status_code, response.headers.get("retry-after", "")
+        is_passing = status == 429 or status >= 500 and status != 507 or self.location.may_pass(status)
+        fields: Dict[str, Any] = {"status": status, "is_passing": is_passing}
+        if not isinstance(body, dict) or not isinstance(body.get("reason"), str):
+            remedy = f"see whether the address is that of a {self.who}"
+            return WakeGateError("badAnswer", f"the answer is {status} without a reason", remedy, **fields)
+        ends = {"ExtensionLimitReached": "extensionLimitReached", "WakeEnded": "wakeEnded", "UnknownWake": "wakeEnded"}
+        code, text = ends.get(body["reason"], "refused"), f"the {self.who} answered {status} {body['reason']}"
+        fields.update(reason=body["reason"], retry_after=float(after) if after.isdecimal() else None)
+        fields["busy_wait"] = fields["retry_after"] or 0 if status == 429 else 0
+        return WakeGateError(code, text, str(body.get("message", "")), **fields)
 
 
 def _json(response: httpx.Response) -> Any:

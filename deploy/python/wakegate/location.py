@@ -7,14 +7,13 @@ import math
 import os
 import re
 import ssl
-import stat
 import time
 from pathlib import Path
 from typing import Any, Dict, Mapping, Optional
 
 import httpx
 
-from .errors import DEFAULT_URL, WakeGateError
+from .errors import DEFAULT_URL, WakeGateError, check
 
 
 class Location:
@@ -29,21 +28,29 @@ class Location:
     def __init__(
         self, url: Optional[str] = None, *, ca: Optional[str] = None, token: Optional[str] = None,
         token_file: Optional[str] = None, cert: Optional[str] = None, key: Optional[str] = None,
-        context: Optional[str] = None, variables: Mapping[str, str] = os.environ, folder: str = ".wakegate",
+        context: Optional[str] = None, variables: Mapping[str, str] = os.environ, is_http2: bool = True,
     ) -> None:
-        if token and token_file:
-            raise WakeGateError("badArgument", "both a token and a token file are given", "give one of them")
-        self.ca, self.token, self.token_file, self.cert, self.key = ca, token, token_file, cert, key
-        named = _context(context, variables) if context else {}
-        self._take(named)
-        url = url or _edge(named) or variables.get("WAKEGATE_URL")
-        used = {} if url else _context(None, variables)
-        url = url or _edge(used)
+        check(not token or not token_file, "both a token and a token file are given", "give one of them")
+        arguments = {"ca": ca, "tokenFile": token_file, "token": token, "cert": cert, "key": key}
+        named = _context(context, variables, needs_gateway=not url) if context else {}
         names = {"ca": "CA", "tokenFile": "TOKEN_FILE", "token": "TOKEN", "cert": "CERT", "key": "KEY"}
-        self._take({each: variables.get(f"WAKEGATE_{name}") or None for each, name in names.items()})
-        self._take(used)
+        values = {member: variables.get(f"WAKEGATE_{name}") or None for member, name in names.items()}
+        url = url or named.get("gateway") or variables.get("WAKEGATE_URL")
+        used = {} if url else _context(None, variables)
+        url = url or used.get("gateway")
+
+        def first(*members: str) -> Mapping[str, Any]:
+            """Returns the first source that has one of these members."""
+            sources = (arguments, named, values, used)
+            return next((source for source in sources if any(map(source.get, members))), {})
+
+        self.ca: Optional[str] = first("ca").get("ca")
+        self.token_file: Optional[str] = first("tokenFile", "token").get("tokenFile")
+        self.token: Optional[str] = None if self.token_file else first("token").get("token")
+        self.cert: Optional[str] = first("cert").get("cert")
+        self.key: Optional[str] = key or first("cert").get("key")
         #: The folder of the `wakegate dev` to look for; None if another source names the gateway.
-        self.folder, self._named_ca, self.is_http2 = None if url else folder, self.ca, True
+        self.folder, self._named_ca, self.is_http2 = None if url else ".wakegate", self.ca, is_http2
         self.url = self._checked(url or DEFAULT_URL)
         self.find()
         #: The last token sent, and the last one accepted ("" for none); then the time since which they have failed.
@@ -51,71 +58,52 @@ class Location:
         self._since = -math.inf  # No token has worked yet.
 
     def find(self) -> bool:
-        """Looks for the `wakegate dev` of the folder again, unless another source names the gateway.
-
-        Returns true if its address has changed. The last address remains if none runs.
-        """
+        """Looks for the `wakegate dev` of the folder again, unless another source names the gateway. Returns true if
+        its address has changed. The last address remains if none runs."""
         running = _running(self.folder) if self.folder else {}
-        url, former = _running_edge(running), (self.url, self.socket, self.ca)
-        if url:
+        former, scheme = (self.url, self.socket, self.ca), "https" if running.get("edge") else "http"
+        address = str(running.get("edge") or running.get("plain") or "")
+        if address:
             self.ca = self._named_ca or running.get("ca")
-            self.url = self._checked(url)
+            self.url = self._checked(address if address.startswith("unix:") else f"{scheme}://{address}")
         return former != (self.url, self.socket, self.ca)
-
-    def _take(self, context: Mapping[str, Any]) -> None:
-        """Takes the values from a context that no other source sets."""
-        self.ca = self.ca or context.get("ca")
-        if not self.cert and context.get("cert"):
-            self.cert, self.key = context.get("cert"), self.key or context.get("key")
-        if not self.token and not self.token_file:
-            self.token_file = context.get("tokenFile")
-            self.token = None if self.token_file else context.get("token")
 
     def _checked(self, url: str) -> str:
         self.socket: Optional[str] = None
-        address = url
-        if address.startswith("unix:/"):
-            self.socket = address[len("unix:") :]
+        address = url.rstrip("/")
+        if url.startswith("unix:/"):
+            self.socket = url.removeprefix("unix:")
             address = "https://localhost" if self.ca else "http://localhost"
-        address = address.rstrip("/")
-        if not re.fullmatch(r"https?://[^/?#@\s]+", address):
-            remedy = "write https://HOST:PORT, http://HOST:PORT or unix:/PATH"
-            raise WakeGateError("badArgument", f'the gateway is "{url}"', remedy)
+        remedy = "write https://HOST:PORT, http://HOST:PORT or unix:/PATH"
+        check(re.fullmatch(r"https?://[^/?#@\s]+", address), f'the gateway is "{url}"', remedy)
         return address
 
     def transport(self) -> httpx.AsyncHTTPTransport:
         """Creates a transport with one HTTP/2 connection, which ignores the environment's proxies."""
-        is_http2 = self.is_http2
-        return httpx.AsyncHTTPTransport(verify=self._trust(), http1=not is_http2, http2=is_http2, uds=self.socket)
-
-    def _trust(self) -> ssl.SSLContext:
         named = self.ca or "the system's authorities"
         try:
             trust = ssl.create_default_context(cafile=self.ca)
             if self.cert:
                 named = self.cert
                 trust.load_cert_chain(self.cert, self.key)
-            return trust
         except (OSError, ValueError) as error:
             raise self._bad(f"{named}: {error}", "name a PEM file that this user may read") from error
+        return httpx.AsyncHTTPTransport(verify=trust, http1=not self.is_http2, http2=self.is_http2, uds=self.socket)
 
     def headers(self) -> Dict[str, str]:
         """Returns the header with the token. A token's file is read for each request, so it may be replaced."""
-        text = self.token
-        if self.token_file:
-            try:
-                text = Path(self.token_file).read_text(encoding="utf-8")
-            except (OSError, ValueError) as error:
-                message = f"the token's file {self.token_file} cannot be read ({error})"
-                raise self._bad(message, "see its owner and mode") from error
-        if text is None:
+        if not self.token and not self.token_file:
             return {}
-        words = text.split()
-        if len(words) != 1:
+        try:
+            text = Path(self.token_file).read_text(encoding="utf-8") if self.token_file else self.token or ""
+        except (OSError, ValueError) as error:
+            message = f"the token's file {self.token_file} cannot be read ({error})"
+            raise self._bad(message, "see its owner and mode") from error
+        if len(text.split()) != 1:
             remedy = "a token is one word, as `wakegate token issue` shows it"
-            raise self._bad(f"this token has {len(words)} words", remedy)
-        self._shown = words[0]
-        return {"authorization": f"bearer {words[0]}"}
+            raise self._bad(f"this token has {len(text.split())} words", remedy)
+        self._shown = text.strip()
+        return {"authorization": f"bearer {self._shown}"}
 
     def _bad(self, message: str, remedy: str) -> WakeGateError:
         return WakeGateError("badCredentials", message, remedy, is_passing=self._is_transient())
@@ -124,7 +112,7 @@ class Location:
         """Records that the gateway accepted the credentials."""
         self._taken, self._since = self._shown, math.inf
 
-    def may_pass(self, status: Optional[int]) -> bool:
+    def may_pass(self, status: int) -> bool:
         """True if a refusal with this status may be temporary, because a token's file may be incomplete."""
         is_other = bool(self.token_file) and self._taken not in ("", self._shown)
         return status == 401 and is_other and self._is_transient()
@@ -135,7 +123,7 @@ class Location:
         return time.monotonic() - self._since < 30
 
 
-def _context(name: Optional[str], variables: Mapping[str, str]) -> Dict[str, Any]:
+def _context(name: Optional[str], variables: Mapping[str, str], needs_gateway: bool = True) -> Dict[str, Any]:
     """Returns the context with this name, or the one in use; an empty one if none is in use."""
     base = variables.get("XDG_CONFIG_HOME", "")
     if not base.startswith("/"):
@@ -143,9 +131,8 @@ def _context(name: Optional[str], variables: Mapping[str, str]) -> Dict[str, Any
     path = Path(base) / "wakegate/contexts.json"
     contexts: Dict[str, Dict[str, Any]] = {}
     if base.startswith("/") and path.exists():
-        if stat.S_IMODE(path.stat().st_mode) & 0o077:
-            text = f"others may use {path}, which may hold tokens"
-            raise WakeGateError("badCredentials", text, f"run: chmod 600 {path}")
+        text = f"others may use {path}, which may hold tokens"
+        check(not path.stat().st_mode & 0o077, text, f"run: chmod 600 {path}", "badCredentials")
         try:
             file = json.loads(path.read_text(encoding="utf-8"))
             contexts, name = file["contexts"], name or file.get("current")
@@ -154,18 +141,11 @@ def _context(name: Optional[str], variables: Mapping[str, str]) -> Dict[str, Any
             raise WakeGateError("badCredentials", text, "remove it, and add the contexts anew") from error
     if not name:
         return {}
-    if name not in contexts:
-        remedy = "choose one of " + ", ".join(sorted(contexts)) if contexts else "see `wakegate context add --help`"
-        raise WakeGateError("badArgument", f"the context {name} does not exist", remedy)
-    return {**contexts[name], "name": name}
-
-
-def _edge(context: Mapping[str, Any]) -> Optional[str]:
-    url: Optional[str] = context.get("gateway")
-    if context and not isinstance(url, str):
-        text = f"the context {context.get('name')} names no edge"
-        raise WakeGateError("badArgument", text, "name the gateway, or add the context anew")
-    return url
+    remedy = "choose one of " + ", ".join(sorted(contexts)) if contexts else "see `wakegate context add --help`"
+    check(name in contexts, f"the context {name} does not exist", remedy)
+    has_gateway = isinstance(contexts[name].get("gateway"), str) or not needs_gateway
+    check(has_gateway, f"the context {name} names no edge", "name the gateway, or add the context anew")
+    return contexts[name]
 
 
 def _running(folder: str) -> Dict[str, Any]:
@@ -179,10 +159,3 @@ def _running(folder: str) -> Dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError):
         return {}
     return file
-
-
-def _running_edge(running: Mapping[str, Any]) -> Optional[str]:
-    for scheme, address in (("https", running.get("edge")), ("http", running.get("plain"))):
-        if address:
-            return str(address) if address.startswith("unix:") else f"{scheme}://{address}"
-    return None

@@ -23,7 +23,7 @@ from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Sequence
 import httpx
 import pytest
 
-from ._stream import EventReader
+from ._gateway import EventReader
 from .wakes import Push
 
 #: The default device for pushes.
@@ -78,18 +78,15 @@ class WakeGate:
         if not line:
             raise AssertionError(f"wakegate dev did not start:\n{self.log()}")
         ready = json.loads(line)
-        #: The URLs for providers and workers: over TLS; and in cleartext, HTTP/2 or HTTP/1.1.
+        #: The URLs for providers and workers, over TLS and in cleartext (HTTP/2 or HTTP/1.1); and for operators.
         self.url, self.plain_url = f"https://{ready['edge']}", f"http://{ready['plain']}"
-        #: The URL for operators.
         self.admin_url = f"http://{ready['admin']}"
-        #: The PEM file of the authority to trust.
-        self.ca = str(folder / ".wakegate/ca.pem")
-        #: The PEM file of a provider's key, for clients that need one; the gateway accepts any.
-        self.provider_key = str(folder / ".wakegate/provider.p8")
+        self.host, port = ready["edge"].rsplit(":", 1)
+        self.port = int(port)
+        #: The PEM files of the authority to trust, and of a provider's key for clients that need one (any is accepted).
+        self.ca, self.provider_key = str(folder / ".wakegate/ca.pem"), str(folder / ".wakegate/provider.p8")
         #: The environment variables with which workers, examples and the command line tool find the gateway.
         self.env = {"WAKEGATE_URL": self.url, "WAKEGATE_CA": self.ca}
-        self.host, _, port = ready["edge"].rpartition(":")
-        self.port = int(port)
         self._edge = self._connection()
         self._admin = httpx.Client(base_url=self.admin_url, trust_env=False, timeout=10)
 
@@ -132,9 +129,7 @@ class WakeGate:
 
     def outcome(self, apns_id: str, timeout: float = 10) -> str:
         """Returns the outcome of a push: completed, coalesced, discarded ...; waits until it is no longer pending.
-
-        Raises LookupError if no push with this id was accepted.
-        """
+        Raises LookupError if no push with this id was accepted."""
         end = time.monotonic() + timeout
         while True:
             state = str(self.ask("GET", f"/v1/pushes/{apns_id}")["state"])
@@ -145,11 +140,8 @@ class WakeGate:
     def wait_for_wake(
         self, topic: str = "com.example.app", timeout: float = 10, result: str = "newData", pass_interval: bool = False
     ) -> Push:
-        """Acts as the worker of a topic: takes one wake, answers it, and returns its push.
-
-        Fails the test if no wake arrives in time. With `pass_interval` the launch interval ends immediately. If the
-        test has its own worker, use `outcome` instead.
-        """
+        """Acts as the worker of a topic: takes one wake, answers it, and returns its push. Fails the test if none comes
+        in time. `pass_interval` ends the launch interval at once. If the test has a worker, use `outcome` instead."""
         __tracebackhide__ = True  # A failure is shown at the line of the test.
         end, reader, limit, why = time.monotonic() + timeout, EventReader(), httpx.Timeout(10, read=timeout), ""
         path, unanswered = f"/v1/topics/{topic}/wakes?slots=1&name=pytest", contextlib.suppress(httpx.ReadTimeout)

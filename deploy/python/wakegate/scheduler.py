@@ -8,7 +8,7 @@ import secrets
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Union
 
 from ._gateway import Gateway, segment
-from .errors import TaskError, WakeGateError
+from .errors import TaskError, WakeGateError, check
 
 #: The names of tasks and sessions, and what to do about another one.
 IDENTIFIER = re.compile(r"[A-Za-z0-9._-]{1,255}")
@@ -30,12 +30,10 @@ class Submission(NamedTuple):
 
 
 class Scheduler:
-    """Submits and cancels background tasks of a device.
+    """Submits and cancels background tasks of a device. Raises TaskError. `submit` returns when the gateway has stored
+    the request."""
 
-    Raises TaskError. `submit` returns when the gateway has stored the request.
-    """
-
-    def __init__(self, gateway: Optional[Gateway], device: Optional[str], why_none: str = "") -> None:
+    def __init__(self, gateway: Optional[Gateway], device: str, why_none: str = "") -> None:
         self._gateway, self._device, self._why_none = gateway, device, why_none
 
     async def submit(
@@ -44,11 +42,9 @@ class Scheduler:
         requires_network: bool = False, requires_power: bool = False, title: Optional[str] = None,
         subtitle: Optional[str] = None, strategy: Optional[str] = None, resources: Sequence[str] = (),
     ) -> Submission:
-        """Submits a task: appRefresh, processing or continued.
-
-        `earliest_begin` is a number of seconds from now, a timedelta, or a datetime with a time zone.
-        """
-        check_identifier(identifier)
+        """Submits a task: appRefresh, processing or continued. `earliest_begin` is a number of seconds from now, a
+        timedelta, or a datetime with a time zone."""
+        _check_identifier(identifier)
         members: Dict[str, Any] = {"identifier": identifier, "kind": kind, "subtitle": subtitle, "strategy": strategy}
         members.update(title=title, resources=list(resources) or None, requiresExternalPower=requires_power or None)
         members["earliestBegin"] = None if earliest_begin is None else _milliseconds(earliest_begin)
@@ -63,7 +59,7 @@ class Scheduler:
 
     async def cancel(self, identifier: str) -> None:
         """Cancels a pending request. Running tasks continue, except a continued task, which ends."""
-        check_identifier(identifier)
+        _check_identifier(identifier)
         await self._ask("DELETE", f"/tasks/{segment(identifier)}")
 
     async def cancel_all(self) -> None:
@@ -71,16 +67,14 @@ class Scheduler:
         await self._ask("DELETE", "/tasks")
 
     async def transfers_finished(self, session: str, count: int = 1, id: Optional[str] = None) -> None:
-        """Reports that transfers of a background session have finished, which launches the session's handler.
-
-        Reports with the same id count once; the default is a random id.
-        """
-        check_identifier(session, "session")
+        """Reports finished transfers of a background session, which launches the session's handler. Reports with the
+        same id count once; the default is a random id."""
+        _check_identifier(session, "session")
         body = {"finished": count, "id": id or secrets.token_hex(16)}
         await self._ask("POST", f"/sessions/{segment(session)}", body, repeatable=True)
 
     async def _ask(self, method: str, rest: str, body: Any = None, repeatable: bool = False) -> Any:
-        if self._gateway is None or self._device is None:
+        if self._gateway is None:
             raise TaskError("noDevice", self._why_none, "name one device, or use worker.scheduler_for(token)")
         try:
             return await self._gateway.call(method, f"/v1/devices/{hexadecimal(self._device)}{rest}", body, repeatable)
@@ -88,16 +82,15 @@ class Scheduler:
             raise TaskError.from_error(error) from error
 
 
-def check_identifier(text: str, field: str = "identifier") -> None:
+def _check_identifier(text: str, field: str = "identifier") -> None:
     if not IDENTIFIER.fullmatch(text):
         raise TaskError("badTaskRequest", f'{field} is "{text}"', IDENTIFIER_REMEDY)
 
 
 def hexadecimal(token: str) -> str:
     """Returns a device token in the form for paths."""
-    if not re.fullmatch(r"(?:[0-9A-Fa-f]{2}){16,100}", token):
-        remedy = "a device token is an even number of hexadecimal digits, 32 to 200 of them"
-        raise WakeGateError("badArgument", "the device token cannot be used", remedy)
+    remedy = "a device token is an even number of hexadecimal digits, 32 to 200 of them"
+    check(re.fullmatch(r"(?:[0-9A-Fa-f]{2}){16,100}", token), "the device token cannot be used", remedy)
     return token
 
 

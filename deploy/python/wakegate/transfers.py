@@ -10,10 +10,7 @@ import os
 import time
 from typing import Any, AsyncGenerator, AsyncIterator, Dict, List, Mapping, Optional, Set, Tuple, TypeVar
 
-import httpx
-
-from ._gateway import Backoff, Gateway, segment
-from ._stream import EventReader
+from ._gateway import EventReader, Gateway, backoff, segment
 from .errors import TransferError, WakeGateError
 from .location import Location
 
@@ -35,8 +32,7 @@ class BackgroundSession:
 
     def __init__(self, identifier: str, *, agent: Optional[str] = None, **settings: Any) -> None:
         self.identifier, self._settings = identifier, settings
-        location = Location(f"unix:{_socket(agent)}", variables={})
-        location.is_http2 = False
+        location = Location(f"unix:{_socket(agent)}", variables={}, is_http2=False)
         self._agent, self._patient = (Gateway(location, "transfers agent", timeout) for timeout in (30, None))
         self._path = f"/v1/sessions/{segment(identifier)}"
         self._is_prepared = self._was_there = False
@@ -62,9 +58,9 @@ class BackgroundSession:
     async def transfers(self, state: Optional[str] = None) -> List[Transfer]:
         """Returns the session's transfers, or those in one state: waiting, running, finished, failed, cancelled."""
         found: List[Transfer] = []
-        query, after = "?limit=1000" + (f"&state={state}" if state else ""), ""
+        path, after = "/transfers?limit=1000" + (f"&state={state}" if state else ""), ""
         while True:
-            answer = await self._ask("GET", f"/transfers{query}{after}")
+            answer = await self._ask("GET", path + after)
             found += answer["transfers"]
             if not answer.get("next"):
                 return found
@@ -101,11 +97,9 @@ class BackgroundSession:
         raise TransferError(code, f"the transfer of {found['url']} has {found['state']}: {why}")
 
     async def events(self) -> AsyncIterator[Tuple[str, Transfer]]:
-        """Yields events: progress (at most four a second), finished, failed, cancelled and idle.
-
-        It begins with the transfers that have ended before and were not taken. While a program reads, no wake is
-        requested. If the agent restarts, it waits for it.
-        """
+        """Yields events: progress (at most four a second), finished, failed, cancelled and idle. It begins with the
+        transfers that have ended before and were not taken, and continues when the agent restarts. While a program
+        reads, no wake is requested."""
         told: Set[str] = set()
         is_first = True
         async with _closing(self._events()) as events:
@@ -126,17 +120,17 @@ class BackgroundSession:
 
     async def _events(self) -> AsyncGenerator[Tuple[str, Dict[str, Any]], None]:
         """Yields the agent's events, from as many streams as necessary."""
-        backoff = Backoff(0.1, 5)
+        waits = backoff(0.1, 5)
         while True:
             await self._ask("GET", "")
-            with contextlib.suppress(httpx.TransportError, WakeGateError):
+            with contextlib.suppress(WakeGateError):
                 async with self._agent.stream(f"{self._path}/events", read=45) as response:  # A comment every 15 s.
                     reader = EventReader(1 << 20)
                     async for chunk in response.aiter_raw():
-                        backoff.succeeded()
+                        waits = backoff(0.1, 5)
                         for event in reader.feed(chunk):
                             yield event.name, json.loads(event.data)
-            await asyncio.sleep(backoff.failed())
+            await asyncio.sleep(next(waits))
 
     async def _ask(self, method: str, rest: str, body: Optional[Mapping[str, Any]] = None, limited: bool = True) -> Any:
         agent, began = self._agent if limited else self._patient, time.monotonic()
@@ -168,7 +162,7 @@ async def _closing(events: AsyncGenerator[T, None]) -> AsyncIterator[AsyncIterat
 def _socket(agent: Optional[str]) -> str:
     named = agent or os.environ.get("WAKEGATE_TRANSFERS")
     if named:
-        path = named[len("unix:") :] if named.startswith("unix:") else named
+        path = named.removeprefix("unix:")
         if "://" in path or len(path.encode()) > 107:
             remedy = "write unix:/PATH, the path of its socket, of at most 107 bytes"
             raise TransferError("badArgument", f'the agent is "{named}"', remedy)

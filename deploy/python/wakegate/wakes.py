@@ -9,25 +9,24 @@ import logging
 import math
 import threading
 import time
-from typing import Any, Awaitable, Callable, Dict, Generic, Iterator, List, Mapping, NamedTuple, Optional, TypeVar
+from typing import Any, Awaitable, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, TypeVar
 
-from ._gateway import limited
-from .errors import WakeGateError
+from ._gateway import TRIES, Gateway, attempted, limited, segment
+from .errors import WakeGateError, check
 from .scheduler import Scheduler
 
 T = TypeVar("T")
 log = logging.getLogger("wakegate")
 Message = Mapping[str, Any]
-#: A function that sends a request about a wake, with an action of its path and a body. Returns the answer.
-Ask = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
 
 #: The time requested at once to keep a wake alive, and the wait before a retry, in seconds.
 _EXTENSION, _EXTENSION_RETRY = 30.0, 1.0
 #: The maximum difference between two computations of the same deadline, in seconds, because answers take time.
 _TOLERANCE = 0.5
+#: The minimum time between two reports of progress, and the maximum time for the last one, in seconds.
+_REPORT_INTERVAL, _LAST_REPORT = 0.25, 5.0
 #: The maximum number of units of a progress, and the maximum size of its title and its subtitle, in bytes.
 _UNITS_MAX, _TEXT_BYTES_MAX = 2**53 - 1, 256
-
 
 #: The reasons for which the gateway ends a wake, each with its explanation.
 REASONS = {
@@ -52,7 +51,7 @@ class Result(str, enum.Enum):
 class Wake:
     """A launch. Its handler must end when `expiring` is set, which also cancels an async handler."""
 
-    def __init__(self, message: Message, scheduler: Optional[Scheduler] = None, ask: Optional[Ask] = None) -> None:
+    def __init__(self, message: Message, gateway: Optional[Gateway] = None) -> None:
         self.id: str = message["wake"]
         #: push, appRefresh, processing, continued or urlSession.
         self.kind: str = message.get("kind", "push")
@@ -64,7 +63,7 @@ class Wake:
         self.traceparent: Optional[str] = message.get("traceparent")
         self.tracestate: Optional[str] = message.get("tracestate")
         #: Submits and cancels background tasks of the wake's device.
-        self.scheduler = scheduler or Scheduler(None, None, "no gateway sent this wake")
+        self.scheduler = Scheduler(gateway, self.device, "no gateway sent this wake")
         #: Set when the handler must end. A sync handler checks it regularly, or waits on it instead of sleeping.
         self.expiring = threading.Event()
         #: One of REASONS, such as deadline or lost; None while the time is not over.
@@ -72,18 +71,16 @@ class Wake:
         left = message.get("timeLeft")
         if not isinstance(left, (int, float)):
             left = message["deadline"] - time.time() * 1000  # By the wall clock, if the gateway does not send it.
-        left = max(-1e13, min(left, 1e13))  # Larger values are not accepted.
-        self._ends(time.monotonic() + left / 1000, message["deadline"])
-        self._ask, self._asking = ask, 0
-        self._loop = asyncio.get_running_loop() if ask else None
-        #: The task that reports a continued task's progress.
-        self._reporter: Optional[asyncio.Task[None]] = None
+        #: The deadline, by this machine's monotonic clock in seconds.
+        self.deadline = time.monotonic() + max(-1e13, min(left, 1e13)) / 1000  # Larger values are not accepted.
+        self._gateway_deadline: float = message["deadline"]
+        self._gateway, self._path, self._asking = gateway, f"/v1/wakes/{segment(self.id)}", 0
+        self._loop = asyncio.get_running_loop() if gateway else None
         #: The task that runs an async handler.
         self._handling: Optional[asyncio.Future[Any]] = None
-        #: The reason why the gateway has ended the wake; None before.
-        self._ended: Optional[str] = None
-        self._timer: Optional[asyncio.TimerHandle] = None
-        self._is_moved = self._is_near = False
+        #: The task that reports a continued task's progress.
+        self._reporter: Optional[asyncio.Task[None]] = None
+        self._has_ended = self._is_moved = self._is_near = False
 
     def __repr__(self) -> str:
         return f"{self.kind} {getattr(self, 'identifier', 'of ' + self.topic)} (wake {self.id})"
@@ -94,10 +91,8 @@ class Wake:
         return max(0.0, self.deadline - time.monotonic())
 
     async def extend(self, seconds: float = _EXTENSION) -> float:
-        """Requests this number of seconds from now, and returns the remaining seconds, which may be fewer.
-
-        Raises WakeGateError: extensionLimitReached, wakeEnded, and errors of requests.
-        """
+        """Requests this number of seconds from now, and returns the remaining seconds, which may be fewer. Raises
+        WakeGateError: extensionLimitReached, wakeEnded, and errors of requests."""
         await self._asked("extend", {"seconds": max(1, math.ceil(seconds))})
         return self.time_left
 
@@ -111,55 +106,6 @@ class Wake:
             if keeper is not None:
                 keeper.cancel()
 
-    def call(self, awaitable: Awaitable[T]) -> T:
-        """Waits for an awaitable in a sync handler: `push.call(push.extend(60))`."""
-        if self._loop is None or asyncio._get_running_loop() is self._loop:
-            raise WakeGateError("badArgument", "no gateway sent this wake, or its handler is async", "await it instead")
-
-        return asyncio.run_coroutine_threadsafe(limited(awaitable, None), self._loop).result()
-
-    async def _asked(self, action: str, body: Message) -> None:
-        """Sends a request that moves the deadline."""
-        if self._ask is None:
-            raise WakeGateError("wakeEnded", "no gateway sent this wake, so none is asked")
-        self._asking += 1
-        try:
-            answer = await self._ask(action, body)
-            try:
-                deadline = float(answer["deadline"])
-                left = answer.get("timeLeft")  # Of the gateway's clock, only differences count.
-                here = deadline / 1000 + self._offset if left is None else time.monotonic() + left / 1000
-            except (KeyError, TypeError, ValueError) as error:
-                raise WakeGateError("badAnswer", "the gateway names no deadline", "see its version") from error
-            if deadline > self._gateway_deadline or here > self.deadline + _TOLERANCE:
-                self._is_moved, self._is_near = True, False
-                self._ends(max(self.deadline, here), deadline)
-        finally:
-            self._asking -= 1
-            self._expire()
-
-    def _expire(self, event: Optional[Message] = None) -> None:
-        """Stops the handler because a deadline is near, unless it was moved or a request that moves it is in
-        progress."""
-        if event is not None:
-            here, deadline = time.monotonic() + event["timeLeft"] / 1000, event["deadline"]
-            # Another process may also have moved it, and the gateway's clock may have been set back.
-            if not self._is_moved or deadline >= self._gateway_deadline or here >= self.deadline - _TOLERANCE:
-                self._is_near = True
-                self._ends(here, deadline)
-        if self._is_near and not self._asking:
-            self.expiration_reason = self.expiration_reason or ("progress" if self.kind == "continued" else "deadline")
-            self._stop()
-
-    def _ends(self, here: float, gateway_deadline: float) -> None:
-        self.deadline, self._gateway_deadline = here, gateway_deadline
-        self._offset = here - gateway_deadline / 1000
-
-    def _stop(self) -> None:
-        self.expiring.set()
-        if self._handling is not None:
-            self._handling.cancel()
-
     async def _keep_alive(self) -> None:
         while True:
             await asyncio.sleep(max(0, self.time_left - _EXTENSION / 2))
@@ -170,12 +116,58 @@ class Wake:
                     return
                 await asyncio.sleep(_EXTENSION_RETRY)
 
+    def call(self, awaitable: Awaitable[T]) -> T:
+        """Waits for an awaitable in a sync handler: `push.call(push.extend(60))`."""
+        if self._loop is None or asyncio._get_running_loop() is self._loop:
+            raise WakeGateError("badArgument", "no gateway sent this wake, or its handler is async", "await it instead")
+        return asyncio.run_coroutine_threadsafe(limited(awaitable, None), self._loop).result()
+
+    async def _asked(self, action: str, body: Message) -> None:
+        """Sends a request that moves the deadline."""
+        if self._gateway is None or self._has_ended:
+            text = "the wake has ended: its result was sent, its time is over, or its stream broke"
+            raise WakeGateError("wakeEnded", text if self._gateway else "no gateway sent this wake, so none is asked")
+        self._asking += 1
+        try:
+            path, tries = f"{self._path}/{action}", 1 if action == "progress" else TRIES
+            # Lost progress is reported again, with the newest values.
+            answer = await self._gateway.call("POST", path, body, repeatable=True, tries=tries)
+            try:
+                deadline, left = float(answer["deadline"]), answer.get("timeLeft")
+                # Of the gateway's clock, only differences count.
+                former = self.deadline + (deadline - self._gateway_deadline) / 1000
+                here = former if left is None else time.monotonic() + left / 1000
+            except (KeyError, TypeError, ValueError) as error:
+                raise WakeGateError("badAnswer", "the gateway names no deadline", "see its version") from error
+            if deadline > self._gateway_deadline or here > self.deadline + _TOLERANCE:
+                self._is_moved, self._is_near = True, False
+                self.deadline, self._gateway_deadline = max(self.deadline, here), deadline
+        finally:
+            self._asking -= 1
+            self._expire()
+
+    def _expire(self, event: Optional[Message] = None) -> None:
+        """Stops the handler because a deadline is near, unless it was moved or a request is about to move it."""
+        if event is not None:
+            here, deadline = time.monotonic() + event["timeLeft"] / 1000, event["deadline"]
+            # Another process may also have moved it, and the gateway's clock may have been set back.
+            if not self._is_moved or deadline >= self._gateway_deadline or here >= self.deadline - _TOLERANCE:
+                self._is_near, self.deadline, self._gateway_deadline = True, here, deadline
+        if self._is_near and not self._asking:
+            self.expiration_reason = self.expiration_reason or ("progress" if self.kind == "continued" else "deadline")
+            self._stop()
+
+    def _stop(self) -> None:
+        self.expiring.set()
+        if self._handling is not None:
+            self._handling.cancel()
+
 
 class Push(Wake):
     """A silent push, or several in one, for one device."""
 
-    def __init__(self, message: Message, scheduler: Optional[Scheduler] = None, ask: Optional[Ask] = None) -> None:
-        super().__init__(message, scheduler, ask)
+    def __init__(self, message: Message, gateway: Optional[Gateway] = None) -> None:
+        super().__init__(message, gateway)
         #: None for a wake that an operator made without a push.
         self.apns_id: Optional[str] = message.get("apnsID")
         self.collapse_id: Optional[str] = message.get("collapseID")
@@ -205,27 +197,19 @@ class Resumption(NamedTuple):
     subtitle: Optional[str] = None
 
 
-class _Member(Generic[T]):
-    """A member of a progress, which reports its changes."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, progress: Progress, owner: type) -> T:
-        return progress._values[self._name]  # type: ignore[no-any-return]
-
-    def __set__(self, progress: Progress, value: T) -> None:
-        progress.update(**{self._name: value})
+def _member(name: str) -> Any:
+    """Returns a property for a member of a progress."""
+    return property(lambda progress: progress._values[name], lambda progress, value: progress.update(**{name: value}))
 
 
 class Progress:
-    """The progress of a continued task. Set its members from any thread; at most four reports a second are sent.
+    """The progress of a continued task. Set its members from any thread; at most four reports a second are sent, and
+    none for other tasks."""
 
-    The progress of other tasks is not reported.
-    """
-
-    completed, total = _Member[int](), _Member[int]()
-    title, subtitle = _Member[Optional[str]](), _Member[Optional[str]]()
+    completed: int = _member("completed")
+    total: int = _member("total")
+    title: Optional[str] = _member("title")
+    subtitle: Optional[str] = _member("subtitle")
 
     def __init__(self, title: Optional[str] = None, subtitle: Optional[str] = None) -> None:
         self._lock = threading.RLock()
@@ -235,11 +219,8 @@ class Progress:
         self._children: Optional[Dict[Progress, int]] = None
 
     def child(self, units: int, total: int) -> Progress:
-        """Returns a progress for a part of the work, which represents this number of this progress's units.
-
-        The units are added to `completed` when the child has finished. With children, the task reports thousandths of
-        units.
-        """
+        """Returns a progress for a part of the work, which represents this number of this progress's units. They are
+        added to `completed` when the child has finished. With children, the task reports thousandths of units."""
         child = Progress()
         child.total = total
         child._lock, child._signal = self._lock, lambda: self._child_changed(child)
@@ -264,7 +245,13 @@ class Progress:
         if not values.keys() <= self._values.keys():
             raise TypeError("the members of a progress are completed, total, title and subtitle")
         for name, value in values.items():
-            _check_member(name, value)
+            if name in ("completed", "total"):
+                is_usable = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _UNITS_MAX
+                remedy = f"set a whole number from 0 to {_UNITS_MAX}, such as int(value)"
+            else:
+                is_usable = value is None or isinstance(value, str) and len(value.encode()) <= _TEXT_BYTES_MAX
+                remedy = f"set None, or a text of at most {_TEXT_BYTES_MAX} bytes"
+            check(is_usable, f"{name} is {value!r:.40}", remedy)
         with self._lock:
             changed = any(self._values[name] != value for name, value in values.items())
             self._values.update(values)
@@ -288,8 +275,8 @@ class Progress:
 class Task(Wake):
     """A background task's launch, or a session's transfers that have finished."""
 
-    def __init__(self, message: Message, scheduler: Optional[Scheduler] = None, ask: Optional[Ask] = None) -> None:
-        super().__init__(message, scheduler, ask)
+    def __init__(self, message: Message, gateway: Optional[Gateway] = None) -> None:
+        super().__init__(message, gateway)
         #: The task's identifier, or the session's name.
         self.identifier: str = message["session" if self.kind == "urlSession" else "task"]
         #: The number of finished transfers of a session; 0 for a task.
@@ -304,9 +291,6 @@ class Task(Wake):
         if isinstance(resumed.get("completed"), int) and isinstance(resumed.get("total"), int):
             self.resumed_from = Resumption(*map(resumed.get, Resumption._fields))
         self._told, self._is_refused = self.progress.report(), False
-        if self.kind == "continued" and self._loop is not None:
-            self._changed, self.progress._signal = asyncio.Event(), self._progress_changed
-            self._reporter = asyncio.ensure_future(self._report())
 
     @classmethod
     def sample(cls, identifier: str, kind: str = "appRefresh", topic: str = "com.example.app", **members: Any) -> Task:
@@ -314,57 +298,45 @@ class Task(Wake):
         name = "session" if kind == "urlSession" else "task"
         return cls({**_sample(topic), "kind": kind, name: identifier, **members})
 
-    #: The minimum time between two reports, and the maximum time for the last one, in seconds.
-    _interval, _last_report = 0.25, 5.0
-
-    def _progress_changed(self) -> None:
-        assert self._loop is not None
-        with contextlib.suppress(RuntimeError):  # A thread may outlive the event loop.
-            self._loop.call_soon_threadsafe(self._changed.set)
-
     async def _report(self) -> None:
         """Reports the progress to the gateway after each change."""
-        while True:
-            await self._changed.wait()
-            self._changed.clear()
-            report = self.progress.report()
-            try:
-                await self._tell(report)
-            except WakeGateError:
-                self._changed.set()
-            await asyncio.sleep(self._interval)
+        loop, changed = asyncio.get_running_loop(), asyncio.Event()
 
-    async def _tell(self, report: Dict[str, Any]) -> None:
+        def signal() -> None:
+            with contextlib.suppress(RuntimeError):  # A thread may outlive the event loop.
+                loop.call_soon_threadsafe(changed.set)
+
+        self.progress._signal = signal
+        while True:
+            await changed.wait()
+            changed.clear()
+            try:
+                await self._tell()
+            except WakeGateError:
+                changed.set()
+            await asyncio.sleep(_REPORT_INTERVAL)
+
+    async def _tell(self) -> None:
+        """Sends a report, unless the gateway has answered it already. Raises an error if a retry may succeed."""
+        report = self.progress.report()
+        if report == self._told:
+            return
         try:
             await self._asked("progress", report)
-            self._told = report
         except WakeGateError as error:
             if error.is_passing:
                 raise
             if error.code != "wakeEnded" and not self._is_refused:  # Later reports may be accepted.
                 self._is_refused = True
                 log.warning("a progress report of %s was refused: %s", self, error)
+        self._told = report
 
     async def _tell_last(self) -> None:
-        """Sends the last report, for which a result waits at most 5 s."""
-        if self._reporter is None:
-            return
-        self._reporter.cancel()
-        report = self.progress.report()
-        if report != self._told and not self.expiring.is_set():
-            with contextlib.suppress(WakeGateError, asyncio.TimeoutError):
-                await limited(self._tell(report), self._last_report)
-
-
-def _check_member(name: str, value: Any) -> None:
-    if name in ("completed", "total"):
-        is_usable = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _UNITS_MAX
-        remedy = f"set a whole number from 0 to {_UNITS_MAX}, such as int(value)"
-    else:
-        is_usable = value is None or isinstance(value, str) and len(value.encode()) <= _TEXT_BYTES_MAX
-        remedy = f"set None, or a text of at most {_TEXT_BYTES_MAX} bytes"
-    if not is_usable:
-        raise WakeGateError("badArgument", f"{name} is {value!r:.40}", remedy)
+        """Sends the last report, for which a result waits."""
+        if self._reporter is not None:
+            self._reporter.cancel()
+            if not self.expiring.is_set():
+                await attempted(self._tell(), _LAST_REPORT)
 
 
 def _sample(topic: str) -> Dict[str, Any]:
