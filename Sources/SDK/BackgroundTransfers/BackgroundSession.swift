@@ -373,8 +373,8 @@ public struct BackgroundSessionConfiguration: Hashable, Sendable {
     public var device: String?
     /// The topic of the device.
     public var topic: String?
-    /// True if transfers wait for external power, a cool machine, and a network that is neither metered nor in data
-    /// saving mode. The default is false.
+    /// True if transfers wait for external power, the end of low power mode, a cool machine, and a network that is
+    /// neither metered nor in data saving mode. The default is false.
     public var isDiscretionary: Bool?
     /// True if the device is woken when all transfers have ended and no program reads ``BackgroundSession/events``. The
     /// default is true. Requires `device` and `topic`.

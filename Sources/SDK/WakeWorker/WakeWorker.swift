@@ -16,7 +16,9 @@ import Wire
 /// the worker subscribes again whenever the connection breaks. It first waits for a random time that increases with
 /// each failure.
 ///
-/// All workers of a process share one network thread and one connection to each gateway.
+/// All workers of a process share one network thread. Over TLS, the requests of workers with the same certificates
+/// share connections to a gateway. A connection carries at most 1,000 open streams, or fewer if the gateway's limit is
+/// lower; for more, another connection is opened. Without TLS, each request uses its own connection.
 public final class WakeWorker: Sendable {
     /// The default maximum number of wakes that are handled concurrently.
     public static let defaultSlots = 16

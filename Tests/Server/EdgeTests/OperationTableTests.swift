@@ -204,7 +204,8 @@ struct DeclaredAccessTests {
 
 @Suite("An operation that does not exist")
 struct MadeUpOperationTests {
-    /// The only declaration that a new operation needs, apart from its entry in `openapi.json`.
+    /// The only code that a new operation needs. An operation of the gateway must also be in the list at the top of its
+    /// file, in `openapi.json`, and in the access table of `DeclaredAccessTests`.
     private static let applaud = Operation(
         "applaud",
         .put,

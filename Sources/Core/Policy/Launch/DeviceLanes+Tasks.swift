@@ -97,8 +97,9 @@ extension DeviceLanes {
     /// deadline (real or simulated), a lost stream or a restart. A lost launch is treated as if it had never happened.
     ///
     /// - `arrival`: the arrival number of the task.
-    /// - `takingBackAttempt`: true if the lost wake never reached its worker or the gateway restarted. Such an attempt
-    ///   does not count.
+    /// - `takingBackAttempt`: true if the attempt of a lost wake does not count: the wake never reached its worker, its
+    ///   worker returned it, its gateway died or restarted, or it was a continued task and ended because memory was
+    ///   short or more of them were in flight than allowed.
     package mutating func taskEnded(
         _ arrival: UInt64,
         _ outcome: TaskOutcome,

@@ -205,8 +205,8 @@ extension DeviceState {
     /// Ends the wake in flight. The outcome is reported by its worker before the deadline, or follows from a missed
     /// deadline (real or simulated), a lost stream or a restart. A lost launch is treated as if it had never happened.
     ///
-    /// - `takingBackAttempt`: true if the lost wake never reached its worker or the gateway restarted. Such an attempt
-    ///   does not count.
+    /// - `takingBackAttempt`: true if the attempt of a lost wake does not count: the wake never reached its worker, its
+    ///   worker returned it, or its gateway died or restarted.
     package mutating func wakeEnded(
         _ outcome: WakeOutcome,
         at now: Instant,

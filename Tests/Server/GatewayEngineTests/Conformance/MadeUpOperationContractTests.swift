@@ -8,8 +8,10 @@ import Wire
 
 @Suite("The contract of an engine: an additional operation", .timeLimit(.minutes(15)))
 struct MadeUpOperationContractTests {
-    /// The only declaration that a new operation needs, apart from its entry in `openapi.json`. It changes whether a
-    /// device is charging, and answers with the previous state.
+    /// The only code that a new operation needs. An operation of the gateway must also be in the list at the top of its
+    /// file, in `openapi.json`, and in the access table of `DeclaredAccessTests`.
+    ///
+    /// This operation changes whether a device is charging, and answers with the previous state.
     private static let plug = Operation(
         "plug",
         .post,

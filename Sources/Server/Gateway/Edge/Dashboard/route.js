@@ -1,5 +1,6 @@
-// The page's address: what stands behind its # says what is shown, so that Back leads back and a link can be sent.
-// A browser keeps that part to itself: tokens of devices reach no log of whatever stands before the gateway.
+// The page's address: the part after # says what is shown, so that Back works and a link can be sent. A browser sends
+// that part to no server. But the requests of the page to the API have device tokens in their paths, which a proxy in
+// front of the gateway may log.
 
 const inspected = new Set(["device", "push", "find", "topic"]);
 const listed = new Set(["devices", "pushes", "workers", "events"]);
