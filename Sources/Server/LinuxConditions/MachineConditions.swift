@@ -17,7 +17,7 @@ package struct MachineConditions: Hashable, Sendable {
 
     /// Creates the conditions from a reading of the machine.
     ///
-    /// - Parameter before: the conditions of the previous reading, for the hysteresis of heat and memory pressure.
+    /// - `before`: the conditions of the previous reading, for the hysteresis of heat and memory pressure.
     package init(_ reading: MachineReading, before: MachineConditions = MachineConditions()) {
         if let supplies = reading.powerSupplies {
             let power = PowerState(supplies)
@@ -443,7 +443,7 @@ package enum MemoryPressure: String, Sendable, CaseIterable {
     /// Creates the state: critical if all programs waited for 10% of the time, and a warning if at least one program
     /// did.
     ///
-    /// - Parameter before: the previous state. A machine near a limit keeps it.
+    /// - `before`: the previous state. A machine near a limit keeps it.
     package init(_ stalls: MemoryStalls, before: MemoryPressure) {
         if stalls.full >= (before == .critical ? Self.end : Self.bound) {
             self = .critical

@@ -203,7 +203,7 @@ final class PropertyWatch {
     /// True if more messages may be waiting.
     private var isBehind = false
 
-    /// - Parameter socket: the path of the bus's socket; nil for the system's bus.
+    /// - `socket`: the path of the bus's socket; nil for the system's bus.
     init(_ subject: Subject, socket: String?) {
         self.subject = subject
         self.socket = socket

@@ -146,7 +146,7 @@ package enum DevCommand {
         Console.error(EventText.line(news), waitingAtMost: 100)
     }
 
-    /// - Parameter certificates: the folder with generated certificates; nil if the configuration names other files.
+    /// - `certificates`: the folder with generated certificates; nil if the configuration names other files.
     private static func addFiles(to configuration: inout GatewayConfiguration, certificates: String?) {
         guard let certificates else { return }
         configuration.certificateFile = "\(certificates)/server.pem"

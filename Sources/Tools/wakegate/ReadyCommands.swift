@@ -217,7 +217,7 @@ package struct StateFolder: Sendable {
         return path
     }
 
-    /// - Parameter isParentMade: true if a missing parent folder was already created.
+    /// - `isParentMade`: true if a missing parent folder was already created.
     private static func make(_ path: String, isParentMade: Bool = false) throws(CommandFailure) {
         let cause: SystemError
         do throws(SystemError) {

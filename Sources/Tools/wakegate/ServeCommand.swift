@@ -99,7 +99,7 @@ package enum ServeCommand {
 
     /// Reads the configuration file and the settings.
     ///
-    /// - Parameter sockets: the inherited sockets, which replace the addresses of listeners.
+    /// - `sockets`: the inherited sockets, which replace the addresses of listeners.
     /// - Throws: `ConfigurationError` with all faults, including settings that contradict each other.
     static func read(
         file: String?,
@@ -180,8 +180,7 @@ package enum ServeCommand {
 
     /// Reads the configuration file and the command line.
     ///
-    /// - Parameter isWhole: true if the configuration is complete. Settings that contradict each other are then
-    ///   reported.
+    /// - `isWhole`: true if the configuration is complete. Settings that contradict each other are then reported.
     static func configuration(
         _ parsed: ParsedCommand,
         file: String?,
@@ -214,10 +213,9 @@ package enum ServeCommand {
 
     /// Runs a gateway until a signal stops it.
     ///
-    /// - Parameters:
-    ///   - onNews: a function that receives the gateway's events on a separate thread, and returns false if an event
-    ///     could not be written; nil if no events are needed.
-    ///   - onReady: called once when the gateway accepts connections.
+    /// - `onNews`: a function that receives the gateway's events on a separate thread, and returns false if an event
+    ///   could not be written; nil if no events are needed.
+    /// - `onReady`: called once when the gateway accepts connections.
     /// - Returns: the exit status.
     static func run(
         _ configuration: GatewayConfiguration,

@@ -431,7 +431,7 @@ final class CommitLink {
 }
 
 extension LoadedDevices {
-    /// - Parameter now: the time of the load.
+    /// - `now`: the time of the load.
     init(_ loaded: LoadStep.Loaded, _ now: Instant) {
         self.init(
             now: now,

@@ -149,9 +149,8 @@ enum CommitStatement: Int, CaseIterable {
     /// Each group costs one index lookup. The next lookup begins at the next list of resources that the streams could
     /// offer, and skips the groups before it. At most `$9` groups of a range are found.
     ///
-    /// - Parameters:
-    ///   - key: `name`, or the expression for its stem.
-    ///   - end: an expression for the end of the range that begins with `n.low`.
+    /// - `key`: `name`, or the expression for its stem.
+    /// - `end`: an expression for the end of the range that begins with `n.low`.
     private static func groups(key: String, isStem: Bool, tasks: String, sessions: String, end: String) -> String {
         let key = "\(key) COLLATE \"C\""
         let rows = "FROM wakegate.ready WHERE topic = $1 AND kind = t.kind AND kind > 0"

@@ -557,7 +557,7 @@ final class ControlLink {
 
     private func end(_ failure: PostgresError) { self.end(StoreError(failure), isOfServer: failure.isOfServer) }
 
-    /// - Parameter isOfServer: true if another server may succeed.
+    /// - `isOfServer`: true if another server may succeed.
     private func end(_ error: StoreError, isOfServer: Bool = true) {
         // Try a server that has just failed last, because each dead server costs a timeout.
         if isOfServer, let session = self.session, session.isReady {

@@ -63,7 +63,7 @@ package final class DatabaseImport {
 
     /// Starts or resumes the import; creates missing tables.
     ///
-    /// - Parameter now: the policy time of the rows if the import starts now.
+    /// - `now`: the policy time of the rows if the import starts now.
     /// - Throws: `StoreError` in one of these cases, or if the database fails: the state was already imported; it has
     ///   changed since an interruption; the database already has one of its topics; another import is in progress.
     package init(_ source: Source, at now: Instant, _ settings: StoreSettings) throws(StoreError) {

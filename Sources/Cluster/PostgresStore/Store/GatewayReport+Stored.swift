@@ -211,8 +211,8 @@ private struct StoredFields {
 }
 
 extension ClusterView {
-    /// - Parameter results: the results of the statements of a report: two of the report itself, then clock, members,
-    ///   dead, ready, due, totals.
+    /// - `results`: the results of the statements of a report: two of the report itself, then clock, members, dead,
+    ///   ready, due, totals.
     init(results: [PostgresRows], time: inout PolicyTime) {
         let (clock, members, dead) = (results[2], results[3], results[4])
         let (ready, due, totals) = (results[5], results[6], results[7])

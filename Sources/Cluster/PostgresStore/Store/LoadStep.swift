@@ -25,7 +25,7 @@ struct LoadStep {
 
     /// Sends the statements that lock and read rows.
     ///
-    /// - Parameter floor: the latest policy time known to this gateway.
+    /// - `floor`: the latest policy time known to this gateway.
     init(_ plan: LoadPlan, floor: Instant, _ sender: SessionSender) {
         self.skippedCount = 1
         self.passesOverLocked = plan.passesOverLocked
@@ -300,8 +300,8 @@ struct RowVersions {
         self.versions.reserveCapacity(count)
     }
 
-    /// - Parameter isKnownNew: true if this token was not appended before, because the versions are the first and are
-    ///   from one statement with distinct tokens.
+    /// - `isKnownNew`: true if this token was not appended before, because the versions are the first and are from one
+    ///   statement with distinct tokens.
     /// - Returns: false if a version of this token was appended before.
     mutating func append(_ version: RowVersion, of token: DeviceToken, isKnownNew: Bool) -> Bool {
         if !isKnownNew {

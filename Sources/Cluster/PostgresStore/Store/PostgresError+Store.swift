@@ -58,7 +58,7 @@ extension StoreError {
         )
     }
 
-    /// - Parameter version: the server's version, such as 140005.
+    /// - `version`: the server's version, such as 140005.
     init(server: String, oldServer version: Int) {
         self.init(
             message: "PostgreSQL at \(server) is version \(version / 10_000), and WakeGate needs 15 or later. "
@@ -92,7 +92,7 @@ extension StoreError {
         )
     }
 
-    /// - Parameter holder: the session that holds the lock.
+    /// - `holder`: the session that holds the lock.
     init(server: String, schemaLockedBy holder: String) {
         self.init(
             message: "PostgreSQL at \(server): another session holds the lock under which tables are made "
@@ -101,7 +101,7 @@ extension StoreError {
         )
     }
 
-    /// - Parameter count: the number of gateway numbers tried.
+    /// - `count`: the number of gateway numbers tried.
     init(server: String, lockedNumbers count: Int) {
         self.init(
             message: "PostgreSQL at \(server): other sessions hold the advisory locks of the next \(count) gateway "
@@ -110,7 +110,7 @@ extension StoreError {
         )
     }
 
-    /// - Parameter table: the table whose rows are locked.
+    /// - `table`: the table whose rows are locked.
     init(server: String, lockedTable table: String) {
         self.init(
             message: "PostgreSQL at \(server): another session has held a lock on \(table) for three seconds. See "
@@ -118,7 +118,7 @@ extension StoreError {
         )
     }
 
-    /// - Parameter tables: the tables that the role may not read or write.
+    /// - `tables`: the tables that the role may not read or write.
     init(server: String, role: String, withoutRightsOn tables: String) {
         self.init(
             message: "PostgreSQL at \(server): the role \(role) may not read and write \(tables) of schema wakegate. "
@@ -127,7 +127,7 @@ extension StoreError {
         )
     }
 
-    /// - Parameter seconds: the time without an answer.
+    /// - `seconds`: the time without an answer.
     init(silentServer server: String, seconds: Int64) {
         self.init(
             message: "PostgreSQL at \(server) answered nothing for \(seconds) s. See that the server runs and can be "

@@ -167,7 +167,7 @@ final class QuestionLink {
         }
     }
 
-    /// - Parameter reply: the reply; nil if the rows do not match the statements.
+    /// - `reply`: the reply; nil if the rows do not match the statements.
     private func answered(_ job: Job, _ outcome: Session<Purpose>.Outcome, _ reply: ClusterReply?) {
         if !self.sent.isEmpty { self.sent.removeFirst() }
         guard outcome.failure == nil, let reply else {
@@ -293,6 +293,7 @@ enum QuestionStatement: Int, CaseIterable {
     ///   - condition: the condition on the devices in the slice, in the order of their tokens.
     ///   - filter: the condition on the rows to return.
     ///   - columns: the columns of the slice that the filter uses.
+    ///   - countMax: the parameter with the maximum number of rows.
     private static func slice(
         _ condition: String,
         _ filter: String,

@@ -210,7 +210,7 @@ final class SharedLink {
         self.state.replies.append(.valueNotStored(name: value.name, value.content, error))
     }
 
-    /// - Parameter table: the table whose lock was not available.
+    /// - `table`: the table whose lock was not available.
     private func error(_ failure: PostgresError, _ table: String) -> StoreError {
         guard failure.kind == .lockNotAvailable else { return StoreError(failure) }
         return StoreError(server: failure.server, lockedTable: table)

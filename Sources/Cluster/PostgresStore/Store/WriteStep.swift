@@ -19,10 +19,9 @@ struct WriteStep<Runner: StatementRunner> {
     /// The index of the statement that returns the holders of ended wakes; nil if no wake has ended.
     private(set) var endedPlace: Int?
 
-    /// - Parameters:
-    ///   - versions: the versions of the rows that were read, by token.
-    ///   - now: the time of the transaction.
-    ///   - holder: the number of this gateway.
+    /// - `versions`: the versions of the rows that were read, by token.
+    /// - `now`: the time of the transaction.
+    /// - `holder`: the number of this gateway.
     init(
         _ writes: ClusterWrites,
         versions: RowVersions,

@@ -5,14 +5,13 @@ package import Wire
 package enum ClusterReply {
     /// The store is attached under a new number. Wakes launched under an earlier number are lost.
     case attached(Attachment)
-    /// The store is detached, and tries to attach again. Until then, nothing commits.
-    ///
-    /// - Parameter error: the cause, with the server and the remedy.
+    /// The store is detached, and tries to attach again. Until then, nothing commits. The error has the cause, with the
+    /// server and the remedy.
     case detached(StoreError)
     case loaded(TransactionNumber, LoadedDevices)
     /// The commit is durable.
     ///
-    /// - Parameter endedElsewhere: the wakes that this commit ended and that another gateway had launched.
+    /// - `endedElsewhere`: the wakes that this commit ended and that another gateway had launched.
     case committed(TransactionNumber, endedElsewhere: [HeldElsewhere])
     case failed(TransactionNumber, ClusterFailure)
     case counts(TransactionNumber, ClusterCounts)
@@ -63,9 +62,8 @@ package struct Attachment {
 package enum ClusterFailure: Error {
     /// Another transaction came first, or two transactions deadlocked. A retry from the beginning may succeed.
     case conflict
-    /// Another session holds the lock of a row or of a table and did not release it in time.
-    ///
-    /// - Parameter holder: the session that holds a table's lock, if it is known.
+    /// Another session holds the lock of a row or of a table and did not release it in time. The holder is the session
+    /// that holds a table's lock, if it is known.
     case locked(LockHolder?)
     /// The database refused the transaction. A later retry may succeed.
     case refused(StoreError)

@@ -398,10 +398,9 @@ extension LaunchAnswer {
 
     /// Creates an answer for a pending launch.
     ///
-    /// - Parameters:
-    ///   - hold: the first hold from the device's conditions.
-    ///   - isLaneFull: true if the launch's lane has its maximum number of wakes in flight.
-    ///   - isPaused: true if the device's topic is paused.
+    /// - `hold`: the first hold from the device's conditions.
+    /// - `isLaneFull`: true if the launch's lane has its maximum number of wakes in flight.
+    /// - `isPaused`: true if the device's topic is paused.
     init(
         _ disposition: Disposition,
         heldBy hold: Hold?,

@@ -121,7 +121,7 @@ extension DeviceEngine {
         return max(spaced, record.wait?.changedAt ?? .distantPast, record.lastEnd)
     }
 
-    /// - Parameter waited: nil for a push that was in flight.
+    /// - `waited`: nil for a push that was in flight.
     func discard(_ push: PushHandle, _ reason: DiscardReason, _ device: DeviceIndex, _ waited: Waited? = nil) {
         self.count(self.devices[device].topic) { $0.discarded[reason] += 1 }
         let content = PushContent(push)

@@ -286,7 +286,7 @@ extension DeviceEngine {
         self.wakes.ended(EndedWake(id: wake, outcome: outcome, at: self.now), device, in: &self.devices)
     }
 
-    /// - Parameter before: the device's record in its state before the wake ended.
+    /// - `before`: the device's record in its state before the wake ended.
     func noteEnd(
         _ device: DeviceIndex,
         _ before: DeviceRecord,

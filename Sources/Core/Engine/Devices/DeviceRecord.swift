@@ -201,7 +201,7 @@ extension DeviceRecord {
 
     /// Appends the stored form of the record.
     ///
-    /// - Parameter now: the time; expired entries of ended wakes and answered pushes are left out.
+    /// - `now`: the time; expired entries of ended wakes and answered pushes are left out.
     func store(to buffer: inout ByteBuffer, at now: Instant) {
         let state = self.state
         var flags: Flags = self.isRegistered ? .isRegistered : []

@@ -391,6 +391,7 @@ package struct DeviceSearch: Sendable {
 
     /// - Parameters:
     ///   - topics: the topics to search; nil for any.
+    ///   - order: the order of the devices that are found.
     ///   - after: the token after which to start, in token order.
     ///   - countMax: the maximum number of devices, at least 1.
     package init(topics: Set<TopicIndex>?, order: Order = .token, after: DeviceToken?, countMax: Int) {
@@ -406,7 +407,7 @@ package struct DeviceSearch: Sendable {
     /// The tokens found so far, in order.
     package var tokens: [DeviceToken] { self.heap.sorted { $0.isBefore($1) }.map(\.token) }
 
-    /// - Parameter isWanted: returns true for a device that belongs to the result; nil if all devices do.
+    /// - `isWanted`: returns true for a device that belongs to the result; nil if all devices do.
     fileprivate mutating func look(
         at engine: DeviceEngine,
         placesMax: Int,
@@ -463,7 +464,7 @@ package struct DeviceSearch: Sendable {
 extension DeviceEngine {
     /// Continues a search, and examines at most `placesMax` rows.
     ///
-    /// - Parameter filter: the filter for devices; nil for all of them.
+    /// - `filter`: the filter for devices; nil for all of them.
     /// - Returns: true if the search is complete.
     package func look(_ search: inout DeviceSearch, placesMax: Int, filter: DeviceFilter? = nil) -> Bool {
         let isWanted = filter.map { filter in { filter.takes(self.snapshot($0)) } }

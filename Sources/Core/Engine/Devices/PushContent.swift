@@ -227,7 +227,7 @@ package struct PushTrace {
 
     /// Appends the trace of a push into which an older push is coalesced.
     ///
-    /// - Parameter newer: the trace of the newer push; nil if it has none.
+    /// - `newer`: the trace of the newer push; nil if it has none.
     static func write(_ newer: PushTrace?, standingFor older: PushTrace, to buffer: inout ByteBuffer) {
         var links = (0..<(newer?.linkCount ?? 0)).compactMap { newer?.link($0) }
         if let parent = older.parent { links.append(parent) }

@@ -40,7 +40,7 @@ package struct ReadyQueues: ~Copyable {
     /// Returns the position of a device among all waiting devices. A use of the device while it waits does not change
     /// its position. With a shared store, the last use is read from the device's row in each step.
     ///
-    /// - Parameter moment: the time at which the device began to wait.
+    /// - `moment`: the time at which the device began to wait.
     package func order(
         _ device: DeviceIndex,
         since moment: Instant,
@@ -75,9 +75,8 @@ package struct ReadyQueues: ~Copyable {
 
     /// Inserts a device into its topic's queue.
     ///
-    /// - Parameters:
-    ///   - moment: the time at which the device began to wait.
-    ///   - lastUse: the time of the device's last use; `distantPast` for never.
+    /// - `moment`: the time at which the device began to wait.
+    /// - `lastUse`: the time of the device's last use; `distantPast` for never.
     package mutating func append(
         _ device: DeviceIndex,
         since moment: Instant,

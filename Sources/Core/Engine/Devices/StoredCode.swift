@@ -146,7 +146,7 @@ extension ConditionsReport {
         return fields.enumerated().reduce(known) { $0 | UInt32($1.element ?? 0) << (2 + 3 * UInt32($1.offset)) }
     }
 
-    /// - Parameter level: the battery level in the form of `HistoryEvent.related`.
+    /// - `level`: the battery level in the form of `HistoryEvent.related`.
     package init?(code: UInt32, _ level: APNsID?) {
         guard code & 1 != 0 else { return nil }
         func field(_ place: UInt32) -> UInt8 { UInt8(code >> (2 + 3 * place) & 7) }

@@ -25,6 +25,7 @@ package struct Waited: Hashable, Sendable {
     static let spansMax = 4
 
     /// - Parameters:
+    ///   - interval: the time without a hold, in milliseconds.
     ///   - times: the time under each hold; a hold may occur several times.
     ///   - held: the hold at the end of the wait, if it ended without a launch.
     package init(interval: Int64, times: [Span], held: Hold? = nil) {
@@ -118,7 +119,7 @@ final class WaitLog {
     /// The holds that have ended.
     private var ended: [Waited.Span] = []
 
-    /// - Parameter hold: the hold since the beginning of the wait.
+    /// - `hold`: the hold since the beginning of the wait.
     init(start: Instant, _ hold: Hold? = nil) {
         self.start = start
         self.hold = hold

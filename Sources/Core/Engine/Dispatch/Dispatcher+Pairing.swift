@@ -9,9 +9,8 @@ extension Dispatcher {
     /// Returns the stream for a wake of this device; nil if no stream is free, or launches of the topic are not
     /// allowed.
     ///
-    /// - Parameters:
-    ///   - target: the launch; nil for a push.
-    ///   - isForced: true for a launch by an operator, which a paused topic does not prevent.
+    /// - `target`: the launch; nil for a push.
+    /// - `isForced`: true for a launch by an operator, which a paused topic does not prevent.
     func freeStream(
         _ topic: TopicIndex,
         _ token: borrowing DeviceToken,

@@ -61,7 +61,7 @@ extension Dispatcher {
 
     /// Returns the topic's streams, grouped by the launches that they accept, for the report to other gateways.
     ///
-    /// - Parameter hasFreeSlots: false to report no free slots.
+    /// - `hasFreeSlots`: false to report no free slots.
     package func offers(_ topic: TopicIndex, countMax: Int, hasFreeSlots: Bool) -> [StreamOffer] {
         self.streams.shared?.offered.offers(of: topic, countMax: countMax, hasFreeSlots: hasFreeSlots) ?? []
     }

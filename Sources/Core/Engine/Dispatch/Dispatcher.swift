@@ -320,7 +320,7 @@ extension Dispatcher {
 
     /// Releases a wake from its stream and notifies the stream.
     ///
-    /// - Parameter endedAt: the end of the wake; nil if its duration does not depend on the worker.
+    /// - `endedAt`: the end of the wake; nil if its duration does not depend on the worker.
     /// - Returns: false if the wake was not on the stream.
     func release(_ wake: WakeID, _ subscription: Subscription, endedAt: Instant? = nil) -> Bool {
         guard self.streams.release(wake, subscription, endedAt: endedAt) else { return false }

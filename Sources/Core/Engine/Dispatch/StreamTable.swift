@@ -316,7 +316,7 @@ extension StreamTable {
 
     /// Removes a wake from the stream.
     ///
-    /// - Parameter endedAt: the end of the wake; nil if its duration does not depend on the worker.
+    /// - `endedAt`: the end of the wake; nil if its duration does not depend on the worker.
     /// - Returns: false if the wake was not on the stream.
     package mutating func release(_ wake: WakeID, _ stream: Subscription, endedAt: Instant? = nil) -> Bool {
         guard let held = stream.remove(wake) else { return false }

@@ -180,9 +180,8 @@ struct TaskTree {
 
     /// Returns the node of the first task in launch order whose name matches the pattern; `none` if there is none.
     ///
-    /// - Parameters:
-    ///   - reachesStart: true if no name in the tree sorts before the matching names.
-    ///   - reachesEnd: true if no name in the tree sorts after the matching names.
+    /// - `reachesStart`: true if no name in the tree sorts before the matching names.
+    /// - `reachesEnd`: true if no name in the tree sorts after the matching names.
     func earliest(
         in root: Node,
         _ pattern: IdentifierPattern,

@@ -62,9 +62,8 @@ struct TraceReader {
         return parameters
     }
 
-    /// - Parameters:
-    ///   - what: the name of a step in messages. A step is an array of `parts` elements.
-    ///   - requirement: the requirement on a step, for messages.
+    /// - `what`: the name of a step in messages. A step is an array of `parts` elements.
+    /// - `requirement`: the requirement on a step, for messages.
     fileprivate static func script<Answer>(
         _ value: JSONValue,
         _ name: String,

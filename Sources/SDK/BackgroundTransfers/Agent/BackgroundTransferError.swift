@@ -94,8 +94,7 @@ public struct BackgroundTransferError: Error, Hashable, Sendable, CustomStringCo
 }
 
 extension BackgroundTransferError.Code {
-    /// - Parameter reason: the reason in the agent's error answer, which is the name of the code with a capital first
-    ///   letter.
+    /// - `reason`: the reason in the agent's error answer, which is the name of the code with a capital first letter.
     init(reason: String, status: Int) {
         let kind = Kind(rawValue: reason.prefix(1).lowercased() + reason.dropFirst())
         self = kind.map { Self(kind: $0) } ?? (status == 403 ? .notPermitted : .refused)

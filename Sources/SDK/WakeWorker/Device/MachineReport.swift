@@ -27,6 +27,7 @@ final class MachineReport: HTTPAgent, @unchecked Sendable {
     private var isOver = false
 
     /// - Parameters:
+    ///   - endpoint: the gateway that receives the reports.
     ///   - path: the URL path of the device's conditions.
     ///   - conditions: the conditions to report.
     ///   - root: the directory below which `/sys`, `/var` and `/run` are read.

@@ -14,8 +14,8 @@ struct GatewayEndpoint: Sendable {
     /// The timeout of an answer, in milliseconds.
     private static let timeoutMilliseconds = 10_000
 
-    /// - Parameter url: `https://HOST:PORT`, `http://HOST:PORT`, or `unix:/PATH`. A Unix socket uses TLS if a
-    ///   certificate authority is given.
+    /// - `url`: `https://HOST:PORT`, `http://HOST:PORT`, or `unix:/PATH`. A Unix socket uses TLS if a certificate
+    ///   authority is given.
     /// - Throws: `badArgument`.
     init(_ url: String, _ credentials: GatewayCredentials) throws(WakeWorkerError) {
         var settings = HTTPClientSettings()

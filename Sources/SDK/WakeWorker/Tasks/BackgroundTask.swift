@@ -189,7 +189,7 @@ public struct BackgroundTaskContext: Identifiable, Sendable {
         self.reporting = TaskReporting(title: texts.title, subtitle: texts.subtitle)
     }
 
-    /// - Parameter kind: the kind in the message.
+    /// - `kind`: the kind in the message.
     init(
         _ message: TaskMessage,
         _ kind: BackgroundTaskKind,

@@ -49,7 +49,7 @@ extension GatewayConfiguration {
     /// Returns the fault of a listener that other machines can reach although it cannot authenticate every caller, or
     /// would receive tokens in cleartext.
     ///
-    /// - Parameter address: an address that is not local.
+    /// - `address`: an address that is not local.
     private func exposure(_ key: String, _ address: String, _ example: String) -> ConfigurationFault? {
         // The operator has named the networks of callers; all other callers are refused.
         guard self.callerNetworks.isEmpty else { return nil }

@@ -139,7 +139,7 @@ struct DynamicTable: ~Copyable {
 
     /// Adds an entry, and removes the oldest entries to make space. An entry larger than the table empties the table.
     ///
-    /// - Parameter name: a name outside the table's memory, like `value`.
+    /// - `name`: a name outside the table's memory, like `value`.
     mutating func insert(name: ByteView, value: ByteView, note: UInt32) {
         self.changes += 1
         let entrySize = name.count + value.count + Self.entryBytes

@@ -19,9 +19,8 @@ struct HTTP1Head {
 
     /// Parses a head, and stores its fields in the state of its stream.
     ///
-    /// - Parameters:
-    ///   - bytes: a head that `HeadScanner` found.
-    ///   - headerListBytesMax: the maximum size of the fields, as HTTP/2 counts it.
+    /// - `bytes`: a head that `HeadScanner` found.
+    /// - `headerListBytesMax`: the maximum size of the fields, as HTTP/2 counts it.
     init(
         _ bytes: ByteView,
         into slot: StreamSlot,
@@ -304,7 +303,7 @@ struct ChunkReader {
     /// Removes and returns the next part from the start of `bytes`. The caller must pass the remaining bytes again,
     /// followed by new bytes.
     ///
-    /// - Parameter trailerBytesMax: the maximum size of the fields after the last chunk.
+    /// - `trailerBytesMax`: the maximum size of the fields after the last chunk.
     /// - Returns: nil if more bytes are needed.
     mutating func next(_ bytes: inout ByteView, trailerBytesMax: Int) throws(HTTP1Fault) -> Part? {
         while !bytes.isEmpty {

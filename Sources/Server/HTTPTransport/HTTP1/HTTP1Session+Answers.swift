@@ -104,7 +104,7 @@ extension HTTP1Session {
 
     /// Writes the head of an answer except its last lines.
     ///
-    /// - Parameter bodyBytes: the length of the body; nil if unknown.
+    /// - `bodyBytes`: the length of the body; nil if unknown.
     func writeHead(_ response: Response, bodyBytes: Int?) {
         self.output.append("HTTP/1.1 ")
         self.output.appendDecimal(Int64(response.status))

@@ -229,8 +229,8 @@ package struct FrameCutter: ~Copyable {
 
     /// Begins a frame with a part of a block.
     ///
-    /// - Parameter frame: the frame, at least up to its part of the block. If it is at the start of `bytes`, it is
-    ///   removed from `bytes`.
+    /// - `frame`: the frame, at least up to its part of the block. If it is at the start of `bytes`, it is removed from
+    ///   `bytes`.
     /// - Returns: nil if the frame is malformed.
     @inline(__always)
     private mutating func begin(_ head: FrameHead, _ frame: ByteView, _ bytes: inout ByteView) -> Piece? {

@@ -137,7 +137,7 @@ extension EventLoop {
 
     /// Detects the protocol from the first bytes. Only HTTP/2's preface begins with `PRI `.
     ///
-    /// - Parameter hasPeerEnded: true if the peer sends no further bytes.
+    /// - `hasPeerEnded`: true if the peer sends no further bytes.
     private func sniff(_ connection: Connection, hasPeerEnded: Bool) {
         let marker = ByteView("PRI ")
         switch System.peek(connection.descriptor, into: self.readBuffer, bytesMax: marker.count) {
@@ -272,7 +272,7 @@ extension EventLoop {
 
     /// Records the time since which a TLS record has been incomplete.
     ///
-    /// - Parameter isAnother: true if whole records were just read. The incomplete record is then a new one.
+    /// - `isAnother`: true if whole records were just read. The incomplete record is then a new one.
     private func noteRecord(of connection: Connection, _ tls: TLSSession, isAnother: Bool) {
         if !tls.hasPartOfRecord {
             connection.recordSince = .max

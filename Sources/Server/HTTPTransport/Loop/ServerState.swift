@@ -38,9 +38,8 @@ final class ServerState: Sendable {
     let clients: ConnectionCounts<ClientNetwork>
     let requestBytes: RequestBytes
 
-    /// - Parameters:
-    ///   - contexts: one context for each listener; nil for cleartext.
-    ///   - descriptorsMax: the maximum number of connections that the descriptors of the process permit.
+    /// - `contexts`: one context for each listener; nil for cleartext.
+    /// - `descriptorsMax`: the maximum number of connections that the descriptors of the process permit.
     init(
         limits: TransportLimits,
         listeners: [BoundListener],

@@ -442,7 +442,7 @@ struct HTTPDate: ~Copyable {
 
     /// Appends the value for a time.
     ///
-    /// - Parameter second: the seconds since 1970, UTC.
+    /// - `second`: the seconds since 1970, UTC.
     mutating func write(_ second: Int64, to buffer: inout ByteBuffer) {
         if self.second != second {
             self.second = second

@@ -446,7 +446,7 @@ enum OpenSSL {
             return unsafe Key(pointer)
         }
 
-        /// - Parameter remedy: the advice in the error if the file does not contain a key.
+        /// - `remedy`: the advice in the error if the file does not contain a key.
         init(pem: [UInt8], file: String, remedy: String = "remove it") throws(TransportError) {
             // Without this callback OpenSSL would ask the terminal for the password of an encrypted key.
             let pointer = unsafe OpenSSL.withInput(pem) {

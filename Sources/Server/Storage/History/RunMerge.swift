@@ -27,7 +27,7 @@ final class RunMerge {
     private let writer: RunWriter
     private let pieceEvents: Int
 
-    /// - Parameter runs: the runs to merge, the oldest first.
+    /// - `runs`: the runs to merge, the oldest first.
     init(_ runs: ArraySlice<HistoryRun>, _ table: RunTable, pieceEvents: Int) {
         self.pieceEvents = pieceEvents
         self.table = table
@@ -124,7 +124,7 @@ enum MergePlan {
         return level
     }
 
-    /// - Parameter runs: all runs, the oldest first.
+    /// - `runs`: all runs, the oldest first.
     /// - Returns: the range of runs to merge; nil if no merge is needed.
     static func next(_ runs: [Run], _ limits: HistoryLimits) -> Range<Int>? {
         guard runs.count >= HistoryLimits.fanIn else { return nil }

@@ -320,7 +320,7 @@ final class CheckpointProgress: @unchecked Sendable {
 
     /// Records that a checkpoint has copied the first `pages` pages of the log.
     ///
-    /// - Parameter generation: the value of `generation` at the beginning of the checkpoint.
+    /// - `generation`: the value of `generation` at the beginning of the checkpoint.
     /// - Returns: true if another pass is worthwhile.
     func copied(_ pages: Int, generation: Int) -> Bool {
         self.withLock { state in

@@ -94,7 +94,7 @@ extension StoreError {
         )
     }
 
-    /// - Parameter fault: the fault as a clause.
+    /// - `fault`: the fault as a clause.
     init(damaged path: String, _ fault: String) {
         self.init(
             message: "\(path) is damaged: \(fault). Start from a backup (`wakegate backup` makes them), or move the "
@@ -112,7 +112,7 @@ extension StoreLoss {
 
     /// Creates the loss of the commits after the newest existing row, up to the mark.
     ///
-    /// - Parameter newest: the position of the newest existing row; nil if there is none.
+    /// - `newest`: the position of the newest existing row; nil if there is none.
     init(_ location: JournalLocation, _ fault: String, mark: JournalMark, newest: JournalPosition?) {
         self.init(
             file: location.path,

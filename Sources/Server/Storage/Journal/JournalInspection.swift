@@ -33,9 +33,8 @@ enum JournalInspection {
 
     /// Reads the journal and compares it with its mark. Changes no file, and creates only SQLite's shared memory file.
     ///
-    /// - Parameters:
-    ///   - acceptsLoss: true to accept that the last commits are missing.
-    ///   - isAlone: true if no other process has the journal open. If false, the log's content is not examined.
+    /// - `acceptsLoss`: true to accept that the last commits are missing.
+    /// - `isAlone`: true if no other process has the journal open. If false, the log's content is not examined.
     /// - Returns: the state, and the connection that has read the journal, or nil if the journal must be created.
     /// - Throws: `StoreError` if the journal belongs to another program, has another format, is damaged, or lacks
     ///   committed records.

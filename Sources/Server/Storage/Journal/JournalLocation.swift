@@ -16,9 +16,8 @@ struct JournalLocation {
     let dependentFile: String?
     private let customSync: ((String) throws(StoreError) -> Void)?
 
-    /// - Parameters:
-    ///   - follower: the file of the delivery log, which is created after the journal.
-    ///   - syncFolder: syncs the folder that contains a file; nil for the default implementation.
+    /// - `dependentFile`: the file of the delivery log, which is created after the journal.
+    /// - `syncFolder`: syncs the folder that contains a file; nil for the default implementation.
     /// - Throws: an error if the path is a symbolic link without a target.
     init(
         _ path: String,
@@ -144,7 +143,7 @@ struct JournalFileWatch {
     /// The largest size of each file so far, in bytes.
     private var bytes: [String: Int] = [:]
 
-    /// - Parameter place: the location of a journal whose files all exist.
+    /// - Parameter location: the location of a journal whose files all exist.
     init(_ location: JournalLocation) {
         self.paths = location.vfs == nil ? [location.path, location.logPath, location.markPath] : []
         for path in self.paths {

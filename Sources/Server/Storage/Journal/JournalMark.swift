@@ -108,7 +108,7 @@ final class JournalMarkFile: @unchecked Sendable {
 
     /// Opens the mark file of a journal, and makes `mark` durable in it.
     ///
-    /// - Parameter isNew: true to overwrite the file. The caller must then sync the folder.
+    /// - `isNew`: true to overwrite the file. The caller must then sync the folder.
     init(_ location: JournalLocation, _ mark: JournalMark, isNew: Bool) throws(StoreError) {
         self.path = Self.path(of: location.path)
         self.mark = mark

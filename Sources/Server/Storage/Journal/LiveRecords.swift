@@ -103,7 +103,7 @@ struct RowLedger: ~Copyable {
 
     init() {}
 
-    /// - Parameter rows: the rows, the oldest first.
+    /// - `rows`: the rows, the oldest first.
     init(rows: [Row], first: Int64) {
         self.rows = rows
         self.first = first

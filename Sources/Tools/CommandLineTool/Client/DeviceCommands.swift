@@ -232,7 +232,7 @@ package enum DeviceActions {
             self.client = try self.location.client()
         }
 
-        /// - Parameter isFromList: true if the device comes from a list, which may be outdated.
+        /// - `isFromList`: true if the device comes from a list, which may be outdated.
         func act(on token: String, isFromList: Bool = false) throws(CommandFailure) -> HTTPResponse {
             let route = self.action.route
             // The listed device may have launched in the meantime. It must not be woken without a push.

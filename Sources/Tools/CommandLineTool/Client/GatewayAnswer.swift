@@ -22,7 +22,7 @@ package enum GatewayAnswer {
         try self.check(response) { self.remedies[$0] }
     }
 
-    /// - Parameter remedy: returns help for a reason, with commands of this program; nil if there is none.
+    /// - `remedy`: returns help for a reason, with commands of this program; nil if there is none.
     static func check(_ response: HTTPResponse, _ remedy: (String) -> String?) throws(CommandFailure) {
         guard !response.isSuccess else { return }
         let refusal = self.refusal(response)

@@ -73,7 +73,7 @@ package struct GatewayLocation: Sendable {
     private static let defaultEdges = [Self.defaultEdge, "https://localhost:2197", "https://[::1]:2197"]
     static let defaultAdmin = "http://127.0.0.1:9197"
 
-    /// - Parameter url: the URL without a trailing slash.
+    /// - `url`: the URL without a trailing slash.
     private static func checkURL(_ url: String, _ sources: LocationSources) throws(CommandFailure) {
         let bad = CommandFailure.usage(
             "\(sources.urlName) is \"\(sources.url)\"; write a URL such as https://127.0.0.1:2197"

@@ -42,9 +42,8 @@ package enum CommandFile {
 
     /// Returns the bytes of a file or a pipe.
     ///
-    /// - Parameters:
-    ///   - bytesMax: the maximum number of bytes to read.
-    ///   - remedy: the remedy in the error message if the file cannot be read.
+    /// - `bytesMax`: the maximum number of bytes to read.
+    /// - `remedy`: the remedy in the error message if the file cannot be read.
     static func contents(_ path: String, bytesMax: Int, remedy: String) throws(CommandFailure) -> [UInt8] {
         do throws(SystemError) {
             return try OpenFile(path, O_RDONLY | O_NOCTTY | O_CLOEXEC).contents(bytesMax: bytesMax)

@@ -38,6 +38,7 @@ final class WatchConnection {
 
     /// - Parameters:
     ///   - path: the path to poll; nil for the gateway itself.
+    ///   - location: the gateway to poll.
     ///   - interval: the interval between two requests, in milliseconds.
     ///   - hasAnswered: true if the gateway has answered before. If false, an unreachable gateway is an error.
     init(

@@ -39,7 +39,7 @@ package enum WorkerListCommand {
 
     /// Returns a table with a line for each worker; empty without workers.
     ///
-    /// - Parameter topic: the topic to show; nil for all topics.
+    /// - `topic`: the topic to show; nil for all topics.
     package static func text(_ answer: JSONValue, topic: String?) -> String {
         var rows: [[String]] = []
         for entry in answer["topics"]?.elements ?? [] where topic == nil || entry["topic"]?.text == topic {

@@ -131,7 +131,7 @@ extension AgentEngine {
     /// Handles the disconnection of a follower. If it was the last one and has not read an announced end, wakes the
     /// session's device.
     ///
-    /// - Parameter telling: the number of the last announcement that the follower has read; nil if it read none.
+    /// - `announcement`: the number of the last announcement that the follower has read; nil if it read none.
     func listenerLeft(_ stream: StreamID, hasRead announcement: Int?) {
         guard let number = self.listeners.removeValue(forKey: stream) else { return }
         if case .wake(let device, _, let finished) = self.scheduler.listenerLeft(number, hasRead: announcement) {

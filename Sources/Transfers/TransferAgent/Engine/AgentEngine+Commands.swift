@@ -224,7 +224,8 @@ extension AgentEngine {
     ///
     /// - Parameters:
     ///   - transfer: the submitted transfer.
-    ///   - kept: the part of an earlier download with which the transfer would have continued; nil if there is none.
+    ///   - resumable: the part of an earlier download with which the transfer would have continued; nil if there is
+    ///     none.
     private func withdraw(_ transfer: Transfer, _ resumable: ResumablePart?) {
         // The session may have been deleted in the same turn, together with the transfer.
         guard self.scheduler.transfer(transfer.id) != nil else { return }

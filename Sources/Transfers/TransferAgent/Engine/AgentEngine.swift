@@ -292,7 +292,7 @@ package final class AgentEngine {
     /// - Parameters:
     ///   - stream: the request.
     ///   - withdraw: reverts the changes if they cannot be stored. The request is then refused.
-    ///   - keep: answers the request.
+    ///   - answer: answers the request.
     func answerAfterCommit(_ stream: StreamID, withdraw: @escaping () -> Void, _ answer: @escaping () -> Void) {
         self.effects.append(
             Effect(run: answer) { fault in

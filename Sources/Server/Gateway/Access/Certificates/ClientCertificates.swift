@@ -98,7 +98,7 @@ package final class CertificateHolder {
     package let subject: String
     private let certificate: ClientCertificate
 
-    /// - Parameter environment: the environment of the gateway; nil to accept certificates of both.
+    /// - `environment`: the environment of the gateway; nil to accept certificates of both.
     /// - Throws: the fault of the certificate.
     init(
         _ certificate: ClientCertificate,

@@ -296,7 +296,7 @@ package final class TokenUses: Sendable {
 
     /// Records the use of a token.
     ///
-    /// - Parameter seconds: the time of the use, in seconds since 1970.
+    /// - `seconds`: the time of the use, in seconds since 1970.
     func note(_ id: String, at seconds: Int64) {
         let isFirst = self.state.withLock { state in
             state.uses[id] = max(state.uses[id] ?? 0, seconds)

@@ -14,8 +14,8 @@ enum CredentialFile {
 
     /// Returns the file's current stamp.
     ///
+    /// - `isPrivate`: true if only the owner may read or write the file.
     /// - Returns: nil if the file does not exist.
-    /// - Parameter isPrivate: true if only the owner may read or write the file.
     /// - Throws: if the status cannot be read, or if a private file is accessible to other users.
     static func stamp(_ path: String, isPrivate: Bool = true) throws(CredentialError) -> Stamp? {
         let status: FileStatus
@@ -82,9 +82,8 @@ enum CredentialFile {
     ///
     /// If root writes the file, it gets the owner of its folder. The gateway can then read it.
     ///
-    /// - Parameters:
-    ///   - opened: the path to open. For a draft, it differs from `path`.
-    ///   - flags: flags of `open(2)`.
+    /// - `opened`: the path to open. For a draft, it differs from `path`.
+    /// - `flags`: flags of `open(2)`.
     static func write(_ line: String, to opened: String, _ flags: Int32, for path: String) throws(CredentialError) {
         do throws(SystemError) {
             let file = try OpenFile(opened, flags | O_WRONLY | O_CREAT | O_CLOEXEC, mode: 0o600)
@@ -121,9 +120,8 @@ struct SecretFile {
     /// The consequence of removing the file, as a clause in error messages.
     private let removal: String
 
-    /// - Parameters:
-    ///   - folder: an existing folder.
-    ///   - removal: the consequence of removing the file, as a clause in error messages.
+    /// - `folder`: an existing folder.
+    /// - `removal`: the consequence of removing the file, as a clause in error messages.
     init(_ name: String, in folder: String, removal: String) {
         self.path = "\(folder)/\(name)"
         self.folder = folder

@@ -222,7 +222,7 @@ struct RefusedTokens {
 
     /// Admits a token to the verification.
     ///
-    /// - Parameter now: milliseconds since 1970.
+    /// - `now`: milliseconds since 1970.
     /// - Throws: `invalidProviderToken` if the token's verification has failed before; `tooManyProviderTokenUpdates` if
     ///   the rate limit prevents the verification. The token may then be valid.
     mutating func admit(_ hash: UInt64, generation: UInt64, now: Int64) throws(APNSReason) {
@@ -271,7 +271,7 @@ final class ProviderConnection {
     /// Accepts a token if the rules for a connection permit it.
     ///
     /// The first change of the token is permitted at any time. Later changes must be at least 20 minutes apart.
-    /// - Parameter now: milliseconds since 1970.
+    /// - `now`: milliseconds since 1970.
     /// - Throws: `invalidProviderToken` if the token is of another team, `unrelatedKeyIdInToken` if its key is for
     ///   other topics, and `tooManyProviderTokenUpdates`.
     func tokenShown(_ token: VerifiedToken, now: Int64) throws(APNSReason) {

@@ -60,7 +60,7 @@ package final class LoopFaults {
 
     /// Checks that no rule has made the provider's token expire.
     ///
-    /// - Parameter authorization: the value of the header field; nil if it is absent.
+    /// - `authorization`: the value of the header field; nil if it is absent.
     /// - Throws: `expiredProviderToken`.
     func admit(_ authorization: ByteView?, on connection: ConnectionID) throws(APNSReason) {
         guard !self.unusable.isEmpty || self.service.hasExpiredTokens else { return }
@@ -102,7 +102,7 @@ package final class LoopFaults {
 
     /// Stops accepting streams after `last` on a connection. Also removes the delayed pushes of these streams.
     ///
-    /// - Parameter last: the last stream whose push is accepted; 0 for none.
+    /// - `last`: the last stream whose push is accepted; 0 for none.
     func abandon(_ connection: ConnectionID, after last: Int32) {
         self.abandoned[connection] = last
         self.delayed.removeAll { task in
@@ -147,7 +147,7 @@ package final class LoopFaults {
     /// Returns true if the connection's stream limit ends with its next accepted push.
     func awaitsSuccess(_ connection: ConnectionID) -> Bool { self.limits[connection]?.endsWithSuccess == true }
 
-    /// - Parameter change: the change that has expired; nil for a limit that ends with an accepted push.
+    /// - `change`: the change that has expired; nil for a limit that ends with an accepted push.
     /// - Returns: true if the limit must be reset to the default.
     func limitEnded(_ connection: ConnectionID, change: UInt64?) -> Bool {
         guard let limit = self.limits[connection], change.map({ $0 == limit.change }) ?? limit.endsWithSuccess else {
@@ -168,7 +168,7 @@ package final class LoopFaults {
         return self.lastChange
     }
 
-    /// - Parameter change: the change that has expired.
+    /// - `change`: the change that has expired.
     /// - Returns: true if the window must be reset to the default.
     func windowEnded(_ connection: ConnectionID, change: UInt64) -> Bool {
         guard self.windows[connection] == change else { return false }

@@ -16,9 +16,8 @@ final class AnswerWriter {
 
     // MARK: Operations
 
-    /// - Parameters:
-    ///   - allow: the methods that the path accepts. It is set for a request with another method.
-    ///   - apnsID: the id of the push. It is set for a request that counts as a push.
+    /// - `allow`: the methods that the path accepts. It is set for a request with another method.
+    /// - `apnsID`: the id of the push. It is set for a request that counts as a push.
     func answer(_ stream: StreamID, _ error: APIError, allow: String? = nil, _ apnsID: APNsID? = nil) {
         var writer = JSONWriter()
         error.write(to: &writer)
@@ -55,9 +54,8 @@ final class AnswerWriter {
 
     /// Begins a stream of events.
     ///
-    /// - Parameters:
-    ///   - name: the name that identifies the stream to the worker; nil for a stream of an operator.
-    ///   - warning: the warning about a likely mistake in the worker's subscription.
+    /// - `name`: the name that identifies the stream to the worker; nil for a stream of an operator.
+    /// - `warning`: the warning about a likely mistake in the worker's subscription.
     /// - Returns: false if the stream has closed.
     func beginEvents(_ stream: StreamID, name: String? = nil, _ warning: String? = nil) -> Bool {
         self.response.beginEventStream()

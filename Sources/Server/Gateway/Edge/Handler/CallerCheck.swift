@@ -27,7 +27,7 @@ struct CallerCheck: ~Copyable {
 
     /// Returns true if the request names this gateway as its host and does not come from a foreign page.
     ///
-    /// - Parameter role: the role of the listener that received the request.
+    /// - `role`: the role of the listener that received the request.
     mutating func admits(_ request: Request, on role: ListenerRole) -> Bool {
         let authority = request.authority
         guard self.admits(host: authority) else { return false }

@@ -41,7 +41,7 @@ final class EventFeed {
 
     /// Opens a stream that receives all events from now on.
     ///
-    /// - Parameter proof: the proof that the operator showed; nil if no proof was required.
+    /// - `proof`: the proof that the operator showed; nil if no proof was required.
     /// - Throws: `tooManyEventStreams` if the maximum number of event streams is open.
     func open(_ stream: StreamID, _ filter: EventFilter, _ proof: ShownProof?) throws(APIError) {
         guard !self.parts.shared.isDraining else { throw .shutdown }

@@ -28,7 +28,7 @@ final class LiveFeed {
 
     /// Opens a stream. Its first event follows within a second.
     ///
-    /// - Parameter proof: the proof that the operator showed; nil if no proof was required.
+    /// - `proof`: the proof that the operator showed; nil if no proof was required.
     /// - Throws: `tooManyLiveStreams` if the maximum number of live streams is open.
     func open(_ stream: StreamID, _ proof: ShownProof?) throws(APIError) {
         guard !self.parts.shared.isDraining else { throw .shutdown }

@@ -84,7 +84,7 @@ final class PushIntake {
         }
     }
 
-    /// - Parameter holder: the holder of the connection's client certificate; nil if the connection has no certificate.
+    /// - `holder`: the holder of the connection's client certificate; nil if the connection has no certificate.
     private func push(_ request: Request, _ received: PushRequest, by holder: CertificateHolder?) {
         var push = Push()
         var provider: VerifiedToken?
@@ -225,9 +225,8 @@ extension AnswerWriter {
 
     /// Answers a refused push with one DATA frame that contains the reason.
     ///
-    /// - Parameters:
-    ///   - timestamp: the time at which the token was removed, in milliseconds since 1970.
-    ///   - retryAfterSeconds: the time after which the provider should send the push again; 0 if unknown.
+    /// - `timestamp`: the time at which the token was removed, in milliseconds since 1970.
+    /// - `retryAfterSeconds`: the time after which the provider should send the push again; 0 if unknown.
     /// - Returns: false if the stream has closed.
     @discardableResult
     func refuse(

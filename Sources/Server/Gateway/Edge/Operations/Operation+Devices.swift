@@ -147,7 +147,7 @@ extension EngineWork {
 extension Workspace {
     /// Appends the members of a list of devices: the devices that the search found and that match the question.
     ///
-    /// - Parameter lastRead: the last device that was read; nil if all devices were read.
+    /// - `lastRead`: the last device that was read; nil if all devices were read.
     fileprivate func write(
         _ question: DeviceQuestion,
         _ search: DeviceSearch,

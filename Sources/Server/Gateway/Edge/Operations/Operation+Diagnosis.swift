@@ -21,7 +21,7 @@ extension Operation {
 extension EngineWork {
     /// Answers with the checks that decide when a push to a device, or one of its task requests, launches.
     ///
-    /// - Parameter task: the identifier of the task request; nil for a push.
+    /// - `task`: the identifier of the task request; nil for a push.
     package static func diagnosis(_ device: Named<DeviceToken>, task: String?) -> EngineWork {
         EngineWork(reading: device) { scope, device in
             let snapshot = scope.workspace.snapshot(device.index)

@@ -12,7 +12,7 @@ package enum RequestBody {
     /// Parses a body, which must be a JSON object. Repeated names in an object are refused, because JSON parsers differ
     /// in which of the values they use.
     ///
-    /// - Parameter reason: the reason of the error if the body is invalid.
+    /// - `reason`: the reason of the error if the body is invalid.
     /// - Throws: `APIError` with that reason.
     package static func object(_ body: ByteView, reason: String) throws(APIError) -> JSONValue {
         switch PayloadClassifier.classify(body) {
@@ -33,7 +33,7 @@ package enum RequestBody {
 
     /// Returns the string in a field; nil if the field is missing.
     ///
-    /// - Parameter reason: the reason of the error if the value is not a string or is too long.
+    /// - `reason`: the reason of the error if the value is not a string or is too long.
     static func text(_ field: String, of object: JSONValue, reason: String) throws(APIError) -> String? {
         guard let value = object[field] else { return nil }
         guard case .string(let text) = value, text.utf8.count <= Self.textBytesMax else {

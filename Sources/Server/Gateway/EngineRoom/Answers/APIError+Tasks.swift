@@ -17,9 +17,8 @@ extension TaskRejection {
 extension APIError {
     /// Creates the error for a request that the policy refuses.
     ///
-    /// - Parameters:
-    ///   - identifier: The identifier of the request.
-    ///   - topic: The topic of the device.
+    /// - `identifier`: the identifier of the request.
+    /// - `topic`: the topic of the device.
     init(_ refusal: TaskRefusal, identifier: String, topic: String) {
         let (status, message): (Int, String) =
             switch refusal {

@@ -30,7 +30,7 @@ package struct Diagnosis {
     let workers: Dispatcher.WorkerCounts
     let reasoning: Reasoning
 
-    /// - Parameter task: the outlook of a task; nil for a push.
+    /// - `task`: the outlook of a task; nil for a push.
     package init(
         device: DeviceSnapshot,
         task: TaskOutlook?,

@@ -92,7 +92,7 @@ extension HistoryPage {
 extension HistoryEntry {
     /// Writes the event as an object, in the form for both explanations and event lists.
     ///
-    /// - Parameter policies: the known policy versions. A launch shows the version that was in effect.
+    /// - `policies`: the known policy versions. A launch shows the version that was in effect.
     func write(to writer: inout JSONWriter, _ offset: WallOffset, _ policies: PolicyVersions) {
         writer.beginObject()
         writer.member("at", self.event.at, offset)

@@ -50,7 +50,7 @@ package struct LimitWatch {
 
     /// Logs the limits that were reached since the last log, if a second has passed.
     ///
-    /// - Parameter counts: returns the number of times that each limit was reached since the start of the gateway.
+    /// - `counts`: returns the number of times that each limit was reached since the start of the gateway.
     mutating func look(_ now: Instant, _ counts: () -> [(name: String, count: Int64)]) {
         guard let log = self.log, now >= self.nextCheck else { return }
         self.nextCheck = now + Self.intervalMilliseconds

@@ -157,7 +157,7 @@ package struct PushReply: BitwiseCopyable, Sendable {
     /// The time at which the device token was removed, in milliseconds since 1970.
     package var timestamp: Int64?
 
-    /// - Parameter reason: the reason for a refusal; nil if the push was accepted.
+    /// - `reason`: the reason for a refusal; nil if the push was accepted.
     package init(_ address: StreamAddress, _ apnsID: APNsID, refused reason: APNSReason? = nil) {
         self.address = address
         self.apnsID = apnsID

@@ -150,9 +150,8 @@ extension PushHistory {
 
     /// Appends the push with its steps as an object.
     ///
-    /// - Parameters:
-    ///   - device: the device; nil if it has been removed.
-    ///   - pending: the state of the device, if this push is pending on it.
+    /// - `device`: the device; nil if it has been removed.
+    /// - `pending`: the state of the device, if this push is pending on it.
     func write(
         to writer: inout JSONWriter,
         _ offset: WallOffset,

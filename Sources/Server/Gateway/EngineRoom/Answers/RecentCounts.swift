@@ -208,7 +208,7 @@ struct DurationReport: Sendable {
     private var pushes = DurationCounts()
     private var rows: [Row] = []
 
-    /// - Parameter name: returns the name of a topic.
+    /// - `name`: returns the name of a topic.
     init(_ rows: [WakeDurationRow], since: Int64, name: (TopicIndex) -> String) {
         self.since = since
         for row in WakeDurationRow.sorted(rows) {

@@ -234,7 +234,7 @@ extension ClusterEngine {
 
     /// Handles a wait for the lock of another session that timed out.
     ///
-    /// - Parameter holder: the session that holds the lock of a table, if known.
+    /// - `holder`: the session that holds the lock of a table, if known.
     private func lockedOut(_ transaction: ClusterTransaction, _ holder: LockHolder?) {
         if !transaction.passesOverLocked {
             transaction.passOverLocked()
@@ -323,7 +323,7 @@ extension ClusterEngine {
 
     /// Ends a transaction.
     ///
-    /// - Parameter moment: the policy time up to which the purpose is fulfilled; nil if the transaction failed.
+    /// - `moment`: the policy time up to which the purpose is fulfilled; nil if the transaction failed.
     private func ended(_ transaction: ClusterTransaction, at moment: Instant?) {
         let step = transaction.step
         switch transaction.purpose {

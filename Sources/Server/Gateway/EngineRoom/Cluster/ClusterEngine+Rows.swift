@@ -247,7 +247,7 @@ extension ClusterEngine {
 
     /// Returns true if a command may register the device for a new topic.
     ///
-    /// - Parameter wasRemoved: true if an earlier command removes the device.
+    /// - `wasRemoved`: true if an earlier command removes the device.
     private func mayBeNew(
         _ token: DeviceToken,
         _ topic: NewTopic,

@@ -206,7 +206,7 @@ extension ClusterEngine {
 
     /// Performs a request that needs no rows except those in memory.
     ///
-    /// - Parameter lastRead: the last device read for the list, if more devices follow.
+    /// - `lastRead`: the last device read for the list, if more devices follow.
     private func answer(_ request: EngineRequest, lastRead: DeviceToken? = nil, recent: [DeviceToken]? = nil) {
         var workspace = self.workspace
         workspace.lastRead = lastRead

@@ -175,7 +175,7 @@ final class ClusterTransaction {
 
     /// Removes rows and every command about them.
     ///
-    /// - Parameter row: returns the row of a command.
+    /// - `row`: returns the row of a command.
     /// - Returns: the removed commands in order.
     func leaveOut(_ rows: Set<RequestedRow>, _ row: (QueuedCommand) -> RequestedRow) -> [QueuedCommand] {
         if case .locked(var plan) = self.rows {

@@ -184,8 +184,8 @@ extension CommandQueue {
     ///
     /// - Parameters:
     ///   - commands: every command of these rows in the transaction, in order.
-    ///   - holder: returns the session that holds the lock of a row.
     ///   - now: milliseconds since the start of the machine.
+    ///   - holder: returns the session that holds the lock of a row.
     mutating func putBack(_ commands: [QueuedCommand], at now: Int64, _ holder: (RequestedRow) -> LockHolder?) {
         for command in commands {
             if self.lanes[command.place].isBusy {
@@ -220,7 +220,7 @@ extension CommandQueue {
     /// Removes and returns the commands that must end because their rows have been locked since before `moment`. Rows
     /// whose commands all arrived after the last attempt are left out, because they may no longer be locked.
     ///
-    /// - Parameter now: milliseconds since the start of the machine.
+    /// - `now`: milliseconds since the start of the machine.
     mutating func takeOverdue(before moment: Int64, at now: Int64) -> [OverdueCommand] {
         var taken: [OverdueCommand] = []
         for place in self.locked.lanes(before: moment) where !self.lanes[place].isBusy {

@@ -187,7 +187,7 @@ struct CommitRefusals {
     private var first: Int64?
     private var last: (moment: Int64, error: StoreError)?
 
-    /// - Parameter boot: milliseconds since the start of the machine.
+    /// - `boot`: milliseconds since the start of the machine.
     mutating func refused(_ error: StoreError, boot: Int64) {
         self.first = self.first ?? boot
         self.last = (boot, error)

@@ -64,7 +64,7 @@ package struct CommitBatching {
 
     /// Records the number of pushes pending for the next commit.
     ///
-    /// - Parameter endsBatch: true if a push of a quiet topic is among them.
+    /// - `endsBatch`: true if a push of a quiet topic is among them.
     package mutating func collected(_ pushes: Int64, endsBatch: Bool = false) {
         self.waiting = pushes
         self.endsBatch = endsBatch

@@ -194,7 +194,7 @@ package protocol Committer: AnyObject {
     ///
     /// - Parameters:
     ///   - group: the group collected for the next commit.
-    ///   - wish: the event that the group waits for. The committer wakes the engine after this event and after any
+    ///   - awaited: the event that the group waits for. The committer wakes the engine after this event and after any
     ///     failure.
     func status(of group: StepGroup, waitingFor awaited: AwaitedEvent) -> CommitStatus
 
@@ -377,7 +377,7 @@ package final class StepGroup: @unchecked Sendable {
 
     /// Adds pushes that wait for this group's commit.
     ///
-    /// - Parameter endsBatch: true if a push of a quiet topic is among them.
+    /// - `endsBatch`: true if a push of a quiet topic is among them.
     func append(_ arrivals: [PushArrival], endsBatch: Bool) {
         for arrival in arrivals { self.pushCount += arrival.count }
         self.arrivals += arrivals

@@ -255,8 +255,8 @@ package struct PushWindow {
     private var pauses = 0, balance = 0
 
     /// - Parameters:
-    ///   - most: the limit of `requestsAtEngineMax`.
-    ///   - least: the initial value of the lower limit; `Int.max` for no lower limit.
+    ///   - maximum: the limit of `requestsAtEngineMax`.
+    ///   - minimum: the initial value of the lower limit; `Int.max` for no lower limit.
     package init(maximum: Int, minimum: Int = PushWindow.quietLimitMin) {
         self.maximum = maximum
         self.minimum = minimum

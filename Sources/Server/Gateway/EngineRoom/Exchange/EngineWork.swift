@@ -61,9 +61,8 @@ package struct EngineWork: Sendable {
 
     /// Creates work that changes a device.
     ///
-    /// - Parameters:
-    ///   - removesDevice: true if the work removes the device, which may then be registered for another topic.
-    ///   - beginsWork: true if the work is refused while the gateway is shutting down.
+    /// - `removesDevice`: true if the work removes the device, which may then be registered for another topic.
+    /// - `beginsWork`: true if the work is refused while the gateway is shutting down.
     package init(
         changing device: Named<DeviceToken>,
         removesDevice: Bool = false,
@@ -83,7 +82,7 @@ package struct EngineWork: Sendable {
 
     /// Creates work on a wake. The engine may not know the wake.
     ///
-    /// - Parameter freesSlot: true if the work may free the slot of the wake, even if the wake had already ended.
+    /// - `freesSlot`: true if the work may free the slot of the wake, even if the wake had already ended.
     package init(
         wake: Named<WakeID>,
         freesSlot: Bool = false,
@@ -104,7 +103,7 @@ package struct EngineWork: Sendable {
 
     /// Creates work that pushes to a device. The device may be unknown if pushes register devices.
     ///
-    /// - Parameter topic: nil for the topic of the device.
+    /// - `topic`: nil for the topic of the device.
     package init(
         pushingTo device: Named<DeviceToken>,
         of topic: [UInt8]?,
@@ -334,7 +333,7 @@ package struct LongList {
         case history(HistoryQuestion.Subject)
     }
 
-    /// - Parameter write: writes the members of the answer.
+    /// - `write`: writes the members of the answer.
     init(
         search: @escaping (Workspace) -> Bool = { _ in true },
         write: @escaping (Workspace, inout JSONWriter) -> Void
@@ -351,7 +350,7 @@ package struct LongList {
         }
     }
 
-    /// - Parameter ask: returns the question to the history about the devices that were found.
+    /// - `ask`: returns the question to the history about the devices that were found.
     init(search: @escaping (Workspace) -> Bool, ask: @escaping (Workspace) -> HistoryQuestion.Subject) {
         self.search = search
         self.finish = { .history(ask($0)) }

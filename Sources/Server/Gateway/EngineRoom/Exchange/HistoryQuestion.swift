@@ -87,7 +87,7 @@ package struct HistoryReading {
 
     /// Returns the number that the history uses for subscriptions of a topic.
     ///
-    /// - Parameter device: the device that the streams name; nil for streams that name no device.
+    /// - `device`: the device that the streams name; nil for streams that name no device.
     func streams(_ topic: String, naming device: DeviceToken?) -> UInt64 {
         HistoryEvent.streams(topic, naming: device, self.key)
     }

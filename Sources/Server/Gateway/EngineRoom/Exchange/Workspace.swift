@@ -58,7 +58,7 @@ package struct Workspace {
     /// Returns if streams accept a wake. After a failure, the answer depends on the workers that were connected when it
     /// happened.
     ///
-    /// - Parameter takers: the state of this gateway's streams.
+    /// - `takers`: the state of this gateway's streams.
     func takersShown(_ takers: Takers, of target: LaunchTarget, _ topic: TopicIndex) -> Takers {
         if let workers = self.failure?.workers[topic] {
             return workers.connected == 0 ? .none : workers.busy < workers.slots ? .free : .busy
@@ -78,7 +78,7 @@ package struct Workspace {
 
     /// Returns the counters of all topics together.
     ///
-    /// - Parameter period: the counted period, in milliseconds since 1970; nil for the last hour and day.
+    /// - `period`: the counted period, in milliseconds since 1970; nil for the last hour and day.
     func statistics(_ room: RoomState, of period: Range<Int64>? = nil) -> Statistics {
         Statistics(
             counters: self.engine.totalsShown,
@@ -107,7 +107,7 @@ package struct Workspace {
 
     /// Returns the counts of a topic or of all topics for some periods.
     ///
-    /// - Parameter period: the counted period, in milliseconds since 1970; nil for the last hour and day.
+    /// - `period`: the counted period, in milliseconds since 1970; nil for the last hour and day.
     func recent(
         _ topic: TopicIndex?,
         _ room: RoomState,

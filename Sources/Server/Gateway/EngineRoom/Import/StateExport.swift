@@ -225,9 +225,8 @@ package final class StateLog {
     /// The devices with events, by their numbers in the state, in ascending order.
     private let devices: [UInt64]
 
-    /// - Parameters:
-    ///   - oldest: the time before which events are left out.
-    ///   - numbers: the numbers of devices in the shared store. Devices without a number are left out.
+    /// - `oldest`: the time before which events are left out.
+    /// - `numbers`: the numbers of devices in the shared store. Devices without a number are left out.
     init(_ file: HistoryFile, oldest: Instant, numbers: [UInt64: UInt64]?) {
         self.file = file
         self.oldest = oldest
@@ -237,9 +236,8 @@ package final class StateLog {
 
     /// Returns the delivery log, merged from the file and the journal.
     ///
-    /// - Parameters:
-    ///   - recovery: the events in the journal.
-    ///   - last: events that are later than those in the journal.
+    /// - `recovery`: the events in the journal.
+    /// - `last`: events that are later than those in the journal.
     /// - Throws: if the file exists and cannot be used.
     static func file(
         _ store: GatewayStore,

@@ -56,7 +56,7 @@ struct LockLog {
 
     /// Returns true if these sessions must be logged now, and remembers them as logged.
     ///
-    /// - Parameter now: milliseconds since the start of the machine.
+    /// - `now`: milliseconds since the start of the machine.
     mutating func isDue(_ sessions: Set<LockHolder?>, at now: Int64) -> Bool {
         guard sessions != self.logged, sessions.isEmpty || now >= self.nextAt else { return false }
         if !sessions.isEmpty { self.nextAt = now + Self.pause }

@@ -148,7 +148,7 @@ extension EngineMetrics {
 }
 
 extension ProcessFigures {
-    /// - Parameter startedAt: the start of the gateway, in milliseconds since 1970.
+    /// - `startedAt`: the start of the gateway, in milliseconds since 1970.
     func write(to text: inout MetricsText, startedAt: Int64) {
         text.value(.residentMemory, self.residentBytes)
         text.value(.openDescriptors, self.openDescriptors)

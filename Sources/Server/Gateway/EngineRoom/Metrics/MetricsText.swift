@@ -4,7 +4,7 @@ import Wire
 extension MetricsText {
     /// Writes a histogram with one series.
     ///
-    /// - Parameter unitsPerBase: the number of recorded units per unit of the metric.
+    /// - `unitsPerBase`: the number of recorded units per unit of the metric.
     mutating func histogram(_ metric: Metric, _ histogram: Histogram, unitsPerBase: Int64) {
         self.begin(metric)
         self.series(metric, nil, histogram, unitsPerBase)

@@ -23,7 +23,7 @@ struct PolicyReplay: Sendable {
 
     /// Appends the recorded, the replayed and the changed outcome of one device as an object.
     ///
-    /// - Parameter isWhole: true if the record contains all recorded events of the device.
+    /// - `isWhole`: true if the record contains all recorded events of the device.
     /// - Throws: `APIError` if the record cannot be simulated; nothing is appended then.
     func write(
         _ token: DeviceToken,

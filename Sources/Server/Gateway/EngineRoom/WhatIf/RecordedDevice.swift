@@ -48,9 +48,8 @@ struct RecordedDevice {
     /// True if the last recorded report says that the device is in use.
     private var isActive = false
 
-    /// - Parameters:
-    ///   - recent: the latest events of the device, the newest first.
-    ///   - now: the end of the period. Requests that are still pending have waited until then.
+    /// - `recent`: the latest events of the device, the newest first.
+    /// - `now`: the end of the period. Requests that are still pending have waited until then.
     init(_ token: String, recent: [HistoryEntry], _ parameters: Parameters, until now: Instant, _ offset: WallOffset) {
         self.token = token
         self.parameters = parameters

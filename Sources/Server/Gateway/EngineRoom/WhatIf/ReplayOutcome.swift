@@ -53,8 +53,8 @@ struct ReplayOutcome: Sendable {
 
     /// Ends the wake in flight. After a failure, its push is pending again or is coalesced into the pending push.
     ///
-    /// - Parameter isDiscarded: true if the push is discarded although another is pending. This happens when the device
-    ///   is removed.
+    /// - `isDiscarded`: true if the push is discarded although another is pending. This happens when the device is
+    ///   removed.
     mutating func ended(_ outcome: WakeOutcome, isDiscarded: Bool = false) {
         if !self.launches.isEmpty { self.launches[self.launches.count - 1].result = outcome }
         guard self.hasInFlight else { return }

@@ -35,9 +35,8 @@ package struct WhatIf: Sendable {
 
     /// Adds a change, which replaces an earlier change of the same parameter.
     ///
-    /// - Parameters:
-    ///   - value: the value to try; nil if the received value is not a number.
-    ///   - text: the received value, for the error.
+    /// - `value`: the value to try; nil if the received value is not a number.
+    /// - `text`: the received value, for the error.
     /// - Throws: `APIError` if the parameter does not exist, or does not allow `value`.
     mutating func set(_ name: String, _ value: Double?, _ text: String) throws(APIError) {
         guard let parameter = PolicyParameter(rawValue: name) else {

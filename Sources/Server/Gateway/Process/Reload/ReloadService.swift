@@ -42,9 +42,8 @@ final class ReloadService: Reloads, @unchecked Sendable {
     private var certificate: ServerCertificate?
     private var watches: CredentialWatches?
 
-    /// - Parameters:
-    ///   - configuration: the configuration at the start.
-    ///   - source: reads the configuration again; nil if that is impossible.
+    /// - `configuration`: the configuration at the start.
+    /// - `source`: reads the configuration again; nil if that is impossible.
     init(
         _ configuration: GatewayConfiguration,
         source: ConfigurationSource?,
@@ -260,7 +259,7 @@ struct CredentialWatches: Sendable {
 
     /// Reads the credential files of `configuration`, and watches them for changes.
     ///
-    /// - Parameter watches: the current watches. Those whose files are the same continue.
+    /// - `watches`: the current watches. Those whose files are the same continue.
     /// - Throws: `ConfigurationError` with the keys of the unusable files.
     init(
         _ configuration: GatewayConfiguration,
