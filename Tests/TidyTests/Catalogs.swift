@@ -51,6 +51,40 @@ enum Catalogs {
         return Dictionary(grouping: parts) { Layout.folder(of: $0) }
     }
 
+    /// Returns the links of a page, such as ``Type/function(label:)``, that name nothing that the sources declare.
+    static func deadSymbols(path: String, text: String, declared: Set<String>) -> [Violation] {
+        var violations: [Violation] = []
+        for (number, line) in zip(1..., text.split(separator: "\n", omittingEmptySubsequences: false)) {
+            for link in line.matches(of: #/``([^`]+)``/#) {
+                for part in link.1.split(separator: "/") where !declared.contains(String(part)) {
+                    let message = "no declaration is named \(part); `\(self.command)` would fail"
+                    violations.append(Violation(path: path, line: number, message: message))
+                }
+            }
+        }
+        return violations
+    }
+
+    /// Returns the names that links can have: modules, types, properties, cases, and functions with their labels.
+    static func declarations(in files: [SourceText]) -> Set<String> {
+        let keywords: Set<Substring> = [
+            "struct", "class", "enum", "protocol", "actor", "typealias", "var", "let", "case", "func", "subscript",
+        ]
+        var names = Set(files.map(\.module))
+        for file in files where file.isSource {
+            for (index, line) in file.code.enumerated() {
+                let words = line.split { !$0.isLetter && !$0.isNumber && $0 != "_" }
+                let keyword = words.firstIndex(where: keywords.contains)
+                if let keyword { names.formUnion(words[keyword...].dropFirst().map(String.init)) }
+                guard keyword != nil || words.contains("init"), line.contains("(") else { continue }
+                let code = file.code[index...].prefix(40).joined(separator: "\n")
+                guard let found = DeclaredParameters(firstIn: code) else { continue }
+                names.insert("\(found.name)(\(found.labels.map { "\($0):" }.joined()))")
+            }
+        }
+        return names
+    }
+
     /// Returns true if a module is not a program. Other modules cannot import a program.
     private static func isLibrary(_ files: [String], _ text: (String) throws -> String) rethrows -> Bool {
         let sources = files.filter { $0.hasSuffix(".swift") }

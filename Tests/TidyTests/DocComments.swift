@@ -21,6 +21,61 @@ enum DocComments {
             let message = "a comment that opens on \"\(opening)\": name its subject, for a reader who sees it alone"
             violations.append(Violation(path: file.path, line: number, message: message))
         }
+        return file.isSource ? violations + self.wrongParameters(in: file) : violations
+    }
+
+    /// Returns the lists of parameters that differ from the declared parameters. docc refuses them.
+    private static func wrongParameters(in file: SourceText) -> [Violation] {
+        var violations: [Violation] = []
+        var documented: [String] = []
+        for (index, line) in file.lines.enumerated() {
+            let text = line.drop { $0 == " " }
+            if text.hasPrefix("///") {
+                let item = text.prefixMatch(of: #/\/\/\/ (?:- Parameter|  -) `?(\w+)`?:/#)
+                if let item { documented.append(String(item.1)) }
+                continue
+            }
+            defer { documented = [] }
+            guard !documented.isEmpty else { continue }
+            let code = file.code[index...].prefix(40).joined(separator: "\n")
+            let declared = DeclaredParameters(firstIn: code)?.names.filter { $0 != "_" } ?? []
+            guard documented != declared else { continue }
+            let message =
+                "the comment lists \(documented), the declaration \(declared): list all, or write \"- `name`:\""
+            violations.append(Violation(path: file.path, line: index + 1, message: message))
+        }
         return violations
+    }
+}
+
+/// The parameters of a declared function, initializer, subscript or case.
+struct DeclaredParameters {
+    /// The name of the function or case, `init` or `subscript`.
+    let name: String
+    /// The names that calls use, and the names inside of the declaration.
+    private(set) var labels: [String] = [], names: [String] = []
+
+    /// Reads the first declaration with parameters; nil if there is none.
+    ///
+    /// - `code`: Swift code without comments.
+    init?(firstIn code: String) {
+        let head = #/\b(?:func\s+([^\s(<]+)|(init)[?!]?|(subscript)|case\s+(\w+))\s*(?:<[^(]*>)?\s*\(/#
+        guard let match = code.firstMatch(of: head) else { return nil }
+        self.name = [match.1, match.2, match.3, match.4].compactMap { $0.map(String.init) }.joined()
+        var depth = 1
+        var last: Character = "("
+        var parts = [""]
+        for character in code[match.range.upperBound...] {
+            let isArrow = character == ">" && last == "-"
+            if "([{<".contains(character) { depth += 1 } else if ")]}>".contains(character), !isArrow { depth -= 1 }
+            if depth == 0 { break }
+            if character == ",", depth == 1 { parts.append("") } else { parts[parts.count - 1].append(character) }
+            last = character
+        }
+        for part in parts {
+            guard let found = part.firstMatch(of: #/^\s*(?:@\w+\s+)*`?(\w+)`?(?:\s+`?(\w+)`?)?\s*:/#) else { continue }
+            self.labels.append(String(found.1))
+            self.names.append(String(found.2 ?? found.1))
+        }
     }
 }

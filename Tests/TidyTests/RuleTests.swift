@@ -70,6 +70,23 @@ struct RuleTests {
         #expect(found.map(\.line) == lines)
     }
 
+    @Test(
+        "A list of parameters that differs from the declaration is found",
+        arguments: [
+            ("/// - Parameter a: one.\nfunc f(_ a: Int) {}\n", true),
+            ("/// - Parameter b: one.\nfunc f(b a: Int) {}\n", false),
+            (
+                "/// - Parameters:\n///   - a: one.\n///   - b: two.\ninit?(a: [Int: (Int, Int)], b: () -> Int) {}\n",
+                true
+            ),
+            ("/// - Parameter a: one.\n@inlinable\nfunc f<T>(\n    a: T,\n    b: Int = g(1, 2)\n) {}\n", false),
+            ("/// - `a`: one.\nfunc f(a: Int, b: Int) {}\n", true), ("/// - Parameter a: one.\nlet b = 1\n", false),
+        ] as [(String, Bool)]
+    )
+    func listedParameters(text: String, isRight: Bool) {
+        #expect(DocComments.violations(in: SourceText(path: "Sources/A/A.swift", text: text)).isEmpty == isRight)
+    }
+
     @Test("Every way to sleep is found", arguments: ["Task.", "Thread.", "u", "Glibc.", "await Task.", ""])
     func pauses(owner: String) {
         let code = "\(owner)\("sleep")(1)"

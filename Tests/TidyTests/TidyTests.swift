@@ -82,6 +82,18 @@ struct TidyTests {
         #expect(found.isEmpty, "\n\(found.map(\.description).joined(separator: "\n"))")
     }
 
+    @Test("Every link of the catalogs to a symbol names a declaration")
+    func symbols() throws {
+        let declared = Catalogs.declarations(in: try Repository.sources())
+        let pages = try Repository.committedFiles().filter { $0.contains(".docc/") && $0.hasSuffix(".md") }
+        let found = try pages.flatMap {
+            Catalogs.deadSymbols(path: $0, text: try Repository.text(of: $0), declared: declared)
+        }
+        #expect(found.isEmpty, "\n\(found.map(\.description).joined(separator: "\n"))")
+        let dead = Catalogs.deadSymbols(path: "A.md", text: "``Catalogs/none(of:)``", declared: declared)
+        #expect(dead.count == 2, "a dead link is found")
+    }
+
     @Test("Every file and function on the push path page exists, and the page's figures match its rows")
     func pushPath() throws {
         let text = try Repository.text(of: PushPath.page)
