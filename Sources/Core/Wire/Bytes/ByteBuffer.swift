@@ -98,6 +98,7 @@ package struct ByteBuffer: ~Copyable {
     }
 
     @inlinable
+    @inline(__always)
     package mutating func append(_ bytes: ByteView) {
         guard bytes.count > 0 else { return }
         unsafe bytes.copy(to: self.extend(bytes.count))
@@ -192,11 +193,13 @@ package struct ByteBuffer: ~Copyable {
     }
 
     /// Removes every byte, and frees the memory if it is larger than `bytesMax`.
+    @inlinable
     package mutating func removeAll(keepingBytesMax bytesMax: Int) {
         if self.capacity > bytesMax { self.free() } else { self.removeAll() }
     }
 
     /// Removes every byte and frees the memory.
+    @usableFromInline
     package mutating func free() {
         unsafe self.base?.deallocate()
         unsafe self.base = nil

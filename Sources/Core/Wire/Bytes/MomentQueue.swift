@@ -1,10 +1,14 @@
 /// A priority queue of values by due time. Values with the same time leave the queue in the order of insertion.
 ///
 /// All times of a queue are milliseconds on the same clock. The queue is a binary heap.
+@usableFromInline
 package struct MomentQueue<Value> {
+    @usableFromInline
     package struct Entry {
+        @usableFromInline
         package let moment: Int64
         @usableFromInline let number: UInt64
+        @usableFromInline
         package let value: Value
 
         @inlinable

@@ -291,6 +291,7 @@ package final class HTTP2Session {
 
     // MARK: Streams
 
+    @inline(__always)
     func slot(_ number: Int32) -> StreamSlot? {
         // The handler may still answer after the connection has ended, until the peer closes it.
         guard !self.hasEnded else { return nil }

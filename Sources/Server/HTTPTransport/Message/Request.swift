@@ -1,16 +1,19 @@
-package import Wire
+public import Wire
 
 /// A request that has arrived completely, or whose body exceeded its limit.
 ///
 /// The views are valid only during the call that passes the request. The type allocates no heap memory.
 @safe
+@usableFromInline
 package struct Request {
     /// The stream for the answer.
+    @usableFromInline
     package let stream: StreamID
     /// The index in the server's list of listeners.
     package let listener: Int
     package let isHTTP2: Bool
     /// True if the body exceeded the limit that `bodyBytesMax(for:)` returned. `body` is then empty.
+    @usableFromInline
     package let isBodyTooLarge: Bool
     /// The limit that the request exceeded before it had arrived completely. If there is one, `body` is empty.
     package let shortage: RequestShortage
@@ -21,6 +24,7 @@ package struct Request {
     @usableFromInline let bytes: ByteView
     @usableFromInline let fields: UnsafePointer<HeaderField>?
     /// The number of regular fields, which do not include pseudo-header fields.
+    @usableFromInline
     package let headerCount: Int
     @usableFromInline let methodField: HeaderField
     @usableFromInline let pathField: HeaderField
@@ -239,10 +243,13 @@ extension StreamState {
 }
 
 /// The identity of one connection of one loop. When an index is reused, the generation changes.
+@usableFromInline
 package struct ConnectionID: Hashable, Sendable {
     /// The index in the loop's table.
+    @usableFromInline
     package let index: UInt32
     /// The number of connections that have used this index, including this one.
+    @usableFromInline
     package let generation: UInt32
 
     @inlinable
@@ -259,9 +266,12 @@ package struct ConnectionID: Hashable, Sendable {
 }
 
 /// The identity of one request and its answer on one loop.
+@usableFromInline
 package struct StreamID: Hashable, Sendable {
+    @usableFromInline
     package let connection: ConnectionID
     /// The HTTP/2 stream number, or the ordinal of an HTTP/1.1 request on its connection, counted from 1.
+    @usableFromInline
     package let number: Int32
 
     @inlinable
