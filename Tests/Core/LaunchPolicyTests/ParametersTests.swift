@@ -76,7 +76,7 @@ struct ParametersTests {
         }
         #expect(Set(PolicyParameter.allCases.map(\.summary)).count == PolicyParameter.allCases.count)
         #expect(PolicyParameter.continuedMax.requirement == "a whole number from 1 to 1000")
-        #expect(PolicyParameter.maxAttempts.summary == "the maximum number of launches of one push, task or session")
+        #expect(PolicyParameter.maxAttempts.summary == "the maximum number of attempts of one push, task or session")
     }
 
     @Test("Minus infinity stays unchanged, and sums saturate")

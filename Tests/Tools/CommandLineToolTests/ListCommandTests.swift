@@ -72,7 +72,7 @@ struct PushShowCommandTests {
                 priority  5
                 received  2023-11-14T22:13:20Z
                 payload   228 bytes
-                launches  1
+                attempts  1
                 worker    builder
                 held by   network, battery
                 waited    15 min interval, 1 min 1 s thermal

@@ -57,7 +57,7 @@ class Wake:
         self.kind: str = message.get("kind", "push")
         self.device: str = message["device"]
         self.topic: str = message["topic"]
-        #: The number of this launch of the push or task, from 1.
+        #: The number of this attempt of the push or task, from 1.
         self.attempt: int = message.get("attempt", 1)
         #: The W3C trace context of the sender of the push or request.
         self.traceparent: Optional[str] = message.get("traceparent")

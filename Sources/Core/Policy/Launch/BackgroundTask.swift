@@ -87,7 +87,7 @@ package struct BackgroundTask: Hashable, Sendable {
     package var arrival: UInt64
     /// The number of finished transfers; 0 for a request.
     package var transfers: UInt64
-    /// The number of launches.
+    /// The number of attempts.
     package var attempts: UInt32
     package var kind: TaskKind
     package var needs: TaskNeeds

@@ -16,7 +16,7 @@ package struct Parameters: Hashable, Sendable {
     package fileprivate(set) var maxExtension: Int64 = 270_000
     /// The time before the deadline of a wake at which its worker is warned, in milliseconds; 0 for no warning.
     package fileprivate(set) var expirationLead: Int64 = 5_000
-    /// The maximum number of launches of one push, task or session.
+    /// The maximum number of attempts of one push, task or session.
     package fileprivate(set) var maxAttempts: UInt32 = 3
     /// The maximum number of doublings of the interval.
     package fileprivate(set) var maxPenalty: UInt8 = 4
@@ -185,7 +185,7 @@ package enum PolicyParameter: String, CaseIterable, Sendable {
         case .immediateBurst: "the number of priority 10 launches that may skip the interval in a burst"
         case .immediateRefill: "the time until one more priority 10 launch may skip the interval"
         case .executionWindow: "the time that a worker has for one wake"
-        case .maxAttempts: "the maximum number of launches of one push, task or session"
+        case .maxAttempts: "the maximum number of attempts of one push, task or session"
         case .maxPenalty: "the maximum number of doublings of the interval; each wake that expires doubles it"
         case .maxInterval: "the maximum interval after doublings"
         case .defaultTTL: "how long a push without an expiration waits"

@@ -35,7 +35,7 @@ package struct PendingPush: Hashable, Sendable {
     package var firstReceivedAt: Instant
     /// The number of earlier pushes coalesced into this push.
     package var coalesced: UInt32
-    /// The number of launches of the push.
+    /// The number of attempts of the push.
     package var attempts: UInt32
     /// The highest priority of all coalesced pushes.
     package var priority: Priority

@@ -25,7 +25,7 @@ public struct WakeNotification: Identifiable, Sendable {
     public let collapseID: String?
     /// The push's priority: 1, 5 or 10.
     public let priority: Int
-    /// The number of this launch of the push, starting at 1.
+    /// The number of this attempt of the push, starting at 1.
     public let attempt: Int
     /// The number of older pushes that were coalesced into this push.
     public let coalescedCount: Int

@@ -106,7 +106,7 @@ public struct BackgroundTaskContext: Identifiable, Sendable {
     public let deviceToken: String
     /// The device's topic.
     public let topic: String
-    /// The number of this launch of the request, starting at 1.
+    /// The number of this attempt of the request, starting at 1.
     public let attempt: Int
     /// The time at which the gateway accepted the request or the first report of finished transfers, in milliseconds
     /// since 1970 by the gateway's clock.

@@ -184,7 +184,7 @@ public struct PendingTaskRequest: Hashable, Sendable {
     public let requiresNetworkConnectivity: Bool
     /// True if the device must be charging.
     public let requiresExternalPower: Bool
-    /// The number of launches so far; above 0 if a launch was lost.
+    /// The number of attempts so far; above 0 only if a launch was lost.
     public let attemptCount: Int
     /// The earliest launch time; nil while a condition holds the request.
     public let eligibleAt: Date?

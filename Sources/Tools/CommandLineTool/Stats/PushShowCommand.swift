@@ -73,7 +73,7 @@ package enum PushShowCommand {
             ["priority", self.number(push["priority"])],
             ["received", TableText.moment(push["receivedAt"])],
             ["payload", push["payloadBytes"]?.number.map { "\(JSONNumber.text(of: $0)) bytes" } ?? "-"],
-            ["launches", self.number(push["attempts"])],
+            ["attempts", self.number(push["attempts"])],
             ["worker", push["worker"]?.text ?? "-"],
             ["held by", self.list(push["held"]?.elements.compactMap(\.text) ?? [])],
             ["waited", self.list(ExplainText.waits(push["waited"]))],

@@ -57,7 +57,7 @@ const pushLink = (id, text) => link(address("push", id), text, { title: id });
 function facts({ priority, payloadBytes, attempts, worker, held, waited, expiresAt, coalesced }) {
   const waits = waitText(waited);
   return [priority ? ` Priority ${priority}.` : "", payloadBytes ? ` ${count(payloadBytes)} bytes.` : "",
-    attempts ? ` Launched ${attempts === 1 ? "once" : `${attempts} times`}` : " Not launched",
+    attempts ? ` ${count(attempts)} ${attempts === 1 ? "attempt" : "attempts"}` : " Not launched",
     worker ? `, last to the worker ${worker}.` : ".",
     held?.length > 0 ? ` Held by ${held.join(", ")}.` : "",
     waits ? ` Waited ${waits}.` : "", expiresAt ? ` Expires ${day(expiresAt)}.` : "",

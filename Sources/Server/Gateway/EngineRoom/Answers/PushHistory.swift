@@ -37,7 +37,7 @@ struct PushHistory {
     /// The name of the worker of the last wake, if it has one.
     private(set) var worker: String?
     private var workerBytes: [UInt8] = []
-    /// The number of launches so far.
+    /// The attempt number of the latest launch; 0 before the first launch.
     private(set) var attempts = 0
     /// The number of the push's wakes that were lost.
     private(set) var lost = 0
