@@ -20,7 +20,7 @@ extension CommandDefinition {
             OptionDefinition(
                 "--network",
                 "NETWORK",
-                "whose machines may reach it besides this one, as 172.17.0.0/16: it then listens on every address",
+                "whose machines may reach it besides this one, as 172.17.0.0/16: it then listens on every IPv4 address",
                 isRepeatable: true
             ),
             OptionDefinition("--quiet", "", "do not show what happens: pushes, refusals, wakes and results"),

@@ -9,8 +9,8 @@ package struct Usage: Hashable, Sendable {
     /// The habitual hours of the day, one bit each. Only the beginning of a use changes them.
     private var habits: UInt32 = 0
 
-    /// The number of days on which a use must begin in an hour of the day to make the hour habitual. Only the last
-    /// seven days count.
+    /// The number of days on which a use must begin in an hour of the day to make the hour habitual. Only the seven
+    /// days that end with the latest use count.
     private static let habit = 3
     private static let hour: Int64 = 3_600_000
 

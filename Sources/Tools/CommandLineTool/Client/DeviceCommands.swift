@@ -143,7 +143,7 @@ extension CommandDefinition {
 
     package static let deviceLaunch = actionCommand(
         .launch,
-        "launch a device's pending work now, despite all holds; an empty wake when nothing is pending"
+        "launch a device's pending push now, despite all holds; an empty wake if no push is pending"
     )
     package static let deviceDrop = actionCommand(
         .drop,
