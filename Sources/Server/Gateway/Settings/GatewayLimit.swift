@@ -406,7 +406,7 @@ extension GatewayLimit {
             \.transport.requestSeconds,
             "the time limit for receiving a request",
             "The largest request arrives in time at 220 bytes a second. The same limit holds for a frame, a field "
-                + "block and the acknowledgement of SETTINGS."
+                + "block and the acknowledgment of SETTINGS."
         ),
         GatewayLimit(
             "responseSeconds",

@@ -74,7 +74,7 @@ package struct TransportLimits: Sendable {
     /// The maximum time in seconds from the accept to the end of the TLS handshake and the first HTTP/2 frame. Default:
     /// 10, many round trips on the slowest network.
     package var handshakeSeconds = 10
-    /// The maximum time in seconds in which a request, a frame, a field block or the acknowledgement of SETTINGS must
+    /// The maximum time in seconds in which a request, a frame, a field block or the acknowledgment of SETTINGS must
     /// arrive completely. Default: 60, which is 220 bytes a second for the largest request of 13 KB.
     package var requestSeconds = 60
     /// The maximum time in seconds in which the peer must receive an answer completely. Default: 60, the same as for a

@@ -97,7 +97,7 @@ package struct FrameBudgets {
 
 /// The maximum number of streams that a peer may have open: the announced limits and the enforced limit.
 ///
-/// A new limit applies to the peer from its acknowledgement (RFC 9113 §6.5.3). Until then, the larger of the old and
+/// A new limit applies to the peer from its acknowledgment (RFC 9113 §6.5.3). Until then, the larger of the old and
 /// the new limit is enforced. The first limit is enforced from the start, because peers should wait for it.
 package struct StreamLimit {
     /// The maximum number of unacknowledged limits.
@@ -112,10 +112,10 @@ package struct StreamLimit {
     package var isUnsent: Bool { self.unsentCount > 0 }
     /// The number of unsent limits at the end of `unacknowledged`.
     private var unsentCount: UInt8 = 1
-    /// The number of acknowledgements that arrived before their SETTINGS frame was sent. Some clients send an
-    /// acknowledgement together with their preface.
+    /// The number of acknowledgments that arrived before their SETTINGS frame was sent. Some clients send an
+    /// acknowledgment together with their preface.
     private var earlyCount: UInt8 = 0
-    /// The time since which an acknowledgement is pending, in monotonic milliseconds; nil if none is pending.
+    /// The time since which an acknowledgment is pending, in monotonic milliseconds; nil if none is pending.
     package private(set) var owedSince: Int64?
 
     /// True if the peer knows the current limit. A stream above the limit is then the peer's error.

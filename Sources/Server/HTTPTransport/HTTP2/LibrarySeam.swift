@@ -423,7 +423,7 @@ extension LibrarySeam {
 }
 
 extension LibrarySeam {
-    /// True if the peer's SETTINGS frame made libnghttp2 queue more than an acknowledgement. The other frames are
+    /// True if the peer's SETTINGS frame made libnghttp2 queue more than an acknowledgment. The other frames are
     /// resets of streams whose windows became too large. RFC 9113 §6.9.2 requires the connection to end instead.
     private var hasQueuedResets: Bool { self.framesPending > self.library.pendingBeforeSettings + 1 }
 }
@@ -482,7 +482,7 @@ extension LibrarySeam {
     ) {
         let room = unsafe output.reserve(frame.count)
         unsafe room.copyMemory(from: frame)
-        // Type 4 is SETTINGS. Its only flag marks an acknowledgement.
+        // Type 4 is SETTINGS. Its only flag marks an acknowledgment.
         let isOurs = unsafe frame[3] == 4 && frame[4] == 0
         if isOurs, let limit = session.streamLimitLeaves() {
             // In the first frame, the size of the header table precedes the stream limit.
