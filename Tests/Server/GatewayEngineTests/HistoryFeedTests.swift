@@ -324,6 +324,20 @@ struct EventRecoveryTests {
         #expect(again.undone == nil)
     }
 
+    /// With a cost that grew with the square of the records, ten million devices kept the history busy for an hour.
+    @Test(
+        "A journal with many records is compared in linear time",
+        .timeLimit(.minutes(5)),
+        arguments: [100_000, 200_000]
+    )
+    func large(written: UInt64) throws {
+        let recovery = try Self.recovery(Array(1...100_000))
+        recovery.compare(with: Self.found(written))
+        #expect((recovery.undone != nil) == (written > 100_000))
+        #expect(recovery.faults.count == (written > 100_000 ? 1 : 0))
+        #expect(recovery.takeRecords().isEmpty)
+    }
+
     @Test("A journal that is used again supplies its records since the history left it for another")
     func returned() throws {
         let wall: Int64 = 1_800_000_000_000

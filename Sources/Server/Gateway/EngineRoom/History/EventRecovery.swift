@@ -144,8 +144,11 @@ package final class EventRecovery {
     /// The period of the events that only the replaced journal had. Nil if the history is not ahead. Also nil without a
     /// common event, because the history is then the only record of the past.
     package var undone: VoidSpan? {
-        let common = self.times.filter { $0.key <= self.newestBeforeBeginning }.values.map(\.upperBound).max()
-        guard self.isHistoryAhead, let common else { return nil }
+        guard self.isHistoryAhead else { return nil }
+        let newest = self.newestBeforeBeginning
+        guard let common = self.times.lazy.filter({ $0.key <= newest }).map(\.value.upperBound).max() else {
+            return nil
+        }
         // The first record that an earlier start of this journal wrote and the history lacks.
         let next = self.sequences.first { $0 > self.written.newest }
         return VoidSpan(
