@@ -27,7 +27,7 @@ public final class BackgroundSession: Sendable {
     /// exist.
     ///
     /// - Parameters:
-    ///   - identifier: 1 to 255 letters, digits, full stops, hyphens and underscores.
+    ///   - identifier: 1 to 255 letters, digits, periods, hyphens and underscores.
     ///   - configuration: the settings that are sent to the agent; by default none.
     ///   - agent: the address of the agent, `unix:/PATH`. The default is the variable `WAKEGATE_TRANSFERS`, then
     ///     `wakegate/transfers.sock` in `XDG_RUNTIME_DIR`, then `/run/wakegate-transfers/USER/transfers.sock`.
@@ -51,7 +51,7 @@ public final class BackgroundSession: Sendable {
         guard Self.isIdentifier(identifier) else {
             throw BackgroundTransferError(
                 .badArgument,
-                "the session is \"\(identifier)\"; write 1 to 255 letters, digits, full stops, hyphens and underscores"
+                "the session is \"\(identifier)\"; write 1 to 255 letters, digits, periods, hyphens and underscores"
             )
         }
         self.identifier = identifier

@@ -146,8 +146,8 @@ public final class WakeWorker: Sendable {
     /// their results before it returns, within the worker's `stopLimit`.
     ///
     /// - Parameter handler: the function that handles a wake and returns the result.
-    /// - Throws: ``WakeWorkerError`` for a permanent error: the gateway refuses this worker, or its certificate is not
-    ///   trusted. An unreachable gateway is not an error, because the worker tries again.
+    /// - Throws: ``WakeWorkerError`` for a permanent error: the gateway refuses this worker, or this worker does not
+    ///   trust the gateway's certificate. An unreachable gateway is not an error, because the worker tries again.
     ///
     /// ```swift
     /// try await worker.run { notification in

@@ -15,7 +15,7 @@ extension CommandDefinition {
             OptionDefinition(
                 "--faults",
                 "FILE",
-                "fault rules to begin with, JSON5: what clients of APNs are tested with"
+                "a JSON5 file with the initial fault rules, to test clients of APNs"
             ),
             OptionDefinition(
                 "--network",

@@ -6,7 +6,7 @@
 //
 // A push's payload has a list `replies`: the first time its device is woken the first is given, and so on; the last
 // stays. A reply is a result, a status, `head` with a number of header fields, or one of the words below. A task's reply,
-// or a session's, is what stands behind the last full stop of its name.
+// or a session's, is what stands behind the last period of its name.
 import fs from "node:fs";
 import http2 from "node:http2";
 

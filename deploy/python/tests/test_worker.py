@@ -474,7 +474,7 @@ def test_a_handler_that_cannot_be_called_is_refused_when_it_is_registered() -> N
         decorator(f"com.example.{kind}")(usual)
     assert remedy(lambda: worker.push(lonely)) == "write def handler(push)"
     assert remedy(lambda: worker.conditions(usual)) == "write def handler(device, fields)"
-    assert remedy(lambda: worker.processing("a b")).startswith("write 1 to 255 letters, digits, full stops, hyphens")
+    assert remedy(lambda: worker.processing("a b")).startswith("write 1 to 255 letters, digits, periods, hyphens")
     decorate: Any = worker.push
     assert remedy(lambda: decorate()) == "write @worker.push without parentheses"
     worker.push(usual)

@@ -12,7 +12,7 @@ from .errors import TaskError, WakeGateError, check
 
 #: The names of tasks and sessions, and what to do about another one.
 IDENTIFIER = re.compile(r"[A-Za-z0-9._-]{1,255}")
-IDENTIFIER_REMEDY = "write 1 to 255 letters, digits, full stops, hyphens and underscores"
+IDENTIFIER_REMEDY = "write 1 to 255 letters, digits, periods, hyphens and underscores"
 Moment = Union[float, int, datetime.timedelta, datetime.datetime]
 
 

@@ -136,7 +136,7 @@ class Worker:
     def run(self) -> None:
         """Handles wakes until SIGTERM or SIGINT; then takes no more, waits for handlers, and delivers their results. A
         second signal cancels the handlers. Raises WakeGateError if a retry cannot succeed: the gateway refuses this
-        worker, or its certificate is not trusted. If the gateway is unreachable, it retries."""
+        worker, or this worker does not trust the gateway's certificate. If the gateway is unreachable, it retries."""
 
         async def run() -> None:
             if threading.current_thread() is threading.main_thread():

@@ -4,7 +4,7 @@ package struct PostgresError: Error, Hashable, Sendable, CustomStringConvertible
     package let kind: Kind
     /// The SQLSTATE of five characters; empty if the error is not from a server.
     package let state: String
-    /// The message as one line without a full stop. Never contains a password.
+    /// The message as one line without a period. Never contains a password.
     package let message: String
     /// The server, such as `db1:5432`; empty if no server is involved.
     package let server: String

@@ -2,7 +2,7 @@ import Wire
 
 /// A task or session for which a handler is registered: see ``WakeWorker/backgroundTask(_:action:)``.
 ///
-/// An identifier is 1 to 255 letters, digits, full stops, hyphens and underscores. An identifier that ends in `.*` is a
+/// An identifier is 1 to 255 letters, digits, periods, hyphens and underscores. An identifier that ends in `.*` is a
 /// pattern. For example, `com.example.export.*` matches every longer identifier that begins with `com.example.export.`.
 /// If several patterns match, the longest is used. An exact identifier takes precedence over all patterns.
 ///

@@ -89,7 +89,7 @@ public struct BackgroundTaskError: Error, Hashable, Sendable, CustomStringConver
         guard !BackgroundTaskName.isIdentifier(text) else { return }
         throw BackgroundTaskError(
             .badTaskRequest,
-            "\(field) is \"\(text)\"; write 1 to 255 letters, digits, full stops, hyphens and underscores"
+            "\(field) is \"\(text)\"; write 1 to 255 letters, digits, periods, hyphens and underscores"
         )
     }
 }
@@ -152,7 +152,7 @@ package struct BackgroundTaskName: Hashable, Sendable {
             && self.text.utf8.count <= Self.lengthMax
     }
 
-    /// Returns true if the text is 1 to 255 letters, digits, full stops, hyphens and underscores.
+    /// Returns true if the text is 1 to 255 letters, digits, periods, hyphens and underscores.
     package static func isIdentifier(_ text: String) -> Bool {
         1...self.lengthMax ~= text.utf8.count
             && text.utf8.allSatisfy { ($0 | 0x20) &- 0x61 < 26 || $0 &- 0x30 < 10 || ".-_".utf8.contains($0) }

@@ -9,7 +9,7 @@ package import Wire
 public struct BackgroundTaskRequest: Hashable, Sendable {
     /// The kind of the task.
     public let kind: BackgroundTaskKind
-    /// The identifier: 1 to 255 letters, digits, full stops, hyphens and underscores.
+    /// The identifier: 1 to 255 letters, digits, periods, hyphens and underscores.
     public let identifier: String
     /// The earliest launch time; nil for the time of submission.
     public var earliestBegin: Date?

@@ -26,7 +26,7 @@ package struct BackgroundTaskTable<Handler: Sendable>: Sendable {
         guard name.isUsable else {
             throw WakeWorkerError(
                 .badArgument,
-                "the \(what) \"\(name.text)\" cannot be registered; its name is 1 to 255 letters, digits, full stops, "
+                "the \(what) \"\(name.text)\" cannot be registered; its name is 1 to 255 letters, digits, periods, "
                     + "hyphens and underscores, and may end in .* as a pattern"
             )
         }

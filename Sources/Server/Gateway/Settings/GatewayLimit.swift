@@ -287,7 +287,7 @@ extension GatewayLimit {
             32_768...1_073_741_824,
             \.transport.requestBytesPerConnectionMax,
             "the most bytes of incomplete requests of one connection",
-            "The header fields of a connection's 1,000 streams."
+            "About 2 KiB of header fields for each of a connection's 1,000 streams."
         ),
         GatewayLimit(
             "requestBytesMax",
@@ -396,7 +396,7 @@ extension GatewayLimit {
             1...86_400,
             \.pushesPerDeviceSeconds,
             countedAs: "pushesPerDeviceMax",
-            "the period of `pushesPerDeviceMax`, which begins with a device's first push",
+            "the period of `pushesPerDeviceMax`, which begins with a device's first push after the previous period",
             "Beyond the limit a push is refused with 429 TooManyRequests until the period ends."
         ),
         GatewayLimit(

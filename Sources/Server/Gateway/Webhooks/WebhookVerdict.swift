@@ -121,7 +121,7 @@ package struct WebhookNumbers {
 /// The signature that lets a receiver verify that a wake comes from the gateway and is recent.
 package enum WebhookSignature {
     /// Returns the value of the header `wakegate-signature`: `v1=` followed by an HMAC-SHA256 in lower-case
-    /// hexadecimal. Its key is the secret; its message is the time, a full stop and the body.
+    /// hexadecimal. Its key is the secret; its message is the time, a period and the body.
     ///
     /// - `timestamp`: the value of the header `wakegate-timestamp`.
     package static func make(body: [UInt8], timestamp: String, secret: [UInt8]) throws(TransportError) -> String {

@@ -529,7 +529,7 @@ package enum HistoryFailure: Hashable, Sendable {
     /// The history works again. `droppedEvents` were lost since the problem began.
     case recovered(droppedEvents: Int)
 
-    /// The problem as a sentence without a full stop.
+    /// The problem as a sentence without a period.
     package var message: String {
         switch self {
         case .setAside(let path, let reason, let isInPlace):

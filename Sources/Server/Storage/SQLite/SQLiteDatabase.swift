@@ -446,7 +446,7 @@ package struct SQLiteError: Error, Hashable, Sendable {
     package let kind: Kind
     /// SQLite's extended result code.
     package let code: Int32
-    /// The messages of SQLite and the operating system, as a clause without a full stop.
+    /// The messages of SQLite and the operating system, as a clause without a period.
     package let message: String
 
     package init(kind: Kind, code: Int32, message: String) {

@@ -14,9 +14,9 @@ extension CommandDefinition {
         notes: [
             """
             It says what would become of a push of priority 5 that came now, or of the request of TASK: of the one that
-            waits or runs, or else of an app refresh. Below each check that is not ok stands the command that fixes it.
-            The exit status is 1 when something but time keeps the launch back, also when no worker takes it, and 0
-            otherwise.
+            waits or runs, or else of an app refresh. Below each check that is not ok stands the command that fixes it,
+            if there is one. The exit status is 1 when something but time keeps the launch back, also when no worker
+            takes it, and 0 otherwise.
             """
         ],
         run: DoctorCommand.run

@@ -62,10 +62,10 @@ extension CommandDefinition {
         example: "wakegate worker --topic com.example.app --slots 4 -- ./handle-wake",
         notes: [
             """
-            COMMAND finds the payload on standard input, and in its environment WAKEGATE_WAKE, WAKEGATE_DEVICE,
+            COMMAND gets the payload on standard input, and in its environment WAKEGATE_WAKE, WAKEGATE_DEVICE,
             WAKEGATE_TOPIC, WAKEGATE_ATTEMPT, WAKEGATE_COALESCED and WAKEGATE_DEADLINE (milliseconds since 1970);
             TRACEPARENT and TRACESTATE as well when its push or request was sent with these headers, and not otherwise.
-            Exit status 0 means new data, 3 means no data, anything else that it failed. It gets SIGTERM
+            Exit status 0 means new data, 3 no data, and any other status failure. COMMAND gets SIGTERM
             policy.expirationLead before its deadline (5 s), and SIGKILL at the deadline; the exit status of one that
             ends in between is its result. When the gateway ends its wake or the connection breaks, SIGKILL comes two
             seconds after SIGTERM. `wakegate wake extend` asks for more time.

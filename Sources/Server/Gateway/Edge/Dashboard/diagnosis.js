@@ -1,4 +1,4 @@
-// The conditions for launching a push now, with the command that fixes each failed one.
+// The conditions for launching a push now, with the command that fixes each failed one, if there is one.
 
 import { request } from "./api.js";
 import { badge, el, fill } from "./dom.js";

@@ -4,7 +4,7 @@ import Wire
 
 /// The texts about the causes and the ends of holds.
 extension Reasoning {
-    /// Returns the causes of all holds of a launch, as the text between "is held" and the full stop.
+    /// Returns the causes of all holds of a launch, as the text between "is held" and the final period.
     ///
     /// - `holds`: one or more holds, without `worker`.
     /// - `ending`: the words before the end of a single hold: "and launches once" or "until".

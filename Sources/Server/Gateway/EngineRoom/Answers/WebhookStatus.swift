@@ -54,7 +54,7 @@ package struct WebhookStatus: Hashable, Sendable {
         writer.endObject()
     }
 
-    /// Returns the reason why a due push of the topic is not launched, as a main clause without a full stop.
+    /// Returns the reason why a due push of the topic is not launched, as a main clause without a period.
     func reason(topic: String) -> String {
         let cause = self.lastError.map { ": \($0)" } ?? ""
         let count = self.failures == 1 ? "a failure" : "\(self.failures) failures"
