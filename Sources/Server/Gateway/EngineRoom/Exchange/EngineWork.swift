@@ -317,10 +317,10 @@ package struct AuthorizedScope {
 
 /// A list that examines every topic or every device.
 package struct LongList {
-    /// The maximum number of devices examined in one step.
-    static let placesMax = 32_768
+    /// The maximum number of devices examined in one step, which takes 0.1 to 0.3 milliseconds. Pushes wait for a step.
+    static let placesMax = 4096
     /// The maximum number of devices examined one by one in one step.
-    static let filteredPlacesMax = 2048
+    static let filteredPlacesMax = 512
 
     /// Continues the search for the devices to list. Returns true when the search is complete.
     let search: (Workspace) -> Bool
