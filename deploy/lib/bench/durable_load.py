@@ -148,7 +148,7 @@ def table(servers: tuple[DurableGateway, Redis], shape: tuple[int, int], runs: i
     factor = medians["gateway"]["perSecond"] / medians["Redis"]["perSecond"]
     result = Table(
         f"Durable upserts, {connections} connections x {streams}, no process pinned, on one disk",
-        ["", "CPU us each", "a second", *(["p50", "p99"] if streams == 1 else []), "rate of the gateway, times"],
+        ["", "CPU us each", "a second", *(["p50", "p99"] if streams == 1 else []), "the gateway's rate / this rate"],
         [
             [
                 name, f"{figures['cpuMicroseconds']:.1f}", f"{figures['perSecond']:,.0f}",

@@ -83,7 +83,7 @@ def measure(options: argparse.Namespace, folder: str) -> list[Table]:
         [
             f"the other topic's provider: {NOISY_CONNECTIONS} connections x {NOISY_STREAMS}, "
             f"{busy['others perSecond']:,.0f} pushes a second, {busy['others refused']:.1%} of them refused",
-            f"while a quiet push waited, {busy['othersP50']:,.0f} of those were answered, "
+            f"while a quiet push waited, {busy['othersP50']:,.0f} of those were answered at the median, "
             f"{busy['othersP99']:,.0f} at p99",
         ],
     )

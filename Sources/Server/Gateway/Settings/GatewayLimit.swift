@@ -453,7 +453,7 @@ extension GatewayLimit {
             "seconds",
             0...60,
             \.transport.lingerSeconds,
-            "how long a connection that the gateway ends may still read the last bytes",
+            "how long a peer may still read the last bytes of a connection that the gateway ends",
             "A few round trips."
         ),
     ]
