@@ -357,7 +357,7 @@ class Session:
             self._changed.clear()
 
     async def _drain(self) -> None:
-        """Asks the gateway for no more wakes; it ends the stream after the last result."""
+        """Asks the gateway to send no more wakes; it ends the stream after the last result."""
         if self._stream is not None:
             with contextlib.suppress(WakeGateError):
                 await self.gateway.call("POST", f"/v1/streams/{segment(self._stream)}/drain", repeatable=True)
