@@ -121,3 +121,10 @@ def test_events_are_divided_at_every_byte() -> None:
         for start in range(0, len(text), size):
             found += reader.feed(text[start : start + size])
         assert found == [("wake", "a\nb"), ("message", "\u2028ä")]
+
+
+def test_a_token_that_no_header_can_carry_is_refused_without_showing_it() -> None:
+    with pytest.raises(WakeGateError) as caught:
+        Location(token="sécret").headers()
+    assert caught.value.code == "badCredentials" and "printable ASCII" in caught.value.message
+    assert "sécret" not in str(caught.value)

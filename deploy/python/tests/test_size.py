@@ -29,5 +29,5 @@ def code_lines(file: Path) -> int:
 
 def test_size() -> None:
     files = list(Path(wakegate.__file__).parent.glob("*.py"))
-    assert sum(map(code_lines, files)) <= 1400
+    assert sum(map(code_lines, files)) <= 1450
     assert all(len(line) <= 120 for file in files for line in file.read_text(encoding="utf-8").split("\n"))

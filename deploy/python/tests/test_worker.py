@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
 import logging
 import os
@@ -439,6 +440,52 @@ def test_a_refused_progress_report_is_logged_once_and_reporting_continues(caplog
         "a progress report of continued com.example.app.export (wake w1) was refused: "
         "refused: the gateway answered 400 BadProgress; total is 1."
     ]
+
+
+def test_a_worker_takes_no_wakes_after_its_drain_was_refused_for_now() -> None:
+    busy = {"status": 503, "body": {"reason": "ServiceUnavailable", "message": "later"}}
+    script: List[Dict[str, Any]] = [
+        {"expect": f"GET /v1/topics/{TOPIC}/wakes"}, {"wake": {"wake": "w1"}}, {"begun": "w1"}, {"stop": True},
+        {"expect": "POST /v1/streams/s1/drain", "answer": busy}, {"pause": 0.1}, {"wake": {"wake": "w2"}},
+        {"pause": 0.1}, {"expect": "POST /v1/wakes/w1", "body": {"result": "newData"}},
+    ]  # fmt: skip
+    handled: List[str] = []
+
+    async def play() -> None:
+        async with ScriptedGateway(script, lambda: worker.stop()) as gateway:
+            worker = Worker(gateway.url, topic=TOPIC)
+
+            @worker.push
+            async def handle(push: Push) -> Result:
+                handled.append(push.id)
+                gateway.begun(push.id)
+                await asyncio.sleep(0.6)
+                return Result.NEW_DATA
+
+            await asyncio.wait_for(asyncio.gather(worker.serve(), gateway.play()), 20)
+
+    asyncio.run(play())
+    assert handled == ["w1"]
+
+
+def test_a_handler_that_raises_a_cancellation_of_its_own_reports_failed() -> None:
+    script: List[Dict[str, Any]] = [
+        {"expect": f"GET /v1/topics/{TOPIC}/wakes"}, {"wake": {"wake": "w1"}},
+        {"expect": "POST /v1/wakes/w1", "body": {"result": "failed"}}, {"stop": True},
+        {"expect": "POST /v1/streams/s1/drain"}, {"end": "stream"},
+    ]  # fmt: skip
+
+    async def play() -> None:
+        async with ScriptedGateway(script, lambda: worker.stop()) as gateway:
+            worker = Worker(gateway.url, topic=TOPIC)
+
+            @worker.push
+            def handle(push: Push) -> Result:
+                raise concurrent.futures.CancelledError
+
+            await asyncio.wait_for(asyncio.gather(worker.serve(), gateway.play()), 20)
+
+    asyncio.run(play())
 
 
 @pytest.mark.parametrize("name, value", [

@@ -74,7 +74,7 @@ class EventReader:
             names = [value.removeprefix(b" ") for field, _, value in fields if field == b"event"]
             data = [value.removeprefix(b" ") for field, _, value in fields if field == b"data"]
             if data:
-                name = (names or [b"message"])[-1]
+                name = (names or [b""])[-1] or b"message"
                 yield Event(name.decode("utf-8", "replace"), b"\n".join(data).decode("utf-8", "replace"))
         if len(self._rest) > self._limit:
             raise ValueError(f"an event has more than {self._limit} bytes")
@@ -116,7 +116,7 @@ class Gateway:
     async def stream(self, path: str, read: float) -> AsyncIterator[httpx.Response]:
         """Opens a stream of events, which may be silent for `read` seconds. Raises an error for any answer other
         than 200, and for the connection's end."""
-        headers = {**self.location.headers(), "accept": "text/event-stream"}
+        headers = {**self.location.headers(), "accept": "text/event-stream", "accept-encoding": "identity"}
         async with self._used() as client:
             request = client.build_request("GET", path, headers=headers, timeout=httpx.Timeout(10, read=read))
             try:

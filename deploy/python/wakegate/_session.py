@@ -231,9 +231,11 @@ class Session:
                 if wake._has_ended or self._hurry:
                     return
                 self._handlers += 1
-                body = await self._outcome(wake, handler)
-                self._handlers -= 1
-                self._changed.set()
+                try:
+                    body = await self._outcome(wake, handler)
+                finally:
+                    self._handlers -= 1
+                    self._changed.set()
             if body is not None:
                 if isinstance(wake, Task):
                     await wake._tell_last()
@@ -269,7 +271,9 @@ class Session:
             if wake._handling is None or not wake._handling.done():  # The worker ends.
                 wake._stop()
                 raise
-        except Exception:
+        except (GeneratorExit, KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:  # A handler must not end without a result: pytest.fail() raises no Exception.
             if wake.expiration_reason != "lost":
                 log.exception("the handler of %s failed", wake)
         return None if wake.expiration_reason == "lost" else body
@@ -312,8 +316,10 @@ class Session:
             change = await self._conditions.get()
             try:
                 value = await _call(handler, *change)
-                if inspect.isawaitable(value):
-                    await value
+                if inspect.isawaitable(value):  # Its own cancellation must not end this loop.
+                    (value,) = await asyncio.gather(value, return_exceptions=True)
+                    if isinstance(value, BaseException):
+                        log.error("the handler of conditions failed", exc_info=value)
             except Exception:
                 log.exception("the handler of conditions failed")
 
@@ -358,11 +364,20 @@ class Session:
 
     async def _drain(self) -> None:
         """Asks the gateway to send no more wakes; it ends the stream after the last result."""
-        if self._stream is not None:
-            with contextlib.suppress(WakeGateError):
-                await self.gateway.call("POST", f"/v1/streams/{segment(self._stream)}/drain", repeatable=True)
+        while self._stream is not None:
+            try:
+                await self.gateway.once("POST", f"/v1/streams/{segment(self._stream)}/drain")
                 return
-        self._ignores_wakes = True  # They are lost with the stream, and are launched elsewhere.
+            except WakeGateError as error:
+                self._ignore_wakes()
+                if not error.is_passing:
+                    return
+            await asyncio.sleep(1)
+        self._ignore_wakes()
+
+    def _ignore_wakes(self) -> None:
+        """Handles no more wakes: they are lost with the stream, and are launched elsewhere."""
+        self._ignores_wakes = True
         self._changed.set()
 
 
@@ -378,7 +393,9 @@ async def _call(handler: Callable[..., Any], *arguments: Any) -> Any:
         try:
             future.set_result(context.run(handler, *arguments))
         except BaseException as error:  # Futures reject StopIteration. A handler must not end the program.
-            is_usual = isinstance(error, Exception) and not isinstance(error, StopIteration)
+            # asyncio would take the other CancelledError for a cancellation of this worker's task.
+            unusual = (StopIteration, concurrent.futures.CancelledError)
+            is_usual = isinstance(error, Exception) and not isinstance(error, unusual)
             future.set_exception(error if is_usual else RuntimeError(repr(error)))
 
     threading.Thread(target=call, name="wakegate-handler", daemon=True).start()

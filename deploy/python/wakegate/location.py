@@ -102,6 +102,8 @@ class Location:
         if len(text.split()) != 1:
             remedy = "a token is one word, as `wakegate token issue` shows it"
             raise self._bad(f"this token has {len(text.split())} words", remedy)
+        if not (text.strip().isascii() and text.strip().isprintable()):
+            raise self._bad("this token has other characters than printable ASCII", "copy it again")
         self._shown = text.strip()
         return {"authorization": f"bearer {self._shown}"}
 

@@ -123,13 +123,16 @@ class BackgroundSession:
         waits = backoff(0.1, 5)
         while True:
             await self._ask("GET", "")
-            with contextlib.suppress(WakeGateError):
+            try:
                 async with self._agent.stream(f"{self._path}/events", read=45) as response:  # A comment every 15 s.
                     reader = EventReader(1 << 20)
                     async for chunk in response.aiter_raw():
                         waits = backoff(0.1, 5)
                         for event in reader.feed(chunk):
                             yield event.name, json.loads(event.data)
+            except WakeGateError as error:
+                if error.status is not None:  # Refused, for example because of too many streams: poll instead.
+                    yield "state", {}
             await asyncio.sleep(next(waits))
 
     async def _ask(self, method: str, rest: str, body: Optional[Mapping[str, Any]] = None, limited: bool = True) -> Any:
@@ -143,7 +146,7 @@ class BackgroundSession:
             except WakeGateError as error:
                 # A known agent may take a minute to restart. A request that may have had its effect is not sent again.
                 is_harmless = method != "POST" or not error.may_have_arrived
-                is_absent = self._was_there and error.is_passing and is_harmless
+                is_absent = self._was_there and error.is_passing and is_harmless and error.status != 429
                 is_forgotten = self._is_prepared and error.reason == "UnknownSession"
                 if not (is_absent or is_forgotten) or time.monotonic() - began > 60:
                     raise TransferError.from_error(error) from error

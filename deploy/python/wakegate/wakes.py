@@ -154,6 +154,7 @@ class Wake:
             if not self._is_moved or deadline >= self._gateway_deadline or here >= self.deadline - _TOLERANCE:
                 self._is_near, self.deadline, self._gateway_deadline = True, here, deadline
         if self._is_near and not self._asking:
+            self._is_near = False  # A later answer that moves nothing must not cancel its cleanup.
             self.expiration_reason = self.expiration_reason or ("progress" if self.kind == "continued" else "deadline")
             self._stop()
 
