@@ -468,7 +468,20 @@ def test_a_worker_takes_no_wakes_after_its_drain_was_refused_for_now() -> None:
     assert handled == ["w1"]
 
 
-def test_a_handler_that_raises_a_cancellation_of_its_own_reports_failed() -> None:
+class Unusual(BaseException):
+    """An exception that is no Exception, as that of pytest.fail()."""
+
+
+async def end_unusually(push: Push) -> Result:
+    raise Unusual
+
+
+def end_cancelled(push: Push) -> Result:
+    raise concurrent.futures.CancelledError
+
+
+@pytest.mark.parametrize("handle", [end_cancelled, end_unusually])
+def test_a_handler_that_ends_unusually_reports_failed(handle: Callable[[Push], Any]) -> None:
     script: List[Dict[str, Any]] = [
         {"expect": f"GET /v1/topics/{TOPIC}/wakes"}, {"wake": {"wake": "w1"}},
         {"expect": "POST /v1/wakes/w1", "body": {"result": "failed"}}, {"stop": True},
@@ -478,10 +491,36 @@ def test_a_handler_that_raises_a_cancellation_of_its_own_reports_failed() -> Non
     async def play() -> None:
         async with ScriptedGateway(script, lambda: worker.stop()) as gateway:
             worker = Worker(gateway.url, topic=TOPIC)
+            worker.push(handle)
+            await asyncio.wait_for(asyncio.gather(worker.serve(), gateway.play()), 20)
+
+    asyncio.run(play())
+
+
+def test_a_refused_extension_does_not_cancel_a_cleanup() -> None:
+    deadline = 4000000000000
+    expiring = {"event": "expiring", "data": {"wake": "w1", "deadline": deadline, "timeLeft": 5000}}
+    refusal = {"status": 409, "body": {"reason": "ExtensionLimitReached", "message": "no", "deadline": deadline}}
+    script: List[Dict[str, Any]] = [
+        {"expect": f"GET /v1/topics/{TOPIC}/wakes"}, {"wake": {"wake": "w1", "deadline": deadline}}, {"begun": "w1"},
+        expiring, {"expect": "POST /v1/wakes/w1/extend", "answer": refusal},
+        {"expect": "POST /v1/wakes/w1", "body": {"result": "newData"}}, {"stop": True},
+        {"expect": "POST /v1/streams/s1/drain"}, {"end": "stream"},
+    ]  # fmt: skip
+
+    async def play() -> None:
+        async with ScriptedGateway(script, lambda: worker.stop()) as gateway:
+            worker = Worker(gateway.url, topic=TOPIC)
 
             @worker.push
-            def handle(push: Push) -> Result:
-                raise concurrent.futures.CancelledError
+            async def handle(push: Push) -> Result:
+                gateway.begun(push.id)
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.sleep(60)
+                with contextlib.suppress(WakeGateError):
+                    await push.extend(5)
+                await asyncio.sleep(0.1)  # The cleanup.
+                return Result.NEW_DATA
 
             await asyncio.wait_for(asyncio.gather(worker.serve(), gateway.play()), 20)
 
