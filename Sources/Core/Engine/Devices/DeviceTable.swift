@@ -52,6 +52,8 @@ package struct DeviceTable: ~Copyable {
     private var isPlaced: [Bool] = []
     /// An upper bound of row numbers, larger than any configuration allows.
     private static let placesMax = 1 << 30
+    /// The devices by the beginnings of their tokens. Searches add the devices.
+    private var buckets = TokenBuckets()
 
     /// Creates an empty table.
     ///
@@ -225,6 +227,7 @@ package struct DeviceTable: ~Copyable {
         }
         self.count = 0
         self.changed.removeAll(keepingCapacity: true)
+        self.buckets = TokenBuckets()
         unsafe self.olderCells.deallocate()
         unsafe self.olderCells = .init(start: nil, count: 0)
         unsafe self.nextCells.deallocate()
@@ -297,6 +300,51 @@ package struct DeviceTable: ~Copyable {
     }
 }
 
+// MARK: - Order of tokens
+
+/// The devices of a table in buckets by the first two bytes of their tokens; four bytes a device.
+///
+/// The buckets are in the order of tokens, the devices within a bucket are not. If clients choose tokens with equal
+/// beginnings, a search reads a long bucket in many steps.
+struct TokenBuckets {
+    static let count = 1 << 16
+
+    /// Returns the bucket of a token with this beginning.
+    static func bucket(_ beginning: UInt64) -> Int { Int(beginning >> 48) }
+
+    /// The row number of the last device of each bucket. Empty before the first search.
+    fileprivate var last: [UInt32] = []
+    /// The row number of the previous device in the same bucket, for each row.
+    fileprivate var previous: [UInt32] = []
+}
+
+extension DeviceTable {
+    /// Adds at most `countMax` devices to the buckets.
+    ///
+    /// - Returns: true if the buckets contain all devices.
+    mutating func addToBuckets(countMax: Int) -> Bool {
+        if self.buckets.last.isEmpty {
+            self.buckets.last = Array(repeating: DeviceIndex.none.rawValue, count: TokenBuckets.count)
+            self.buckets.previous.reserveCapacity(self.count)
+        }
+        let first = self.buckets.previous.count
+        for number in first..<first + min(self.count - first, countMax) {
+            let bucket = TokenBuckets.bucket(self[DeviceIndex(rawValue: UInt32(number))].token.beginning)
+            self.buckets.previous.append(self.buckets.last[bucket])
+            self.buckets.last[bucket] = UInt32(number)
+        }
+        return self.buckets.previous.count == self.count
+    }
+
+    /// Returns the last device of a bucket; `none` if the bucket is empty.
+    func last(inBucket bucket: Int) -> DeviceIndex { DeviceIndex(rawValue: self.buckets.last[bucket]) }
+
+    /// Returns the device before `device` in its bucket; `none` if it is the first.
+    func previous(of device: DeviceIndex) -> DeviceIndex {
+        DeviceIndex(rawValue: self.buckets.previous[Int(device.rawValue)])
+    }
+}
+
 extension DeviceToken {
     /// Returns true if the token sorts before `other` by its bytes, as in a database.
     package func isBefore(_ other: DeviceToken) -> Bool {
@@ -306,178 +354,4 @@ extension DeviceToken {
             other.withBytes { bytes.array.lexicographicallyPrecedes($0.array) }
         }
     }
-
-    /// The first eight bytes as a big-endian number, which sorts like the bytes.
-    var beginning: UInt64 { self.withBytes { UInt64(bigEndian: $0.load(UInt64.self, at: 0)) } }
-}
-
-/// A filter for devices; nil fields match anything.
-package struct DeviceFilter: Hashable, Sendable {
-    /// The state of a device's push.
-    package enum State: String, CaseIterable, Sendable {
-        /// A push is pending.
-        case pending
-        /// A wake is in flight, with or without a pending push.
-        case inFlight
-        /// A push is pending and a hold applies, also while an earlier wake is in flight. The statistics count these
-        /// devices as held.
-        case held
-        /// Nothing is pending or in flight.
-        case idle
-    }
-
-    package var state: State?
-    /// The first hold that applies to the pending push, as in the statistics.
-    package var hold: Hold?
-    /// The first digits of the device token.
-    package var prefix: TokenPrefix?
-
-    package init(state: State?, hold: Hold?, prefix: TokenPrefix? = nil) {
-        self.state = state
-        self.hold = hold
-        self.prefix = prefix
-    }
-
-    package func takes(_ device: DeviceSnapshot) -> Bool {
-        if let prefix, !prefix.begins(device.token) { return false }
-        if let state, state == .held ? device.held.isEmpty : state != device.pushState { return false }
-        return self.hold.map { device.held.first == $0 } ?? true
-    }
-}
-
-extension DeviceSnapshot {
-    /// The state of the device's push.
-    package var pushState: DeviceFilter.State {
-        if self.wake != nil { return .inFlight }
-        if self.state.pending == nil { return .idle }
-        return self.held.isEmpty ? .pending : .held
-    }
-}
-
-/// An incremental search through all registered devices for the first devices in an order.
-///
-/// The device table is not sorted. A search scans all of it and remembers the first devices so far.
-package struct DeviceSearch: Sendable {
-    /// An order of devices.
-    package enum Order: String, CaseIterable, Sendable {
-        case token
-        /// Only devices with a pending push, the one with the oldest push first.
-        case waiting
-        /// The device with the newest push or launch first.
-        case recent
-
-        /// The orders in which devices are listed.
-        package static let listed: [Order] = [.token, .waiting]
-    }
-
-    /// A device that was found. In a search in token order, `since` is equal for all devices.
-    private struct Found {
-        let since: Instant
-        let token: DeviceToken
-
-        func isBefore(_ other: Found) -> Bool {
-            self.since == other.since ? self.token.isBefore(other.token) : self.since < other.since
-        }
-    }
-
-    private let topics: Set<TopicIndex>?
-    private let order: Order
-    private let after: DeviceToken?
-    private let countMax: Int
-    /// The row number to examine next.
-    private var next = 0
-    /// The devices found so far: a heap whose first element sorts last.
-    private var heap: [Found] = []
-
-    /// - Parameters:
-    ///   - topics: the topics to search; nil for any.
-    ///   - order: the order of the devices that are found.
-    ///   - after: the token after which to start, in token order.
-    ///   - countMax: the maximum number of devices, at least 1.
-    package init(topics: Set<TopicIndex>?, order: Order = .token, after: DeviceToken?, countMax: Int) {
-        self.topics = topics
-        self.order = order
-        self.after = after
-        self.countMax = countMax
-    }
-
-    /// True if `countMax` devices were found; more may follow.
-    package var isFull: Bool { self.heap.count == self.countMax }
-
-    /// The tokens found so far, in order.
-    package var tokens: [DeviceToken] { self.heap.sorted { $0.isBefore($1) }.map(\.token) }
-
-    /// - `isWanted`: returns true for a device that belongs to the result; nil if all devices do.
-    fileprivate mutating func look(
-        at engine: DeviceEngine,
-        placesMax: Int,
-        isWanted: ((DeviceIndex) -> Bool)?
-    ) -> Bool {
-        guard self.topics?.isEmpty != true else { return true }
-        let end = min(engine.devices.count, self.next + placesMax)
-        while self.next < end {
-            let device = DeviceIndex(rawValue: UInt32(self.next))
-            self.next += 1
-            guard engine.devices[device].isRegistered else { continue }
-            if let topics, !topics.contains(engine.devices[device].topic) { continue }
-            var since = Instant.distantPast
-            switch self.order {
-            case .token: break
-            case .waiting:
-                guard let pending = engine.devices[device].state.pending else { continue }
-                since = pending.firstReceivedAt
-            case .recent: since = engine.recency(device)
-            }
-            let found = Found(since: since, token: engine.devices[device].token.token)
-            if self.isFull, !found.isBefore(self.heap[0]) { continue }
-            if let isWanted, !isWanted(device) { continue }
-            self.take(found)
-        }
-        return self.next == engine.devices.count
-    }
-
-    private mutating func take(_ found: Found) {
-        if let after, !after.isBefore(found.token) { return }
-        guard self.isFull else {
-            self.heap.append(found)
-            var place = self.heap.count - 1
-            while place > 0, self.heap[(place - 1) / 2].isBefore(self.heap[place]) {
-                self.heap.swapAt(place, (place - 1) / 2)
-                place = (place - 1) / 2
-            }
-            return
-        }
-        self.heap[0] = found
-        var place = 0
-        while true {
-            var last = place
-            for child in [2 * place + 1, 2 * place + 2] where child < self.heap.count {
-                if self.heap[last].isBefore(self.heap[child]) { last = child }
-            }
-            guard last != place else { return }
-            self.heap.swapAt(place, last)
-            place = last
-        }
-    }
-}
-
-extension DeviceEngine {
-    /// Continues a search, and examines at most `placesMax` rows.
-    ///
-    /// - `filter`: the filter for devices; nil for all of them.
-    /// - Returns: true if the search is complete.
-    package func look(_ search: inout DeviceSearch, placesMax: Int, filter: DeviceFilter? = nil) -> Bool {
-        let isWanted = filter.map { filter in { filter.takes(self.snapshot($0)) } }
-        return search.look(at: self, placesMax: placesMax, isWanted: isWanted)
-    }
-
-    /// Returns the sort key of a device in the order `recent`, which is lower for newer activity.
-    package func recency(_ device: DeviceIndex) -> Instant {
-        let state = self.devices[device].state
-        let latest = max(state.pending?.receivedAt ?? .distantPast, state.spacing.lastLaunch)
-        return latest == .distantPast ? .distantFuture : Instant(milliseconds: -latest.milliseconds)
-    }
-
-    /// Returns the arrival time of the oldest push coalesced in the device's pending push; nil if none is pending.
-    package func waitingSince(_ device: DeviceIndex) -> Instant? { self.devices[device].state.pending?.firstReceivedAt }
 }

@@ -101,6 +101,10 @@ package struct DeviceToken: Hashable, BitwiseCopyable, Sendable {
         return FoldedProduct.of(state ^ 0x8EBC_6AF0_9C88_C6E3, 0x5895_89B2_2C0F_7D1D)
     }
 
+    /// The first eight bytes as a big-endian number, which sorts like the bytes.
+    @inlinable
+    package var beginning: UInt64 { self.words[0].byteSwapped }
+
     /// Calls `body` with the bytes, which are valid during the call.
     @inlinable
     package func withBytes<Result>(_ body: (ByteView) throws -> Result) rethrows -> Result {
@@ -205,6 +209,10 @@ package struct StoredDeviceToken {
         for index in 0..<Self.restCount { unsafe token.words[Self.inlineCount + index] = rest[index] }
         return token
     }
+
+    /// The first eight bytes as a big-endian number, which sorts like the bytes.
+    @inlinable
+    package var beginning: UInt64 { self.inline[0].byteSwapped }
 
     /// Returns true if this token equals `token`.
     @inlinable

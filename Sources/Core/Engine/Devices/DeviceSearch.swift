@@ -1,0 +1,237 @@
+package import Policy
+package import Wire
+
+/// A filter for devices; nil fields match anything.
+package struct DeviceFilter: Hashable, Sendable {
+    /// The state of a device's push.
+    package enum State: String, CaseIterable, Sendable {
+        /// A push is pending.
+        case pending
+        /// A wake is in flight, with or without a pending push.
+        case inFlight
+        /// A push is pending and a hold applies, also while an earlier wake is in flight. The statistics count these
+        /// devices as held.
+        case held
+        /// Nothing is pending or in flight.
+        case idle
+    }
+
+    package var state: State?
+    /// The first hold that applies to the pending push, as in the statistics.
+    package var hold: Hold?
+    /// The first digits of the device token.
+    package var prefix: TokenPrefix?
+
+    package init(state: State?, hold: Hold?, prefix: TokenPrefix? = nil) {
+        self.state = state
+        self.hold = hold
+        self.prefix = prefix
+    }
+
+    package func takes(_ device: DeviceSnapshot) -> Bool {
+        if let prefix, !prefix.begins(device.token) { return false }
+        if let state, state == .held ? device.held.isEmpty : state != device.pushState { return false }
+        return self.hold.map { device.held.first == $0 } ?? true
+    }
+}
+
+extension DeviceSnapshot {
+    /// The state of the device's push.
+    package var pushState: DeviceFilter.State {
+        if self.wake != nil { return .inFlight }
+        if self.state.pending == nil { return .idle }
+        return self.held.isEmpty ? .pending : .held
+    }
+}
+
+/// An incremental search through all registered devices for the first devices in an order.
+///
+/// The device table is not sorted. A search in the order of tokens reads the table's buckets one after another until it
+/// has found enough devices. Every other search reads all devices and remembers the first ones so far, as does a search
+/// that finds few devices in the buckets, because devices of one bucket are far apart in memory.
+package struct DeviceSearch: Sendable {
+    /// An order of devices.
+    package enum Order: String, CaseIterable, Sendable {
+        case token
+        /// Only devices with a pending push, the one with the oldest push first.
+        case waiting
+        /// The device with the newest push or launch first.
+        case recent
+
+        /// The orders in which devices are listed.
+        package static let listed: [Order] = [.token, .waiting]
+    }
+
+    /// A device that was found. In a search in token order, `since` is equal for all devices.
+    private struct Found {
+        let since: Instant
+        let token: DeviceToken
+
+        func isBefore(_ other: Found) -> Bool {
+            self.since == other.since ? self.token.isBefore(other.token) : self.since < other.since
+        }
+    }
+
+    /// The next devices to examine.
+    private enum Place {
+        /// A device of a bucket; `none` for the next bucket.
+        case inBucket(Int, DeviceIndex)
+        case row(Int)
+    }
+
+    /// The number of devices in buckets that are examined before the search reads all devices instead.
+    private static let inBucketsMax = 16_384
+
+    private let topics: Set<TopicIndex>?
+    private let order: Order
+    private let after: DeviceToken?
+    private let countMax: Int
+    private var place: Place
+    private var examinedInBuckets = 0
+    /// The devices found so far: a heap whose first element sorts last.
+    private var heap: [Found] = []
+
+    /// - Parameters:
+    ///   - topics: the topics to search; nil for any.
+    ///   - order: the order of the devices that are found.
+    ///   - after: the token after which to start, in token order.
+    ///   - countMax: the maximum number of devices, at least 1.
+    package init(topics: Set<TopicIndex>?, order: Order = .token, after: DeviceToken?, countMax: Int) {
+        self.topics = topics
+        self.order = order
+        self.after = after
+        self.countMax = countMax
+        self.place =
+            order == .token ? .inBucket((after.map { TokenBuckets.bucket($0.beginning) } ?? 0) - 1, .none) : .row(0)
+    }
+
+    /// True if `countMax` devices were found; more may follow.
+    package var isFull: Bool { self.heap.count == self.countMax }
+
+    /// The tokens found so far, in order.
+    package var tokens: [DeviceToken] { self.heap.sorted { $0.isBefore($1) }.map(\.token) }
+
+    /// - `isWanted`: returns true for a device that belongs to the result; nil if all devices do.
+    fileprivate mutating func look(
+        at engine: DeviceEngine,
+        placesMax: Int,
+        isWanted: ((DeviceIndex) -> Bool)?
+    ) -> Bool {
+        guard self.topics?.isEmpty != true else { return true }
+        switch self.place {
+        case .inBucket(let bucket, let device):
+            guard engine.devices.count > placesMax else {
+                self.restart()
+                return self.look(at: engine, placesMax: placesMax, isWanted: isWanted)
+            }
+            guard engine.devices.addToBuckets(countMax: placesMax) else { return false }
+            return self.look(at: engine, bucket, device, placesMax: placesMax, isWanted: isWanted)
+        case .row(let first):
+            let end = first + min(engine.devices.count - first, placesMax)
+            for number in first..<end {
+                self.examine(DeviceIndex(rawValue: UInt32(number)), engine, isWanted)
+            }
+            self.place = .row(end)
+            return end == engine.devices.count
+        }
+    }
+
+    private mutating func look(
+        at engine: DeviceEngine,
+        _ firstBucket: Int,
+        _ firstDevice: DeviceIndex,
+        placesMax: Int,
+        isWanted: ((DeviceIndex) -> Bool)?
+    ) -> Bool {
+        var (bucket, device) = (firstBucket, firstDevice)
+        for _ in 0..<placesMax {
+            while device == .none {
+                bucket += 1
+                guard bucket < TokenBuckets.count, !self.isFull else { return true }
+                device = engine.devices.last(inBucket: bucket)
+            }
+            self.examine(device, engine, isWanted)
+            device = engine.devices.previous(of: device)
+        }
+        self.place = .inBucket(bucket, device)
+        self.examinedInBuckets += placesMax
+        if self.examinedInBuckets >= Self.inBucketsMax { self.restart() }
+        return false
+    }
+
+    /// Begins to read all devices.
+    private mutating func restart() {
+        self.heap.removeAll(keepingCapacity: true)
+        self.place = .row(0)
+    }
+
+    private mutating func examine(
+        _ device: DeviceIndex,
+        _ engine: DeviceEngine,
+        _ isWanted: ((DeviceIndex) -> Bool)?
+    ) {
+        guard engine.devices[device].isRegistered else { return }
+        if let topics, !topics.contains(engine.devices[device].topic) { return }
+        var since = Instant.distantPast
+        switch self.order {
+        case .token: break
+        case .waiting:
+            guard let pending = engine.devices[device].state.pending else { return }
+            since = pending.firstReceivedAt
+        case .recent: since = engine.recency(device)
+        }
+        // A copy of the whole token costs more than everything else here.
+        let beginning = engine.devices[device].token.beginning
+        if let after, beginning < after.beginning { return }
+        if self.isFull, (since, beginning) > (self.heap[0].since, self.heap[0].token.beginning) { return }
+        let found = Found(since: since, token: engine.devices[device].token.token)
+        if self.isFull, !found.isBefore(self.heap[0]) { return }
+        if let isWanted, !isWanted(device) { return }
+        self.take(found)
+    }
+
+    private mutating func take(_ found: Found) {
+        if let after, !after.isBefore(found.token) { return }
+        guard self.isFull else {
+            self.heap.append(found)
+            var place = self.heap.count - 1
+            while place > 0, self.heap[(place - 1) / 2].isBefore(self.heap[place]) {
+                self.heap.swapAt(place, (place - 1) / 2)
+                place = (place - 1) / 2
+            }
+            return
+        }
+        self.heap[0] = found
+        var place = 0
+        while true {
+            var last = place
+            for child in [2 * place + 1, 2 * place + 2] where child < self.heap.count {
+                if self.heap[last].isBefore(self.heap[child]) { last = child }
+            }
+            guard last != place else { return }
+            self.heap.swapAt(place, last)
+            place = last
+        }
+    }
+}
+
+extension DeviceEngine {
+    /// Continues a search, and examines at most `placesMax` rows.
+    ///
+    /// - `filter`: the filter for devices; nil for all of them.
+    /// - Returns: true if the search is complete.
+    package func look(_ search: inout DeviceSearch, placesMax: Int, filter: DeviceFilter? = nil) -> Bool {
+        let isWanted = filter.map { filter in { filter.takes(self.snapshot($0)) } }
+        return search.look(at: self, placesMax: placesMax, isWanted: isWanted)
+    }
+
+    /// Returns the sort key of a device in the order `recent`, which is lower for newer activity.
+    package func recency(_ device: DeviceIndex) -> Instant {
+        let state = self.devices[device].state
+        let latest = max(state.pending?.receivedAt ?? .distantPast, state.spacing.lastLaunch)
+        return latest == .distantPast ? .distantFuture : Instant(milliseconds: -latest.milliseconds)
+    }
+
+    /// Returns the arrival time of the oldest push coalesced in the device's pending push; nil if none is pending.
+    package func waitingSince(_ device: DeviceIndex) -> Instant? { self.devices[device].state.pending?.firstReceivedAt }
+}
