@@ -120,4 +120,41 @@ struct HistoryPageTests {
             rig.flush()
         }
     }
+
+    @Test("Pages of pushes contain each push once, the newest first, before and after the file is opened again")
+    func pushes() throws {
+        let rig = try HistoryRig()
+        var random = SeededGenerator(seed: 5)
+        var number: UInt64 = 0
+        for round in 0..<3 {
+            for _ in 0..<40 {
+                for _ in 0..<100 {
+                    number += 1
+                    rig.now = rig.now + Int64(random.number(below: 2))
+                    let apnsID = EngineRig.apnsID(number)
+                    let device = UInt64(random.number(below: 50))
+                    rig.append(HistoryEvent(device: device, at: rig.now, kind: .push(.scheduled), apnsID: apnsID))
+                }
+                if random.once(in: 3) { rig.flush() }
+            }
+            let pushes = rig.events.compactMap { LoggedPush($0) }.sorted { $0.precedes($1) }
+            #expect(Self.pushes(of: rig) == pushes)
+            rig.flush()
+            rig.tidyAll()
+            if round == 1 { rig.close() }
+            #expect(Self.pushes(of: rig) == pushes)
+        }
+    }
+
+    /// Returns all pushes, which are read page by page.
+    private static func pushes(of rig: HistoryRig) -> [LoggedPush] {
+        var found: [LoggedPush] = []
+        var place: LoggedPush?
+        repeat {
+            let page = rig.open().pushes(behind: place, notBefore: .distantPast, countMax: 300)
+            found += page.pushes
+            place = page.next
+        } while place != nil
+        return found
+    }
 }

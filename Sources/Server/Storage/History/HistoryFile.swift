@@ -30,6 +30,7 @@ package final class HistoryFile: HistorySource {
     private var collected = CollectedEvents()
     /// The events that are in the file but may not be durable. After a failed sync, the file may lack them.
     private var unsynced = CollectedEvents()
+    private var recentPushes = RecentPushes()
     /// The positions of the records that were appended since the opening or are in the file.
     private var taken = RecordPositions()
     /// The number of times that the file was set aside or lost durable events. After a change, the caller must append
@@ -138,6 +139,7 @@ package final class HistoryFile: HistorySource {
         self.voids.removeAll { $0.until > span.after }
         self.voids = (self.voids + [span]).suffix(VoidSpan.countMax)
         self.store?.voids = self.voids
+        self.recentPushes.removeAll(newest: self.newest)
     }
 
     /// - Returns: true if `count` more events fit in memory.
@@ -150,6 +152,7 @@ package final class HistoryFile: HistorySource {
     private func collect(_ event: HistoryEvent) {
         self.collected.append(event)
         self.newest = max(self.newest, event.at)
+        if let push = LoggedPush(event) { self.recentPushes.append(push) }
     }
 
     /// Writes the collected events. Call this about once a second. After a failure, events remain collected up to
@@ -244,6 +247,7 @@ package final class HistoryFile: HistorySource {
 
     package func pushes(behind place: LoggedPush?, notBefore oldest: Instant, countMax: Int) -> LoggedPushes {
         var collector = LoggedPushCollector(behind: place, notBefore: oldest, countMax: countMax)
+        guard !self.recentPushes.collect(&collector) else { return collector.finish(unseen: nil) }
         for event in self.collected.events.reversed() { collector.append(event) }
         guard let store = self.store else { return collector.finish(unseen: nil) }
         let unseen = self.attempt { () throws(SQLiteError) in
@@ -294,6 +298,7 @@ package final class HistoryFile: HistorySource {
     /// Compares the appended records with those in the newly opened file.
     private func adopt(_ store: RunStore) {
         if self.found == nil { self.voids = store.voids } else { store.voids = self.voids }
+        self.recentPushes.removeAll(newest: max(self.newest, store.newest ?? .distantPast))
         if self.found == nil {
             let written = store.written
             self.found = OpenedHistory(
@@ -320,6 +325,7 @@ package final class HistoryFile: HistorySource {
     /// the collected ones.
     private func letGoOfRecords() {
         self.collected.removeRecords { _ in true }
+        self.recentPushes.removeAll(newest: self.newest)
         self.taken = RecordPositions()
         self.durableSequence = 0
         self.keptSequence = 0
@@ -421,6 +427,7 @@ package final class HistoryFile: HistorySource {
         self.droppedEvents += self.collected.count
         self.droppedWhileFailing += self.collected.count
         self.collected.removeAll()
+        self.recentPushes.removeAll(newest: self.newest)
     }
 }
 

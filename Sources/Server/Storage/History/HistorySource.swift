@@ -296,6 +296,43 @@ package struct LoggedPushes: Hashable, Sendable {
     package var next: LoggedPush?
 }
 
+/// The pushes that were received last. The first pages of a list come from them: the events in the file are sorted by
+/// device, so a page from the file takes as long as reading a hundred thousand events.
+struct RecentPushes {
+    static let countMax = 2048
+
+    /// A ring, whose oldest push is at `next` once it is full.
+    private var pushes: [LoggedPush] = []
+    private var next = 0
+    /// The time of the newest push that may be missing.
+    private(set) var unseen = Instant.distantPast
+
+    mutating func append(_ push: LoggedPush) {
+        guard self.pushes.count == Self.countMax else { return self.pushes.append(push) }
+        self.unseen = max(self.unseen, self.pushes[self.next].at)
+        self.pushes[self.next] = push
+        self.next = (self.next + 1) % Self.countMax
+    }
+
+    /// Forgets all pushes.
+    ///
+    /// - `newest`: the time of the newest push that exists.
+    mutating func removeAll(newest: Instant) {
+        self.pushes.removeAll(keepingCapacity: true)
+        self.next = 0
+        self.unseen = max(self.unseen, newest)
+    }
+
+    /// Passes the pushes to `collector`, the newest first.
+    ///
+    /// - Returns: true if no wanted push is missing.
+    func collect(_ collector: inout LoggedPushCollector) -> Bool {
+        for push in self.pushes[..<self.next].reversed() { collector.append(push) }
+        for push in self.pushes[self.next...].reversed() { collector.append(push) }
+        return collector.hasAll(after: self.unseen)
+    }
+}
+
 /// Collects the newest pushes that follow a place in the list.
 package struct LoggedPushCollector {
     private let place: LoggedPush?
@@ -319,6 +356,12 @@ package struct LoggedPushCollector {
 
     /// The time of the oldest wanted push.
     package var bound: Instant { max(self.oldest, self.last?.at ?? .distantPast) }
+
+    /// Returns true if all wanted pushes were received after `moment`.
+    fileprivate mutating func hasAll(after moment: Instant) -> Bool {
+        self.shorten()
+        return self.bound > moment
+    }
 
     mutating func append(_ event: HistoryEvent) {
         guard let push = LoggedPush(event) else { return }
