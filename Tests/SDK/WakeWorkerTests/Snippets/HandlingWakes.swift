@@ -19,18 +19,6 @@ func refreshNews() async throws {
 }
 // end
 
-// snippet: delegate
-final class NewsApp: RemoteNotificationDelegate {
-    func worker(
-        _ worker: WakeWorker,
-        didReceiveRemoteNotification notification: WakeNotification,
-        fetchCompletionHandler completionHandler: @escaping @Sendable (BackgroundFetchResult) -> Void
-    ) {
-        download { isNew in completionHandler(isNew ? .newData : .noData) }
-    }
-}
-// end
-
 // snippet: release
 func reindex(_ notification: WakeNotification) async throws -> BackgroundFetchResult {
     guard FileManager.default.isWritableFile(atPath: "/srv/index") else {
@@ -70,14 +58,6 @@ func runAsThisMachine(_ worker: WakeWorker, _ token: String) async throws {
         _ = try await group.next()
         group.cancelAll()
     }
-}
-// end
-
-// snippet: use
-func sayIfUsed(_ worker: WakeWorker, _ token: String, isUsed: Bool) async throws {
-    var conditions = DeviceConditions()
-    conditions.appState = isUsed ? .active : .background
-    try await worker.report(conditions, for: token)
 }
 // end
 
@@ -152,38 +132,6 @@ func startExport(_ worker: WakeWorker, _ token: String) async throws {
 }
 // end
 
-// snippet: parts
-func exportInParts(_ task: BackgroundTaskContext) async throws {
-    task.progress.totalUnitCount = 100
-    let upload = BackgroundTaskProgress(totalUnitCount: 2048, parent: task.progress, pendingUnitCount: 60)
-    upload.cancellationHandler = { log("the upload was cancelled") }
-    try await downloadArchive()
-    task.progress.completedUnitCount += 40
-    while !upload.isFinished {
-        try Task.checkCancellation()
-        upload.completedUnitCount += try await sendPart()
-    }
-}
-// end
-
-// snippet: callbacks
-func registerRefresh(_ worker: WakeWorker) throws {
-    try worker.scheduler.register(forTaskWithIdentifier: "com.example.news.refresh") { task in
-        task.expirationHandler = { log("no time is left for \(task.identifier)") }
-        download { isComplete in task.setTaskCompleted(success: isComplete) }
-    }
-}
-// end
-
-// snippet: changes
-func followConditions(_ worker: WakeWorker) {
-    let changes = worker.conditionsChanges
-    Task {
-        for await change in changes where change.conditions.isLowPowerMode == true { log("power is saved") }
-    }
-}
-// end
-
 // snippet: events
 func watch(_ worker: WakeWorker) async {
     for await event in worker.events {
@@ -193,14 +141,6 @@ func watch(_ worker: WakeWorker) async {
         default: break
         }
     }
-}
-// end
-
-// snippet: test
-func handlerKnowsItsPayload() async throws {
-    let notification = WakeNotification(topic: "com.example.news", payload: #"{"edition":7}"#)
-    let news = try notification.payload(as: News.self)
-    assert(news.edition == 7)
 }
 // end
 
@@ -237,8 +177,6 @@ func exportCleansUp() async throws {
 struct News: Decodable { let edition: Int }
 
 private func fetch(edition: Int) async throws -> Bool { edition > 0 }
-
-private func download(_ done: @escaping @Sendable (Bool) -> Void) { done(true) }
 
 private func downloadArchive() async throws {}
 
