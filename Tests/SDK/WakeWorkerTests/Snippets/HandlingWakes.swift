@@ -92,16 +92,6 @@ func planCleanup(_ worker: WakeWorker, _ token: String) async throws {
 }
 // end
 
-// snippet: expiration
-func export(_ context: BackgroundTaskContext) async throws {
-    try await withTaskCancellationHandler {
-        try await context.withExtendedTime { try await downloadArchive() }
-    } onCancel: {
-        if context.expirationReason == .conditions { log("the machine is in use again") }
-    }
-}
-// end
-
 // snippet: continued
 func runExport(_ worker: WakeWorker) throws {
     try worker.backgroundTask(.continued("com.example.news.export.*")) { task in
@@ -154,24 +144,6 @@ func refreshAsksForTheNext() async throws {
 }
 // end
 
-// snippet: expire
-func exportCleansUp() async throws {
-    let task = TestTask(.continued("com.example.news.export.films"))
-    async let outcome: Void = task.run { context in
-        while true {
-            try Task.checkCancellation()
-            context.progress.completedUnitCount += try await sendPart()
-        }
-    }
-    task.expire(.progress)
-    do {
-        try await outcome
-    } catch is CancellationError {
-        assert(task.context.expirationReason == .progress)
-    }
-}
-// end
-
 // What the snippets take for granted.
 
 struct News: Decodable { let edition: Int }
@@ -183,8 +155,6 @@ private func downloadArchive() async throws {}
 private func export(_ identifier: String) async throws {}
 
 private func loadFilms(_ identifier: String) async throws -> [String] { [identifier] }
-
-private func sendPart() async throws -> Int64 { 2048 }
 
 private func sortPhotos(count: Int) async throws {}
 
