@@ -46,40 +46,12 @@ func scheduleOrExplain(_ scheduler: BackgroundTaskScheduler) async throws {
 }
 // end
 
-// snippet: continued
-func exportFilms(_ worker: WakeWorker) throws {
-    try worker.backgroundTask(.continued("com.example.news.export.*")) { task in
-        task.progress.totalUnitCount = 100
-        while !task.progress.isFinished {
-            try await exportPart()
-            task.progress.completedUnitCount += 1
-            task.update(title: "Exporting", subtitle: "\(task.progress.completedUnitCount) %")
-        }
-    }
-}
-// end
-
-// snippet: swiftui
-func handleRefresh(_ worker: WakeWorker) throws {
-    try worker.backgroundTask(.appRefresh("com.example.news.refresh")) { context in
-        try await context.scheduler.submit(.appRefresh(context.identifier, earliestBegin: .now + .minutes(15)))
-        _ = await refreshFeed()
-    }
-}
-// end
-
 // snippet: pending
 func cancelCleanup(_ scheduler: BackgroundTaskScheduler) async throws {
     let pending = try await scheduler.pendingRequests()
     for request in pending where request.identifier.hasSuffix("cleanup") {
         try await scheduler.cancel(request.identifier)
     }
-}
-// end
-
-// snippet: time
-func saveState(_ context: BackgroundTaskContext) async throws {
-    try await context.withExtendedTime { try await exportPart() }
 }
 // end
 
@@ -115,7 +87,5 @@ func downloadFilm(_ url: URL) async throws {
 // Functions that the snippets call.
 
 private func refreshFeed() async -> Bool { true }
-
-private func exportPart() async throws {}
 
 private func log(_ line: String) {}

@@ -19,18 +19,6 @@ func refreshNews() async throws {
 }
 // end
 
-// snippet: delegate
-final class NewsApp: RemoteNotificationDelegate {
-    func worker(
-        _ worker: WakeWorker,
-        didReceiveRemoteNotification notification: WakeNotification,
-        fetchCompletionHandler completionHandler: @escaping @Sendable (BackgroundFetchResult) -> Void
-    ) {
-        download { isNew in completionHandler(isNew ? .newData : .noData) }
-    }
-}
-// end
-
 // snippet: release
 func reindex(_ notification: WakeNotification) async throws -> BackgroundFetchResult {
     guard FileManager.default.isWritableFile(atPath: "/srv/index") else {
@@ -73,14 +61,6 @@ func runAsThisMachine(_ worker: WakeWorker, _ token: String) async throws {
 }
 // end
 
-// snippet: use
-func sayIfUsed(_ worker: WakeWorker, _ token: String, isUsed: Bool) async throws {
-    var conditions = DeviceConditions()
-    conditions.appState = isUsed ? .active : .background
-    try await worker.report(conditions, for: token)
-}
-// end
-
 // snippet: tasks
 func runTasks(_ worker: WakeWorker) async throws {
     try worker.backgroundTask(.appRefresh("com.example.news.refresh")) { context in
@@ -109,16 +89,6 @@ func planCleanup(_ worker: WakeWorker, _ token: String) async throws {
         try await scheduler.cancel("com.example.news.export.some")
     }
     try await scheduler.transfersFinished(session: "photos", count: 3)
-}
-// end
-
-// snippet: expiration
-func export(_ context: BackgroundTaskContext) async throws {
-    try await withTaskCancellationHandler {
-        try await context.withExtendedTime { try await downloadArchive() }
-    } onCancel: {
-        if context.expirationReason == .conditions { log("the machine is in use again") }
-    }
 }
 // end
 
@@ -152,38 +122,6 @@ func startExport(_ worker: WakeWorker, _ token: String) async throws {
 }
 // end
 
-// snippet: parts
-func exportInParts(_ task: BackgroundTaskContext) async throws {
-    task.progress.totalUnitCount = 100
-    let upload = BackgroundTaskProgress(totalUnitCount: 2048, parent: task.progress, pendingUnitCount: 60)
-    upload.cancellationHandler = { log("the upload was cancelled") }
-    try await downloadArchive()
-    task.progress.completedUnitCount += 40
-    while !upload.isFinished {
-        try Task.checkCancellation()
-        upload.completedUnitCount += try await sendPart()
-    }
-}
-// end
-
-// snippet: callbacks
-func registerRefresh(_ worker: WakeWorker) throws {
-    try worker.scheduler.register(forTaskWithIdentifier: "com.example.news.refresh") { task in
-        task.expirationHandler = { log("no time is left for \(task.identifier)") }
-        download { isComplete in task.setTaskCompleted(success: isComplete) }
-    }
-}
-// end
-
-// snippet: changes
-func followConditions(_ worker: WakeWorker) {
-    let changes = worker.conditionsChanges
-    Task {
-        for await change in changes where change.conditions.isLowPowerMode == true { log("power is saved") }
-    }
-}
-// end
-
 // snippet: events
 func watch(_ worker: WakeWorker) async {
     for await event in worker.events {
@@ -193,14 +131,6 @@ func watch(_ worker: WakeWorker) async {
         default: break
         }
     }
-}
-// end
-
-// snippet: test
-func handlerKnowsItsPayload() async throws {
-    let notification = WakeNotification(topic: "com.example.news", payload: #"{"edition":7}"#)
-    let news = try notification.payload(as: News.self)
-    assert(news.edition == 7)
 }
 // end
 
@@ -214,39 +144,17 @@ func refreshAsksForTheNext() async throws {
 }
 // end
 
-// snippet: expire
-func exportCleansUp() async throws {
-    let task = TestTask(.continued("com.example.news.export.films"))
-    async let outcome: Void = task.run { context in
-        while true {
-            try Task.checkCancellation()
-            context.progress.completedUnitCount += try await sendPart()
-        }
-    }
-    task.expire(.progress)
-    do {
-        try await outcome
-    } catch is CancellationError {
-        assert(task.context.expirationReason == .progress)
-    }
-}
-// end
-
 // What the snippets take for granted.
 
 struct News: Decodable { let edition: Int }
 
 private func fetch(edition: Int) async throws -> Bool { edition > 0 }
 
-private func download(_ done: @escaping @Sendable (Bool) -> Void) { done(true) }
-
 private func downloadArchive() async throws {}
 
 private func export(_ identifier: String) async throws {}
 
 private func loadFilms(_ identifier: String) async throws -> [String] { [identifier] }
-
-private func sendPart() async throws -> Int64 { 2048 }
 
 private func sortPhotos(count: Int) async throws {}
 
