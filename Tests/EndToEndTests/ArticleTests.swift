@@ -56,7 +56,7 @@ struct ChecklistArticleTests {
     func commands() throws {
         let shown = try ShownCommand.all(in: "Checklist")
         let start = try #require(shown.first?.command)
-        try #require(start.hasPrefix("wakegate dev ") && shown.count > 40)
+        try #require(start.hasPrefix("wakegate dev ") && shown.count > 35)
         let options = try ArticleTerminal.words(of: start).dropFirst(2)
         let terminal = ArticleTerminal(try RunningGateway(Array(options)))
         for each in shown.dropFirst() {
