@@ -25,7 +25,7 @@ extension DeviceEngine {
     }
 
     /// Returns the next due time of a device without tasks: the time of a warning, or `next` if that is earlier. `next`
-    /// is the due time by the policy. If the warning is due now, the wake is passed to `popExpiringWake`.
+    /// is the due time by the policy. If the warning is due now, the wake joins `WakeLedger.expiring`.
     @inline(__always)
     func warning(
         _ device: DeviceIndex,
@@ -40,7 +40,7 @@ extension DeviceEngine {
     }
 
     /// Returns the next due time of a device: the earliest time of a warning, or `next` if that is earlier. `next` is
-    /// the due time by the policy. Wakes whose warning is due now are passed to `popExpiringWake`.
+    /// the due time by the policy. Wakes whose warning is due now join `WakeLedger.expiring`.
     func warning(
         _ device: DeviceIndex,
         _ row: TaskRow,
@@ -65,7 +65,7 @@ extension DeviceEngine {
         before next: Instant?
     ) -> Instant? {
         guard warning.at <= self.now else { return min(next ?? warning.at, warning.at) }
-        if warning.deadline > self.now { self.wakes.expiring(wake, deadline: warning.deadline) }
+        if warning.deadline > self.now { self.wakes.expiring.append((wake, warning.deadline)) }
         return next
     }
 

@@ -116,15 +116,12 @@ extension DeviceEngine {
     package var nextDue: Instant? { self.schedule.first }
 
     /// Removes and returns the oldest wake that ended without a result of its worker. The caller must free its slot.
-    package func popExpiredWake() -> ExpiredWake? { self.wakes.popExpired() }
+    package func popExpiredWake() -> (id: WakeID, reason: ExpirationReason)? { self.wakes.expired.popFirst() }
 
-    /// Removes and returns a wake whose deadline is near. Its worker may already have been warned.
-    package func popExpiringWake() -> ExpiringWake? { self.wakes.popExpiring() }
-
-    /// True if there is a wake for `popExpiredWake` or `popExpiringWake`, or a launch that waits for a slot and was not
-    /// offered yet.
+    /// True if a wake has expired or is near its deadline, or a launch waits for a slot and was not offered yet.
     package var hasNews: Bool {
-        self.wakes.hasExpired || self.wakes.hasExpiring || self.ready.hasNewlyReady || !self.readyTasks.isEmpty
+        !self.wakes.expired.isEmpty || !self.wakes.expiring.isEmpty || self.ready.hasNewlyReady
+            || !self.readyTasks.isEmpty
     }
 
     /// Replaces the configuration.

@@ -301,26 +301,7 @@ extension JSONWriter {
 
     /// Returns a line of a trace or of a simulation's output, without a line end: a JSON object.
     fileprivate static func object(_ writeMembers: (inout JSONWriter) -> Void) -> String {
-        var writer = JSONWriter()
-        writer.beginObject()
-        writeMembers(&writer)
-        writer.endObject()
-        return writer.buffer.view.string
-    }
-
-    fileprivate mutating func member(_ name: StaticString, _ value: String) {
-        self.key(name)
-        self.string(value)
-    }
-
-    fileprivate mutating func member(_ name: StaticString, _ value: UInt64) {
-        self.key(name)
-        self.integer(value)
-    }
-
-    fileprivate mutating func member(_ name: StaticString, _ value: Bool) {
-        self.key(name)
-        self.bool(value)
+        String(decoding: self.object(writeMembers) as [UInt8], as: UTF8.self)
     }
 
     fileprivate mutating func member(_ name: StaticString, _ moment: Instant) {
