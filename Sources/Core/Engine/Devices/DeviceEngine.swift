@@ -9,7 +9,7 @@ package import Wire
 package final class DeviceEngine {
     /// Policy time of the current step.
     package internal(set) var now: Instant
-    var configuration: EngineConfiguration
+    package internal(set) var configuration: EngineConfiguration
     let random: () -> (UInt64, UInt64)
     var devices: DeviceTable
     var topics: TopicTable
@@ -148,17 +148,8 @@ extension DeviceEngine {
     /// Bytes of memory of all pushes that are pending or in flight.
     package var contentBytes: Int { self.memory.bytes }
 
-    /// The limit of `contentBytes`.
-    package var contentBytesMax: Int { self.configuration.pendingBytesMax }
-
     /// Bytes of memory of names and details of requests and sessions, and of the ids of session events.
     package var taskBytes: Int { self.taskMemory.bytes }
-
-    /// The limit of `taskBytes`.
-    package var taskBytesMax: Int { self.configuration.taskBytesMax }
-
-    /// The identifiers that the workers of each topic may submit.
-    package var permittedTasks: PermittedTasks { self.configuration.permittedTasks }
 
     /// Returns the number of stored identifiers and session names of a device.
     package func taskNameCount(_ device: DeviceIndex) -> Int { self.tasks.nameCount(device) }

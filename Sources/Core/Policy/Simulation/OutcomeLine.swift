@@ -181,23 +181,21 @@ package struct TraceEvent {
         JSONWriter.object { writer in
             writer.member("t", self.moment)
             writer.member("device", self.device)
-            if case .cancel(let identifier) = self.kind { return writer.member("cancel", identifier) }
             switch self.kind {
-            case .push: writer.key("push")
-            case .conditions: writer.key("conditions")
-            case .submit: writer.key("submit")
-            case .finished: writer.key("finished")
-            case .cancel: break
-            }
-            writer.beginObject()
-            switch self.kind {
-            case .push(let push): push.write(to: &writer)
-            case .conditions(let report): report.write(to: &writer)
-            case .submit(let request): request.write(to: &writer)
+            case .push(let push):
+                writer.beginObject("push")
+                push.write(to: &writer)
+            case .conditions(let report):
+                writer.beginObject("conditions")
+                report.write(to: &writer)
+            case .submit(let request):
+                writer.beginObject("submit")
+                request.write(to: &writer)
             case .finished(let session, let count):
+                writer.beginObject("finished")
                 writer.member("session", session)
                 writer.member("count", count)
-            case .cancel: break
+            case .cancel(let identifier): return writer.member("cancel", identifier)
             }
             writer.endObject()
         }
