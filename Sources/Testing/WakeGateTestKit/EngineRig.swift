@@ -73,7 +73,7 @@ package final class EngineRig {
 
     /// Returns a trace parent, different for each number.
     package static func trace(_ number: Int) -> TraceParent {
-        TraceParent(trace: .init(first: 0xABCD, second: UInt64(number)), parent: UInt64(number) + 1, flags: 1)
+        TraceParent(first: 0xABCD, second: UInt64(number), parent: UInt64(number) + 1, flags: 1)
     }
 
     package static func topicName(_ number: Int) -> String { "com.example.app\(number)" }

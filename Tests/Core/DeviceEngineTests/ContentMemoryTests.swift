@@ -85,7 +85,7 @@ struct PushTraceTests {
         var state = ""
     }
 
-    private static func number(_ parent: TraceParent) -> Int { Int(parent.trace.second) }
+    private static func number(_ parent: TraceParent) -> Int { Int(parent.second) }
 
     /// Returns the traces of the wake in flight, or of the pending push; nil if there are none.
     private static func told(_ rig: EngineRig, pending: Bool = false) -> ContentOfWake? {

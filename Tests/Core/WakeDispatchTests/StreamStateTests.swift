@@ -337,8 +337,6 @@ struct StreamTableTests {
         #expect(Self.free(&table, 7) == nil)
         #expect(!stream.isFree)
         obstacle.end(&table, stream)
-        // A change of a global limit does not update streams that name devices; they are updated at their next change.
-        if obstacle == .full { table.pause(stream, false) }
         table.rotate(stream)
         #expect(Self.free(&table, 7) == stream.address)
         table.drain(stream)

@@ -25,9 +25,6 @@ extension DeviceEngine {
         self.topics.find(name) != nil || self.topics.count < self.configuration.topicsMax
     }
 
-    /// The maximum number of streams that may name one device; 0 means no limit.
-    package var streamsPerDeviceMax: Int { self.configuration.streamsPerDeviceMax }
-
     package var topicCount: Int { self.topics.count }
 
     /// The longest time for which a due launch has waited for a worker or for the engine, in milliseconds; 0 if nothing

@@ -25,7 +25,7 @@ extension DeviceEngine {
     }
 
     /// Returns the next due time of a device without tasks: the time of a warning, or `next` if that is earlier. `next`
-    /// is the due time by the policy. If the warning is due now, the wake is passed to `popExpiringWake`.
+    /// is the due time by the policy. If the warning is due now, the wake joins `WakeLedger.expiring`.
     @inline(__always)
     func warning(
         _ device: DeviceIndex,
@@ -40,7 +40,7 @@ extension DeviceEngine {
     }
 
     /// Returns the next due time of a device: the earliest time of a warning, or `next` if that is earlier. `next` is
-    /// the due time by the policy. Wakes whose warning is due now are passed to `popExpiringWake`.
+    /// the due time by the policy. Wakes whose warning is due now join `WakeLedger.expiring`.
     func warning(
         _ device: DeviceIndex,
         _ row: TaskRow,
@@ -65,7 +65,7 @@ extension DeviceEngine {
         before next: Instant?
     ) -> Instant? {
         guard warning.at <= self.now else { return min(next ?? warning.at, warning.at) }
-        if warning.deadline > self.now { self.wakes.expiring(wake, deadline: warning.deadline) }
+        if warning.deadline > self.now { self.wakes.expiring.append((wake, warning.deadline)) }
         return next
     }
 
@@ -79,36 +79,24 @@ extension DeviceEngine {
     /// - Returns: false if another kind of event may be due; no worker was warned.
     func warn(_ device: DeviceIndex, at moment: Instant) -> Bool {
         guard self.shared == nil else { return false }
-        let parameters = self.parameters(of: device)
-        guard self.devices[device].hasTasks, let row = self.tasks[device] else {
-            let state = self.devices[device].state
-            guard let inFlight = state.inFlight, let next = state.nextMoment(parameters), next > moment,
-                Self.warning(.push, inFlight.deadline, parameters)?.at == moment
-            else { return false }
+        let (state, parameters) = (self.devices[device].state, self.parameters(of: device))
+        let row = self.devices[device].hasTasks ? self.tasks[device] : nil
+        func isWarning(_ kind: LaunchKind, _ deadline: Instant) -> Bool {
+            Self.warning(kind, deadline, parameters)?.at == moment
+        }
+        guard
+            state.inFlight.map({ isWarning(.push, $0.deadline) }) ?? false
+                || row?.policy.inFlight.contains(where: { isWarning(LaunchKind($0.task.kind), $0.deadline) }) ?? false
+        else { return false }
+        guard let row else {
+            guard let next = state.nextMoment(parameters), next > moment else { return false }
             self.schedule.set(device, to: self.warning(device, state, parameters, before: next))
             return true
         }
         // Use the instant before `moment`: a task that becomes launchable at `moment` is then still due.
         let next = self.lanes(device).nextMoment(beside: moment - 1, parameters)
-        guard let next, next > moment, self.isWarning(moment, device, row, parameters) else { return false }
+        guard let next, next > moment else { return false }
         self.schedule.set(device, to: self.warning(device, row, parameters, before: next))
         return true
-    }
-
-    /// Returns true if `moment` is the time of a warning of one of the device's wakes.
-    private func isWarning(
-        _ moment: Instant,
-        _ device: DeviceIndex,
-        _ row: TaskRow,
-        _ parameters: Parameters
-    ) -> Bool {
-        if let inFlight = self.devices[device].state.inFlight,
-            Self.warning(.push, inFlight.deadline, parameters)?.at == moment
-        {
-            return true
-        }
-        return row.policy.inFlight.contains {
-            Self.warning(LaunchKind($0.task.kind), $0.deadline, parameters)?.at == moment
-        }
     }
 }

@@ -9,7 +9,7 @@ package import Wire
 package final class DeviceEngine {
     /// Policy time of the current step.
     package internal(set) var now: Instant
-    var configuration: EngineConfiguration
+    package internal(set) var configuration: EngineConfiguration
     let random: () -> (UInt64, UInt64)
     var devices: DeviceTable
     var topics: TopicTable
@@ -116,15 +116,12 @@ extension DeviceEngine {
     package var nextDue: Instant? { self.schedule.first }
 
     /// Removes and returns the oldest wake that ended without a result of its worker. The caller must free its slot.
-    package func popExpiredWake() -> ExpiredWake? { self.wakes.popExpired() }
+    package func popExpiredWake() -> (id: WakeID, reason: ExpirationReason)? { self.wakes.expired.popFirst() }
 
-    /// Removes and returns a wake whose deadline is near. Its worker may already have been warned.
-    package func popExpiringWake() -> ExpiringWake? { self.wakes.popExpiring() }
-
-    /// True if there is a wake for `popExpiredWake` or `popExpiringWake`, or a launch that waits for a slot and was not
-    /// offered yet.
+    /// True if a wake has expired or is near its deadline, or a launch waits for a slot and was not offered yet.
     package var hasNews: Bool {
-        self.wakes.hasExpired || self.wakes.hasExpiring || self.ready.hasNewlyReady || !self.readyTasks.isEmpty
+        !self.wakes.expired.isEmpty || !self.wakes.expiring.isEmpty || self.ready.hasNewlyReady
+            || !self.readyTasks.isEmpty
     }
 
     /// Replaces the configuration.
@@ -151,17 +148,8 @@ extension DeviceEngine {
     /// Bytes of memory of all pushes that are pending or in flight.
     package var contentBytes: Int { self.memory.bytes }
 
-    /// The limit of `contentBytes`.
-    package var contentBytesMax: Int { self.configuration.pendingBytesMax }
-
     /// Bytes of memory of names and details of requests and sessions, and of the ids of session events.
     package var taskBytes: Int { self.taskMemory.bytes }
-
-    /// The limit of `taskBytes`.
-    package var taskBytesMax: Int { self.configuration.taskBytesMax }
-
-    /// The identifiers that the workers of each topic may submit.
-    package var permittedTasks: PermittedTasks { self.configuration.permittedTasks }
 
     /// Returns the number of stored identifiers and session names of a device.
     package func taskNameCount(_ device: DeviceIndex) -> Int { self.tasks.nameCount(device) }

@@ -130,14 +130,9 @@ package struct PermittedTasks: Hashable, Sendable {
             // If a listed pattern covers the whole of `pattern`, it permits any identifier below the stem, so one
             // example is enough.
             if self.permits(pattern.stem + "x") { return true }
-            var (low, high) = (0, self.sortedStems.count)
-            while low < high {
-                let middle = (low + high) / 2
-                if self.sortedStems[middle] < pattern.stem[...] { low = middle + 1 } else { high = middle }
-            }
             // The pattern does not match an identifier that equals its stem.
-            if low < self.sortedStems.count, self.sortedStems[low] == pattern.stem[...] { low += 1 }
-            return low < self.sortedStems.count && self.sortedStems[low].utf8.starts(with: pattern.stem.utf8)
+            let place = self.sortedStems.countAtStart { $0 <= pattern.stem[...] }
+            return place < self.sortedStems.count && self.sortedStems[place].utf8.starts(with: pattern.stem.utf8)
         }
     }
 

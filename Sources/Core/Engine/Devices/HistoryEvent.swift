@@ -195,9 +195,6 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
 }
 
 extension HistoryEvent.Kind {
-    /// The defined codes, one bit each.
-    static var codes: UInt32 { 0x7FFF_FFFE }
-
     /// The codes of tasks, sessions and names, one bit each.
     private static let codesWithBoundNumbers: UInt32 = 0x10E0_E0C0
 
@@ -207,9 +204,7 @@ extension HistoryEvent.Kind {
     }
 
     /// Returns true if a kind has this code.
-    package static func isCode(_ code: UInt8) -> Bool {
-        code < 32 && Self.codes & (1 << UInt32(code)) != 0
-    }
+    package static func isCode(_ code: UInt8) -> Bool { 1...30 ~= code }
 
     /// The stored numbers: the code, which is below 32 and never changes, and its two arguments.
     package var stored: (code: UInt8, attempt: UInt16, coalesced: UInt16) {

@@ -5,7 +5,7 @@ package import Wire
 ///
 /// This is a pure value: the readings of both clocks are arguments, in milliseconds.
 package struct PolicyClock: Sendable {
-    private let origin: Instant
+    private var origin: Instant
     private let bootAtOrigin: Int64
     /// The id of this boot; nil if it is unknown.
     private let bootID: BootID?
@@ -56,20 +56,10 @@ package struct PolicyClock: Sendable {
                 jump = WallClockJump(from: stored.wall, to: wall, isHeldBack: isHeldBack)
             }
         }
-        let clock = PolicyClock(
-            origin: stored.now + passed,
-            bootAtOrigin: boot,
-            bootID: bootID,
-            wallAheadMax: stored.wallAheadMax
-        )
+        var clock = PolicyClock(wall: wall, boot: boot, bootID: bootID)
+        clock.origin = stored.now + passed
+        clock.wallAheadMax = stored.wallAheadMax
         return (clock, jump)
-    }
-
-    private init(origin: Instant, bootAtOrigin: Int64, bootID: BootID?, wallAheadMax: Int64) {
-        self.origin = origin
-        self.bootAtOrigin = bootAtOrigin
-        self.bootID = bootID
-        self.wallAheadMax = wallAheadMax
     }
 
     /// Returns the policy time at an uptime of `boot`.
@@ -92,7 +82,7 @@ package struct PolicyClock: Sendable {
     }
 
     /// Returns `left` minus `right`, clamped to the range of `Int64`.
-    private static func difference(_ left: Int64, _ right: Int64) -> Int64 {
+    fileprivate static func difference(_ left: Int64, _ right: Int64) -> Int64 {
         let (difference, isPastAll) = left.subtractingReportingOverflow(right)
         return isPastAll ? (left < 0 ? .min : .max) : difference
     }
@@ -127,8 +117,7 @@ package struct WallOffset: Hashable, Sendable {
     package let milliseconds: Int64
 
     package init(wall: Int64, now: Instant) {
-        let (milliseconds, isPastAll) = wall.subtractingReportingOverflow(now.milliseconds)
-        self.milliseconds = isPastAll ? (wall < 0 ? .min : .max) : milliseconds
+        self.milliseconds = PolicyClock.difference(wall, now.milliseconds)
     }
 
     /// Returns the offset to use after another reading of both clocks.

@@ -262,8 +262,8 @@ package struct PushTrace {
     }
 
     private static func write(_ parent: TraceParent, to buffer: inout ByteBuffer) {
-        buffer.appendLittleEndian(parent.trace.first)
-        buffer.appendLittleEndian(parent.trace.second)
+        buffer.appendLittleEndian(parent.first)
+        buffer.appendLittleEndian(parent.second)
         buffer.appendLittleEndian(parent.parent)
         buffer.append(parent.flags)
     }
@@ -276,7 +276,8 @@ package struct PushTrace {
 
     private func parent(at start: Int) -> TraceParent {
         TraceParent(
-            trace: .init(first: self.bytes.word(at: start), second: self.bytes.word(at: start + 8)),
+            first: self.bytes.word(at: start),
+            second: self.bytes.word(at: start + 8),
             parent: self.bytes.word(at: start + 16),
             flags: self.bytes[start + 24]
         )

@@ -197,25 +197,16 @@ extension TaskRow {
 }
 
 extension Array {
-    /// Returns the index of the first element whose number is at least `number`, in an array sorted by number.
-    private func place(_ number: UInt64, _ numberOf: (Element) -> UInt64) -> Int {
-        var (low, high) = (0, self.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if numberOf(self[middle]) < number { low = middle + 1 } else { high = middle }
-        }
-        return low
-    }
-
     /// Returns the index of the element with this number, in an array sorted by number; nil if there is none.
     fileprivate func find(_ number: UInt64, _ numberOf: (Element) -> UInt64) -> Int? {
-        let place = self.place(number, numberOf)
+        let place = self.countAtStart { numberOf($0) < number }
         return place < self.count && numberOf(self[place]) == number ? place : nil
     }
 
     /// Inserts an element into an array sorted by number.
     fileprivate mutating func insert(_ element: Element, _ numberOf: (Element) -> UInt64) {
-        self.insert(element, at: self.place(numberOf(element), numberOf))
+        let number = numberOf(element)
+        self.insert(element, at: self.countAtStart { numberOf($0) < number })
     }
 }
 

@@ -14,23 +14,6 @@ package struct EndedWake: Hashable, Sendable {
     }
 }
 
-/// A wake that ended without a result of its worker.
-package struct ExpiredWake: Hashable, Sendable {
-    package let id: WakeID
-    package let reason: ExpirationReason
-
-    package init(id: WakeID, reason: ExpirationReason) {
-        self.id = id
-        self.reason = reason
-    }
-}
-
-/// A wake whose deadline is near.
-package struct ExpiringWake: Hashable, Sendable {
-    package let id: WakeID
-    package let deadline: Instant
-}
-
 /// An index from wakes, in flight or remembered after their end, to their devices. It also has queues of the wakes near
 /// their deadline and of the ended wakes whose slots must be freed.
 ///
@@ -42,8 +25,10 @@ package struct WakeLedger: ~Copyable {
     private var devices = WakeTable<DeviceIndex>()
     /// The time at which each device's oldest ended wake is forgotten; one entry per device.
     private var forgetting = DueIndex()
-    private var expired = FIFOQueue<ExpiredWake>()
-    private var expiring = FIFOQueue<ExpiringWake>()
+    /// The wakes that ended without a result of their worker, oldest first.
+    package var expired = FIFOQueue<(id: WakeID, reason: ExpirationReason)>()
+    /// The wakes whose deadline is near. A wake may be in the queue several times.
+    var expiring = FIFOQueue<(id: WakeID, deadline: Instant)>()
 
     package init() {}
 
@@ -80,25 +65,8 @@ package struct WakeLedger: ~Copyable {
 
     /// Adds a wake that ended without a result of its worker. Its slot must be freed.
     package mutating func expired(_ wake: WakeID, _ reason: ExpirationReason) {
-        self.expired.append(ExpiredWake(id: wake, reason: reason))
+        self.expired.append((wake, reason))
     }
-
-    /// True if there is a wake for `popExpired`.
-    package var hasExpired: Bool { !self.expired.isEmpty }
-
-    /// Removes and returns the oldest wake that ended without a result of its worker.
-    package mutating func popExpired() -> ExpiredWake? { self.expired.popFirst() }
-
-    /// Adds a wake whose deadline is near. A wake may be added several times.
-    package mutating func expiring(_ wake: WakeID, deadline: Instant) {
-        self.expiring.append(ExpiringWake(id: wake, deadline: deadline))
-    }
-
-    /// True if there is a wake for `popExpiring`.
-    package var hasExpiring: Bool { !self.expiring.isEmpty }
-
-    /// Removes and returns the first wake whose deadline is near.
-    package mutating func popExpiring() -> ExpiringWake? { self.expiring.popFirst() }
 
     /// Adds the wakes of a device whose row was restored from a store.
     ///

@@ -1,3 +1,5 @@
+import Wire
+
 /// The condition changes that streams of one topic have not received yet.
 ///
 /// A stream that names devices has its own list of changed devices. All other streams read one log. Only the last entry
@@ -192,12 +194,8 @@ extension ConditionsLog {
     /// Returns the next changed device for this stream; nil if it is up to date or `checksLeft` is used up.
     private func unheard(_ stream: Subscription, _ checksLeft: inout Int) -> DeviceIndex? {
         guard stream.conditionsRead.lastRead < self.lastNumber else { return nil }
-        var (low, high) = (0, self.log.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if self.log[middle].number <= stream.conditionsRead.lastRead { low = middle + 1 } else { high = middle }
-        }
-        for entry in self.log[low...] {
+        let lastRead = stream.conditionsRead.lastRead
+        for entry in self.log[self.log.countAtStart { $0.number <= lastRead }...] {
             stream.conditionsRead.lastRead = entry.number
             if self.latest[entry.device] == entry.number { return entry.device }
             checksLeft -= 1

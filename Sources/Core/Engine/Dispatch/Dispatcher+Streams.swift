@@ -23,7 +23,7 @@ extension Dispatcher {
     /// Returns the limit that a subscription would exceed; nil if there is none.
     package func limitMet(topic name: ByteView, _ request: SubscriptionRequest) -> EngineLimit? {
         guard self.engine.mayAddTopic(name) else { return .topicsMax }
-        let streamsMax = self.engine.streamsPerDeviceMax
+        let streamsMax = self.engine.configuration.streamsPerDeviceMax
         guard streamsMax > 0, let topic = self.engine.findTopic(name) else { return nil }
         let isFull = request.devices.contains { self.streams.countNaming($0, topic) >= streamsMax }
         return isFull ? .streamsPerDeviceMax : nil

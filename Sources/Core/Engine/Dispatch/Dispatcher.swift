@@ -257,7 +257,7 @@ extension Dispatcher {
     func flow() {
         guard !self.isReading else { return }
         if !self.ended.isEmpty { self.loseWakes() }
-        while let wake = self.engine.popExpiringWake() { self.warn(wake.id, deadline: wake.deadline) }
+        while let wake = self.engine.wakes.expiring.popFirst() { self.warn(wake.id, deadline: wake.deadline) }
         if self.engine.hasNews || !self.freed.isEmpty { while self.launchOrFill() {} }
         if self.streams.hasConditionsToSend { self.sendConditions() }
     }

@@ -113,12 +113,8 @@ extension OfferedSlots {
         self.places[shape] = place
         let there = self.topics[shape.topic] ?? []
         // Binary search, because one client can cause many groups.
-        var (low, high) = (0, there.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if self.groups[there[middle]]?.shape.isBefore(shape) == true { low = middle + 1 } else { high = middle }
-        }
-        self.topics[shape.topic, default: []].insert(place, at: low)
+        let index = there.countAtStart { self.groups[$0]?.shape.isBefore(shape) == true }
+        self.topics[shape.topic, default: []].insert(place, at: index)
         return place
     }
 }

@@ -132,9 +132,7 @@ extension StreamTable {
     package mutating func resizeAll(wakeBytesMax: Int) {
         // A stream that was full gets its next wake when one of its wakes ends.
         self.bounds.wakeBytesMax = wakeBytesMax
-        for stream in self.streams.values {
-            if stream.request.devices.isEmpty { self.changed(stream) } else { self.shared?.offered.changed(stream) }
-        }
+        for stream in self.streams.values { self.changed(stream) }
     }
 }
 
@@ -177,8 +175,8 @@ extension StreamTable {
     /// Updates the stream's positions after a change of its wakes or of its readiness.
     mutating func changed(_ stream: Subscription) {
         self.shared?.offered.changed(stream)
-        guard !stream.request.devices.isEmpty || stream.request.resources.count > 1 else { return }
-        self.workers[Int(stream.topic.rawValue)].changed(stream)
+        guard stream.request.devices.isEmpty, stream.request.resources.count > 1 else { return }
+        self.workers[Int(stream.topic.rawValue)].tasks.changed(stream)
     }
 }
 

@@ -119,10 +119,6 @@ package final class Subscription {
     private let bounds: StreamBounds
     /// The sequence number of the stream.
     let opened: UInt64
-    /// The sequence number among the streams of its topic that name devices.
-    var number: UInt64 = 0
-    /// The positions among the streams that name its devices. `NamingStreams` maintains them.
-    var places: [NamingStreams.Place] = []
     /// The positions among the streams that accept its tasks. `TaskRotations` maintains them.
     var taskPlaces: [TaskRotations.Place] = []
     /// The number of positions in `taskPlaces` at which the stream is not in the rotation.

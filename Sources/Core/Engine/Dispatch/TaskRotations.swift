@@ -107,9 +107,8 @@ struct TaskRotations {
         }
     }
 
-    /// Notes that a stream may have become free or busy.
+    /// Notes that a stream with several resources may have become free or busy.
     mutating func changed(_ stream: Subscription) {
-        guard stream.request.resources.count > 1 else { return }
         let isFree = stream.isFree
         if isFree, !stream.wasFree { self.mayMeetNeeds(stream) }
         stream.wasFree = isFree

@@ -61,18 +61,7 @@ struct TopicWorkers {
     /// Adds a condition change for all streams that name this device or no device.
     mutating func conditionsChanged(_ device: DeviceIndex, _ token: borrowing DeviceToken) {
         self.conditions.append(device)
-        var naming: [Subscription] = []
-        self.naming.forEachConditionsReader(token) { naming.append($0) }
-        for stream in naming { self.conditions.append(device, for: stream) }
-    }
-
-    /// Updates the positions of a stream after a change of its wakes or of its readiness.
-    mutating func changed(_ subscription: Subscription) {
-        if subscription.request.devices.isEmpty {
-            self.tasks.changed(subscription)
-        } else {
-            self.naming.changed(subscription)
-        }
+        for stream in self.naming.conditionsReaders(token) { self.conditions.append(device, for: stream) }
     }
 
     mutating func insert(_ subscription: Subscription) {
@@ -179,228 +168,49 @@ struct StreamRotation {
     }
 }
 
-/// The streams of a topic that name devices. For each device, there is a heap of the streams free for a push, ordered
-/// by their number of wakes. A list has the streams that accept tasks or receive condition changes.
+/// The streams of a topic that name devices.
 ///
-/// Finding a stream for a push costs one lookup. A change or the end of a stream costs a few heap steps for each device
-/// that it names, even if many other streams name the device.
+/// Each search examines every stream that names the device, at most `streamsPerDeviceMax`.
 struct NamingStreams {
-    /// The positions of a stream for one of its devices.
-    struct Place {
-        /// The device's queue.
-        fileprivate let queue: Int
-        /// The index in the queue's heap; nil while the stream is not free.
-        fileprivate var position: Int?
-        /// The index in the queue's listeners; nil for a stream that only receives pushes.
-        fileprivate var listener: Int?
-    }
-
-    /// A stream, and the index in its `places`.
-    private struct Entry {
-        let subscription: Subscription
-        let place: Int
-        /// The sequence number of the stream. It breaks ties, so that simulations are reproducible.
-        let number: UInt64
-
-        func isBefore(_ other: Entry) -> Bool {
-            let (wakes, others) = (self.subscription.wakes.count, other.subscription.wakes.count)
-            return wakes != others ? wakes < others : self.number < other.number
-        }
-    }
-
-    /// The streams that name one device.
-    private struct Queue {
-        /// The number of streams, free or not.
-        var count = 0
-        /// The number of streams that accept pushes.
-        var pushCount = 0
-        /// The streams that are free for a push: a binary heap.
-        var heap: [Entry] = []
-        /// The streams that accept tasks or receive condition changes, free or not, in no particular order.
-        var listeners: [Entry] = []
-    }
-
-    private var queues: [Queue] = []
-    /// Queues of devices that no stream names.
-    private var unused: [Int] = []
-    private var numbers: [DeviceToken: Int] = [:]
-    private var lastNumber: UInt64 = 0
+    /// The streams that name a device, free or not, in order of arrival.
+    private var streams: [DeviceToken: [Subscription]] = [:]
 
     /// Returns the number of streams that name this device, free or not.
-    func count(_ token: DeviceToken) -> Int {
-        self.numbers[token].map { self.queues[$0].count } ?? 0
-    }
+    func count(_ token: DeviceToken) -> Int { self.streams[token]?.count ?? 0 }
 
-    /// Returns the free stream with the fewest wakes that names this device.
-    mutating func first(_ token: borrowing DeviceToken) -> Subscription? {
-        guard !self.numbers.isEmpty, let queue = self.numbers[copy token] else { return nil }
-        while let entry = self.queues[queue].heap.first {
-            if entry.subscription.isFree { return entry.subscription }
-            // The stream is not free because a limit was lowered.
-            self.take(0, from: queue)
+    /// Returns the free stream with the fewest wakes, and the oldest of these, that names this device and accepts this
+    /// launch. Without a target, the launch is a push.
+    func first(_ token: borrowing DeviceToken, _ target: LaunchTarget? = nil) -> Subscription? {
+        guard !self.streams.isEmpty, let streams = self.streams[copy token] else { return nil }
+        var best: Subscription?
+        for stream in streams where stream.isFree {
+            if let best, best.wakes.count <= stream.wakes.count { continue }
+            if target.map({ stream.request.takes($0) }) ?? stream.request.takesPushes { best = stream }
         }
-        return nil
-    }
-
-    /// Returns the free stream with the fewest wakes that names this device and accepts this task.
-    ///
-    /// Examines every stream that names the device, at most `streamsPerDeviceMax`.
-    func first(_ token: borrowing DeviceToken, _ target: LaunchTarget) -> Subscription? {
-        guard !self.numbers.isEmpty, let queue = self.numbers[copy token] else { return nil }
-        var best: Entry?
-        for entry in self.queues[queue].listeners where entry.subscription.isFree {
-            if let best, best.isBefore(entry) { continue }
-            if entry.subscription.request.takes(target) { best = entry }
-        }
-        return best?.subscription
+        return best
     }
 
     /// Returns true if any stream that names this device, free or not, accepts this push or task.
     func isTaken(_ token: borrowing DeviceToken, _ target: LaunchTarget) -> Bool {
-        guard !self.numbers.isEmpty, let queue = self.numbers[copy token] else { return false }
-        if target.kind == .push { return self.queues[queue].pushCount > 0 }
-        return self.queues[queue].listeners.contains { $0.subscription.request.takes(target) }
+        guard !self.streams.isEmpty, let streams = self.streams[copy token] else { return false }
+        return streams.contains { $0.request.takes(target) }
     }
 
-    /// Calls `body` with each stream that names this device and receives condition changes, in order of arrival.
-    func forEachConditionsReader(_ token: borrowing DeviceToken, _ body: (Subscription) -> Void) {
-        guard !self.numbers.isEmpty, let queue = self.numbers[copy token] else { return }
-        for entry in self.queues[queue].listeners.sorted(by: { $0.number < $1.number })
-        where entry.subscription.request.reportsConditions {
-            body(entry.subscription)
-        }
+    /// Returns the streams that name this device and receive condition changes, in order of arrival.
+    func conditionsReaders(_ token: borrowing DeviceToken) -> [Subscription] {
+        guard !self.streams.isEmpty, let streams = self.streams[copy token] else { return [] }
+        return streams.filter(\.request.reportsConditions)
     }
 
     mutating func insert(_ subscription: Subscription) {
-        guard !subscription.request.devices.isEmpty else { return }
-        self.lastNumber += 1
-        subscription.number = self.lastNumber
-        var named: Set<DeviceToken> = []
-        for token in subscription.request.devices where named.insert(token).inserted {
-            let queue = self.numbers[token] ?? self.makeQueue(token)
-            self.queues[queue].count += 1
-            if subscription.request.takesPushes { self.queues[queue].pushCount += 1 }
-            subscription.places.append(Place(queue: queue))
-            guard subscription.request.takesTasks || subscription.request.reportsConditions else { continue }
-            let place = subscription.places.count - 1
-            subscription.places[place].listener = self.queues[queue].listeners.count
-            self.queues[queue].listeners.append(
-                Entry(subscription: subscription, place: place, number: subscription.number)
-            )
-        }
-        self.changed(subscription)
+        for token in Set(subscription.request.devices) { self.streams[token, default: []].append(subscription) }
     }
 
     /// Removes a stream that has ended.
     mutating func remove(_ subscription: Subscription) {
-        guard !subscription.places.isEmpty else { return }
-        for place in subscription.places {
-            if let position = place.position { self.take(position, from: place.queue) }
-            if let listener = place.listener { self.takeListener(listener, from: place.queue) }
-            self.queues[place.queue].count -= 1
-            if subscription.request.takesPushes { self.queues[place.queue].pushCount -= 1 }
-        }
         for token in Set(subscription.request.devices) {
-            guard let queue = self.numbers[token], self.queues[queue].count == 0 else { continue }
-            self.numbers[token] = nil
-            self.unused.append(queue)
+            self.streams[token]?.removeAll { $0 === subscription }
+            if self.streams[token]?.isEmpty == true { self.streams[token] = nil }
         }
-        subscription.places = []
-    }
-
-    /// Updates a stream's positions after a change of its wakes or of its readiness.
-    mutating func changed(_ subscription: Subscription) {
-        let isFree = subscription.isFreeForPush
-        for place in subscription.places.indices {
-            let queue = subscription.places[place].queue
-            switch (subscription.places[place].position, isFree) {
-            case (nil, false): break
-            case (nil, true):
-                let entry = Entry(subscription: subscription, place: place, number: subscription.number)
-                self.queues[queue].heap.append(entry)
-                self.rise(self.queues[queue].heap.count - 1, in: queue)
-            case (let position?, true):
-                // Usually a single stream names the device.
-                if self.queues[queue].heap.count > 1 { self.settle(position, in: queue) }
-            case (let position?, false): self.take(position, from: queue)
-            }
-        }
-    }
-
-    private mutating func makeQueue(_ token: DeviceToken) -> Int {
-        let queue: Int
-        if let old = self.unused.popLast() {
-            queue = old
-        } else {
-            queue = self.queues.count
-            self.queues.append(Queue())
-        }
-        self.numbers[token] = queue
-        return queue
-    }
-}
-
-// MARK: - Heaps
-
-extension NamingStreams {
-    private mutating func takeListener(_ position: Int, from queue: Int) {
-        let last = self.queues[queue].listeners.removeLast()
-        guard position < self.queues[queue].listeners.count else { return }
-        self.queues[queue].listeners[position] = last
-        last.subscription.places[last.place].listener = position
-    }
-
-    private mutating func take(_ position: Int, from queue: Int) {
-        let entry = self.queues[queue].heap[position]
-        entry.subscription.places[entry.place].position = nil
-        let last = self.queues[queue].heap.removeLast()
-        guard position < self.queues[queue].heap.count else { return }
-        self.put(last, at: position, in: queue)
-        self.settle(position, in: queue)
-    }
-
-    /// Restores the heap order at a position, moving the entry up or down.
-    private mutating func settle(_ position: Int, in queue: Int) {
-        let entry = self.queues[queue].heap[position]
-        if position > 0, entry.isBefore(self.queues[queue].heap[(position - 1) >> 1]) {
-            self.rise(position, in: queue)
-        } else {
-            self.sink(position, in: queue)
-        }
-    }
-
-    private mutating func rise(_ start: Int, in queue: Int) {
-        var position = start
-        let entry = self.queues[queue].heap[position]
-        while position > 0 {
-            let parent = (position - 1) >> 1
-            guard entry.isBefore(self.queues[queue].heap[parent]) else { break }
-            self.put(self.queues[queue].heap[parent], at: position, in: queue)
-            position = parent
-        }
-        self.put(entry, at: position, in: queue)
-    }
-
-    private mutating func sink(_ start: Int, in queue: Int) {
-        var position = start
-        let entry = self.queues[queue].heap[position]
-        while true {
-            var child = position * 2 + 1
-            guard child < self.queues[queue].heap.count else { break }
-            if child + 1 < self.queues[queue].heap.count,
-                self.queues[queue].heap[child + 1].isBefore(self.queues[queue].heap[child])
-            {
-                child += 1
-            }
-            guard self.queues[queue].heap[child].isBefore(entry) else { break }
-            self.put(self.queues[queue].heap[child], at: position, in: queue)
-            position = child
-        }
-        self.put(entry, at: position, in: queue)
-    }
-
-    private mutating func put(_ entry: Entry, at position: Int, in queue: Int) {
-        self.queues[queue].heap[position] = entry
-        entry.subscription.places[entry.place].position = position
     }
 }

@@ -154,34 +154,28 @@ package struct TaskWake: Hashable, Sendable {
     package var deadline: Instant
     package var charge: Charge
     /// The maximum progress reported in this launch of a continued task.
-    package var progress: UInt64
+    package var progress: UInt64 = 0
     /// The total in the last progress report; 0 if there was none.
     package var total: UInt64 = 0
     /// The holds that applied when an operator launched the task. They do not interrupt the task.
     package var tolerated: Holds
     /// True if the task was cancelled. It does not become pending again when its wake is lost.
-    package var isCancelled: Bool
+    package var isCancelled = false
     /// True if the device was removed after the launch. The task does not become pending again.
-    package var isOfRemovedDevice: Bool
+    package var isOfRemovedDevice = false
 
     package init(
         task: BackgroundTask,
         launchedAt: Instant,
         deadline: Instant,
         charge: Charge,
-        progress: UInt64 = 0,
-        tolerated: Holds = [],
-        isCancelled: Bool = false,
-        isOfRemovedDevice: Bool = false
+        tolerated: Holds = []
     ) {
         self.task = task
         self.launchedAt = launchedAt
         self.deadline = deadline
         self.charge = charge
-        self.progress = progress
         self.tolerated = tolerated
-        self.isCancelled = isCancelled
-        self.isOfRemovedDevice = isOfRemovedDevice
     }
 }
 

@@ -214,7 +214,7 @@ extension DeviceLanes {
         let wake = self.tasks.inFlight[index]
         // Only progress moves the deadline of a continued task.
         guard wake.task.kind != .continued else { return .limitReached(wake.deadline) }
-        let maximum = wake.launchedAt + Self.window(wake.task.kind, parameters) + parameters.maxExtension
+        let maximum = wake.launchedAt + Self.window(LaunchKind(wake.task.kind), parameters) + parameters.maxExtension
         let action = ExtensionRequestedAction(moment, deadline: wake.deadline, maximum: maximum)
         self.tasks.inFlight[index].deadline = action.deadline
         return action

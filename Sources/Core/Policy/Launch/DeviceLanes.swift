@@ -217,7 +217,7 @@ extension DeviceLanes {
         var task = task
         task.attempts += 1
         task.waitsForMemory = false
-        let deadline = now + Self.window(task.kind, parameters)
+        let deadline = now + Self.window(LaunchKind(task.kind), parameters)
         let wake = TaskWake(task: task, launchedAt: now, deadline: deadline, charge: charge, tolerated: tolerated)
         self.tasks.fly(wake)
         return wake
@@ -226,20 +226,16 @@ extension DeviceLanes {
     /// Returns the initial duration of a wake, in milliseconds; for a continued task, the maximum time without
     /// progress.
     package static func window(_ kind: LaunchKind, _ parameters: Parameters) -> Int64 {
-        kind.task.map { self.window($0, parameters) } ?? parameters.executionWindow
+        switch kind {
+        case .push, .appRefresh, .urlSession: parameters.executionWindow
+        case .processing: parameters.processingWindow
+        case .continued: parameters.progressWindow
+        }
     }
 
     /// Returns the time before the deadline of a wake at which its worker is warned, in milliseconds; 0 for no warning.
     package static func expirationLead(_ kind: LaunchKind, _ parameters: Parameters) -> Int64 {
         min(parameters.expirationLead, self.window(kind, parameters) / 2)
-    }
-
-    static func window(_ kind: TaskKind, _ parameters: Parameters) -> Int64 {
-        switch kind {
-        case .appRefresh, .urlSession: parameters.executionWindow
-        case .processing: parameters.processingWindow
-        case .continued: parameters.progressWindow
-        }
     }
 }
 

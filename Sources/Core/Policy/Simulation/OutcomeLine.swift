@@ -181,23 +181,21 @@ package struct TraceEvent {
         JSONWriter.object { writer in
             writer.member("t", self.moment)
             writer.member("device", self.device)
-            if case .cancel(let identifier) = self.kind { return writer.member("cancel", identifier) }
             switch self.kind {
-            case .push: writer.key("push")
-            case .conditions: writer.key("conditions")
-            case .submit: writer.key("submit")
-            case .finished: writer.key("finished")
-            case .cancel: break
-            }
-            writer.beginObject()
-            switch self.kind {
-            case .push(let push): push.write(to: &writer)
-            case .conditions(let report): report.write(to: &writer)
-            case .submit(let request): request.write(to: &writer)
+            case .push(let push):
+                writer.beginObject("push")
+                push.write(to: &writer)
+            case .conditions(let report):
+                writer.beginObject("conditions")
+                report.write(to: &writer)
+            case .submit(let request):
+                writer.beginObject("submit")
+                request.write(to: &writer)
             case .finished(let session, let count):
+                writer.beginObject("finished")
                 writer.member("session", session)
                 writer.member("count", count)
-            case .cancel: break
+            case .cancel(let identifier): return writer.member("cancel", identifier)
             }
             writer.endObject()
         }
@@ -301,26 +299,7 @@ extension JSONWriter {
 
     /// Returns a line of a trace or of a simulation's output, without a line end: a JSON object.
     fileprivate static func object(_ writeMembers: (inout JSONWriter) -> Void) -> String {
-        var writer = JSONWriter()
-        writer.beginObject()
-        writeMembers(&writer)
-        writer.endObject()
-        return writer.buffer.view.string
-    }
-
-    fileprivate mutating func member(_ name: StaticString, _ value: String) {
-        self.key(name)
-        self.string(value)
-    }
-
-    fileprivate mutating func member(_ name: StaticString, _ value: UInt64) {
-        self.key(name)
-        self.integer(value)
-    }
-
-    fileprivate mutating func member(_ name: StaticString, _ value: Bool) {
-        self.key(name)
-        self.bool(value)
+        String(decoding: self.object(writeMembers) as [UInt8], as: UTF8.self)
     }
 
     fileprivate mutating func member(_ name: StaticString, _ moment: Instant) {

@@ -68,12 +68,8 @@ extension Simulator {
         _ now: Instant,
         _ output: (Line) -> Void
     ) {
-        let outcome: TaskOutcome
-        switch answer {
-        case .success: outcome = .success
-        case .failure: outcome = .failure
-        case .lost: outcome = .lost
-        case .none: preconditionFailure("an answer that never comes has no moment")
+        guard let outcome = TaskOutcome(rawValue: answer.rawValue) else {
+            preconditionFailure("an answer that never comes has no moment")
         }
         let action = self.devices[device].lanes.taskEnded(wake.task.arrival, outcome, self.parameters)
         self.taskEnded(wake, outcome, device, now, output)

@@ -336,17 +336,11 @@ extension Simulator {
         _ output: (Line) -> Void
     ) {
         guard let wake = self.devices[device].lanes.device.inFlight else { preconditionFailure("no wake is in flight") }
-        func ended(_ outcome: WakeOutcome) {
-            let action = self.devices[device].lanes.pushEnded(outcome, at: now, self.parameters)
-            self.wakeEnded(wake, outcome, action, device, now, output)
+        guard let outcome = WakeOutcome(rawValue: answer.rawValue) else {
+            preconditionFailure("an answer that never comes has no moment")
         }
-        switch answer {
-        case .newData: ended(.newData)
-        case .noData: ended(.noData)
-        case .failed: ended(.failed)
-        case .lost: ended(.lost)
-        case .none: preconditionFailure("an answer that never comes has no moment")
-        }
+        let action = self.devices[device].lanes.pushEnded(outcome, at: now, self.parameters)
+        self.wakeEnded(wake, outcome, action, device, now, output)
     }
 
     mutating func wakeEnded(

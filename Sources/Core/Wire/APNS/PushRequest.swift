@@ -390,16 +390,6 @@ package enum PushType: UInt8, CaseIterable, BitwiseCopyable, Sendable {
         case .controls: "controls"
         }
     }
-
-    /// The maximum size of a payload of the type, in bytes.
-    package var payloadBytesMax: Int {
-        switch self {
-        case .voip: 5120
-        case .alert, .background, .location, .complication, .fileprovider, .mdm, .liveactivity, .pushtotalk, .widgets,
-            .controls:
-            4096
-        }
-    }
 }
 
 /// The checks of a push's body.
@@ -408,9 +398,7 @@ package enum PushPayload {
     package static let bytesMax = 5120
 
     /// Returns the maximum size of a payload of `type`, in bytes: 5120 for voip, otherwise 4096.
-    package static func bytesMax(type: PushType?) -> Int {
-        type.map(\.payloadBytesMax) ?? 4096
-    }
+    package static func bytesMax(type: PushType?) -> Int { type == .voip ? self.bytesMax : 4096 }
 
     /// Checks that a body is not empty, then its size, then that it is a JSON object.
     ///

@@ -72,5 +72,19 @@ package struct MomentQueue<Value> {
     }
 }
 
+extension Array {
+    /// Returns the number of elements at the beginning for which `isBefore` is true, by a binary search. It must be
+    /// false for all later elements.
+    @inlinable
+    package func countAtStart(where isBefore: (Element) -> Bool) -> Int {
+        var (low, high) = (0, self.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if isBefore(self[middle]) { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+}
+
 extension MomentQueue.Entry: Sendable where Value: Sendable {}
 extension MomentQueue: Sendable where Value: Sendable {}

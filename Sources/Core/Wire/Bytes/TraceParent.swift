@@ -1,28 +1,21 @@
 /// A position in a trace: the `traceparent` of W3C Trace Context.
 package struct TraceParent: Hashable, BitwiseCopyable, Sendable {
-    /// The trace id; its first byte is in the lowest bits.
-    package let trace: Word128
+    /// The first half of the trace id; its first byte is in the lowest bits.
+    package let first: UInt64
+    /// The second half of the trace id.
+    package let second: UInt64
     /// The parent id; its first byte is in the lowest bits.
     package let parent: UInt64
     /// The flags. Bit 0 is set if the trace is recorded.
     package let flags: UInt8
 
-    package struct Word128: Hashable, BitwiseCopyable, Sendable {
-        package let first: UInt64
-        package let second: UInt64
-
-        package init(first: UInt64, second: UInt64) {
-            self.first = first
-            self.second = second
-        }
-    }
-
     /// The number of characters that `write` appends.
     package static let textCount = 55
 
     /// Creates a value from its stored parts.
-    package init(trace: Word128, parent: UInt64, flags: UInt8) {
-        self.trace = trace
+    package init(first: UInt64, second: UInt64, parent: UInt64, flags: UInt8) {
+        self.first = first
+        self.second = second
         self.parent = parent
         self.flags = flags
     }
@@ -38,18 +31,14 @@ package struct TraceParent: Hashable, BitwiseCopyable, Sendable {
             let first = Self.word(text, at: 3), let second = Self.word(text, at: 19), first | second != 0,
             let parent = Self.word(text, at: 36), parent != 0, let flags = Self.byte(text, at: 53)
         else { return nil }
-        self.init(
-            trace: Word128(first: first, second: second),
-            parent: parent,
-            flags: version == 0 ? flags : flags & 1
-        )
+        self.init(first: first, second: second, parent: parent, flags: version == 0 ? flags : flags & 1)
     }
 
     /// Appends the 55 characters of version 00.
     package func write(to buffer: inout ByteBuffer) {
         buffer.append("00-")
-        Self.write(self.trace.first, to: &buffer)
-        Self.write(self.trace.second, to: &buffer)
+        Self.write(self.first, to: &buffer)
+        Self.write(self.second, to: &buffer)
         buffer.append("-")
         Self.write(self.parent, to: &buffer)
         buffer.append("-")
@@ -78,11 +67,5 @@ package struct TraceParent: Hashable, BitwiseCopyable, Sendable {
     }
 
     /// Returns the value of a lower-case digit; nil for any other byte.
-    private static func digit(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
-        default: nil
-        }
-    }
+    private static func digit(_ byte: UInt8) -> UInt8? { byte == byte.lowercasedASCII ? byte.hexDigitValue : nil }
 }

@@ -37,10 +37,9 @@ package struct APIError: Error, Hashable, Sendable {
             writer.beginArray("faults")
             for fault in self.faults {
                 writer.beginObject()
-                for (name, text) in [("key", fault.key), ("problem", fault.problem), ("remedy", fault.remedy)] {
-                    writer.key(name)
-                    writer.string(text)
-                }
+                writer.member("key", fault.key)
+                writer.member("problem", fault.problem)
+                writer.member("remedy", fault.remedy)
                 writer.endObject()
             }
             writer.endArray()

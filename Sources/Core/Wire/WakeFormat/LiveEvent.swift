@@ -56,10 +56,7 @@ package struct LiveEvent: Hashable, Sendable {
             ("device", self.device), ("apnsID", self.apnsID), ("wake", self.wake), ("disposition", self.disposition),
             ("outcome", self.outcome), ("reason", self.reason), ("detail", self.detail),
         ]
-        for (name, text) in members {
-            writer.key(name)
-            if let text { writer.string(text) } else { writer.null() }
-        }
+        for (name, text) in members { writer.member(name, text) }
         writer.endObject()
     }
 }

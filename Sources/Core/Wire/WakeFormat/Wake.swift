@@ -147,15 +147,10 @@ package struct WakeKind: Hashable, Sendable {
 
     /// Creates a kind from its name, which may be unknown. Returns nil if no gateway can send the name.
     package init?(_ name: String) {
-        guard 1...Self.lengthMax ~= name.utf8.count, name.utf8.allSatisfy({ Self.isLetter($0) }) else { return nil }
-        self.name = name
-    }
-
-    private static func isLetter(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
-        default: false
+        guard 1...Self.lengthMax ~= name.utf8.count, name.utf8.allSatisfy({ ($0 | 0x20) &- 0x61 < 26 }) else {
+            return nil
         }
+        self.name = name
     }
 }
 

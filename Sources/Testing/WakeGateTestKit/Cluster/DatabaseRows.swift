@@ -110,7 +110,7 @@ package struct DatabaseRows {
     func devicesWithTasks(_ topic: TopicIndex?, after token: DeviceToken?) -> [DeviceToken] {
         let devices = self.devices.filter { key, row in
             guard !row.device.tasks.isEmpty, topic.map({ $0 == row.topic }) ?? true else { return false }
-            return token.map { $0.precedes(key) } ?? true
+            return token.map { $0.isBefore(key) } ?? true
         }
         return devices.map(\.key).inOrder
     }
@@ -118,7 +118,7 @@ package struct DatabaseRows {
     /// Returns the devices that come after `token`, in token order: those of these topics, or of all topics if nil.
     func devices(_ topics: [TopicIndex]?, after token: DeviceToken?) -> [DeviceToken] {
         let devices = self.devices.filter { key, row in
-            (topics.map { $0.contains(row.topic) } ?? true) && (token.map { $0.precedes(key) } ?? true)
+            (topics.map { $0.contains(row.topic) } ?? true) && (token.map { $0.isBefore(key) } ?? true)
         }
         return devices.map(\.key).inOrder
     }
@@ -347,17 +347,15 @@ extension ReadyPlan {
     func takes(_ target: LaunchTarget) -> Bool {
         switch target.kind {
         case .push: return self.takesPushes
-        case .urlSession: return Self.any(of: self.sessions, matches: target.name)
+        case .urlSession: return self.sessions.contains { IdentifierPattern($0).matches(target.name) }
         case .appRefresh, .processing, .continued:
-            return Self.any(of: self.tasks, matches: target.name)
+            return self.tasks.contains { IdentifierPattern($0).matches(target.name) }
                 && Set(target.resources).isSubset(of: self.resources)
         }
     }
+}
 
-    private static func any(of patterns: [String], matches name: String) -> Bool {
-        patterns.contains { pattern in
-            guard pattern.hasSuffix(".*") else { return pattern == name }
-            return name.hasPrefix(pattern.dropLast()) && name.utf8.count >= pattern.utf8.count
-        }
-    }
+extension Sequence<DeviceToken> {
+    /// The tokens in a database's byte order.
+    var inOrder: [DeviceToken] { self.sorted { $0.isBefore($1) } }
 }

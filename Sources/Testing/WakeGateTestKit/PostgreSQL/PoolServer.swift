@@ -6,10 +6,9 @@ import Platform
 package final class PoolServer {
     /// The port on 127.0.0.1.
     package let port: UInt16
+    // The pool ends before its folder is deleted, because it is released first.
+    private let shell: GuardianShell
     private let folder: PostgresFolder
-    private let process = Process()
-    private let line = Pipe.toChild()
-    private let ended = Latch()
 
     private static let program = "/usr/sbin/pgbouncer"
 
@@ -54,30 +53,17 @@ package final class PoolServer {
             try Data(text.utf8).write(to: file)
             try installation.copy(file.path, to: "\(self.folder.path)/\(name)")
         }
-        let command = installation.asUser(["/bin/sh", "-c", Self.script, Self.program, "\(self.folder.path)/pool"])
-        self.process.executableURL = URL(fileURLWithPath: command[0])
-        self.process.arguments = Array(command.dropFirst())
-        self.process.environment = PostgresProgram.environment
-        self.process.currentDirectoryURL = URL(fileURLWithPath: "/")
-        self.process.standardInput = self.line
-        self.process.standardOutput = FileHandle.nullDevice
-        self.process.standardError = FileHandle.nullDevice
-        let ended = self.ended
-        self.process.terminationHandler = { _ in ended.open() }
-        try self.process.start()
+        self.shell = try GuardianShell(
+            installation.asUser(["/bin/sh", "-c", Self.script, Self.program, "\(self.folder.path)/pool"])
+        )
         try self.waitUntilReady()
-    }
-
-    deinit {
-        try? self.line.fileHandleForWriting.close()
-        self.ended.wait()
     }
 
     private func waitUntilReady() throws {
         let deadline = SystemClock.monotonic + PostgresLog.waitMax
         let command = ["/usr/bin/psql", "-XAtq", "-d", self.address("postgres"), "-c", "SELECT"]
         while (try? PostgresProgram.run(command)) == nil {
-            guard self.process.isRunning, SystemClock.monotonic < deadline else {
+            guard self.shell.isRunning, SystemClock.monotonic < deadline else {
                 throw PostgresFailure(description: "pgbouncer accepts no client connection on port \(self.port)")
             }
         }

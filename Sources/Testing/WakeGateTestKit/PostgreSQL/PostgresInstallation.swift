@@ -80,17 +80,53 @@ enum PostgresProgram {
         return ended.output.hasSuffix("\n") ? String(ended.output.dropLast()) : ended.output
     }
 
+    /// Returns a process that is ready to run a command.
+    ///
+    /// - `ended`: is opened when the process ends.
+    static func process(_ command: [String], input: Any, errors: Any, ended: Latch) -> Process {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: command[0])
+        process.arguments = Array(command.dropFirst())
+        process.environment = self.environment
+        process.currentDirectoryURL = URL(fileURLWithPath: "/")
+        process.standardInput = input
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = errors
+        process.terminationHandler = { _ in ended.open() }
+        return process
+    }
+
     /// A fixed environment, because libpq's variables in the caller's environment would change the programs' behavior.
     static let environment = ["PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL": "C.UTF-8", "TZ": "UTC"]
 }
 
+/// A shell that waits for the end of its standard input, which is when this process ends for any reason or the last
+/// reference is released.
+final class GuardianShell: @unchecked Sendable {
+    private let process: Process
+    private let line = Pipe.toChild()
+    private let ended = Latch()
+
+    init(_ command: [String]) throws {
+        let errors = FileHandle.nullDevice
+        self.process = PostgresProgram.process(command, input: self.line, errors: errors, ended: self.ended)
+        try self.process.start()
+    }
+
+    /// Waits until the shell has done its work.
+    deinit {
+        try? self.line.fileHandleForWriting.close()
+        self.ended.wait()
+    }
+
+    var isRunning: Bool { self.process.isRunning }
+}
+
 /// The folder of a server, watched by a guardian shell. When this process ends for any reason, or releases the folder,
 /// the shell ends the server and deletes the folder.
-final class PostgresFolder: @unchecked Sendable {
+final class PostgresFolder: Sendable {
     let path: String
-    private let guardian = Process()
-    private let line = Pipe.toChild()
-    private let guardEnded = Latch()
+    private let guardian: GuardianShell
 
     /// The script of the guardian shell. When the script's standard input ends, it resumes the server if it is
     /// suspended, shuts it down immediately (SIGQUIT), kills it if it still runs after 20 seconds, and deletes the
@@ -113,21 +149,9 @@ final class PostgresFolder: @unchecked Sendable {
         let random = UInt32(truncatingIfNeeded: bits.next())
         self.path = "\(temporary)/wakegate-pg-\(String(random, radix: 36))"
         try PostgresInstallation.found().makeFolder(self.path)
-        self.guardian.executableURL = URL(fileURLWithPath: "/usr/bin/setsid")
-        self.guardian.arguments = ["/bin/sh", "-c", Self.script, "postgres-guardian", self.path]
-        self.guardian.environment = PostgresProgram.environment
-        self.guardian.currentDirectoryURL = URL(fileURLWithPath: "/")
-        self.guardian.standardInput = self.line
-        self.guardian.standardOutput = FileHandle.nullDevice
-        self.guardian.standardError = FileHandle.nullDevice
-        let guardEnded = self.guardEnded
-        self.guardian.terminationHandler = { _ in guardEnded.open() }
-        try self.guardian.start()
-    }
-
-    deinit {
-        try? self.line.fileHandleForWriting.close()
-        self.guardEnded.wait()
+        self.guardian = try GuardianShell(
+            ["/usr/bin/setsid", "/bin/sh", "-c", Self.script, "postgres-guardian", self.path]
+        )
     }
 
     /// The path of the data folder. The folder may not exist yet.
@@ -196,7 +220,7 @@ final class PostgresLog: @unchecked Sendable {
 /// One run of a server: its process, its child processes, and its log.
 final class PostgresRun {
     let log: PostgresLog
-    private let process = Process()
+    private let process: Process
     private let ended = Latch()
 
     /// Starts a server and waits until it accepts clients.
@@ -205,15 +229,8 @@ final class PostgresRun {
     init(_ installation: PostgresInstallation, data: String) throws {
         let errors = Pipe.toChild()
         let command = installation.command("postgres", ["-D", data])
-        self.process.executableURL = URL(fileURLWithPath: command[0])
-        self.process.arguments = Array(command.dropFirst())
-        self.process.environment = PostgresProgram.environment
-        self.process.currentDirectoryURL = URL(fileURLWithPath: "/")
-        self.process.standardInput = FileHandle.nullDevice
-        self.process.standardOutput = FileHandle.nullDevice
-        self.process.standardError = errors
-        let ended = self.ended
-        self.process.terminationHandler = { _ in ended.open() }
+        let input = FileHandle.nullDevice
+        self.process = PostgresProgram.process(command, input: input, errors: errors, ended: self.ended)
         self.log = try PostgresLog(errors)
         try self.process.start()
         let isReady = self.log.wait(for: [

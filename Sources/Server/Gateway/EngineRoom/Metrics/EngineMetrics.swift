@@ -45,7 +45,7 @@ struct EngineMetrics {
         text.value(.pushesInFlight, counters.inFlight)
         text.value(.pushesUnaccounted, counters.accepted - counters.accountedFor)
         text.value(.pushMemory, Int64(self.engine.contentBytes))
-        text.value(.pushMemoryMax, Int64(self.engine.contentBytesMax))
+        text.value(.pushMemoryMax, Int64(self.engine.configuration.pendingBytesMax))
     }
 
     private func writeWakes(to text: inout MetricsText) {
@@ -185,7 +185,7 @@ struct TaskMetrics {
         text.values(.tasksHeld, Hold.ofTasks.map { ("\($0.name)", requests.held[$0]) })
         text.value(.tasksUnaccounted, requests.submitted.sum - counters.requestsAccountedFor)
         text.value(.taskMemory, Int64(self.engine.taskBytes))
-        text.value(.taskMemoryMax, Int64(self.engine.taskBytesMax))
+        text.value(.taskMemoryMax, Int64(self.engine.configuration.taskBytesMax))
     }
 
     private func writeSessions(to text: inout MetricsText) {

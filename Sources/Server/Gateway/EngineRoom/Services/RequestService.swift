@@ -34,7 +34,7 @@ package final class RequestService {
             case .history(let subject): self.ask(request, subject, workspace)
             case .stream(let topic, let subscription):
                 // The stream must begin before its first wakes, which the subscription may launch immediately.
-                let warning = workspace.engine.permittedTasks.warning(
+                let warning = workspace.engine.configuration.permittedTasks.warning(
                     topic: topic.withByteView { $0.string },
                     tasks: subscription.tasks,
                     worker: subscription.label
