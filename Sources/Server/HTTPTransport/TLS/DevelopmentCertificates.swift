@@ -7,9 +7,8 @@ package enum DevelopmentCertificates {
     package static let topic = "com.example.app"
 
     private static let authorityDays = 3650
-    /// The longest validity that Apple's clients accept, in days.
-    private static let serverDays = 825
-    private static let clientDays = 825
+    /// The longest validity of a server's certificate that Apple's clients accept, in days.
+    private static let leafDays = 825
 
     private static let names = [
         "DNS:localhost", "IP:127.0.0.1", "IP:::1", "DNS:api.push.apple.com", "DNS:api.sandbox.push.apple.com",
@@ -82,7 +81,6 @@ package enum DevelopmentCertificates {
         try Self.certificate(
             [("CN", "localhost")],
             key: key,
-            days: Self.serverDays,
             [("extendedKeyUsage", "serverAuth"), ("subjectAltName", Self.names.joined(separator: ","))],
             by: authority
         )
@@ -100,7 +98,6 @@ package enum DevelopmentCertificates {
         let certificate = try Self.certificate(
             subject,
             key: key,
-            days: Self.clientDays,
             [("extendedKeyUsage", "clientAuth")] + extensions,
             by: authority
         )
@@ -110,7 +107,6 @@ package enum DevelopmentCertificates {
     private static func certificate(
         _ subject: [(String, String)],
         key: OpenSSL.Key,
-        days: Int,
         _ extensions: [(String, String)],
         by authority: Authority
     ) throws(TransportError) -> OpenSSL.Certificate {
@@ -123,7 +119,7 @@ package enum DevelopmentCertificates {
             key: key,
             issuer: authority.certificate,
             issuerKey: authority.key,
-            days: days,
+            days: Self.leafDays,
             extensions: always + extensions
         )
     }
