@@ -90,7 +90,7 @@ final class LibrarySeam {
 
     // MARK: To the peer
 
-    private var heads = AnswerHeads()
+    var heads = AnswerHeads()
     /// The stream limit that libnghttp2 uses: twice the maximum limit that is sent to peers.
     ///
     /// libnghttp2 would end the connection at the first stream above its limit. RFC 9113 §5.1.2 also allows the server
@@ -401,7 +401,7 @@ extension LibrarySeam {
 
     @inline(__always)
     fileprivate func frameReceived(_ frame: UnsafePointer<nghttp2_frame>, for session: HTTP2Session) {
-        session.frameReceived()
+        session.hasReceivedFrame = true
         let number = unsafe frame.pointee.hd.stream_id
         let hasEndFlag = unsafe UInt32(frame.pointee.hd.flags) & NGHTTP2_FLAG_END_STREAM.rawValue != 0
         switch unsafe UInt32(frame.pointee.hd.type) {
@@ -412,7 +412,7 @@ extension LibrarySeam {
         // The ACK flag is the same bit as END_STREAM.
         case NGHTTP2_PING.rawValue: session.pingReceived(isAnswer: hasEndFlag)
         case NGHTTP2_SETTINGS.rawValue:
-            if !hasEndFlag, self.hasQueuedResets { session.terminate(.flowControlError) }
+            if !hasEndFlag, self.hasQueuedResets { self.terminate(.flowControlError) }
             session.settingsReceived(isAnswer: hasEndFlag)
         case NGHTTP2_RST_STREAM.rawValue: session.resetReceived(number)
         case NGHTTP2_PRIORITY.rawValue, NGHTTP2_GOAWAY.rawValue: session.controlFrameReceived()
@@ -460,16 +460,6 @@ extension LibrarySeam {
         return .frame
     }
 
-    /// Removes all remaining heads, because libnghttp2 has nothing more to send and their streams are closed.
-    func forgetHeads() {
-        self.heads.removeAll()
-    }
-
-    /// Frees the memory for heads if none are queued.
-    func freeSpareMemory() {
-        self.heads.freeSpareMemory()
-    }
-
     /// Appends a frame. In a SETTINGS frame of the server, replaces libnghttp2's values with the actual stream limit
     /// and window.
     ///
@@ -484,7 +474,7 @@ extension LibrarySeam {
         unsafe room.copyMemory(from: frame)
         // Type 4 is SETTINGS. Its only flag marks an acknowledgment.
         let isOurs = unsafe frame[3] == 4 && frame[4] == 0
-        if isOurs, let limit = session.streamLimitLeaves() {
+        if isOurs, let limit = session.streamLimit.sent(now: session.memory.now) {
             // In the first frame, the size of the header table precedes the stream limit.
             let valueStart = 9 + (frame.count > 9 + 2 * 6 ? 6 : 0) + 2
             unsafe room.storeBytes(of: UInt32(limit).bigEndian, toByteOffset: valueStart, as: UInt32.self)
@@ -560,13 +550,8 @@ private func closeStream(_: OpaquePointer?, _ number: Int32, _ errorCode: UInt32
 /// libnghttp2's memory for the bytes of a DATA frame, valid only during the call that passes it.
 @safe
 struct FrameBuffer {
-    private let start: UnsafeMutablePointer<UInt8>?
+    fileprivate let start: UnsafeMutablePointer<UInt8>?
     let count: Int
-
-    fileprivate init(start: UnsafeMutablePointer<UInt8>?, count: Int) {
-        unsafe self.start = start
-        self.count = count
-    }
 
     /// Copies `bytes`, at most `count` of them, to the start of the buffer.
     func fill(with bytes: ByteView) {
