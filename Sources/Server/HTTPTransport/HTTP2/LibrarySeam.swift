@@ -123,16 +123,22 @@ final class LibrarySeam {
             )
         }
         guard made == 0 else { return false }
-        let settings = [
+        let isSubmitted = self.submit([
             (NGHTTP2_SETTINGS_HEADER_TABLE_SIZE, FieldDecoder.tableBytesMax),
             (NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, self.streamsBelieved),
             (NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, limits.streamWindowBytes),
             (NGHTTP2_SETTINGS_MAX_FRAME_SIZE, limits.frameBytesMax),
             (NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, limits.headerListBytesMax),
-        ].map { nghttp2_settings_entry(settings_id: Int32($0.0.rawValue), value: UInt32($0.1)) }
+        ])
         let window = Int32(limits.connectionWindowBytes)
-        return unsafe nghttp2_submit_settings(self.session, 0, settings, settings.count) == 0
-            && nghttp2_session_set_local_window_size(self.session, 0, 0, window) == 0
+        return unsafe isSubmitted && nghttp2_session_set_local_window_size(self.session, 0, 0, window) == 0
+    }
+
+    private func submit(_ settings: [(name: nghttp2_settings_id, value: Int)]) -> Bool {
+        let entries = settings.map {
+            nghttp2_settings_entry(settings_id: Int32($0.name.rawValue), value: UInt32($0.value))
+        }
+        return unsafe nghttp2_submit_settings(self.session, 0, entries, entries.count) == 0
     }
 
     /// Frees the libnghttp2 session. No other method may be called after this.
@@ -208,9 +214,7 @@ final class LibrarySeam {
 
     /// Submits a new stream limit. The HTTP/2 session provides its value when the frame is sent.
     func submitStreamLimit() -> Bool {
-        let name = Int32(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS.rawValue)
-        let setting = nghttp2_settings_entry(settings_id: name, value: UInt32(self.streamsBelieved))
-        return unsafe nghttp2_submit_settings(self.session, 0, [setting], 1) == 0
+        self.submit([(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, self.streamsBelieved)])
     }
 
     /// Submits a new stream window together with the stream limit. The HTTP/2 session provides both values when the
@@ -218,11 +222,10 @@ final class LibrarySeam {
     ///
     /// - Parameter believed: the initial window, which libnghttp2 continues to use.
     func submitStreamWindow(believed: Int) -> Bool {
-        let settings = [
+        self.submit([
             (NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, self.streamsBelieved),
             (NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, believed),
-        ].map { nghttp2_settings_entry(settings_id: Int32($0.0.rawValue), value: UInt32($0.1)) }
-        return unsafe nghttp2_submit_settings(self.session, 0, settings, settings.count) == 0
+        ])
     }
 
     func submitPing() {

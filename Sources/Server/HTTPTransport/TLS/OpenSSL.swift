@@ -64,12 +64,9 @@ package final class TLSContext: @unchecked Sendable {
 
     /// The end of the certificate's validity, in seconds since 1970; nil if it is not readable.
     package var certificateExpiry: Int64? {
-        guard let certificate = unsafe SSL_CTX_get0_certificate(self.context), let epoch = unsafe ASN1_TIME_set(nil, 0)
-        else { return nil }
-        defer { unsafe ASN1_TIME_free(epoch) }
-        var (days, seconds): (Int32, Int32) = (0, 0)
-        guard unsafe ASN1_TIME_diff(&days, &seconds, epoch, X509_get0_notAfter(certificate)) == 1 else { return nil }
-        return Int64(days) * 86_400 + Int64(seconds)
+        guard let certificate = unsafe SSL_CTX_get0_certificate(self.context) else { return nil }
+        let expiry = unsafe wakegate_expiry(certificate)
+        return expiry < 0 ? nil : expiry / 1000
     }
 }
 
