@@ -269,6 +269,9 @@ extension GatewayConfiguration {
             isForDevelopment: self.faultRules != nil
         )
     }
+
+    /// The rules for operators' test pushes; nil if operators may send none.
+    var testPushRules: PushRules? { self.permitsTestPushes ? self.pushRules : nil }
 }
 
 /// The settings of each loop, set at the start and after a reload.

@@ -75,9 +75,7 @@ extension EventFilter {
         self.init()
         try QueryParameter.forEach(of: query, repeatable: ["outcome"]) { parameter throws(APIError) in
             switch parameter.name {
-            case "topic":
-                guard parameter.value.withByteView({ Push.isTopic($0) }) else { throw .badTopic }
-                self.topic = parameter.value
+            case "topic": self.topic = try parameter.topic()
             case "device":
                 guard parameter.value.withByteView({ DeviceToken(hex: $0) }) != nil else { throw .badDeviceToken }
                 self.device = parameter.value.lowercased()

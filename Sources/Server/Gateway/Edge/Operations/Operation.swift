@@ -129,8 +129,8 @@ package final class Operation: Sendable {
 extension Operation {
     /// Every operation, by family; each family has its own file.
     package static let all =
-        Operation.pushes + Operation.workers + Operation.devices + Operation.tasks + Operation.taskSimulations
-        + Operation.inspections + Operation.simulations + Operation.waiting + Operation.testPushes
+        [Operation.push, Operation.testPush] + Operation.workers + Operation.devices + Operation.tasks
+        + Operation.taskSimulations + Operation.inspections + Operation.simulations + Operation.waiting
         + Operation.statistics + Operation.watching + Operation.upkeep + Operation.health + Operation.documents
         + Operation.faults
 }
