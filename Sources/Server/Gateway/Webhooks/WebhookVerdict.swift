@@ -126,15 +126,8 @@ package enum WebhookSignature {
     /// - `timestamp`: the value of the header `wakegate-timestamp`.
     package static func make(body: [UInt8], timestamp: String, secret: [UInt8]) throws(TransportError) -> String {
         let code = try MessageCode.make(Array("\(timestamp).".utf8) + body, key: secret)
-        var text = ByteBuffer()
-        for byte in code {
-            text.append(Self.digits[Int(byte >> 4)])
-            text.append(Self.digits[Int(byte & 15)])
-        }
-        return "v1=\(text.view.string)"
+        return "v1=\(code.hex)"
     }
-
-    private static let digits = (0..<16).map { UInt8(ascii: Unicode.Scalar(UInt8($0) + ($0 < 10 ? 0x30 : 0x57))) }
 }
 
 extension WakeTrace {
