@@ -99,7 +99,7 @@ final class WebhookDriver {
 
     private func subscribe(_ hook: Int) {
         let request = SubscriptionRequest(
-            slots: self.hooks[hook].slots,
+            slots: self.hooks[hook].configuration.slots,
             tasks: self.hooks[hook].configuration.tasks,
             sessions: self.hooks[hook].configuration.sessions,
             devices: [],
@@ -181,7 +181,7 @@ extension WebhookDriver {
     private func deliver(_ wake: Wake, to address: StreamAddress) {
         guard let hook = self.hook(address), !self.hooks[hook].hasEnded else { return }
         self.hooks[hook].held += 1
-        if self.hooks[hook].open >= self.hooks[hook].slots { self.giveUpEnded(hook) }
+        if self.hooks[hook].open >= self.hooks[hook].configuration.slots { self.giveUpEnded(hook) }
         let round = self.hooks[hook].breaker.round
         let delivery = Delivery(hook: hook, wake: wake.id, kind: wake.kind, round: round)
         do {
@@ -219,7 +219,7 @@ extension WebhookDriver {
         self.deliveries[request]?.hasEnded = true
         self.hooks[hook].outlived.append(request)
         // The number of open requests is at most the number of slots, so this at least halves the list.
-        guard self.hooks[hook].outlived.count > 2 * self.hooks[hook].slots else { return }
+        guard self.hooks[hook].outlived.count > 2 * self.hooks[hook].configuration.slots else { return }
         self.hooks[hook].outlived.removeAll { self.deliveries[$0] == nil }
     }
 
@@ -241,7 +241,8 @@ extension WebhookDriver {
         }
         headers += wake.trace.headers
         // The request has no timeout, because the engine reports the end of the wake as an effect.
-        var request = HTTPRequest("POST", hook.url, headers: headers, body: body, timeoutMilliseconds: nil)
+        let url = hook.configuration.url
+        var request = HTTPRequest("POST", url, headers: headers, body: body, timeoutMilliseconds: nil)
         request.settings = hook.settings
         // A probe uses a new connection, because existing connections may be broken.
         request.isFresh = hook.breaker.state == .probing

@@ -104,9 +104,6 @@ package final class WebhookService: Sendable {
 package struct Webhook {
     let topic: String
     let configuration: WebhookConfiguration
-    let slots: Int
-    /// The URL to which wakes are posted.
-    let url: String
     let settings: HTTPClientSettings
     let secret: [UInt8]?
     var breaker = WebhookBreaker()
@@ -136,8 +133,6 @@ package struct Webhook {
         }
         self.topic = topic
         self.configuration = configuration
-        self.slots = configuration.slots
-        self.url = configuration.url
         self.settings = configuration.settings(for: url)
         var secret: [UInt8]?
         if let file = configuration.secretFile { secret = try WebhookSecret.read(file) }
@@ -158,7 +153,7 @@ package struct Webhook {
     var slotsNow: Int {
         guard !self.isRetired else { return 0 }
         return switch self.breaker.state {
-        case .active: self.slots
+        case .active: self.configuration.slots
         case .resting: 0
         case .probing: 1
         }

@@ -274,7 +274,7 @@ package struct FieldBlock {
     /// a field was invalid.
     package private(set) var stream: Int32?
     /// The rules, which have the properties of the fields so far.
-    private(set) var rules = FieldRules.head
+    var rules = FieldRules.head
     /// The size of the fields, as HTTP/2 counts it, for blocks without a stream state.
     private var bytes = 0
 
@@ -292,13 +292,6 @@ package struct FieldBlock {
         self.stream = stream
         self.rules = isRequest ? .head : .trailers
         self.bytes = 0
-    }
-
-    /// Records fields that were added together and are within all limits of the request.
-    ///
-    /// - Parameter rules: the rules after these fields.
-    mutating func runTaken(_ rules: FieldRules) {
-        self.rules = rules
     }
 
     /// Checks and adds a field of a block that is not dropped.

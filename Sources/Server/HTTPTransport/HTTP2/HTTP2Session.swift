@@ -97,9 +97,9 @@ package final class HTTP2Session {
         guard !self.hasFailed, bytes.count > 0 else { return }
         self.held.letGoOfBlock()
         self.seam.receive(bytes, for: self)
-        let unfinished = self.seam.unfinishedFrame
+        let unfinished = self.seam.cutter.unfinishedFrame
         self.unfinished.note(unfinished, now: self.memory.now)
-        if unfinished != 0, self.seam.isWithinBlock { self.holdBlock() }
+        if unfinished != 0, self.seam.cutter.isWithinBlock { self.holdBlock() }
         self.held.tell(self.memory.requestBytes)
     }
 
@@ -359,7 +359,7 @@ package final class HTTP2Session {
     /// refused, and the rest of the block is decoded and dropped. In the second case, the connection ends if its
     /// incomplete field is longer than a header list may be.
     private func holdBlock() {
-        var bytes = self.seam.pendingFieldBytes
+        var bytes = self.seam.decoder.pendingBytes
         if let slot = self.open.current, slot.state.phase == .receiving, !slot.state.isHeld {
             bytes += slot.state.received.count
         }
@@ -367,7 +367,7 @@ package final class HTTP2Session {
         case .none: ()
         case .connection: self.endByLimit(.requestBytesPerConnectionMax)
         case .server:
-            if self.seam.pendingFieldBytes > self.memory.limits.headerListBytesMax {
+            if self.seam.decoder.pendingBytes > self.memory.limits.headerListBytesMax {
                 self.endByLimit(.requestBytesMax)
             } else if let number = self.block.stream {
                 self.memory.tally.met(.requestBytesMax)

@@ -84,8 +84,8 @@ final class LibrarySeam {
 
     // MARK: From the peer
 
-    private var cutter: FrameCutter
-    private var decoder: FieldDecoder
+    private(set) var cutter: FrameCutter
+    private(set) var decoder: FieldDecoder
     private var repeated = RepeatedFields()
 
     // MARK: To the peer
@@ -162,15 +162,6 @@ final class LibrarySeam {
 
     /// The number of the peer's newest accepted stream.
     var lastStream: Int32 { unsafe nghttp2_session_get_last_proc_stream_id(self.session) }
-
-    /// The number of the incomplete frame or field block (`FrameCutter.unfinishedFrame`); 0 if there is none.
-    var unfinishedFrame: Int { self.cutter.unfinishedFrame }
-
-    /// True if more bytes of a field block follow.
-    var isWithinBlock: Bool { self.cutter.isWithinBlock }
-
-    /// The number of stored bytes of an incomplete field.
-    var pendingFieldBytes: Int { self.decoder.pendingBytes }
 
     /// Returns the state of an open stream.
     func slot(_ number: Int32) -> StreamSlot? {

@@ -145,17 +145,14 @@ extension EventLoop {
         case .ended, .reset: self.destroy(connection)
         case .bytes(let count):
             let first = self.readBuffer.first(count)
-            if !(first == marker[0..<count]) {
-                self.watch(connection, .readable)
-                self.beginHTTP1(connection)
-                self.read(connection)
-            } else if count == marker.count {
-                self.watch(connection, .readable)
-                self.beginHTTP2(connection)
-                self.read(connection)
-            } else if hasPeerEnded {
-                self.destroy(connection)
+            let isHTTP2 = first == marker[0..<count]
+            guard !isHTTP2 || count == marker.count else {
+                if hasPeerEnded { self.destroy(connection) }
+                return
             }
+            self.watch(connection, .readable)
+            if isHTTP2 { self.beginHTTP2(connection) } else { self.beginHTTP1(connection) }
+            self.read(connection)
         }
     }
 

@@ -57,29 +57,23 @@ extension Operation {
     }
 
     /// Requires access to every topic, because the history records pushes without their topics.
-    package static let listPushes = Operation(
+    package static let listPushes = ofOperators(
         "listPushes",
         .get,
         "/v1/pushes",
-        on: .admin,
-        by: .operator,
         reaching: .everyTopic,
-        answers: [200, 400],
-        afterFailedStore: .answered
+        answers: [200, 400]
     ) { call throws(APIError) in
         .asked(.pushes(try PushQuestion(query: call.query)))
     }
 
     /// Requires access to every topic, because the history records pushes without their topics.
-    package static let pushHistory = Operation(
+    package static let pushHistory = ofOperators(
         "pushWay",
         .get,
         "/v1/pushes/{apnsID}",
-        on: .admin,
-        by: .operator,
         reaching: .everyTopic,
-        answers: [200, 400, 404],
-        afterFailedStore: .answered
+        answers: [200, 400, 404]
     ) { call throws(APIError) in
         let query = try PushQuery(call.query)
         guard let apnsID = APNsID(call.parameter) else { throw .unknownPush }

@@ -106,6 +106,32 @@ package final class Operation: Sendable {
         }
     }
 
+    /// Creates an operation for operators that is answered even after a failure of the store.
+    static func ofOperators(
+        _ name: String,
+        _ method: HTTPMethod,
+        _ path: PathPattern,
+        reaching scope: AccessRule.Scope,
+        bodyLimit: BodyLimit = .small,
+        answers: Set<Int>,
+        isStream: Bool = false,
+        action: @escaping @Sendable (OperationCall) throws(APIError) -> OperationOutcome
+    ) -> Operation {
+        Operation(
+            name,
+            method,
+            path,
+            on: .admin,
+            by: .operator,
+            reaching: scope,
+            bodyLimit: bodyLimit,
+            answers: answers,
+            isStream: isStream,
+            afterFailedStore: .answered,
+            action: action
+        )
+    }
+
     /// Performs a request.
     ///
     /// - Throws: `APIError` if the request is invalid.

@@ -324,9 +324,9 @@ struct ServerCertificate: Sendable {
         )
     }
 
-    /// Returns the change from `old` if the same file now has other contents; nil otherwise.
+    /// Returns the change from `old`, which is not the same, if it has the same file; nil otherwise.
     func change(from old: ServerCertificate) -> ConfigurationChange? {
-        guard self.file == old.file, self.contents != old.contents else { return nil }
+        guard self.file == old.file else { return nil }
         return ConfigurationChange(key: "tls.certificate", old: old.shown, new: self.shown)
     }
 
