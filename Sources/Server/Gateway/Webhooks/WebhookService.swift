@@ -100,31 +100,14 @@ package final class WebhookService: Sendable {
     }
 }
 
-/// A webhook of one topic, with its state.
+/// A webhook of one topic.
 package struct Webhook {
     let topic: String
     let configuration: WebhookConfiguration
     let settings: HTTPClientSettings
     let secret: [UInt8]?
-    var breaker = WebhookBreaker()
-    var status: WebhookStatus
-    /// The last status sent to the engine.
-    var published: WebhookStatus
-    /// The number of wakes delivered to the webhook that the dispatcher has not released.
-    var held = 0
-    /// The number of open requests.
-    var open = 0
-    /// The requests whose wakes ended before an answer, in order of the wakes' ends. Some may have been answered since.
-    var outlived: [HTTPRequestID] = []
-    /// The number that identifies the webhook to the engine.
-    var number: UInt32 = 0
-    /// True if the engine has answered the webhook's subscription.
-    var isAnswered = false
-    /// True if a reload has replaced the webhook. It gets no further wakes, and ends when it holds none.
-    var isRetired = false
-    /// True if the engine was notified that the webhook's stream has ended. A wake that arrives afterwards is
-    /// dropped, because the engine treats it as lost.
-    var hasEnded = false
+    /// The status of a webhook that has no wakes yet.
+    let initialStatus: WebhookStatus
 
     /// - Throws: `CredentialError` if the URL is invalid or the secret cannot be read.
     init(topic: String, _ configuration: WebhookConfiguration) throws(CredentialError) {
@@ -137,13 +120,43 @@ package struct Webhook {
         var secret: [UInt8]?
         if let file = configuration.secretFile { secret = try WebhookSecret.read(file) }
         self.secret = secret
-        self.status = WebhookStatus(url: url.shown, slots: configuration.slots)
-        self.published = self.status
+        self.initialStatus = WebhookStatus(url: url.shown, slots: configuration.slots)
     }
 
     /// Returns true if the other webhook has the same topic, configuration and secret.
     func isSame(as other: Webhook) -> Bool {
         self.topic == other.topic && self.configuration == other.configuration && self.secret == other.secret
+    }
+}
+
+/// A webhook that the driver has begun, with its state.
+final class LiveWebhook {
+    let webhook: Webhook
+    /// The number that identifies the webhook to the engine.
+    let number: UInt32
+    var breaker = WebhookBreaker()
+    var status: WebhookStatus
+    /// The last status sent to the engine.
+    var published: WebhookStatus
+    /// The number of wakes delivered to the webhook that the dispatcher has not released.
+    var held = 0
+    /// The number of open requests.
+    var open = 0
+    /// The requests whose wakes ended before an answer, in order of the wakes' ends. Some may have been answered since.
+    var outlived: [HTTPRequestID] = []
+    /// True if the engine has answered the webhook's subscription.
+    var isAnswered = false
+    /// True if a reload has replaced the webhook. It gets no further wakes, and ends when it holds none.
+    var isRetired = false
+    /// True if the engine was notified that the webhook's stream has ended. A wake that arrives afterwards is
+    /// dropped, because the engine treats it as lost.
+    var hasEnded = false
+
+    init(_ webhook: Webhook, number: UInt32) {
+        self.webhook = webhook
+        self.number = number
+        self.status = webhook.initialStatus
+        self.published = webhook.initialStatus
     }
 
     /// True if the webhook has ended and waits for no answer, neither to its subscription nor to a request.
@@ -153,7 +166,7 @@ package struct Webhook {
     var slotsNow: Int {
         guard !self.isRetired else { return 0 }
         return switch self.breaker.state {
-        case .active: self.configuration.slots
+        case .active: self.webhook.configuration.slots
         case .resting: 0
         case .probing: 1
         }
