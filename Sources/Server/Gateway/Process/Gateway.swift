@@ -148,14 +148,13 @@ package final class Gateway: Sendable {
         name: String,
         _ onStoreFailed: @escaping @Sendable () -> Void
     ) throws -> (history: any HistoryService, make: @Sendable () throws(StoreError) -> any GatewayEngine) {
-        let meter = LimitMeter(loops: tallies, gateway: shared.tally)
         guard configuration.database == nil else {
             let engine = DatabaseEngine(
                 configuration: configuration,
                 shared: shared,
                 workers: workers,
                 history: try DatabaseEngine.history(configuration, shared, store.historyLimits),
-                meter: meter,
+                meter: LimitMeter(loops: tallies, gateway: shared.tally),
                 status: status,
                 name: name
             )
@@ -173,7 +172,7 @@ package final class Gateway: Sendable {
                 wakeBytesPerStreamMax: configuration.limits.wakeBytesPerStreamMax,
                 store: try store.openJournal(history.retention, log),
                 output: GroupOutput(mailboxes: shared.mailboxes, history: history, events: shared.services.events),
-                meter: meter,
+                meter: LimitMeter(loops: tallies, gateway: shared.tally),
                 live: shared.services.live,
                 limitWatch: LimitWatch(log),
                 signal: {

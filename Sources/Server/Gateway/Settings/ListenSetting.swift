@@ -70,11 +70,8 @@ extension ListenSetting {
             guard Self.isAddress(address) else { return nil }
             self.init(address)
         case .array(let values):
-            var addresses: [String] = []
-            for value in values {
-                guard case .string(let address) = value, Self.isAddress(address) else { return nil }
-                addresses.append(address)
-            }
+            let addresses = values.compactMap(\.text).filter { Self.isAddress($0) }
+            guard addresses.count == values.count else { return nil }
             self.init(addresses)
         case .bool, .number, .object: return nil
         }

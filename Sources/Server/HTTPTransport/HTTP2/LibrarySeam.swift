@@ -414,9 +414,7 @@ extension LibrarySeam {
         default: ()
         }
     }
-}
 
-extension LibrarySeam {
     /// True if the peer's SETTINGS frame made libnghttp2 queue more than an acknowledgment. The other frames are
     /// resets of streams whose windows became too large. RFC 9113 §6.9.2 requires the connection to end instead.
     private var hasQueuedResets: Bool { self.framesPending > self.library.pendingBeforeSettings + 1 }

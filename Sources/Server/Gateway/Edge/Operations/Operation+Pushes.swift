@@ -138,12 +138,9 @@ struct TestPushBody {
     // MARK: Members
 
     private static func text(_ object: JSONValue, _ name: String) throws(APIError) -> String? {
-        switch object[name] {
-        case nil: return nil
-        case .string(let text)?: return text
-        case .null?, .bool?, .number?, .array?, .object?:
-            throw Self.bad("\(name) is not a string; send text, or leave it out.")
-        }
+        guard let value = object[name] else { return nil }
+        guard let text = value.text else { throw Self.bad("\(name) is not a string; send text, or leave it out.") }
+        return text
     }
 
     private static func integer(
