@@ -40,7 +40,12 @@ package enum DevelopmentCertificates {
         let authority = try Self.authority(in: directory)
         let serverKey = try Self.key(directory + "/server.key")
         if try Self.read(directory + "/server.pem") == nil {
-            let server = try Self.server(key: serverKey, by: authority)
+            let server = try Self.certificate(
+                [("CN", "localhost")],
+                key: serverKey,
+                [("extendedKeyUsage", "serverAuth"), ("subjectAltName", Self.names.joined(separator: ","))],
+                by: authority
+            )
             try Self.write(server.pem + authority.certificate.pem, to: directory + "/server.pem", mode: 0o644)
         }
         let provider = try Self.key(directory + "/provider.p8")
@@ -72,18 +77,6 @@ package enum DevelopmentCertificates {
         )
         try Self.write(certificate.pem, to: file, mode: 0o644)
         return Authority(certificate: certificate, key: key)
-    }
-
-    private static func server(
-        key: OpenSSL.Key,
-        by authority: Authority
-    ) throws(TransportError) -> OpenSSL.Certificate {
-        try Self.certificate(
-            [("CN", "localhost")],
-            key: key,
-            [("extendedKeyUsage", "serverAuth"), ("subjectAltName", Self.names.joined(separator: ","))],
-            by: authority
-        )
     }
 
     /// Writes a certificate and its key into one file, as most APNs clients expect.
