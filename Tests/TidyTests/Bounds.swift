@@ -2,7 +2,7 @@
 enum Bounds {
     /// The files that declare the settings of an operator, or of a test in the operator's place.
     static let settable = [
-        "Sources/Server/Storage/Journal/Journal.swift",
+        "Sources/Core/Engine/Devices/EngineConfiguration.swift", "Sources/Server/Storage/Journal/Journal.swift",
         "Sources/Server/HTTPTransport/Basics/TransportLimits.swift",
         "Sources/Server/Storage/History/HistoryFile.swift", "Sources/Server/Gateway/Settings/GatewayLimit.swift",
         "Sources/Transfers/TransferAgent/Policy/TransferLimits.swift",

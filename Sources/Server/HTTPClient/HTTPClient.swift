@@ -9,7 +9,8 @@ import Platform
 package final class HTTPClient {
     private let settings: HTTPClientSettings
     private let multi: UnsafeMutableRawPointer
-    private let owner: MultiHandle
+    /// A waker that ends a wait in `poll` from any thread.
+    package let waker: HTTPWaker
     /// The handles of ended requests, for reuse.
     private var idle: [UnsafeMutableRawPointer] = unsafe []
     private let unreported = UnreportedTransfers()
@@ -46,7 +47,7 @@ package final class HTTPClient {
         }
         self.settings = settings
         unsafe self.multi = multi
-        self.owner = unsafe MultiHandle(multi)
+        self.waker = unsafe HTTPWaker(multi)
         _ = unsafe wakegate_curl_multi_set_long(multi, CURLMOPT_PIPELINING, Int(CURLPIPE_MULTIPLEX))
         _ = unsafe wakegate_curl_multi_set_long(multi, CURLMOPT_MAX_CONCURRENT_STREAMS, 1000)
     }
@@ -58,9 +59,6 @@ package final class HTTPClient {
         }
         while let handle = unsafe self.idle.popLast() { unsafe curl_easy_cleanup(handle) }
     }
-
-    /// A waker that ends a wait in `poll` from any thread.
-    package var waker: HTTPWaker { HTTPWaker(self.owner) }
 
     /// The number of requests that have not ended.
     package var activeCount: Int { unsafe self.active.count }
@@ -114,7 +112,7 @@ package final class HTTPClient {
         var running: Int32 = 0
         _ = unsafe curl_multi_perform(self.multi, &running)
         self.endCancelled()
-        var events = self.takeEvents()
+        let events = self.takeEvents()
         guard events.isEmpty else { return events }
         var waits = descriptors.map { descriptor in
             var wait = curl_waitfd()
@@ -129,8 +127,7 @@ package final class HTTPClient {
             unsafe curl_multi_poll(self.multi, $0.baseAddress, count, timeout, nil)
         }
         _ = unsafe curl_multi_perform(self.multi, &running)
-        events = self.takeEvents()
-        return events
+        return self.takeEvents()
     }
 }
 
@@ -210,7 +207,7 @@ extension HTTPClient {
     /// sent no close_notify.
     private func isCut(_ transfer: HTTPTransfer, _ handle: UnsafeMutableRawPointer) -> Bool {
         guard let connection = unsafe transfer.tlsConnection, !transfer.response.hasEndOfItsOwn else { return false }
-        return unsafe wakegate_curl_is_cut(handle, self.owner.ends, connection) != 0
+        return unsafe wakegate_curl_is_cut(handle, self.waker.ends, connection) != 0
     }
 
     /// Returns a handle with a buffer for the answer; nil if memory is exhausted.
@@ -319,7 +316,7 @@ extension HTTPClient {
             try Self.check(unsafe wakegate_curl_set_text(handle, option, path), .badCredentials, path)
         }
         if settings.heedsTLSEnd {
-            try Self.check(unsafe wakegate_curl_set_tls_ends(handle, self.owner.ends), .badCredentials, "TLS")
+            try Self.check(unsafe wakegate_curl_set_tls_ends(handle, self.waker.ends), .badCredentials, "TLS")
         }
         // Certificates for the loopback addresses are verified like all others.
         try Self.check(unsafe wakegate_curl_set_long(handle, CURLOPT_SSL_VERIFYPEER, 1), .badCredentials, "TLS")
@@ -465,8 +462,12 @@ extension HTTPURL {
         guard unsafe curl_url_set(url, CURLUPART_URL, base, 0) == CURLUE_OK,
             unsafe curl_url_set(url, CURLUPART_URL, reference, UInt32(flags)) == CURLUE_OK
         else { return nil }
+        return unsafe self.part(CURLUPART_URL, of: url)
+    }
+
+    private static func part(_ part: CURLUPart, of url: OpaquePointer, _ flags: Int32 = 0) -> String? {
         var found: UnsafeMutablePointer<CChar>?
-        guard unsafe curl_url_get(url, CURLUPART_URL, &found, 0) == CURLUE_OK, let found = unsafe found else {
+        guard unsafe curl_url_get(url, part, &found, UInt32(flags)) == CURLUE_OK, let found = unsafe found else {
             return nil
         }
         defer { unsafe curl_free(found) }
@@ -483,14 +484,7 @@ extension HTTPURL {
         guard let url = unsafe curl_url() else { return nil }
         defer { unsafe curl_url_cleanup(url) }
         guard unsafe curl_url_set(url, CURLUPART_URL, text, 0) == CURLUE_OK else { return nil }
-        func part(_ part: CURLUPart, _ flags: Int32 = 0) -> String? {
-            var found: UnsafeMutablePointer<CChar>?
-            guard unsafe curl_url_get(url, part, &found, UInt32(flags)) == CURLUE_OK, let found = unsafe found else {
-                return nil
-            }
-            defer { unsafe curl_free(found) }
-            return unsafe String(cString: found)
-        }
+        func part(_ part: CURLUPart, _ flags: Int32 = 0) -> String? { unsafe Self.part(part, of: url, flags) }
         guard let scheme = part(CURLUPART_SCHEME), scheme == "http" || scheme == "https",
             let host = part(CURLUPART_HOST, CURLU_URLDECODE), !host.isEmpty,
             let port = part(CURLUPART_PORT, CURLU_DEFAULT_PORT).flatMap({ Int($0) })
@@ -555,7 +549,8 @@ func look(at handle: UnsafeMutableRawPointer, of transfer: HTTPTransfer, _ line:
     _ = unsafe wakegate_curl_set_long(handle, CURLOPT_IGNORE_CONTENT_LENGTH, isHTTP2 ? 1 : 0)
 }
 
-extension HTTPDate {
+/// Functions for HTTP dates (RFC 9110 §5.6.7).
+package enum HTTPDate {
     /// Returns the seconds since 1970 in a date; nil for other text.
     package static func seconds(_ text: String) -> Int64? {
         let seconds = unsafe curl_getdate(text, nil)
@@ -569,11 +564,12 @@ extension HTTPCookies {
     static func end(_ share: UnsafeMutableRawPointer) { _ = unsafe curl_share_cleanup(share) }
 }
 
-/// The owner of a multi handle. The handle is freed when the client and all wakers are released.
+/// The owner of a client's multi handle, with which any thread can end the current or next wait in `poll`. The handle is
+/// freed when the client and all other owners of the waker are released.
 ///
 /// `@unchecked Sendable`: threads other than the client's only call `curl_multi_wakeup`, which is thread-safe.
 @safe
-final class MultiHandle: @unchecked Sendable {
+package final class HTTPWaker: @unchecked Sendable {
     private let multi: UnsafeMutableRawPointer
     /// Records of how TLS connections ended. Callbacks write them until the multi handle is freed.
     let ends: UnsafeMutablePointer<wakegate_curl_tls_ends>
@@ -589,7 +585,7 @@ final class MultiHandle: @unchecked Sendable {
         unsafe self.ends.deallocate()
     }
 
-    func wake() {
+    package func wake() {
         _ = unsafe curl_multi_wakeup(self.multi)
     }
 }

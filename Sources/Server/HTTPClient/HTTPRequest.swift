@@ -43,9 +43,7 @@ package struct HTTPRequest: Sendable {
         self.timeoutMilliseconds = timeoutMilliseconds
         self.isStreaming = isStreaming
     }
-}
 
-extension HTTPRequest {
     /// True if the URL's host is `localhost` or a loopback address.
     package var isForLoopback: Bool { HTTPURL(self.url)?.isLoopback ?? false }
 }
@@ -144,18 +142,5 @@ package struct PollDescriptor: Hashable, Sendable {
     package init(_ descriptor: Int32, _ interest: Interest) {
         self.descriptor = descriptor
         self.interest = interest
-    }
-}
-
-/// A handle with which any thread can end the current or next wait of an `HTTPClient` in `poll`.
-package struct HTTPWaker: Sendable {
-    private let multi: MultiHandle
-
-    init(_ multi: MultiHandle) {
-        self.multi = multi
-    }
-
-    package func wake() {
-        self.multi.wake()
     }
 }

@@ -70,9 +70,6 @@ package struct HTTPResponse: Sendable {
     package var text: String { String(decoding: self.body, as: UTF8.self) }
 }
 
-/// Functions for HTTP dates (RFC 9110 §5.6.7).
-package enum HTTPDate {}
-
 /// The reason why a request failed.
 package struct HTTPClientError: Error, Hashable, Sendable, CustomStringConvertible {
     package enum Code: Hashable, Sendable {

@@ -128,20 +128,16 @@ final class HTTPTransfer {
     func bodyReceived(_ bytes: UnsafeRawBufferPointer) -> Bool {
         if let sink = self.sink {
             guard unsafe sink.bodyReceived(ByteView(bytes)) else { return false }
-            self.bodyBytes += Int64(bytes.count)
-            return true
-        }
-        if self.isStreaming {
-            self.bodyBytes += Int64(bytes.count)
+        } else if self.isStreaming {
             unsafe self.unread.append(contentsOf: bytes)
             self.unreported.insert(self)
-            return true
+        } else {
+            guard bytes.count <= self.bodyBytesMax - self.response.body.count else {
+                self.isTooLarge = true
+                return false
+            }
+            unsafe self.response.body.append(contentsOf: bytes)
         }
-        guard bytes.count <= self.bodyBytesMax - self.response.body.count else {
-            self.isTooLarge = true
-            return false
-        }
-        unsafe self.response.body.append(contentsOf: bytes)
         self.bodyBytes += Int64(bytes.count)
         return true
     }

@@ -59,7 +59,7 @@ enum PathTarget {
     private static func checkEventQuery(_ query: ByteView) throws(BrokenPromise) {
         let selection: EventSelection
         do throws(APIError) {
-            selection = try EventQuery(query).selection
+            selection = try EventSelection(query: query)
         } catch { return try self.checkAnswer(error) }
         try promise(1...EventSelection.limitMax ~= selection.limit, "a query asks for \(selection.limit) events")
         guard let place = selection.before else { return }

@@ -52,7 +52,7 @@ struct EventFilterTests {
 @Suite("The query of a device's events", .timeLimit(.minutes(15)))
 struct EventQueryTests {
     private static func selection(_ query: String) throws -> EventSelection {
-        try query.withByteView { view in try EventQuery(view).selection }
+        try query.withByteView { view in try EventSelection(query: view) }
     }
 
     @Test("Each parameter is accepted once, in any order, and the limit has a default")

@@ -9,22 +9,22 @@ package struct SubscriptionRequest: Sendable {
     package static let resourcesMax = 8
 
     /// The maximum number of unanswered wakes of the stream.
-    package let slots: Int
-    package let takesPushes: Bool
+    package var slots: Int
+    package var takesPushes: Bool
     /// The identifiers of the tasks that the stream accepts.
-    package let tasks: [IdentifierPattern]
+    package var tasks: [IdentifierPattern]
     /// The names of the sessions that the stream accepts.
-    package let sessions: [IdentifierPattern]
+    package var sessions: [IdentifierPattern]
     /// The resources that the stream offers to tasks, each once, sorted by name.
-    package let resources: [String]
+    package var resources: [String] { didSet { self.resources = ResourceNames.sorted(self.resources) } }
     /// True if the worker receives condition changes of its devices.
-    package let reportsConditions: Bool
+    package var reportsConditions: Bool
     /// The devices whose wakes the stream accepts; empty for every device of the topic.
-    package let devices: [DeviceToken]
+    package var devices: [DeviceToken]
     /// True if unanswered wakes stall the stream; false for webhooks, which rest after failures instead.
     package let stallsWhenSilent: Bool
     /// The name shown to operators; empty if the worker gave none.
-    package let label: String
+    package var label: String
 
     package init(
         slots: Int,

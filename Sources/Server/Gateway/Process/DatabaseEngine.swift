@@ -88,9 +88,7 @@ struct DatabaseEngine: Sendable {
         guard kept.count == 16 else {
             throw StoreError(message: "The value history.key in the database is not a key. Restore it, or delete it.")
         }
-        return kept.withByteView { bytes in
-            HashKey((UInt64(littleEndian: bytes.load(UInt64.self, at: 0)), UInt64(littleEndian: bytes.word(at: 8))))
-        }
+        return HistoryKey.key(kept)
     }
 
     /// Reports why the database cannot be used for now; nil means that it can be used.

@@ -72,7 +72,14 @@ package final class Gateway: Sendable {
         self.addresses = Self.addresses(configuration, self.server.boundAddresses)
         shared.services.live.attach(edge: self.addresses.edge.addresses.first)
         shared.services.metrics.attach(Self.metricSources(reloads, roles, self.server))
-        self.webhooks = Self.webhooks(shared, log)
+        // During a shutdown, the webhooks count as one connection until none has a wake in flight.
+        self.webhooks = WebhookService(
+            mailbox: shared.mailboxes.webhooks,
+            engine: shared.engine,
+            log: log,
+            onBegun: { shared.connectionsChanged(by: 1) },
+            onDrained: { shared.connectionsChanged(by: -1) }
+        )
         self.hooks = try WebhookService.webhooks(configuration)
         try self.webhooks.prepare(self.hooks)
         let store = GatewayStore(configuration)
@@ -141,25 +148,7 @@ package final class Gateway: Sendable {
         name: String,
         _ onStoreFailed: @escaping @Sendable () -> Void
     ) throws -> (history: any HistoryService, make: @Sendable () throws(StoreError) -> any GatewayEngine) {
-        let log = shared.log
-        let historyKey = try store.historyKey()
-        if configuration.database == nil {
-            let history = try Self.history(store, historyKey.key, shared, prepare: historyKey.save)
-            let make = Self.localEngine(
-                configuration,
-                shared,
-                store,
-                historyKey.key,
-                workers: workers,
-                history,
-                tallies: tallies
-            ) { error in
-                log.write(.storeFailed, ["cause": error.message])
-                status.storeFailed(error.message)
-                onStoreFailed()
-            }
-            return (history, make)
-        } else {
+        guard configuration.database == nil else {
             let engine = DatabaseEngine(
                 configuration: configuration,
                 shared: shared,
@@ -171,33 +160,18 @@ package final class Gateway: Sendable {
             )
             return (engine.history, { () throws(StoreError) in try engine.make() })
         }
-    }
-
-    /// Creates the engine of a gateway with its own state folder.
-    private static func localEngine(
-        _ configuration: GatewayConfiguration,
-        _ shared: SharedParts,
-        _ store: GatewayStore,
-        _ historyKey: HashKey,
-        workers: WorkerAuthentication,
-        _ history: HistoryThread,
-        tallies: [LimitTally<TransportLimit>],
-        onFailure: @escaping @Sendable (StoreError) -> Void
-    ) -> @Sendable () throws(StoreError) -> any GatewayEngine {
-        let log = shared.log
-        return { () throws(StoreError) in
-            try LocalEngine(
+        let historyKey = try store.historyKey()
+        let history = try Self.history(store, historyKey.key, shared, prepare: historyKey.save)
+        let make = { @Sendable () throws(StoreError) in
+            let log = shared.log
+            return try LocalEngine(
                 configuration: configuration.engine,
-                historyKey: historyKey,
+                historyKey: historyKey.key,
                 workers: workers,
                 jumpWatch: ClockJumpWatch(configuration, log),
                 wakeBytesPerStreamMax: configuration.limits.wakeBytesPerStreamMax,
                 store: try store.openJournal(history.retention, log),
-                output: GroupOutput(
-                    mailboxes: shared.mailboxes,
-                    history: history,
-                    events: shared.services.events
-                ),
+                output: GroupOutput(mailboxes: shared.mailboxes, history: history, events: shared.services.events),
                 meter: LimitMeter(loops: tallies, gateway: shared.tally),
                 live: shared.services.live,
                 limitWatch: LimitWatch(log),
@@ -206,9 +180,14 @@ package final class Gateway: Sendable {
                     shared.engine.perform(&nothing)
                 },
                 onLossAccepted: { Self.tell($0, log) },
-                onFailure: onFailure
-            )
+                onFailure: { error in
+                    log.write(.storeFailed, ["cause": error.message])
+                    status.storeFailed(error.message)
+                    onStoreFailed()
+                }
+            ) as any GatewayEngine
         }
+        return (history, make)
     }
 
     private func attachReloads(_ certificate: ServerCertificate?, _ watches: CredentialWatches) {
@@ -270,22 +249,6 @@ package final class Gateway: Sendable {
         self.webhooks.stop()
         self.history.stop()
         self.follower.withLock { $0 }?.stop()
-    }
-
-    /// Creates the webhook service. During a shutdown, the webhooks count as one connection until none has a wake in
-    /// flight.
-    private static func webhooks(_ shared: SharedParts, _ log: GatewayLog) -> WebhookService {
-        WebhookService { hooks throws(HTTPClientError) in
-            try WebhookThread(
-                hooks,
-                mailbox: shared.mailboxes.webhooks,
-                engine: shared.engine,
-                log: log,
-                onDrained: { shared.connectionsChanged(by: -1) }
-            )
-        } onBegun: {
-            shared.connectionsChanged(by: 1)
-        }
     }
 
     private static func metricSources(

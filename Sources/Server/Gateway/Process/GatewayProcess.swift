@@ -170,19 +170,12 @@ package final class ServiceStatus: Sendable {
     }
 
     func storeFailed(_ message: String) {
-        let words = self.facts.withLock { facts in
-            facts.failure = message
-            return facts.words
-        }
-        Systemd.notify(.status(words))
+        Systemd.notify(.status(self.words { $0.failure = message }))
     }
 
     /// Reports why the database cannot be used for now; nil means that it can be used again.
     func storeAbsent(_ message: String?) {
-        let words = self.facts.withLock { facts in
-            facts.absence = message
-            return facts.words
-        }
+        let words = self.words { $0.absence = message }
         if !words.isEmpty { Systemd.notify(.status(words)) }
     }
 
@@ -191,11 +184,14 @@ package final class ServiceStatus: Sendable {
     }
 
     private func reportReady(_ change: (inout Facts) -> Void) {
-        let words = self.facts.withLock { facts in
+        Systemd.notify(.ready(self.words(after: change)))
+    }
+
+    private func words(after change: (inout Facts) -> Void) -> String {
+        self.facts.withLock { facts in
             change(&facts)
             return facts.words
         }
-        Systemd.notify(.ready(words))
     }
 }
 

@@ -407,51 +407,40 @@ package enum PermittedTasksKey {
         "an identifier has 1 to \(IdentifierPattern.bytesMax) characters of A-Z a-z 0-9 . - _; one that ends in .* "
         + "matches every longer identifier that begins with the text before the *"
 
-    /// The result of reading a value: the patterns, or the faults.
-    enum Reading {
-        /// The patterns; nil if the topic uses the default.
-        case patterns([IdentifierPattern]?)
-        case faults([ConfigurationFault])
-    }
-
     /// Reads a value.
     ///
     /// - `key`: the full name of the key, for messages.
-    static func read(_ value: JSONValue, key: String) -> Reading {
-        let elements: [JSONValue]
-        switch value {
-        case .null: return .patterns(nil)
-        case .array(let found): elements = found
-        case .bool, .number, .string, .object:
-            return .faults([
-                ConfigurationFault(key: key, problem: "is \(value.described)", remedy: "write \(self.requirement)")
-            ])
-        }
-        guard elements.count <= PermittedTasks.patternsPerTopicMax else {
-            let remedy = "write at most \(PermittedTasks.patternsPerTopicMax); one that ends in .* stands for many"
-            return .faults([
-                ConfigurationFault(key: key, problem: "has \(elements.count) identifiers", remedy: remedy)
-            ])
+    /// - Returns: the patterns; nil if the topic uses the default.
+    /// - Throws: `ConfigurationError` with every fault.
+    static func read(_ value: JSONValue, key: String) throws(ConfigurationError) -> [IdentifierPattern]? {
+        var faults: [ConfigurationFault] = []
+        func fault(_ key: String, _ problem: String, _ remedy: String) {
+            faults.append(ConfigurationFault(key: key, problem: problem, remedy: remedy))
         }
         var patterns: [IdentifierPattern] = []
-        var known: Set<IdentifierPattern> = []
-        var faults: [ConfigurationFault] = []
-        for (index, element) in elements.enumerated() {
-            guard case .string(let text) = element, IdentifierPattern(text).isWellFormed else {
-                let problem = "is \(element.described)"
-                let remedy = "write an identifier: \(self.identifierRequirement)"
-                faults.append(ConfigurationFault(key: "\(key)[\(index)]", problem: problem, remedy: remedy))
-                continue
+        switch value {
+        case .null: return nil
+        case .array(let elements) where elements.count > PermittedTasks.patternsPerTopicMax:
+            let remedy = "write at most \(PermittedTasks.patternsPerTopicMax); one that ends in .* stands for many"
+            fault(key, "has \(elements.count) identifiers", remedy)
+        case .array(let elements):
+            var known: Set<IdentifierPattern> = []
+            for (index, element) in elements.enumerated() {
+                guard let pattern = element.text.map({ IdentifierPattern($0) }), pattern.isWellFormed else {
+                    let remedy = "write an identifier: \(self.identifierRequirement)"
+                    fault("\(key)[\(index)]", "is \(element.described)", remedy)
+                    continue
+                }
+                if known.insert(pattern).inserted {
+                    patterns.append(pattern)
+                } else {
+                    fault("\(key)[\(index)]", "is \(element.described) again", "write it once")
+                }
             }
-            let pattern = IdentifierPattern(text)
-            if known.insert(pattern).inserted {
-                patterns.append(pattern)
-            } else {
-                let problem = "is \(element.described) again"
-                faults.append(ConfigurationFault(key: "\(key)[\(index)]", problem: problem, remedy: "write it once"))
-            }
+        case .bool, .number, .string, .object: fault(key, "is \(value.described)", "write \(self.requirement)")
         }
-        return faults.isEmpty ? .patterns(patterns) : .faults(faults)
+        guard faults.isEmpty else { throw ConfigurationError(faults: faults) }
+        return patterns
     }
 
     /// Returns the value of a configuration in the form that `read` accepts.

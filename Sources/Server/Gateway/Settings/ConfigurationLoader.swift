@@ -59,31 +59,16 @@ package struct ConfigurationLoader {
     ///
     /// - `option`: the command-line option for the file, for messages.
     package static func contents(of path: String, bytesMax: Int, option: String) throws(ConfigurationError) -> Data {
-        guard !OrdinaryFile.isOther(path) else {
-            let fault = ConfigurationFault(
-                key: path,
-                problem: "is not a regular file",
-                remedy: "name a readable file with \(option)"
-            )
-            throw ConfigurationError(faults: [fault])
+        func fault(_ problem: String, remedy: String? = nil) -> ConfigurationError {
+            let remedy = remedy ?? "name a readable file with \(option)"
+            return ConfigurationError(faults: [ConfigurationFault(key: path, problem: problem, remedy: remedy)])
         }
+        guard !OrdinaryFile.isOther(path) else { throw fault("is not a regular file") }
         do throws(SystemError) {
             let bytes = try OpenFile(path, O_RDONLY | O_NOCTTY | O_CLOEXEC).contents(bytesMax: bytesMax + 1)
             if bytes.count <= bytesMax { return Data(bytes) }
-        } catch {
-            let fault = ConfigurationFault(
-                key: path,
-                problem: "cannot be read (\(error.reason))",
-                remedy: "name a readable file with \(option)"
-            )
-            throw ConfigurationError(faults: [fault])
-        }
-        let fault = ConfigurationFault(
-            key: path,
-            problem: "is larger than \(bytesMax) bytes",
-            remedy: "name another file with \(option)"
-        )
-        throw ConfigurationError(faults: [fault])
+        } catch { throw fault("cannot be read (\(error.reason))") }
+        throw fault("is larger than \(bytesMax) bytes", remedy: "name another file with \(option)")
     }
 }
 
@@ -93,7 +78,7 @@ extension ConfigurationLoader {
     /// - Returns: the reason why the text cannot be parsed; nil if it was parsed.
     private mutating func read(_ text: Data, name: String) -> ConfigurationFault? {
         do throws(JSON5Fault) {
-            let value = try JSONValue.json5(text)
+            let value = try JSON5Reader.read(Array(text))
             guard case .object = value else {
                 let remedy = "write an object: { edge: \"127.0.0.1:2197\" }"
                 return ConfigurationFault(key: name, problem: "holds \(value.described)", remedy: remedy)
@@ -195,10 +180,10 @@ extension ConfigurationLoader {
     }
 
     private mutating func assignTasks(_ assignment: ConfigurationAssignment) {
-        switch PermittedTasksKey.read(assignment.value, key: assignment.name) {
-        case .patterns(let patterns): self.configuration.permittedTasks[assignment.path[1]] = patterns
-        case .faults(let faults): self.faults += faults
-        }
+        do throws(ConfigurationError) {
+            let patterns = try PermittedTasksKey.read(assignment.value, key: assignment.name)
+            self.configuration.permittedTasks[assignment.path[1]] = patterns
+        } catch { self.faults += error.faults }
     }
 
     private mutating func assignWebhook(_ assignment: ConfigurationAssignment) {
@@ -263,17 +248,6 @@ package struct ConfigurationSource: Sendable {
     }
 }
 
-extension JSONValue {
-    /// Parses JSON5: JSON with comments, unquoted keys, single quotes and trailing commas.
-    ///
-    /// An object's members are sorted by name.
-    ///
-    /// - Throws: the first fault, with its position.
-    static func json5(_ text: Data) throws(JSON5Fault) -> JSONValue {
-        try JSON5Reader.read(Array(text))
-    }
-}
-
 /// A value for one key, from the configuration file or from `--set`.
 struct ConfigurationAssignment: Sendable {
     /// The parts of the key's name. A topic is one part, even if it contains dots.
@@ -286,12 +260,11 @@ struct ConfigurationAssignment: Sendable {
 
     var name: String { self.path.joined(separator: ".") }
 
-    init(path: [String], value: JSONValue, written: String? = nil) {
-        self.path = path
-        self.value = value
-        self.written = written
-    }
+    /// The sections of a topic.
+    static let topicSections = ["policy", "webhook"]
+}
 
+extension ConfigurationAssignment {
     /// Parses `KEY=VALUE`. If VALUE is not JSON5, it is a string.
     ///
     /// - Returns: nil if the key or `=` is missing.
@@ -299,7 +272,7 @@ struct ConfigurationAssignment: Sendable {
         guard let equals = setting.firstIndex(of: "="), equals != setting.startIndex else { return nil }
         let written = String(setting[setting.index(after: equals)...])
         do throws(JSON5Fault) {
-            let value = try JSONValue.json5(Data(written.utf8))
+            let value = try JSON5Reader.read(Array(written.utf8))
             self.init(path: Self.path(of: setting[..<equals], value: value), value: value, written: written)
         } catch {
             let value = JSONValue.string(written)
@@ -308,9 +281,6 @@ struct ConfigurationAssignment: Sendable {
             if written.hasPrefix("{") { self.fault = error }
         }
     }
-
-    /// The sections of a topic.
-    static let topicSections = ["policy", "webhook"]
 
     /// Splits a key at its dots. A topic is one part, which may contain dots. It is the text between `topics.` and the
     /// last `.policy` or `.webhook`, or before a final `.tasks` that does not belong to the webhook.

@@ -205,23 +205,16 @@ extension GatewayConfiguration {
 extension GatewayConfiguration {
     /// The settings of the engine.
     package var engine: EngineConfiguration {
-        var engine = EngineConfiguration()
+        var engine = self.limits.engine
         engine.policy = self.policy
         engine.topicPolicies = self.topicPolicies
         engine.permittedTasks = self.permittedTasks
         engine.openRegistration = self.registration == .open
-        engine.devicesMax = self.limits.devicesMax
-        engine.devicesPerTopicMax = self.limits.devicesPerTopicMax
-        engine.topicsMax = self.limits.topicsMax
-        engine.streamsPerDeviceMax = self.limits.streamsPerDeviceMax
         engine.pendingBytesMax = self.pendingBytesMax
         engine.pendingBytesPerTopicMax = self.pendingBytesMax * self.limits.pendingTopicPercentMax / 100
-        engine.taskRequestsMax = self.limits.taskRequestsMax
         engine.taskRequestsPerTopicMax = self.taskShare(of: engine.taskRequestsMax)
         engine.taskBytesMax = self.taskBytesMax
         engine.taskBytesPerTopicMax = self.taskShare(of: engine.taskBytesMax)
-        engine.pushRate.pushesMax = self.limits.pushesPerDeviceMax
-        engine.pushRate.seconds = self.limits.pushesPerDeviceSeconds
         return engine
     }
 
@@ -269,6 +262,9 @@ extension GatewayConfiguration {
             isForDevelopment: self.faultRules != nil
         )
     }
+
+    /// The rules for operators' test pushes; nil if operators may send none.
+    var testPushRules: PushRules? { self.permitsTestPushes ? self.pushRules : nil }
 }
 
 /// The settings of each loop, set at the start and after a reload.

@@ -1,4 +1,4 @@
-import Engine
+package import Engine
 package import HTTPTransport
 import Storage
 import Wire
@@ -74,7 +74,7 @@ extension GatewayLimit {
             "devicesMax",
             "devices",
             1...1_000_000_000,
-            \.devicesMax,
+            \.engine.devicesMax,
             "the most device tokens kept, removed ones included",
             "Protects memory: ten million devices take 3 GB idle, and 6 GB with a pending push of 228 bytes each."
         ),
@@ -82,7 +82,7 @@ extension GatewayLimit {
             "devicesPerTopicMax",
             "devices",
             1...1_000_000_000,
-            \.devicesPerTopicMax,
+            \.engine.devicesPerTopicMax,
             "the most device tokens kept of one topic, removed ones included",
             "Unlimited in effect, because a gateway may serve one app alone; lower it where one app must not use "
                 + "up `devicesMax`."
@@ -91,7 +91,7 @@ extension GatewayLimit {
             "topicsMax",
             "topics",
             1...1_000_000,
-            \.topicsMax,
+            \.engine.topicsMax,
             "the most topics kept",
             "A topic is an app, and each worker names its own; raise it only for more apps."
         ),
@@ -99,7 +99,7 @@ extension GatewayLimit {
             "pushesPerDeviceMax",
             "pushes",
             0...65_535,
-            \.pushesPerDeviceMax,
+            \.engine.pushRate.pushesMax,
             "the most pushes for one device within `pushesPerDeviceSeconds`; 0: no limit",
             "Protects a device against a backend in a loop: a hundred a second is far more than a backend needs. "
                 + "0 in `wakegate dev`."
@@ -143,7 +143,7 @@ extension GatewayLimit {
             "streamsPerDeviceMax",
             "streams",
             0...1_000_000,
-            \.streamsPerDeviceMax,
+            \.engine.streamsPerDeviceMax,
             "the most worker streams that name one device; 0: no limit",
             "One stream of the device's own worker, and room for streams whose end the gateway has not noticed yet."
         ),
@@ -151,7 +151,7 @@ extension GatewayLimit {
             "taskRequestsMax",
             "requests",
             1...1_000_000_000,
-            \.taskRequestsMax,
+            \.engine.taskRequestsMax,
             "the most requests of background tasks and sessions, waiting or running",
             "Protects memory: two requests for each device of `devicesMax`."
         ),
@@ -394,7 +394,7 @@ extension GatewayLimit {
             "pushesPerDeviceSeconds",
             "seconds",
             1...86_400,
-            \.pushesPerDeviceSeconds,
+            \.engine.pushRate.seconds,
             countedAs: "pushesPerDeviceMax",
             "the period of `pushesPerDeviceMax`, which begins with a device's first push after the previous period",
             "Beyond the limit a push is refused with 429 TooManyRequests until the period ends."
@@ -501,23 +501,14 @@ extension GatewayLimit {
 package struct GatewayLimits: Sendable {
     /// The limits on connections, streams and HTTP.
     package var transport = TransportLimits()
-    /// The maximum number of device tokens, including removed ones.
-    package var devicesMax = EngineConfiguration().devicesMax
-    /// The maximum number of device tokens of one topic, including removed ones.
-    package var devicesPerTopicMax = EngineConfiguration().devicesPerTopicMax
-    /// The maximum number of topics.
-    package var topicsMax = EngineConfiguration().topicsMax
-    /// The maximum number of pushes to one device within `pushesPerDeviceSeconds`; 0 for no limit.
-    package var pushesPerDeviceMax = PushRate().pushesMax
-    package var pushesPerDeviceSeconds = PushRate().seconds
+    /// The limits of the engine, with its default policies. `GatewayConfiguration.engine` adds all other settings.
+    package var engine = EngineConfiguration()
 
     /// The maximum number of connections with one provider key, bearer token or client certificate; 0 for no limit.
     package var connectionsPerCredentialMax = 5_000
     /// The maximum number of workers' streams with one bearer token, client certificate or, without either, from one
     /// address; 0 for no limit.
     package var streamsPerCredentialMax = 10_000
-    /// The maximum number of workers' streams that name one device; 0 for no limit.
-    package var streamsPerDeviceMax = EngineConfiguration().streamsPerDeviceMax
     /// The maximum number of open streams of `GET /v1/live`.
     package var liveStreamsMax = 32
     /// The maximum number of open streams of `GET /v1/events`.
@@ -531,12 +522,10 @@ package struct GatewayLimits: Sendable {
     package var pendingBytesMax = 0
     /// The share of `pendingBytesMax` that one topic may use, in percent.
     package var pendingTopicPercentMax = 80
-    /// The maximum number of pending and running background tasks and sessions.
-    package var taskRequestsMax = EngineConfiguration().taskRequestsMax
     /// The maximum size in bytes of the texts of background tasks and sessions: names, titles, and ids of session
     /// events. The value 0 means an eighth of the machine's memory.
     package var taskBytesMax = 0
-    /// The share of `taskRequestsMax` and of `taskBytesMax` that one topic may use, in percent.
+    /// The share of `engine.taskRequestsMax` and of `taskBytesMax` that one topic may use, in percent.
     package var taskTopicPercentMax = 80
     /// The maximum number of submissions per minute with one bearer token, client certificate or, without either, from
     /// one address; 0 for no limit.
@@ -556,7 +545,7 @@ package struct GatewayLimits: Sendable {
     /// Removes the limits that would hinder a backend under development.
     package mutating func liftForDevelopment() {
         // Load tests of backends need many pushes to a device. For tests of the answer 429, there are fault rules.
-        self.pushesPerDeviceMax = 0
+        self.engine.pushRate.pushesMax = 0
         // All clients have the same address, so limits per address would apply to all clients together.
         self.transport.connectionsPerAddressMax = 0
         self.streamsPerCredentialMax = 0

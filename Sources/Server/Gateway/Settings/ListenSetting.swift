@@ -70,11 +70,8 @@ extension ListenSetting {
             guard Self.isAddress(address) else { return nil }
             self.init(address)
         case .array(let values):
-            var addresses: [String] = []
-            for value in values {
-                guard case .string(let address) = value, Self.isAddress(address) else { return nil }
-                addresses.append(address)
-            }
+            let addresses = values.compactMap(\.text).filter { Self.isAddress($0) }
+            guard addresses.count == values.count else { return nil }
             self.init(addresses)
         case .bool, .number, .object: return nil
         }
@@ -99,7 +96,11 @@ extension ListenSetting {
     /// Returns true if only processes on this machine can reach `address`.
     package static func isLocal(_ address: String) -> Bool {
         if address.hasPrefix("unix:") { return true }
-        guard let (host, _) = self.hostAndPort(address) else { return false }
+        return self.hostAndPort(address).map { self.isLoopback($0.host) } ?? false
+    }
+
+    /// Returns true if a host is `localhost` or a loopback address.
+    static func isLoopback(_ host: Substring) -> Bool {
         if host == "localhost" || host == "::1" { return true }
         let parts = host.split(separator: ".", omittingEmptySubsequences: false)
         return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }

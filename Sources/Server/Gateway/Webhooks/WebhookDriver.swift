@@ -12,7 +12,7 @@ import Wire
 final class WebhookDriver {
     /// A posted wake whose request is open or whose result is pending.
     private struct Delivery {
-        let hook: Int
+        let hook: LiveWebhook
         let wake: WakeID
         let kind: WakeKind
         /// The breaker's round at the time of the request.
@@ -30,9 +30,10 @@ final class WebhookDriver {
     private let log: GatewayLog
     /// Called once during a shutdown, when no webhook has a wake in flight.
     private let onDrained: @Sendable () -> Void
-    /// The webhooks by index. An ended webhook stays in the array until its index is reused.
-    private var hooks: [Webhook] = []
-    private var numbers = WebhookNumbers()
+    /// The webhooks that are not over, by number. Numbers are not reused, because effects and commands in transit may
+    /// contain them.
+    private var hooks: [UInt32: LiveWebhook] = [:]
+    private var nextNumber: UInt32 = 0
     private var deliveries: [HTTPRequestID: Delivery] = [:]
     private var requests: [WakeID: HTTPRequestID] = [:]
     /// The wakes that webhooks accepted and whose results are pending.
@@ -61,16 +62,13 @@ final class WebhookDriver {
         for hook in hooks { self.keep(hook) }
     }
 
-    /// Adds a webhook.
-    ///
-    /// - Returns: the webhook's index.
+    /// Adds a webhook under the next number.
     @discardableResult
-    private func keep(_ hook: Webhook) -> Int {
-        var hook = hook
-        let (number, place) = self.numbers.begin()
-        hook.number = number
-        if place < self.hooks.count { self.hooks[place] = hook } else { self.hooks.append(hook) }
-        return place
+    private func keep(_ webhook: Webhook) -> LiveWebhook {
+        let hook = LiveWebhook(webhook, number: self.nextNumber)
+        self.hooks[self.nextNumber] = hook
+        self.nextNumber += 1
+        return hook
     }
 
     /// A waker that ends a wait in `turn` from any thread.
@@ -78,52 +76,54 @@ final class WebhookDriver {
 
     /// Subscribes every webhook.
     func begin() {
-        for hook in self.hooks.indices { self.subscribe(hook) }
+        for hook in self.orderedHooks { self.subscribe(hook) }
         self.submit()
     }
+
+    private var orderedHooks: [LiveWebhook] { self.hooks.values.sorted { $0.number < $1.number } }
 
     /// Replaces the webhooks. Unchanged webhooks continue. All others get no new wakes and end after their last wake.
     func replace(with hooks: [Webhook]) {
-        for hook in self.hooks.indices where !self.hooks[hook].isRetired {
-            guard !hooks.contains(where: { $0.isSame(as: self.hooks[hook]) }) else { continue }
-            self.hooks[hook].isRetired = true
-            self.batch.append(.slotsChanged(self.address(hook), 0))
-            self.batch.append(.webhookChanged(topic: self.hooks[hook].topic, nil))
+        let current = self.orderedHooks.filter { !$0.isRetired }
+        for hook in current where !hooks.contains(where: { $0.isSame(as: hook.webhook) }) {
+            hook.isRetired = true
+            self.batch.append(.slotsChanged(.webhook(hook.number), 0))
+            self.batch.append(.webhookChanged(topic: hook.webhook.topic, nil))
             self.endIfRetired(hook)
         }
-        for hook in hooks where !self.hooks.contains(where: { !$0.isRetired && $0.isSame(as: hook) }) {
-            self.subscribe(self.keep(hook))
+        for webhook in hooks where !current.contains(where: { $0.webhook.isSame(as: webhook) }) {
+            self.subscribe(self.keep(webhook))
         }
         self.submit()
     }
 
-    private func subscribe(_ hook: Int) {
+    private func subscribe(_ hook: LiveWebhook) {
+        let webhook = hook.webhook
         let request = SubscriptionRequest(
-            slots: self.hooks[hook].slots,
-            tasks: self.hooks[hook].configuration.tasks,
-            sessions: self.hooks[hook].configuration.sessions,
+            slots: webhook.configuration.slots,
+            tasks: webhook.configuration.tasks,
+            sessions: webhook.configuration.sessions,
             devices: [],
             stallsWhenSilent: false,
             label: "webhook"
         )
-        let topic = Array(self.hooks[hook].topic.utf8)
-        self.batch.append(.webhookChanged(topic: self.hooks[hook].topic, self.hooks[hook].status))
-        self.ask(self.address(hook), .subscribe(topic: topic, request))
+        self.batch.append(.webhookChanged(topic: webhook.topic, hook.status))
+        self.ask(.webhook(hook.number), .subscribe(topic: Array(webhook.topic.utf8), request))
     }
 
-    private func endIfRetired(_ hook: Int) {
-        guard self.hooks[hook].isRetired, self.hooks[hook].held == 0, !self.hooks[hook].hasEnded else { return }
+    private func endIfRetired(_ hook: LiveWebhook) {
+        guard hook.isRetired, hook.held == 0, !hook.hasEnded else { return }
         // The wakes of the remaining open requests have ended. Cancel these requests, because they might stay open
         // forever.
-        for _ in 0..<self.hooks[hook].open { self.giveUpEnded(hook) }
-        self.hooks[hook].hasEnded = true
-        self.batch.append(.streamEnded(self.address(hook)))
+        for _ in 0..<hook.open { self.giveUpEnded(hook) }
+        hook.hasEnded = true
+        self.batch.append(.streamEnded(.webhook(hook.number)))
         self.dropIfOver(hook)
     }
 
-    /// Frees a webhook's index if the webhook is over.
-    private func dropIfOver(_ hook: Int) {
-        if self.hooks[hook].isOver { self.numbers.end(self.hooks[hook].number) }
+    /// Removes a webhook if it is over.
+    private func dropIfOver(_ hook: LiveWebhook) {
+        if hook.isOver { self.hooks[hook.number] = nil }
     }
 
     /// Handles the effects of the engine, and waits for network events.
@@ -132,9 +132,7 @@ final class WebhookDriver {
         self.effects.handOver { self.take($0) }
         self.effects.removeAll()
         let now = SystemClock.boot
-        for hook in self.hooks.indices where !self.hooks[hook].isOver {
-            self.act(on: self.hooks[hook].breaker.timePassed(now), hook)
-        }
+        for hook in self.hooks.values { self.act(on: hook.breaker.timePassed(now), hook) }
         self.submit()
         for case .ended(let request, let result) in self.client.poll(timeoutMilliseconds: self.wait(now)) {
             guard let delivery = self.deliveries.removeValue(forKey: request) else { continue }
@@ -146,7 +144,7 @@ final class WebhookDriver {
 
     /// Returns the maximum time to wait for network events, in milliseconds.
     private func wait(_ now: Int64) -> Int {
-        let moments = self.hooks.compactMap { hook -> Int64? in
+        let moments = self.hooks.values.compactMap { hook -> Int64? in
             guard case .resting(let until) = hook.breaker.state, !hook.isRetired else { return nil }
             return until
         }
@@ -162,14 +160,10 @@ final class WebhookDriver {
         if !self.batch.isEmpty { self.engine.submit(&self.batch) }
     }
 
-    private func address(_ hook: Int) -> StreamAddress { .webhook(self.hooks[hook].number) }
-
-    private func reportAddress(_ hook: Int) -> StreamAddress { .webhookReport(self.hooks[hook].number) }
-
-    /// Returns the webhook of an address; nil if it has ended.
-    private func hook(_ address: StreamAddress) -> Int? {
+    /// Returns the webhook of an address; nil if it is over.
+    private func hook(_ address: StreamAddress) -> LiveWebhook? {
         switch address {
-        case .webhook(let number), .webhookReport(let number): self.numbers.place(of: number)
+        case .webhook(let number), .webhookReport(let number): self.hooks[number]
         case .stream, .faulted: preconditionFailure("what is for a loop goes to no webhook")
         }
     }
@@ -179,16 +173,16 @@ final class WebhookDriver {
 
 extension WebhookDriver {
     private func deliver(_ wake: Wake, to address: StreamAddress) {
-        guard let hook = self.hook(address), !self.hooks[hook].hasEnded else { return }
-        self.hooks[hook].held += 1
-        if self.hooks[hook].open >= self.hooks[hook].slots { self.giveUpEnded(hook) }
-        let round = self.hooks[hook].breaker.round
+        guard let hook = self.hook(address), !hook.hasEnded else { return }
+        hook.held += 1
+        if hook.open >= hook.webhook.configuration.slots { self.giveUpEnded(hook) }
+        let round = hook.breaker.round
         let delivery = Delivery(hook: hook, wake: wake.id, kind: wake.kind, round: round)
         do {
-            let request = try self.client.start(try self.request(self.hooks[hook], wake))
+            let request = try self.client.start(try self.request(hook, wake))
             self.deliveries[request] = delivery
             self.requests[wake.id] = request
-            self.hooks[hook].open += 1
+            hook.open += 1
         } catch {
             self.ended(delivery, .undelivered(cause: "\(error)", retryAfter: nil))
         }
@@ -196,18 +190,18 @@ extension WebhookDriver {
 
     private func forget(_ delivery: Delivery) {
         self.requests[delivery.wake] = nil
-        self.hooks[delivery.hook].open -= 1
+        delivery.hook.open -= 1
         self.dropIfOver(delivery.hook)
     }
 
     /// Cancels the open request whose wake ended longest ago, because it might stay open forever. Called when the
     /// number of open requests has reached the number of slots. Requests whose wakes are in flight are kept, because
     /// only their answers report results.
-    private func giveUpEnded(_ hook: Int) {
-        let outlived = self.hooks[hook].outlived
+    private func giveUpEnded(_ hook: LiveWebhook) {
+        let outlived = hook.outlived
         guard let place = outlived.firstIndex(where: { self.deliveries[$0] != nil }) else { return }
         let request = outlived[place]
-        self.hooks[hook].outlived.removeFirst(place + 1)
+        hook.outlived.removeFirst(place + 1)
         guard let delivery = self.deliveries.removeValue(forKey: request) else { return }
         self.forget(delivery)
         self.client.cancel(request)
@@ -217,13 +211,13 @@ extension WebhookDriver {
     private func outlived(_ request: HTTPRequestID) {
         guard let hook = self.deliveries[request]?.hook else { return }
         self.deliveries[request]?.hasEnded = true
-        self.hooks[hook].outlived.append(request)
+        hook.outlived.append(request)
         // The number of open requests is at most the number of slots, so this at least halves the list.
-        guard self.hooks[hook].outlived.count > 2 * self.hooks[hook].slots else { return }
-        self.hooks[hook].outlived.removeAll { self.deliveries[$0] == nil }
+        guard hook.outlived.count > 2 * hook.webhook.configuration.slots else { return }
+        hook.outlived.removeAll { self.deliveries[$0] == nil }
     }
 
-    private func request(_ hook: Webhook, _ wake: Wake) throws -> HTTPRequest {
+    private func request(_ hook: LiveWebhook, _ wake: Wake) throws -> HTTPRequest {
         let timestamp = "\(SystemClock.wall / 1000)"
         var id = ByteBuffer()
         wake.id.write(to: &id)
@@ -235,14 +229,15 @@ extension WebhookDriver {
             (name: "user-agent", value: "wakegate/\(wakeGateVersion)"),
             (name: "wakegate-wake", value: id.view.string), (name: "wakegate-timestamp", value: timestamp),
         ]
-        if let secret = hook.secret {
+        if let secret = hook.webhook.secret {
             let signature = try WebhookSignature.make(body: body, timestamp: timestamp, secret: secret)
             headers.append((name: "wakegate-signature", value: signature))
         }
         headers += wake.trace.headers
         // The request has no timeout, because the engine reports the end of the wake as an effect.
-        var request = HTTPRequest("POST", hook.url, headers: headers, body: body, timeoutMilliseconds: nil)
-        request.settings = hook.settings
+        let url = hook.webhook.configuration.url
+        var request = HTTPRequest("POST", url, headers: headers, body: body, timeoutMilliseconds: nil)
+        request.settings = hook.webhook.settings
         // A probe uses a new connection, because existing connections may be broken.
         request.isFresh = hook.breaker.state == .probing
         return request
@@ -254,20 +249,20 @@ extension WebhookDriver {
         switch verdict {
         case .result(let result):
             self.succeeded(delivery)
-            self.ask(self.reportAddress(delivery.hook), .report(Named(wake), result))
+            self.ask(.webhookReport(delivery.hook.number), .report(Named(wake), result))
         case .accepted:
             // The answer says nothing about the webhook's state if the result of the accepted wake is still pending.
             if delivery.hasEnded { self.succeeded(delivery) } else { self.accepted[wake] = delivery }
         case .refused(let cause):
             self.failed(delivery, cause)
             let failure = delivery.kind == .push ? WakeReport.push(.failed) : .task(.failure)
-            self.ask(self.reportAddress(delivery.hook), .report(Named(wake), failure))
+            self.ask(.webhookReport(delivery.hook.number), .report(Named(wake), failure))
         case .lost(let cause):
             self.failed(delivery, cause)
-            self.batch.append(.lost(self.address(delivery.hook), wake, takingBackAttempt: false))
+            self.batch.append(.lost(.webhook(delivery.hook.number), wake, takingBackAttempt: false))
         case .undelivered(let cause, let retryAfter):
             self.failed(delivery, cause, retryAfter: retryAfter)
-            self.batch.append(.lost(self.address(delivery.hook), wake, takingBackAttempt: true))
+            self.batch.append(.lost(.webhook(delivery.hook.number), wake, takingBackAttempt: true))
         }
     }
 
@@ -284,14 +279,14 @@ extension WebhookDriver {
     }
 
     private func succeeded(_ delivery: Delivery) {
-        self.act(on: self.hooks[delivery.hook].breaker.succeeded(round: delivery.round), delivery.hook)
+        self.act(on: delivery.hook.breaker.succeeded(round: delivery.round), delivery.hook)
         self.publish(delivery.hook)
     }
 
     private func failed(_ delivery: Delivery, _ cause: String, retryAfter: Int64? = nil) {
         let hook = delivery.hook
-        self.hooks[hook].status.lastError = cause
-        let action = self.hooks[hook].breaker.failed(
+        hook.status.lastError = cause
+        let action = hook.breaker.failed(
             round: delivery.round,
             at: SystemClock.boot,
             retryAfter: retryAfter,
@@ -301,8 +296,8 @@ extension WebhookDriver {
         self.publish(hook)
     }
 
-    private func act(on action: WebhookBreaker.Action, _ hook: Int) {
-        var status = self.hooks[hook].status
+    private func act(on action: WebhookBreaker.Action, _ hook: LiveWebhook) {
+        var status = hook.status
         switch action {
         case .nothing: return
         case .pause(let until):
@@ -311,28 +306,28 @@ extension WebhookDriver {
             self.log.write(
                 .webhookResting,
                 [
-                    "topic": self.hooks[hook].topic, "url": status.url, "milliseconds": "\(milliseconds)",
-                    "failures": "\(self.hooks[hook].breaker.failures)", "cause": status.lastError ?? "",
+                    "topic": hook.webhook.topic, "url": status.url, "milliseconds": "\(milliseconds)",
+                    "failures": "\(hook.breaker.failures)", "cause": status.lastError ?? "",
                 ]
             )
         case .probe: status.restingUntil = nil
         case .recover:
-            self.log.write(.webhookRecovered, ["topic": self.hooks[hook].topic, "url": status.url])
+            self.log.write(.webhookRecovered, ["topic": hook.webhook.topic, "url": status.url])
         }
-        self.hooks[hook].status = status
-        self.batch.append(.slotsChanged(self.address(hook), self.hooks[hook].slotsNow))
+        hook.status = status
+        self.batch.append(.slotsChanged(.webhook(hook.number), hook.slotsNow))
         self.publish(hook)
     }
 
     /// Sends the status of a webhook to the engine if it has changed.
-    private func publish(_ hook: Int) {
-        let breaker = self.hooks[hook].breaker
-        let before = self.hooks[hook].published
-        self.hooks[hook].status.state = breaker.state
-        self.hooks[hook].status.failures = breaker.failures
-        guard self.hooks[hook].status != before, !self.hooks[hook].isRetired else { return }
-        self.hooks[hook].published = self.hooks[hook].status
-        self.batch.append(.webhookChanged(topic: self.hooks[hook].topic, self.hooks[hook].status))
+    private func publish(_ hook: LiveWebhook) {
+        let breaker = hook.breaker
+        let before = hook.published
+        hook.status.state = breaker.state
+        hook.status.failures = breaker.failures
+        guard hook.status != before, !hook.isRetired else { return }
+        hook.published = hook.status
+        self.batch.append(.webhookChanged(topic: hook.webhook.topic, hook.status))
     }
 }
 
@@ -362,13 +357,12 @@ extension WebhookDriver {
 
     private func answer(_ address: StreamAddress, _ outcome: Outcome) {
         // Ignore answers to reports, because a late report or a failed store cannot be corrected here.
-        guard case .webhook = address, let place = self.hook(address) else { return }
-        let hook = self.hooks[place]
+        guard case .webhook = address, let hook = self.hook(address) else { return }
         var body = JSONWriter()
         outcome.write(to: &body)
         self.log.write(
             .webhookRefused,
-            ["topic": hook.topic, "status": "\(outcome.status)", "answer": body.buffer.view.string]
+            ["topic": hook.webhook.topic, "status": "\(outcome.status)", "answer": body.buffer.view.string]
         )
         self.answered(address)
     }
@@ -376,7 +370,7 @@ extension WebhookDriver {
     /// Records that the engine has answered a webhook's subscription.
     private func answered(_ address: StreamAddress) {
         guard let hook = self.hook(address) else { return }
-        self.hooks[hook].isAnswered = true
+        hook.isAnswered = true
         self.dropIfOver(hook)
     }
 
@@ -384,14 +378,14 @@ extension WebhookDriver {
         if let request = self.requests[wake] { self.outlived(request) }
         // Expired wakes have been removed, so an accepted wake that ends here ended with a result.
         if let delivery = self.accepted.removeValue(forKey: wake) { self.succeeded(delivery) }
-        guard let hook = self.hook(address), !self.hooks[hook].hasEnded else { return }
-        self.hooks[hook].held -= 1
+        guard let hook = self.hook(address), !hook.hasEnded else { return }
+        hook.held -= 1
         self.endIfRetired(hook)
         self.checkDrained()
     }
 
     private func checkDrained() {
-        guard self.isDraining, !self.isDrained, self.hooks.allSatisfy({ $0.held == 0 }) else { return }
+        guard self.isDraining, !self.isDrained, self.hooks.values.allSatisfy({ $0.held == 0 }) else { return }
         self.isDrained = true
         self.onDrained()
     }

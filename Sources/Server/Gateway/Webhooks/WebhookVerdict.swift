@@ -79,45 +79,6 @@ package enum WebhookVerdict: Hashable, Sendable {
     }
 }
 
-/// The numbers that identify webhooks to the engine, and the webhooks' indices in the driver ("places").
-///
-/// A number is never reused, because effects and commands in transit may contain it. A place is reused after its
-/// webhook has ended.
-package struct WebhookNumbers {
-    private var places: [UInt32: Int] = [:]
-    private var free: [Int] = []
-    private var next: UInt32 = 0
-    /// The number of places, including free places.
-    package private(set) var placeCount = 0
-
-    package init() {}
-
-    /// Allocates a number and a place for a new webhook.
-    ///
-    /// - Returns: the number and the place. If no place is free, the place is a new one after all others.
-    package mutating func begin() -> (number: UInt32, place: Int) {
-        let place: Int
-        if let last = self.free.popLast() {
-            place = last
-        } else {
-            place = self.placeCount
-            self.placeCount += 1
-        }
-        defer { self.next += 1 }
-        self.places[self.next] = place
-        return (self.next, place)
-    }
-
-    /// Returns the place of the webhook with this number; nil if the webhook has ended.
-    package func place(of number: UInt32) -> Int? { self.places[number] }
-
-    /// Releases the place of a webhook that has ended.
-    package mutating func end(_ number: UInt32) {
-        guard let place = self.places.removeValue(forKey: number) else { return }
-        self.free.append(place)
-    }
-}
-
 /// The signature that lets a receiver verify that a wake comes from the gateway and is recent.
 package enum WebhookSignature {
     /// Returns the value of the header `wakegate-signature`: `v1=` followed by an HMAC-SHA256 in lower-case
@@ -126,15 +87,8 @@ package enum WebhookSignature {
     /// - `timestamp`: the value of the header `wakegate-timestamp`.
     package static func make(body: [UInt8], timestamp: String, secret: [UInt8]) throws(TransportError) -> String {
         let code = try MessageCode.make(Array("\(timestamp).".utf8) + body, key: secret)
-        var text = ByteBuffer()
-        for byte in code {
-            text.append(Self.digits[Int(byte >> 4)])
-            text.append(Self.digits[Int(byte & 15)])
-        }
-        return "v1=\(text.view.string)"
+        return "v1=\(code.hex)"
     }
-
-    private static let digits = (0..<16).map { UInt8(ascii: Unicode.Scalar(UInt8($0) + ($0 < 10 ? 0x30 : 0x57))) }
 }
 
 extension WakeTrace {

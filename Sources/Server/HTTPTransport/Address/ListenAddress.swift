@@ -186,37 +186,28 @@ package struct Authority {
 
 /// A failure to set up the transport. The message names the fault and the remedy.
 package struct TransportError: Error, Sendable, CustomStringConvertible {
-    package struct Code: Hashable, Sendable, CustomStringConvertible {
-        private enum Value: String { case address, addressInUse, bind, certificate, privateKey, system }
-
-        private let value: Value
-
+    package enum Code: Sendable {
         /// The text is not an address to listen on.
-        package static var address: Code { Code(value: .address) }
+        case address
         /// Another process already listens on the address.
-        package static var addressInUse: Code { Code(value: .addressInUse) }
+        case addressInUse
         /// The system refused to listen on the address.
-        package static var bind: Code { Code(value: .bind) }
+        case bind
         /// A certificate could not be read, made or used.
-        package static var certificate: Code { Code(value: .certificate) }
+        case certificate
         /// A private key could not be read, made or used.
-        package static var privateKey: Code { Code(value: .privateKey) }
+        case privateKey
         /// The system reported another failure.
-        package static var system: Code { Code(value: .system) }
-
-        package var description: String { self.value.rawValue }
+        case system
     }
 
     package let code: Code
     /// The fault and the remedy, one sentence for each.
     package let message: String
-    /// The source location of the error, `file:line`.
-    package let location: String
 
-    init(_ code: Code, _ message: String, file: String = #fileID, line: Int = #line) {
+    init(_ code: Code, _ message: String) {
         self.code = code
         self.message = message
-        self.location = "\(file):\(line)"
     }
 
     package var description: String { self.message }

@@ -363,7 +363,7 @@ struct AnswerHeads: ~Copyable {
         if self.queue.isEmpty { self.queue.free() }
     }
 
-    /// Removes all heads, because libnghttp2 has nothing more to send.
+    /// Removes all heads, because libnghttp2 has nothing more to send and their streams are closed.
     mutating func removeAll() {
         self.queue.removeAll(keepingBytesMax: 4096)
     }

@@ -2,11 +2,6 @@ package import Wire
 
 /// The events that libnghttp2 reports for the peer's frames.
 extension HTTP2Session {
-    /// Records that a whole frame has arrived.
-    func frameReceived() {
-        self.hasReceivedFrame = true
-    }
-
     /// Checks a DATA frame, or a HEADERS frame that is too short for the length of its padding. For such HEADERS,
     /// libnghttp2 would end the connection with another error code. It ignores DATA on a closed stream.
     @inline(__always)
@@ -18,11 +13,11 @@ extension HTTP2Session {
     @inline(never)
     private func frameOfDoubtBegan(_ head: FrameHead) {
         let number = head.streamNumber
-        if head.isTooShortForPadding { return self.terminate(.frameSizeError) }
+        if head.isTooShortForPadding { return self.seam.terminate(.frameSizeError) }
         if head.length == 0, !head.endsStream { self.controlFrameReceived() }
         // libnghttp2 rejects stream numbers that a client cannot use.
         guard number & 1 == 1, self.slot(number) == nil, self.numbers.isUsed(number) else { return }
-        if !self.numbers.mayGoOn(number) { self.terminate(.streamClosed) }
+        if !self.numbers.mayGoOn(number) { self.seam.terminate(.streamClosed) }
     }
 
     /// Checks the stream number of a HEADERS frame that libnghttp2 considers valid.
@@ -30,7 +25,7 @@ extension HTTP2Session {
         self.budgets.blockBegan()
         guard self.numbers.isUsed(number), self.slot(number) == nil else { return }
         if let fault = self.numbers.faultUnlessOpen(number) {
-            self.terminate(fault)
+            self.seam.terminate(fault)
         } else {
             // These are trailers of a request on a closed stream. libnghttp2 ignores them.
             self.controlFrameReceived()
@@ -99,19 +94,19 @@ extension HTTP2Session {
     /// Ends the connection because of a malformed block, after which later blocks cannot be decoded.
     func blockFailed() {
         self.block.drop()
-        self.terminate(.compressionError)
+        self.seam.terminate(.compressionError)
     }
 
     func refuseBlock(of number: Int32, _ fault: HTTP2ErrorCode) {
         self.block.drop()
-        self.refuse(number, fault)
+        self.seam.submitReset(number, fault)
     }
 
     /// Checks the request at the end of a block, and delivers it if it has ended.
     func headersReceived(_ number: Int32, isRequest: Bool, hasEnded: Bool) {
         guard self.block.stream != nil else { return }
         let rules = self.block.rules
-        guard isRequest ? rules.isWholeHead : hasEnded else { return self.refuse(number, .protocolError) }
+        guard isRequest ? rules.isWholeHead : hasEnded else { return self.seam.submitReset(number, .protocolError) }
         if isRequest, let slot = self.slot(number) {
             slot.state.bodyStart = slot.state.received.count
             slot.state.bodyBytesMissing = rules.contentLength
@@ -152,7 +147,7 @@ extension HTTP2Session {
 
     func requestEnded(_ number: Int32) {
         guard let slot = self.slot(number) else { return }
-        guard slot.state.isBodyWhole else { return self.refuse(number, .protocolError) }
+        guard slot.state.isBodyWhole else { return self.seam.submitReset(number, .protocolError) }
         slot.state.hasRequestEnded = true
         self.deliver(slot)
     }
@@ -176,7 +171,7 @@ extension HTTP2Session {
     func dataReceived(_ number: Int32, _ bytes: ByteView) {
         guard let slot = self.slot(number), slot.state.phase == .receiving else { return }
         self.open.current = slot
-        guard slot.state.take(bodyBytes: bytes.count) else { return self.refuse(number, .protocolError) }
+        guard slot.state.take(bodyBytes: bytes.count) else { return self.seam.submitReset(number, .protocolError) }
         let held = slot.state.received.count - slot.state.bodyStart
         guard held + bytes.count <= slot.state.bodyBytesMax else {
             slot.state.isBodyTooLarge = true
@@ -247,9 +242,6 @@ extension HTTP2Session {
         if isAnswer { self.streamLimit.acknowledged(now: self.memory.now) } else { self.controlFrameReceived() }
     }
 
-    /// Returns the stream limit for the SETTINGS frame that is being sent; nil if the frame has another setting.
-    func streamLimitLeaves() -> Int? { self.streamLimit.sent(now: self.memory.now) }
-
     func resetReceived(_ number: Int32) {
         self.numbers.resetByPeer(number)
         self.controlFrameReceived()
@@ -282,7 +274,7 @@ package struct FieldBlock {
     /// a field was invalid.
     package private(set) var stream: Int32?
     /// The rules, which have the properties of the fields so far.
-    private(set) var rules = FieldRules.head
+    var rules = FieldRules.head
     /// The size of the fields, as HTTP/2 counts it, for blocks without a stream state.
     private var bytes = 0
 
@@ -300,13 +292,6 @@ package struct FieldBlock {
         self.stream = stream
         self.rules = isRequest ? .head : .trailers
         self.bytes = 0
-    }
-
-    /// Records fields that were added together and are within all limits of the request.
-    ///
-    /// - Parameter rules: the rules after these fields.
-    mutating func runTaken(_ rules: FieldRules) {
-        self.rules = rules
     }
 
     /// Checks and adds a field of a block that is not dropped.

@@ -97,9 +97,9 @@ package final class HTTP2Session {
         guard !self.hasFailed, bytes.count > 0 else { return }
         self.held.letGoOfBlock()
         self.seam.receive(bytes, for: self)
-        let unfinished = self.seam.unfinishedFrame
+        let unfinished = self.seam.cutter.unfinishedFrame
         self.unfinished.note(unfinished, now: self.memory.now)
-        if unfinished != 0, self.seam.isWithinBlock { self.holdBlock() }
+        if unfinished != 0, self.seam.cutter.isWithinBlock { self.holdBlock() }
         self.held.tell(self.memory.requestBytes)
     }
 
@@ -114,12 +114,12 @@ package final class HTTP2Session {
             case .frame: ()
             case .nothing:
                 guard self.submitResets() || self.submitPendingGoAway() else {
-                    self.seam.forgetHeads()
+                    self.seam.heads.removeAll()
                     break producing
                 }
             case .failed:
                 self.hasFailed = true
-                self.seam.forgetHeads()
+                self.seam.heads.removeAll()
                 break producing
             }
         }
@@ -267,15 +267,10 @@ package final class HTTP2Session {
         self.seam.submitReset(number, code)
     }
 
-    /// Ends the connection because of an error of the peer.
-    func terminate(_ code: HTTP2ErrorCode) {
-        self.seam.terminate(code)
-    }
-
     /// Ends the connection because of an error after which nothing more is read.
     func fail(_ code: HTTP2ErrorCode) {
         self.hasFailed = true
-        self.terminate(code)
+        self.seam.terminate(code)
     }
 
     /// Closes every stream, and frees libnghttp2's session. Notifies the handler of streams whose answers it has not
@@ -296,11 +291,6 @@ package final class HTTP2Session {
         // The handler may still answer after the connection has ended, until the peer closes it.
         guard !self.hasEnded else { return nil }
         return self.open.find(number) ?? self.seam.slot(number)
-    }
-
-    /// Resets a stream whose request is malformed or too large. Does nothing if the stream was reset before.
-    func refuse(_ number: Int32, _ code: HTTP2ErrorCode) {
-        self.seam.submitReset(number, code)
     }
 
     func close(_ slot: StreamSlot) {
@@ -369,7 +359,7 @@ package final class HTTP2Session {
     /// refused, and the rest of the block is decoded and dropped. In the second case, the connection ends if its
     /// incomplete field is longer than a header list may be.
     private func holdBlock() {
-        var bytes = self.seam.pendingFieldBytes
+        var bytes = self.seam.decoder.pendingBytes
         if let slot = self.open.current, slot.state.phase == .receiving, !slot.state.isHeld {
             bytes += slot.state.received.count
         }
@@ -377,7 +367,7 @@ package final class HTTP2Session {
         case .none: ()
         case .connection: self.endByLimit(.requestBytesPerConnectionMax)
         case .server:
-            if self.seam.pendingFieldBytes > self.memory.limits.headerListBytesMax {
+            if self.seam.decoder.pendingBytes > self.memory.limits.headerListBytesMax {
                 self.endByLimit(.requestBytesMax)
             } else if let number = self.block.stream {
                 self.memory.tally.met(.requestBytesMax)
@@ -393,7 +383,7 @@ package final class HTTP2Session {
         guard !self.isEndedByLimit else { return }
         self.isEndedByLimit = true
         self.memory.tally.met(limit)
-        self.terminate(code)
+        self.seam.terminate(code)
     }
 
     /// Counts TLS records that have no application data, because they also cost work.
@@ -416,7 +406,7 @@ package final class HTTP2Session {
     package func secondPassed() -> Bool {
         let now = self.memory.now
         let limits = self.memory.limits
-        self.seam.freeSpareMemory()
+        self.seam.heads.freeSpareMemory()
         if now >= self.frameDueAt { self.endByLimit(.requestSeconds) }
         if now >= self.acknowledgementDueAt { self.endByLimit(.requestSeconds, .settingsTimeout) }
         // Otherwise the streams end with the connection.
@@ -441,7 +431,7 @@ package final class HTTP2Session {
         var slot = list.first
         while let overdue = slot, self.memory.now - overdue.state.since > Int64(seconds) * 1000 {
             self.memory.tally.met(limit)
-            self.refuse(overdue.state.number, .cancel)
+            self.seam.submitReset(overdue.state.number, .cancel)
             slot = overdue.state.next
         }
     }

@@ -84,13 +84,13 @@ final class LibrarySeam {
 
     // MARK: From the peer
 
-    private var cutter: FrameCutter
-    private var decoder: FieldDecoder
+    private(set) var cutter: FrameCutter
+    private(set) var decoder: FieldDecoder
     private var repeated = RepeatedFields()
 
     // MARK: To the peer
 
-    private var heads = AnswerHeads()
+    var heads = AnswerHeads()
     /// The stream limit that libnghttp2 uses: twice the maximum limit that is sent to peers.
     ///
     /// libnghttp2 would end the connection at the first stream above its limit. RFC 9113 §5.1.2 also allows the server
@@ -123,16 +123,22 @@ final class LibrarySeam {
             )
         }
         guard made == 0 else { return false }
-        let settings = [
+        let isSubmitted = self.submit([
             (NGHTTP2_SETTINGS_HEADER_TABLE_SIZE, FieldDecoder.tableBytesMax),
             (NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, self.streamsBelieved),
             (NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, limits.streamWindowBytes),
             (NGHTTP2_SETTINGS_MAX_FRAME_SIZE, limits.frameBytesMax),
             (NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, limits.headerListBytesMax),
-        ].map { nghttp2_settings_entry(settings_id: Int32($0.0.rawValue), value: UInt32($0.1)) }
+        ])
         let window = Int32(limits.connectionWindowBytes)
-        return unsafe nghttp2_submit_settings(self.session, 0, settings, settings.count) == 0
-            && nghttp2_session_set_local_window_size(self.session, 0, 0, window) == 0
+        return unsafe isSubmitted && nghttp2_session_set_local_window_size(self.session, 0, 0, window) == 0
+    }
+
+    private func submit(_ settings: [(name: nghttp2_settings_id, value: Int)]) -> Bool {
+        let entries = settings.map {
+            nghttp2_settings_entry(settings_id: Int32($0.name.rawValue), value: UInt32($0.value))
+        }
+        return unsafe nghttp2_submit_settings(self.session, 0, entries, entries.count) == 0
     }
 
     /// Frees the libnghttp2 session. No other method may be called after this.
@@ -156,15 +162,6 @@ final class LibrarySeam {
 
     /// The number of the peer's newest accepted stream.
     var lastStream: Int32 { unsafe nghttp2_session_get_last_proc_stream_id(self.session) }
-
-    /// The number of the incomplete frame or field block (`FrameCutter.unfinishedFrame`); 0 if there is none.
-    var unfinishedFrame: Int { self.cutter.unfinishedFrame }
-
-    /// True if more bytes of a field block follow.
-    var isWithinBlock: Bool { self.cutter.isWithinBlock }
-
-    /// The number of stored bytes of an incomplete field.
-    var pendingFieldBytes: Int { self.decoder.pendingBytes }
 
     /// Returns the state of an open stream.
     func slot(_ number: Int32) -> StreamSlot? {
@@ -208,9 +205,7 @@ final class LibrarySeam {
 
     /// Submits a new stream limit. The HTTP/2 session provides its value when the frame is sent.
     func submitStreamLimit() -> Bool {
-        let name = Int32(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS.rawValue)
-        let setting = nghttp2_settings_entry(settings_id: name, value: UInt32(self.streamsBelieved))
-        return unsafe nghttp2_submit_settings(self.session, 0, [setting], 1) == 0
+        self.submit([(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, self.streamsBelieved)])
     }
 
     /// Submits a new stream window together with the stream limit. The HTTP/2 session provides both values when the
@@ -218,11 +213,10 @@ final class LibrarySeam {
     ///
     /// - Parameter believed: the initial window, which libnghttp2 continues to use.
     func submitStreamWindow(believed: Int) -> Bool {
-        let settings = [
+        self.submit([
             (NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, self.streamsBelieved),
             (NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, believed),
-        ].map { nghttp2_settings_entry(settings_id: Int32($0.0.rawValue), value: UInt32($0.1)) }
-        return unsafe nghttp2_submit_settings(self.session, 0, settings, settings.count) == 0
+        ])
     }
 
     func submitPing() {
@@ -401,7 +395,7 @@ extension LibrarySeam {
 
     @inline(__always)
     fileprivate func frameReceived(_ frame: UnsafePointer<nghttp2_frame>, for session: HTTP2Session) {
-        session.frameReceived()
+        session.hasReceivedFrame = true
         let number = unsafe frame.pointee.hd.stream_id
         let hasEndFlag = unsafe UInt32(frame.pointee.hd.flags) & NGHTTP2_FLAG_END_STREAM.rawValue != 0
         switch unsafe UInt32(frame.pointee.hd.type) {
@@ -412,7 +406,7 @@ extension LibrarySeam {
         // The ACK flag is the same bit as END_STREAM.
         case NGHTTP2_PING.rawValue: session.pingReceived(isAnswer: hasEndFlag)
         case NGHTTP2_SETTINGS.rawValue:
-            if !hasEndFlag, self.hasQueuedResets { session.terminate(.flowControlError) }
+            if !hasEndFlag, self.hasQueuedResets { self.terminate(.flowControlError) }
             session.settingsReceived(isAnswer: hasEndFlag)
         case NGHTTP2_RST_STREAM.rawValue: session.resetReceived(number)
         case NGHTTP2_PRIORITY.rawValue, NGHTTP2_GOAWAY.rawValue: session.controlFrameReceived()
@@ -420,9 +414,7 @@ extension LibrarySeam {
         default: ()
         }
     }
-}
 
-extension LibrarySeam {
     /// True if the peer's SETTINGS frame made libnghttp2 queue more than an acknowledgment. The other frames are
     /// resets of streams whose windows became too large. RFC 9113 §6.9.2 requires the connection to end instead.
     private var hasQueuedResets: Bool { self.framesPending > self.library.pendingBeforeSettings + 1 }
@@ -460,16 +452,6 @@ extension LibrarySeam {
         return .frame
     }
 
-    /// Removes all remaining heads, because libnghttp2 has nothing more to send and their streams are closed.
-    func forgetHeads() {
-        self.heads.removeAll()
-    }
-
-    /// Frees the memory for heads if none are queued.
-    func freeSpareMemory() {
-        self.heads.freeSpareMemory()
-    }
-
     /// Appends a frame. In a SETTINGS frame of the server, replaces libnghttp2's values with the actual stream limit
     /// and window.
     ///
@@ -484,7 +466,7 @@ extension LibrarySeam {
         unsafe room.copyMemory(from: frame)
         // Type 4 is SETTINGS. Its only flag marks an acknowledgment.
         let isOurs = unsafe frame[3] == 4 && frame[4] == 0
-        if isOurs, let limit = session.streamLimitLeaves() {
+        if isOurs, let limit = session.streamLimit.sent(now: session.memory.now) {
             // In the first frame, the size of the header table precedes the stream limit.
             let valueStart = 9 + (frame.count > 9 + 2 * 6 ? 6 : 0) + 2
             unsafe room.storeBytes(of: UInt32(limit).bigEndian, toByteOffset: valueStart, as: UInt32.self)
@@ -560,13 +542,8 @@ private func closeStream(_: OpaquePointer?, _ number: Int32, _ errorCode: UInt32
 /// libnghttp2's memory for the bytes of a DATA frame, valid only during the call that passes it.
 @safe
 struct FrameBuffer {
-    private let start: UnsafeMutablePointer<UInt8>?
+    fileprivate let start: UnsafeMutablePointer<UInt8>?
     let count: Int
-
-    fileprivate init(start: UnsafeMutablePointer<UInt8>?, count: Int) {
-        unsafe self.start = start
-        self.count = count
-    }
 
     /// Copies `bytes`, at most `count` of them, to the start of the buffer.
     func fill(with bytes: ByteView) {

@@ -83,16 +83,15 @@ package final class MemoryPool {
     /// - Returns: the new address; nil if the system has no memory. The block is then unchanged.
     package func reallocate(_ piece: UnsafeMutableRawPointer, _ count: Int) -> UnsafeMutableRawPointer? {
         let head = unsafe piece - MemoryPool.headBytes
-        let held = unsafe self.capacity(sizeClass: head.load(as: Int.self), head: head)
+        let sizeClass = unsafe head.load(as: Int.self)
+        let held =
+            sizeClass >= 0
+            ? max(1, sizeClass) * MemoryPool.stepBytes : unsafe head.load(fromByteOffset: 8, as: Int.self)
         if count <= held { return unsafe piece }
         guard let grown = unsafe self.allocate(count) else { return nil }
         unsafe grown.copyMemory(from: piece, byteCount: held)
         unsafe self.free(piece)
         return unsafe grown
-    }
-
-    private func capacity(sizeClass: Int, head: UnsafeMutableRawPointer) -> Int {
-        sizeClass >= 0 ? max(1, sizeClass) * MemoryPool.stepBytes : unsafe head.load(fromByteOffset: 8, as: Int.self)
     }
 
     private func allocateLarge(_ count: Int) -> UnsafeMutableRawPointer? {

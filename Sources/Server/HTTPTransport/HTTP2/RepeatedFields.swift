@@ -118,7 +118,7 @@ struct RepeatedFields: ~Copyable {
             let field = self.named[place]
             slot.state.name(field.field.moved(by: start), field.kind)
         }
-        block.runTaken(run.after)
+        block.rules = run.after
         if index + 1 == self.runs.count { self.blocks = 0 }
         return run.coded.count
     }

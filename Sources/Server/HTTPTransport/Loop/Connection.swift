@@ -76,11 +76,12 @@ final class Connection {
     }
 
     /// True if the handler knows the connection.
-    var isKnownToHandler: Bool { self.hasShownCertificate || self.hasCarriedRequest }
-
-    var hasCarriedRequest: Bool {
-        self.http2?.hasCarriedRequest ?? self.http1?.hasCarriedRequest ?? false
+    var isKnownToHandler: Bool {
+        self.hasShownCertificate || self.http2?.hasCarriedRequest ?? self.http1?.hasCarriedRequest ?? false
     }
+
+    /// The number of unsent bytes of all answers' bodies.
+    var queuedBytes: Int { self.http2?.queuedBytes ?? self.http1?.queuedBytes ?? 0 }
 
     /// True if the session has ended or failed. The connection ends when the produced bytes are sent.
     var isOver: Bool {

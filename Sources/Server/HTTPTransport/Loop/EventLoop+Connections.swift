@@ -20,7 +20,7 @@ extension EventLoop {
     func accept(listener index: Int) {
         self.areListenersCrowded[index] = false
         let listener = self.server.listeners[index]
-        for number in 0..<self.limits.acceptsPerTurn {
+        for number in 0..<self.memory.limits.acceptsPerTurn {
             guard self.server.hasRoom(listener) else {
                 // After an accepted connection there is no need to pause, because the poll reports the next connection.
                 if number == 0 { self.pauseAccepting(listener: index, .connectionsMax) }
@@ -145,17 +145,14 @@ extension EventLoop {
         case .ended, .reset: self.destroy(connection)
         case .bytes(let count):
             let first = self.readBuffer.first(count)
-            if !(first == marker[0..<count]) {
-                self.watch(connection, .readable)
-                self.beginHTTP1(connection)
-                self.read(connection)
-            } else if count == marker.count {
-                self.watch(connection, .readable)
-                self.beginHTTP2(connection)
-                self.read(connection)
-            } else if hasPeerEnded {
-                self.destroy(connection)
+            let isHTTP2 = first == marker[0..<count]
+            guard !isHTTP2 || count == marker.count else {
+                if hasPeerEnded { self.destroy(connection) }
+                return
             }
+            self.watch(connection, .readable)
+            if isHTTP2 { self.beginHTTP2(connection) } else { self.beginHTTP1(connection) }
+            self.read(connection)
         }
     }
 
@@ -323,8 +320,8 @@ extension EventLoop {
         guard connection.stage == .http2 || connection.stage == .http1 else { return }
         while connection.output.isEmpty {
             self.produced.removeAll()
-            connection.http2?.produce(into: &self.produced, bytesMax: self.limits.outputBytesMax)
-            connection.http1?.produce(into: &self.produced, bytesMax: self.limits.outputBytesMax)
+            connection.http2?.produce(into: &self.produced, bytesMax: self.memory.limits.outputBytesMax)
+            connection.http1?.produce(into: &self.produced, bytesMax: self.memory.limits.outputBytesMax)
             guard !self.produced.isEmpty else { break }
             guard self.send(connection) else { return }
         }
@@ -395,7 +392,7 @@ extension EventLoop {
     private func watchUnsent(_ connection: Connection) {
         guard connection.http1 == nil else { return self.watch(connection, .writable) }
         let isReadable =
-            !connection.hasAnswersOfTLS && (connection.http2?.framesPending ?? 0) < self.limits.outputFramesMax
+            !connection.hasAnswersOfTLS && (connection.http2?.framesPending ?? 0) < self.memory.limits.outputFramesMax
         if !isReadable, connection.interest.contains(.readable) { self.memory.tally.met(.outputFramesMax) }
         self.watch(connection, isReadable ? [.readable, .writable] : .writable)
     }
@@ -471,7 +468,7 @@ extension EventLoop {
             if self.hasHandshakeExpired(connection) { self.destroy(connection, .handshakeSeconds) }
         case .lingering:
             let lingered = now - connection.stalledSince
-            if lingered > Int64(self.limits.lingerSeconds) * 1000 { self.destroy(connection, .lingerSeconds) }
+            if lingered > Int64(self.memory.limits.lingerSeconds) * 1000 { self.destroy(connection, .lingerSeconds) }
         case .http2:
             guard let session = connection.http2 else { return }
             if self.isStalled(connection) {
@@ -509,17 +506,17 @@ extension EventLoop {
 
     /// The time at which the connection ends because of an incomplete TLS record; `Int64.max` if there is none.
     private func recordDueAt(_ connection: Connection) -> Int64 {
-        let (since, wait) = (connection.recordSince, Int64(self.limits.requestSeconds) * 1000)
+        let (since, wait) = (connection.recordSince, Int64(self.memory.limits.requestSeconds) * 1000)
         return since == .max ? .max : since + wait
     }
 
     /// Returns true if the socket has accepted none of the unsent bytes for too long.
     private func isStalled(_ connection: Connection) -> Bool {
         let stalled = connection.output.isEmpty ? 0 : self.memory.now - connection.stalledSince
-        return stalled > Int64(self.limits.writeStallSeconds) * 1000
+        return stalled > Int64(self.memory.limits.writeStallSeconds) * 1000
     }
 
     private func hasHandshakeExpired(_ connection: Connection) -> Bool {
-        self.memory.now - connection.acceptedAt > Int64(self.limits.handshakeSeconds) * 1000
+        self.memory.now - connection.acceptedAt > Int64(self.memory.limits.handshakeSeconds) * 1000
     }
 }

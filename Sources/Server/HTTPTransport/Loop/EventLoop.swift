@@ -11,7 +11,6 @@ package final class EventLoop: @unchecked Sendable {
     package let index: Int
 
     let server: ServerState
-    private(set) var limits: TransportLimits
     let memory: LoopMemory
     let library: HTTP2Library
     /// The poll of all connections except the busy ones.
@@ -58,6 +57,9 @@ package final class EventLoop: @unchecked Sendable {
     /// The number of open connections of this loop.
     package internal(set) var connectionCount = 0
 
+    /// The number of bytes queued on a streaming answer above which `streamDrained` will be called.
+    package var streamingBytesSoftMax: Int { self.memory.limits.streamingBytesSoftMax }
+
     /// True during `streamClosed` if the peer cannot have read the whole response. Either bytes were unsent, or bytes
     /// in the connection of a socket file were unread.
     package internal(set) var endsUnread = false
@@ -77,7 +79,6 @@ package final class EventLoop: @unchecked Sendable {
     init(index: Int, server: ServerState) throws(TransportError) {
         self.index = index
         self.server = server
-        self.limits = server.limits
         self.areListenersWatched = server.listeners.map { _ in false }
         self.areListenersCrowded = self.areListenersWatched
         self.memory = LoopMemory(
@@ -101,17 +102,12 @@ package final class EventLoop: @unchecked Sendable {
 
     deinit { System.close(self.wakeEvent) }
 
-    func setHandler(_ handler: any RequestHandler) {
-        self.handler = handler
-    }
-
     /// Sets the limits of the loop. Call it on the loop's thread, from the handler's `woken`.
     ///
     /// The following limits must not change, because they were announced to peers or determine the size of allocated
     /// memory: `streamsPerConnectionMax`, `headerListBytesMax`, `frameBytesMax`, both windows, `continuationFramesMax`
     /// and `readBytesPerTurn`.
     package func setLimits(_ limits: TransportLimits) {
-        self.limits = limits
         self.memory.limits = limits
         self.memory.streams.streamsMax = limits.streamsPerLoopMax
         // The times of the next checks depend on the previous limits.
@@ -340,16 +336,11 @@ extension EventLoop {
     @discardableResult
     package func respond(_ stream: StreamID, _ response: Response, body: ByteView? = nil) -> Bool {
         guard let connection = self.connection(stream.connection) else { return false }
-        if let session = connection.http2 {
-            self.markDirty(connection)
-            let isTaken = session.respond(stream.number, response, body: body)
-            if body != nil { self.endIfTooMuchIsQueued(connection, session.queuedBytes) }
-            return isTaken
-        }
-        guard let session = connection.http1 else { return false }
         self.markDirty(connection)
-        let isTaken = session.respond(stream.number, response, body: body)
-        if body != nil { self.endIfTooMuchIsQueued(connection, session.queuedBytes) }
+        let isTaken =
+            connection.http2?.respond(stream.number, response, body: body)
+            ?? connection.http1?.respond(stream.number, response, body: body) ?? false
+        if body != nil { self.endIfTooMuchIsQueued(connection) }
         return isTaken
     }
 
@@ -358,12 +349,9 @@ extension EventLoop {
     /// - Returns: false if the stream no longer exists or has been answered.
     package func beginStreaming(_ stream: StreamID, _ response: Response) -> Bool {
         guard let connection = self.connection(stream.connection) else { return false }
-        if let session = connection.http2 {
-            self.markDirty(connection)
-            return session.beginStreaming(stream.number, response)
-        }
         self.markDirty(connection)
-        return connection.http1?.beginStreaming(stream.number, response) ?? false
+        return connection.http2?.beginStreaming(stream.number, response)
+            ?? connection.http1?.beginStreaming(stream.number, response) ?? false
     }
 
     /// Appends bytes to a streaming answer.
@@ -372,21 +360,16 @@ extension EventLoop {
     ///   finished.
     package func write(_ stream: StreamID, _ bytes: ByteView) -> Int? {
         guard let connection = self.connection(stream.connection) else { return nil }
-        if let session = connection.http2 {
-            self.markDirty(connection)
-            let queued = session.write(stream.number, bytes)
-            self.endIfTooMuchIsQueued(connection, session.queuedBytes)
-            return queued
-        }
         self.markDirty(connection)
-        guard let queued = connection.http1?.write(stream.number, bytes) else { return nil }
-        self.endIfTooMuchIsQueued(connection, queued)
+        let queued = connection.http2?.write(stream.number, bytes) ?? connection.http1?.write(stream.number, bytes)
+        self.endIfTooMuchIsQueued(connection)
         return queued
     }
 
     /// If a peer does not read its answers, ends its connection at the end of the turn.
-    private func endIfTooMuchIsQueued(_ connection: Connection, _ bytes: Int) {
-        guard bytes > self.limits.queuedBytesPerConnectionMax, !connection.isDoomed else { return }
+    private func endIfTooMuchIsQueued(_ connection: Connection) {
+        let bytesMax = self.memory.limits.queuedBytesPerConnectionMax
+        guard connection.queuedBytes > bytesMax, !connection.isDoomed else { return }
         self.memory.tally.met(.queuedBytesPerConnectionMax)
         self.close(connection.id)
     }
@@ -394,11 +377,8 @@ extension EventLoop {
     /// Ends a streaming answer after the bytes written so far.
     package func finish(_ stream: StreamID) {
         guard let connection = self.connection(stream.connection) else { return }
-        if let session = connection.http2 {
-            session.finish(stream.number)
-        } else {
-            connection.http1?.finish(stream.number)
-        }
+        connection.http2?.finish(stream.number)
+        connection.http1?.finish(stream.number)
         self.markDirty(connection)
     }
 
@@ -445,7 +425,7 @@ extension EventLoop {
     package func setStreamLimit(_ connection: ConnectionID, to limit: Int) -> Bool {
         guard let connection = self.connection(connection), let session = connection.http2 else { return false }
         self.markDirty(connection)
-        return session.setStreamLimit(min(max(0, limit), self.limits.streamsPerConnectionMax))
+        return session.setStreamLimit(min(max(0, limit), self.memory.limits.streamsPerConnectionMax))
     }
 
     /// Announces another window for all streams of a connection, including open ones. The window is the number of bytes
@@ -485,8 +465,7 @@ extension EventLoop {
     /// Returns true if the peer of a connection to a socket file has read everything that was written.
     package func hasBeenRead(_ connection: ConnectionID) -> Bool {
         guard let connection = self.connection(connection), connection.network == nil else { return false }
-        let queued = connection.http2?.queuedBytes ?? connection.http1?.queuedBytes ?? 0
-        return queued == 0 && connection.output.isEmpty && System.hasBeenRead(connection.descriptor)
+        return connection.queuedBytes == 0 && connection.output.isEmpty && System.hasBeenRead(connection.descriptor)
     }
 
     /// Returns the user whose process connected to a socket file; nil if the connection no longer exists or uses a

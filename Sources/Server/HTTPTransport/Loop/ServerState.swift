@@ -2,7 +2,9 @@ internal import Platform
 internal import Synchronization
 
 /// The state that the loops of one server share.
-final class ServerState: Sendable {
+///
+/// `@unchecked Sendable`: `monitor` guards `contexts`.
+final class ServerState: @unchecked Sendable {
     struct BoundListener: Sendable {
         let descriptor: Int32
         let isTLS: Bool
@@ -30,8 +32,9 @@ final class ServerState: Sendable {
     private let loopCount: Int
     private let connectionsMax: Atomic<Int>
     private let handshakesMax: Atomic<Int>
-    /// The TLS contexts for future handshakes.
-    private let contexts: ListenerContexts
+    private let monitor = Monitor()
+    /// The TLS contexts for future handshakes, by listener. Cleartext listeners have nil.
+    private var contexts: [TLSContext?]
     /// The numbers of open connections of all loops, by listener.
     let connectionCounts: [ConnectionCount]
     /// The numbers of open connections by client network.
@@ -50,7 +53,7 @@ final class ServerState: Sendable {
         self.limits = limits
         self.listeners = listeners
         self.connectionCounts = listeners.map { _ in ConnectionCount() }
-        self.contexts = ListenerContexts(contexts)
+        self.contexts = contexts
         self.descriptorsMax = descriptorsMax
         self.loopCount = loopCount
         self.connectionsMax = Atomic(max(1, min(limits.connectionsMax, descriptorsMax)))
@@ -81,12 +84,12 @@ final class ServerState: Sendable {
 
     /// Returns the context for the next connection of a listener; nil for cleartext.
     func context(listener index: Int) -> TLSContext? {
-        self.listeners[index].isTLS ? self.contexts.context(listener: index) : nil
+        self.listeners[index].isTLS ? self.monitor.withLock { self.contexts[index] } : nil
     }
 
     /// The context of all TLS listeners; nil if there are none.
     var context: TLSContext? {
-        self.listeners.firstIndex { $0.isTLS }.flatMap { self.contexts.context(listener: $0) }
+        self.listeners.firstIndex { $0.isTLS }.flatMap { self.context(listener: $0) }
     }
 
     /// Sets the limits that the loops share. Any thread may call it. Open connections above a limit continue.
@@ -99,33 +102,9 @@ final class ServerState: Sendable {
 
     /// Sets the TLS context of every TLS listener. Any thread may call it. Open connections keep their context.
     func setContext(_ context: TLSContext) {
-        self.contexts.replace(with: context)
-    }
-}
-
-/// The TLS context of each listener. A loop reads it for each accepted connection; any thread may change it.
-///
-/// `@unchecked Sendable`: `monitor` guards the contexts.
-final class ListenerContexts: @unchecked Sendable {
-    private let monitor = Monitor()
-    /// The contexts by listener. Cleartext listeners have nil.
-    private var contexts: [TLSContext?]
-
-    init(_ contexts: [TLSContext?]) {
-        self.contexts = contexts
-    }
-
-    func context(listener index: Int) -> TLSContext? {
-        self.monitor.lock()
-        defer { self.monitor.unlock() }
-        return self.contexts[index]
-    }
-
-    /// Replaces the context of every listener that has one.
-    func replace(with context: TLSContext) {
-        self.monitor.lock()
-        defer { self.monitor.unlock() }
-        for index in self.contexts.indices where self.contexts[index] != nil { self.contexts[index] = context }
+        self.monitor.withLock {
+            for index in self.contexts.indices where self.contexts[index] != nil { self.contexts[index] = context }
+        }
     }
 }
 
@@ -158,9 +137,7 @@ package final class ConnectionCounts<Key: Hashable & Sendable>: @unchecked Senda
 
     /// Sets another limit. Open connections above the limit continue.
     package func setMax(_ connectionsMax: Int) {
-        self.countsMonitor.lock()
-        defer { self.countsMonitor.unlock() }
-        self.connectionsMax = connectionsMax
+        self.countsMonitor.withLock { self.connectionsMax = connectionsMax }
     }
 
     /// Counts a connection, unless the limit is reached.

@@ -45,10 +45,6 @@ package struct FieldRules: Equatable {
     /// The rules for the block that ends a request, which must have no pseudo-header fields.
     static let trailers = FieldRules(seen: .regular)
 
-    private init(seen: Seen = []) {
-        self.seen = seen
-    }
-
     /// Checks the next field.
     ///
     /// - `note`: 0, or the note that an earlier call stored for a field with the same name and value. With a note, most

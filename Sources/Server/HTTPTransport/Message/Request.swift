@@ -1,3 +1,4 @@
+internal import Glibc
 public import Wire
 
 /// A request that has arrived completely, or whose body exceeded its limit.
@@ -442,7 +443,7 @@ package final class Response {
 
 /// The value of `date` fields (RFC 9110 §5.6.7), composed once per second.
 struct HTTPDate: ~Copyable {
-    private static let weekdays: [StaticString] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"]
+    private static let weekdays: [StaticString] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
     private static let months: [StaticString] = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ]
@@ -463,35 +464,25 @@ struct HTTPDate: ~Copyable {
     }
 
     private mutating func compose(_ second: Int64) {
-        let days = Int((second >= 0 ? second : second - 86_399) / 86_400)
-        let time = Int(second) - days * 86_400
-        // Years begin in March here, so that a leap day is the last day of its year. 400 years have 146,097 days.
-        let shifted = days + 719_468
-        let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
-        let dayOfEra = shifted - era * 146_097
-        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let monthFromMarch = (5 * dayOfYear + 2) / 153
-        let day = dayOfYear - (153 * monthFromMarch + 2) / 5 + 1
-        let month = monthFromMarch < 10 ? monthFromMarch + 2 : monthFromMarch - 10
-        let year = yearOfEra + era * 400 + (month < 2 ? 1 : 0)
-        self.text.append(Self.weekdays[(days % 7 + 7) % 7])
+        var (time, date) = unsafe (Int(second), tm())
+        unsafe gmtime_r(&time, &date)
+        unsafe self.text.append(Self.weekdays[Int(date.tm_wday)])
         self.text.append(", ")
-        self.appendTwo(day)
+        unsafe self.appendTwo(date.tm_mday)
         self.text.append(" ")
-        self.text.append(Self.months[month])
+        unsafe self.text.append(Self.months[Int(date.tm_mon)])
         self.text.append(" ")
-        self.text.appendDecimal(Int64(year))
+        unsafe self.text.appendDecimal(Int64(date.tm_year) + 1900)
         self.text.append(" ")
-        self.appendTwo(time / 3600)
+        unsafe self.appendTwo(date.tm_hour)
         self.text.append(":")
-        self.appendTwo(time / 60 % 60)
+        unsafe self.appendTwo(date.tm_min)
         self.text.append(":")
-        self.appendTwo(time % 60)
+        unsafe self.appendTwo(date.tm_sec)
         self.text.append(" GMT")
     }
 
-    private mutating func appendTwo(_ number: Int) {
+    private mutating func appendTwo(_ number: Int32) {
         self.text.append(UInt8(truncatingIfNeeded: 0x30 + number / 10 % 10))
         self.text.append(UInt8(truncatingIfNeeded: 0x30 + number % 10))
     }

@@ -101,11 +101,8 @@ package struct StreamState: ~Copyable {
     /// Exchanges the memory of the request with another state.
     mutating func exchangeRequestMemory(with other: inout StreamState) {
         swap(&self.received, &other.received)
-        let (fields, fieldCapacity) = unsafe (self.fields, self.fieldCapacity)
-        unsafe self.fields = other.fields
-        self.fieldCapacity = other.fieldCapacity
-        unsafe other.fields = fields
-        other.fieldCapacity = fieldCapacity
+        unsafe swap(&self.fields, &other.fields)
+        swap(&self.fieldCapacity, &other.fieldCapacity)
     }
 
     /// Removes the request, because its bytes are no longer needed.

@@ -101,7 +101,7 @@ package final class HTTPServer: Sendable {
         var loops: [EventLoop] = []
         for index in 0..<max(1, loopCount) {
             let loop = try EventLoop(index: index, server: state)
-            loop.setHandler(makeHandler(loop))
+            loop.handler = makeHandler(loop)
             loops.append(loop)
         }
         self.state = state

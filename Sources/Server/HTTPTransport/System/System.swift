@@ -19,8 +19,6 @@ enum System {
     /// The number of processors this process may run on, at least 1.
     static var processorCount: Int { max(1, Int(wakegate_processors())) }
 
-    static func message(_ error: Int32) -> String { SystemError(error).message }
-
     // MARK: Sockets
 
     /// Reads the available bytes, up to the size of the buffer.
@@ -220,7 +218,7 @@ enum System {
         case EADDRNOTAVAIL:
             TransportError(.bind, "\(address) is not an address of this machine; use one that is, or [::] for all.")
         case _:
-            TransportError(.bind, "\(address) cannot be listened on: \(Self.message(error)).")
+            TransportError(.bind, "\(address) cannot be listened on: \(SystemError(error).message).")
         }
     }
 
@@ -236,17 +234,12 @@ enum System {
         wakegate_raise_descriptor_limit()
     }
 
-    /// Installs a signal handler for accesses to a truncated mapped file. It prints the file's name before the process
-    /// ends.
-    static func explainBusErrors() {
-        wakegate_explain_bus_errors()
-    }
-
     // MARK: Waking
 
     static func makeEvent() throws(TransportError) -> Int32 {
         let descriptor = eventfd(0, Int32(EFD_NONBLOCK | EFD_CLOEXEC))
-        guard descriptor >= 0 else { throw TransportError(.system, "eventfd: \(Self.message(wakegate_error())).") }
+        let error = wakegate_error()
+        guard descriptor >= 0 else { throw TransportError(.system, "eventfd: \(SystemError(error).message).") }
         return descriptor
     }
 
@@ -319,7 +312,7 @@ final class Poll {
         self.descriptor = epoll_create1(Int32(EPOLL_CLOEXEC))
         unsafe self.events.initialize(repeating: epoll_event(), count: Poll.eventsMax)
         guard self.descriptor >= 0 else {
-            throw TransportError(.system, "epoll: \(System.message(wakegate_error())).")
+            throw TransportError(.system, "epoll: \(SystemError(wakegate_error()).message).")
         }
     }
 
@@ -398,7 +391,7 @@ package enum ProcessLimits {
     /// access to a truncated mapped file, the process still ends, but prints the file's name.
     package static func takeSignalsAsErrors() {
         signal(SIGXFSZ, SIG_IGN)
-        System.explainBusErrors()
+        wakegate_explain_bus_errors()
     }
 }
 

@@ -7,9 +7,8 @@ package enum DevelopmentCertificates {
     package static let topic = "com.example.app"
 
     private static let authorityDays = 3650
-    /// The longest validity that Apple's clients accept, in days.
-    private static let serverDays = 825
-    private static let clientDays = 825
+    /// The longest validity of a server's certificate that Apple's clients accept, in days.
+    private static let leafDays = 825
 
     private static let names = [
         "DNS:localhost", "IP:127.0.0.1", "IP:::1", "DNS:api.push.apple.com", "DNS:api.sandbox.push.apple.com",
@@ -41,7 +40,12 @@ package enum DevelopmentCertificates {
         let authority = try Self.authority(in: directory)
         let serverKey = try Self.key(directory + "/server.key")
         if try Self.read(directory + "/server.pem") == nil {
-            let server = try Self.server(key: serverKey, by: authority)
+            let server = try Self.certificate(
+                [("CN", "localhost")],
+                key: serverKey,
+                [("extendedKeyUsage", "serverAuth"), ("subjectAltName", Self.names.joined(separator: ","))],
+                by: authority
+            )
             try Self.write(server.pem + authority.certificate.pem, to: directory + "/server.pem", mode: 0o644)
         }
         let provider = try Self.key(directory + "/provider.p8")
@@ -75,19 +79,6 @@ package enum DevelopmentCertificates {
         return Authority(certificate: certificate, key: key)
     }
 
-    private static func server(
-        key: OpenSSL.Key,
-        by authority: Authority
-    ) throws(TransportError) -> OpenSSL.Certificate {
-        try Self.certificate(
-            [("CN", "localhost")],
-            key: key,
-            days: Self.serverDays,
-            [("extendedKeyUsage", "serverAuth"), ("subjectAltName", Self.names.joined(separator: ","))],
-            by: authority
-        )
-    }
-
     /// Writes a certificate and its key into one file, as most APNs clients expect.
     private static func makeClient(
         _ subject: [(String, String)],
@@ -100,7 +91,6 @@ package enum DevelopmentCertificates {
         let certificate = try Self.certificate(
             subject,
             key: key,
-            days: Self.clientDays,
             [("extendedKeyUsage", "clientAuth")] + extensions,
             by: authority
         )
@@ -110,7 +100,6 @@ package enum DevelopmentCertificates {
     private static func certificate(
         _ subject: [(String, String)],
         key: OpenSSL.Key,
-        days: Int,
         _ extensions: [(String, String)],
         by authority: Authority
     ) throws(TransportError) -> OpenSSL.Certificate {
@@ -123,7 +112,7 @@ package enum DevelopmentCertificates {
             key: key,
             issuer: authority.certificate,
             issuerKey: authority.key,
-            days: days,
+            days: Self.leafDays,
             extensions: always + extensions
         )
     }

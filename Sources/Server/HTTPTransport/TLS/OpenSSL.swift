@@ -64,12 +64,9 @@ package final class TLSContext: @unchecked Sendable {
 
     /// The end of the certificate's validity, in seconds since 1970; nil if it is not readable.
     package var certificateExpiry: Int64? {
-        guard let certificate = unsafe SSL_CTX_get0_certificate(self.context), let epoch = unsafe ASN1_TIME_set(nil, 0)
-        else { return nil }
-        defer { unsafe ASN1_TIME_free(epoch) }
-        var (days, seconds): (Int32, Int32) = (0, 0)
-        guard unsafe ASN1_TIME_diff(&days, &seconds, epoch, X509_get0_notAfter(certificate)) == 1 else { return nil }
-        return Int64(days) * 86_400 + Int64(seconds)
+        guard let certificate = unsafe SSL_CTX_get0_certificate(self.context) else { return nil }
+        let expiry = unsafe wakegate_expiry(certificate)
+        return expiry < 0 ? nil : expiry / 1000
     }
 }
 
@@ -259,7 +256,7 @@ package final class ClientCertificate {
 
     /// Reads the first certificate of a PEM text, as if a client had shown it alone; nil if there is none.
     package init?(pem: [UInt8]) {
-        let leaf = unsafe OpenSSL.withInput(pem) { unsafe PEM_read_bio_X509($0, nil, nil, nil) }
+        let leaf = unsafe OpenSSL.reading(pem) { unsafe PEM_read_bio_X509($0, nil, nil, nil) }
         guard let leaf = unsafe leaf else { return nil }
         unsafe self.leaf = unsafe leaf
         unsafe self.chain = nil
@@ -294,7 +291,7 @@ package final class ClientCertificate {
             guard index >= 0 else { return values }
             guard count >= 0, let text = unsafe bytes else { continue }
             unsafe values.append(String(decoding: UnsafeBufferPointer(start: text, count: Int(count)), as: UTF8.self))
-            unsafe OpenSSL.free(text)
+            unsafe CRYPTO_free(text, nil, 0)
         }
     }
 
@@ -385,49 +382,6 @@ enum OpenSSL {
         if ERR_peek_error() != 0 { ERR_clear_error() }
     }
 
-    /// Returns the HMAC with SHA-256 (RFC 2104); nil if OpenSSL is out of memory.
-    static func messageCode(_ message: [UInt8], key: [UInt8]) -> [UInt8]? {
-        var code = [UInt8](repeating: 0, count: 32)
-        guard unsafe HMAC(EVP_sha256(), key, Int32(key.count), message, message.count, &code, nil) != nil else {
-            return nil
-        }
-        return code
-    }
-
-    /// An incremental SHA-256 (FIPS 180-4); nil if OpenSSL is out of memory.
-    @safe
-    final class Digest {
-        private let context: OpaquePointer
-
-        init?() {
-            guard let context = unsafe EVP_MD_CTX_new() else { return nil }
-            unsafe self.context = context
-            guard unsafe EVP_DigestInit_ex(context, EVP_sha256(), nil) == 1 else { return nil }
-        }
-
-        deinit { unsafe EVP_MD_CTX_free(self.context) }
-
-        func update(_ bytes: ArraySlice<UInt8>) {
-            _ = unsafe bytes.withUnsafeBytes { unsafe EVP_DigestUpdate(self.context, $0.baseAddress, $0.count) }
-        }
-
-        func end() -> [UInt8] {
-            var code = [UInt8](repeating: 0, count: 32)
-            return unsafe EVP_DigestFinal_ex(self.context, &code, nil) == 1 ? code : []
-        }
-    }
-
-    /// Returns true if two codes have the same length and the same bytes. The comparison time does not depend on the
-    /// bytes.
-    static func isEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
-        guard left.count == right.count else { return false }
-        return unsafe CRYPTO_memcmp(left, right, left.count) == 0
-    }
-
-    fileprivate static func free(_ pointer: UnsafeMutableRawPointer) {
-        unsafe CRYPTO_free(pointer, nil, 0)
-    }
-
     /// A P-256 key pair, or a public key alone.
     ///
     /// `@unchecked Sendable`: the key never changes after `init`, and OpenSSL may read it on any thread.
@@ -449,7 +403,7 @@ enum OpenSSL {
         /// - `remedy`: the advice in the error if the file does not contain a key.
         init(pem: [UInt8], file: String, remedy: String = "remove it") throws(TransportError) {
             // Without this callback OpenSSL would ask the terminal for the password of an encrypted key.
-            let pointer = unsafe OpenSSL.withInput(pem) {
+            let pointer = unsafe OpenSSL.reading(pem) {
                 unsafe PEM_read_bio_PrivateKey($0, nil, { _, _, _, _ in -1 }, nil)
             }
             guard let pointer = unsafe pointer else {
@@ -463,7 +417,7 @@ enum OpenSSL {
 
         /// Reads the public key in `pem`, which may also contain the private key; nil if there is none.
         init?(publicPEM pem: [UInt8]) {
-            let pointer = unsafe OpenSSL.withInput(pem) { unsafe wakegate_public_key($0) }
+            let pointer = unsafe OpenSSL.reading(pem) { unsafe wakegate_public_key($0) }
             guard let pointer = unsafe pointer else { return nil }
             unsafe self.pointer = unsafe pointer
         }
@@ -510,7 +464,7 @@ enum OpenSSL {
         deinit { unsafe X509_free(self.pointer) }
 
         init(pem: [UInt8], file: String) throws(TransportError) {
-            let pointer = unsafe OpenSSL.withInput(pem) { unsafe PEM_read_bio_X509($0, nil, nil, nil) }
+            let pointer = unsafe OpenSSL.reading(pem) { unsafe PEM_read_bio_X509($0, nil, nil, nil) }
             guard let pointer = unsafe pointer else {
                 throw TransportError(
                     .certificate,
@@ -570,13 +524,6 @@ enum OpenSSL {
         }
     }
 
-    fileprivate static func withInput(
-        _ pem: [UInt8],
-        _ body: (OpaquePointer?) -> OpaquePointer?
-    ) -> OpaquePointer? {
-        unsafe Self.reading(pem, body)
-    }
-
     fileprivate static func reading<Result>(_ pem: [UInt8], _ body: (OpaquePointer?) -> Result) -> Result {
         unsafe pem.withUnsafeBytes { bytes in
             let bio = unsafe BIO_new_mem_buf(bytes.baseAddress, Int32(bytes.count))
@@ -596,5 +543,50 @@ enum OpenSSL {
             guard count > 0 else { return result }
             result += chunk[..<Int(count)]
         }
+    }
+}
+
+/// Message authentication codes: HMAC with SHA-256 (RFC 2104), 32 bytes.
+package enum MessageCode {
+    package static func make(_ message: [UInt8], key: [UInt8]) throws(TransportError) -> [UInt8] {
+        var code = [UInt8](repeating: 0, count: 32)
+        guard unsafe HMAC(EVP_sha256(), key, Int32(key.count), message, message.count, &code, nil) != nil else {
+            throw TransportError(.system, "A message cannot be signed (\(OpenSSL.reason())); see to free memory.")
+        }
+        return code
+    }
+
+    /// Compares two codes. The comparison time does not depend on the bytes, so a caller cannot guess a code byte by
+    /// byte.
+    package static func isEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+        guard left.count == right.count else { return false }
+        return unsafe CRYPTO_memcmp(left, right, left.count) == 0
+    }
+}
+
+/// An incremental SHA-256 (FIPS 180-4) of content that arrives in parts.
+@safe
+package final class ContentDigest {
+    private let context: OpaquePointer
+
+    /// - Returns: nil if OpenSSL is out of memory.
+    package init?() {
+        guard let context = unsafe EVP_MD_CTX_new() else { return nil }
+        unsafe self.context = context
+        guard unsafe EVP_DigestInit_ex(context, EVP_sha256(), nil) == 1 else { return nil }
+    }
+
+    deinit { unsafe EVP_MD_CTX_free(self.context) }
+
+    /// Adds the next bytes.
+    package func update(_ bytes: ArraySlice<UInt8>) {
+        _ = unsafe bytes.withUnsafeBytes { unsafe EVP_DigestUpdate(self.context, $0.baseAddress, $0.count) }
+    }
+
+    /// Returns the digest of all bytes in lower-case hexadecimal. May be called only once.
+    package func hex() -> String {
+        var code = [UInt8](repeating: 0, count: 32)
+        guard unsafe EVP_DigestFinal_ex(self.context, &code, nil) == 1 else { return "" }
+        return code.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }
 }

@@ -67,39 +67,3 @@ package final class ProviderPublicKey: Sendable {
     /// The public key: SubjectPublicKeyInfo in PEM.
     package var pem: [UInt8] { self.key.publicPEM }
 }
-
-/// Message authentication codes: HMAC with SHA-256 (RFC 2104), 32 bytes.
-package enum MessageCode {
-    package static func make(_ message: [UInt8], key: [UInt8]) throws(TransportError) -> [UInt8] {
-        guard let code = OpenSSL.messageCode(message, key: key) else {
-            throw TransportError(.system, "A message cannot be signed (\(OpenSSL.reason())); see to free memory.")
-        }
-        return code
-    }
-
-    /// Compares two codes in constant time. A caller therefore cannot guess a code byte by byte.
-    package static func isEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
-        OpenSSL.isEqual(left, right)
-    }
-}
-
-/// An incremental SHA-256 of content that arrives in parts.
-package final class ContentDigest {
-    private let digest: OpenSSL.Digest
-
-    /// - Returns: nil if OpenSSL is out of memory.
-    package init?() {
-        guard let digest = OpenSSL.Digest() else { return nil }
-        self.digest = digest
-    }
-
-    /// Adds the next bytes.
-    package func update(_ bytes: ArraySlice<UInt8>) {
-        self.digest.update(bytes)
-    }
-
-    /// Returns the digest of all bytes in lower-case hexadecimal. May be called only once.
-    package func hex() -> String {
-        self.digest.end().map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-    }
-}

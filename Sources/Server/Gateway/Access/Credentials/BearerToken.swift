@@ -1,5 +1,4 @@
 import Dispatch
-import Glibc
 package import HTTPTransport
 import Platform
 import Synchronization
@@ -32,11 +31,7 @@ package struct BearerToken: Hashable, Sendable {
     /// Returns a random id of 128 bits.
     package static func newID() -> String {
         var random = RandomBits()
-        let (first, second) = random.pair()
-        return [first, second].map { word in
-            let digits = String(word, radix: 16)
-            return String(repeating: "0", count: 16 - digits.count) + digits
-        }.joined()
+        return random.bytes(16).hex
     }
 
     package static func isID(_ text: String) -> Bool {
@@ -168,14 +163,8 @@ package enum RevokedTokens {
     ///   - id: a valid id according to `BearerToken.isID`.
     ///   - folder: an existing folder.
     package static func add(_ id: String, in folder: String) throws(CredentialError) {
-        let path = "\(folder)/\(self.name)"
-        let isNew = try CredentialFile.stamp(path) == nil
-        if !isNew, try self.read(path).contains(id) { return }
-        // Symbolic links are refused, because the folder may belong to a user with fewer rights than this process.
-        let flags = O_APPEND | O_NOFOLLOW
-        // A full disk may have truncated the last line. The leading newline ends that line.
-        try CredentialFile.write(isNew ? id : "\n\(id)", to: path, flags, for: path)
-        if isNew { try CredentialFile.sync(folder: folder) }
+        guard try !self.read(in: folder).contains(id) else { return }
+        try CredentialFile.append(id, to: "\(folder)/\(self.name)", in: folder)
     }
 
     /// Returns the ids of the tokens revoked in a state folder.
@@ -253,12 +242,7 @@ package enum IssuedTokens {
         writer.member("issuedAt", issuedAt)
         writer.member("expiresAt", token.expiresAt)
         writer.endObject()
-        let path = "\(folder)/\(self.name)"
-        let isNew = try CredentialFile.stamp(path) == nil
-        let line = writer.buffer.view.string
-        // A full disk may have truncated the last line. The leading newline ends that line.
-        try CredentialFile.write(isNew ? line : "\n\(line)", to: path, O_APPEND | O_NOFOLLOW, for: path)
-        if isNew { try CredentialFile.sync(folder: folder) }
+        try CredentialFile.append(writer.buffer.view.string, to: "\(folder)/\(self.name)", in: folder)
     }
 
     /// Returns the tokens in order of issue; empty if none is recorded.
@@ -286,12 +270,12 @@ package final class TokenUses: Sendable {
         var isDue = false
     }
 
-    private let path: String
+    private let folder: String
     private let queue = DispatchQueue(label: "token uses", qos: .utility)
     private let state = Mutex(State())
 
     package init(folder: String) {
-        self.path = "\(folder)/\(Self.name)"
+        self.folder = folder
     }
 
     /// Records the use of a token.
@@ -314,22 +298,19 @@ package final class TokenUses: Sendable {
             defer { state.uses = [:] }
             return state.uses
         }
-        var uses = (try? Self.read(self.path)) ?? [:]
+        var uses = (try? Self.read(in: self.folder)) ?? [:]
         uses.merge(noted) { max($0, $1) }
         if uses.count > Self.tokensMax {
             let kept = uses.sorted { $0.value > $1.value }.prefix(Self.tokensMax).map { ($0.key, $0.value) }
             uses = Dictionary(uniqueKeysWithValues: kept)
         }
         let text = uses.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)\n" }.joined()
-        try? OrdinaryFile.replace(self.path, with: Array(text.utf8), mode: 0o600, isSynced: false)
+        try? OrdinaryFile.replace("\(self.folder)/\(Self.name)", with: Array(text.utf8), mode: 0o600, isSynced: false)
     }
 
     /// Returns the last use of each token of a state folder, in seconds since 1970, by token id.
     package static func read(in folder: String) throws(CredentialError) -> [String: Int64] {
-        try self.read("\(folder)/\(self.name)")
-    }
-
-    private static func read(_ path: String) throws(CredentialError) -> [String: Int64] {
+        let path = "\(folder)/\(self.name)"
         guard try CredentialFile.stamp(path) != nil else { return [:] }
         var uses: [String: Int64] = [:]
         for line in try CredentialFile.lines(path, bytesMax: self.fileBytesMax) {

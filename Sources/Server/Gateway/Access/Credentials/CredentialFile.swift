@@ -96,6 +96,15 @@ enum CredentialFile {
         } catch { throw self.error(path, "cannot be written", error) }
     }
 
+    /// Appends a line to a private file, and syncs it to disk. Creates the file if it does not exist.
+    static func append(_ line: String, to path: String, in folder: String) throws(CredentialError) {
+        let isNew = try self.stamp(path) == nil
+        // A full disk may have truncated the last line. The leading newline ends that line. Symbolic links are refused,
+        // because the folder may belong to a user with fewer rights than this process.
+        try self.write(isNew ? line : "\n\(line)", to: path, O_APPEND | O_NOFOLLOW, for: path)
+        if isNew { try self.sync(folder: folder) }
+    }
+
     /// Syncs the folder's entries to disk.
     static func sync(folder: String) throws(CredentialError) {
         let opened: OpenFile
@@ -176,8 +185,7 @@ struct SecretFile {
         let draft = "\(self.path).\(getpid())"
         try? FileSystem.remove(draft)
         defer { try? FileSystem.remove(draft) }
-        let digits = secret.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-        try CredentialFile.write(digits, to: draft, O_EXCL, for: self.path)
+        try CredentialFile.write(secret.hex, to: draft, O_EXCL, for: self.path)
         do throws(SystemError) { try FileSystem.link(draft, orRenameTo: self.path) } catch {
             guard error.number == EEXIST else { throw CredentialFile.error(self.path, "cannot be written", error) }
         }
@@ -229,7 +237,7 @@ package enum HistoryKey {
         return (self.key(secret), { () throws(CredentialError) in try file.save(secret) })
     }
 
-    private static func key(_ secret: [UInt8]) -> HashKey {
+    static func key(_ secret: [UInt8]) -> HashKey {
         secret.withByteView { HashKey(($0.word(at: 0), $0.word(at: 8))) }
     }
 
@@ -266,4 +274,9 @@ package enum WebhookSecret {
         }
         return Array(lines[0].utf8)
     }
+}
+
+extension [UInt8] {
+    /// The bytes as lower-case hexadecimal digits, two per byte.
+    var hex: String { self.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
 }

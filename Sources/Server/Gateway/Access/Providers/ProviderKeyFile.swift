@@ -87,23 +87,17 @@ package struct ProviderKeyFile: Sendable {
         }
         let key = try Self.key(in: contents, path: path)
         do throws(ProviderKeyError) {
-            let environment = try environments.first.map { text throws(ProviderKeyError) in
-                try Self.environment(text)
+            let environment = try environments.first.map { name throws(ProviderKeyError) in
+                guard let environment = APNSEnvironment(rawValue: name) else {
+                    let remedy = "write development or production"
+                    throw ProviderKeyError(message: "\"\(name)\" is not an environment; \(remedy).")
+                }
+                return environment
             }
             try self.init(keyID: keyID, team: teams[0], topics: topics, environment: environment, key: key)
         } catch {
             throw ProviderKeyError(message: "\(path): \(error.message)")
         }
-    }
-
-    /// Returns the environment with this name.
-    ///
-    /// - Throws: `ProviderKeyError` if no environment has this name.
-    private static func environment(_ name: String) throws(ProviderKeyError) -> APNSEnvironment {
-        guard let environment = APNSEnvironment(rawValue: name) else {
-            throw ProviderKeyError(message: "\"\(name)\" is not an environment; write development or production.")
-        }
-        return environment
     }
 
     /// Parses a key in PEM.
@@ -198,11 +192,6 @@ package struct KeptKeys: Sendable {
         self.keys = keys
         self.unusableSince = since
         return (keys.values.sorted { $0.keyID < $1.keyID }, contents.faults.filter { !passing.contains($0) })
-    }
-
-    /// Removes every key, because the folder cannot be read.
-    package mutating func folderLost() {
-        self = KeptKeys()
     }
 }
 

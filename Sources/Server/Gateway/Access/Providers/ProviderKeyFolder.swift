@@ -237,7 +237,7 @@ package final class ProviderKeyWatch: @unchecked Sendable {
         do throws(ProviderKeyError) {
             self.keys.replace(with: self.taken(try self.folder.read()))
         } catch {
-            self.kept.folderLost()
+            self.kept = KeptKeys()
             self.keys.replace(with: [:])
             self.tell([error])
         }

@@ -6,7 +6,7 @@ import Wire
 /// Checks the authorization of one loop's connections, requests and streams.
 final class CallerAdmission {
     private let parts: LoopParts
-    private var authorization: Authorization
+    var authorization: Authorization
     /// True if the gateway requests certificates from clients.
     private let acceptsCertificates: Bool
 
@@ -59,19 +59,6 @@ final class CallerAdmission {
             throw error
         }
     }
-
-    // MARK: Streams
-
-    /// Reads the key file and the revocation file if they have changed. Errors are reported but not thrown.
-    func refreshTokens() { self.authorization.tokens.refreshIfPossible() }
-
-    /// Returns true if a worker's stream that was opened with `proof` may continue. `proof` is nil for a stream without
-    /// proof.
-    func admitsWorker(_ proof: ShownProof?) -> Bool { self.authorization.admitsWorker(proof) }
-
-    /// Returns true if an operator's stream that was opened with `proof` may continue. `proof` is nil for a stream
-    /// without proof.
-    func admitsOperator(_ proof: ShownProof?) -> Bool { self.authorization.tokens.admitsOperator(proof) }
 
     // MARK: Client certificates
 

@@ -22,7 +22,6 @@ final class EventFeed {
 
     private let parts: LoopParts
     private let admission: CallerAdmission
-    private var queuedBytesMax: Int
     private var streams: [StreamID: EventStream] = [:]
     /// The id of this loop at the event service; nil while the loop has no event stream.
     private var follower: Int?
@@ -31,13 +30,9 @@ final class EventFeed {
     init(_ parts: LoopParts, _ admission: CallerAdmission) {
         self.parts = parts
         self.admission = admission
-        self.queuedBytesMax = parts.shared.settings.transport.streamingBytesSoftMax
     }
 
     private var service: EventService { self.parts.shared.services.events }
-
-    /// Sets the maximum number of bytes queued on one stream.
-    func setQueuedBytesMax(_ count: Int) { self.queuedBytesMax = count }
 
     /// Opens a stream that receives all events from now on.
     ///
@@ -99,7 +94,8 @@ final class EventFeed {
 
     private func write(_ bytes: ByteView, to stream: StreamID) {
         self.streams[stream]?.writtenAt = nil
-        guard let queued = self.parts.loop.write(stream, bytes), queued > self.queuedBytesMax else { return }
+        let loop = self.parts.loop
+        guard let queued = loop.write(stream, bytes), queued > loop.streamingBytesSoftMax else { return }
         self.streams[stream]?.isBehind = true
     }
 
@@ -113,7 +109,7 @@ final class EventFeed {
     /// Ends the streams whose proof is no longer valid, and writes a comment to silent streams.
     func secondPassed(_ now: Int64) {
         for (stream, state) in self.streams {
-            guard self.admission.admitsOperator(state.proof) else {
+            guard self.admission.authorization.tokens.admitsOperator(state.proof) else {
                 self.streamClosed(stream)
                 self.parts.loop.finish(stream)
                 continue

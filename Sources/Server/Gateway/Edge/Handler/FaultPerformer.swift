@@ -7,21 +7,14 @@ import Wire
 /// answers.
 final class FaultPerformer {
     private let parts: LoopParts
-    private let faults: LoopFaults
+    let effects: LoopFaults
     /// True during a shutdown. Rules then no longer apply, so no push is delayed.
     private var isDraining = false
 
     init(_ service: FaultService, _ parts: LoopParts) {
         self.parts = parts
-        self.faults = LoopFaults(service)
+        self.effects = LoopFaults(service)
     }
-
-    /// True if fault rules, or their remaining effects, may affect pushes.
-    var isActive: Bool { self.faults.isActive }
-
-    func streamClosed(_ stream: StreamID) { self.faults.streamClosed(stream) }
-
-    func connectionClosed(_ connection: ConnectionID) { self.faults.connectionClosed(connection) }
 
     // MARK: Pushes
 
@@ -30,23 +23,20 @@ final class FaultPerformer {
     /// - Throws: `expiredProviderToken`.
     func admit(_ authorization: ByteView?, on connection: ConnectionID) throws(APNSReason) {
         self.restoreCleared()
-        try self.faults.admit(authorization, on: connection)
+        try self.effects.admit(authorization, on: connection)
     }
-
-    /// Returns true if a rule made the connection's token expire and the connection has since shown another token.
-    func hasChangedInVain(_ connection: ConnectionID) -> Bool { self.faults.hasChangedInVain(connection) }
 
     /// Ends the effects of cleared rules on connections. The handler also calls this every second, because a connection
     /// with a stream limit of 0 sends no push.
     func restoreCleared() {
-        guard let cleared = self.faults.takeCleared() else { return }
+        guard let cleared = self.effects.takeCleared() else { return }
         for connection in cleared.limits { self.parts.limits.restore(connection) }
         for connection in cleared.windows { self.parts.loop.setStreamWindow(connection, to: nil) }
     }
 
     /// Applies the rules to a push that has passed every check. If no rule fires, passes the push to the engine.
     func submit(_ push: Push, _ stream: StreamID, keyID: String?, _ authorization: ByteView?) {
-        guard !self.faults.isAbandoned(stream) else { return }
+        guard !self.effects.isAbandoned(stream) else { return }
         let candidate = FaultCandidate(
             token: push.token,
             topic: push.topic,
@@ -54,14 +44,14 @@ final class FaultPerformer {
             type: push.type,
             priority: push.priority
         )
-        guard !self.isDraining, let effect = self.faults.service.pushReceived(candidate) else {
-            let isAnswerFaulted = self.faults.awaitsSuccess(stream.connection)
+        guard !self.isDraining, let effect = self.effects.service.pushReceived(candidate) else {
+            let isAnswerFaulted = self.effects.awaitsSuccess(stream.connection)
             self.parts.outbox.append(push, from: self.address(stream, isAnswerFaulted: isAnswerFaulted))
             return
         }
         let caught = FaultedPush(effect, push, from: self.parts.loop.address(stream), authorization)
         let dueAt = self.parts.loop.now + effect.delayMilliseconds
-        if effect.delayMilliseconds > 0, self.faults.delay(.push(caught), dueAt: dueAt) {
+        if effect.delayMilliseconds > 0, self.effects.delay(.push(caught), dueAt: dueAt) {
             self.setAlarm()
         } else {
             self.perform(caught)
@@ -70,13 +60,13 @@ final class FaultPerformer {
 
     /// Performs the effects that are due.
     func performDue(now: Int64) {
-        while let task = self.faults.delayed.popDue(now)?.value {
+        while let task = self.effects.delayed.popDue(now)?.value {
             switch task {
             case .push(let push): self.perform(push)
             case .limitEnds(let connection, let change):
-                if self.faults.limitEnded(connection, change: change) { self.parts.limits.restore(connection) }
+                if self.effects.limitEnded(connection, change: change) { self.parts.limits.restore(connection) }
             case .windowEnds(let connection, let change):
-                guard self.faults.windowEnded(connection, change: change) else { continue }
+                guard self.effects.windowEnded(connection, change: change) else { continue }
                 self.parts.loop.setStreamWindow(connection, to: nil)
             }
         }
@@ -87,19 +77,19 @@ final class FaultPerformer {
     func startDraining() {
         self.isDraining = true
         self.performDue(now: .max)
-        for stream in self.faults.takeStuck() { self.parts.loop.reset(stream, code: .cancel) }
-        for connection in self.faults.takeWindows() { self.parts.loop.setStreamWindow(connection, to: nil) }
+        for stream in self.effects.takeStuck() { self.parts.loop.reset(stream, code: .cancel) }
+        for connection in self.effects.takeWindows() { self.parts.loop.setStreamWindow(connection, to: nil) }
     }
 
     /// Sends the answer to a push for which a rule fired, unless the rule suppresses the answer.
     func answer(_ stream: StreamID, _ reply: PushReply) {
-        switch self.faults.takeLost(stream) {
+        switch self.effects.takeLost(stream) {
         case .close?: self.close(stream.connection)
         case .reset?: self.parts.loop.reset(stream, code: .internalError)
-        case .stuck?: self.faults.leaveStuck(stream)
+        case .stuck?: self.effects.leaveStuck(stream)
         case nil:
             self.parts.answers.answer(stream, reply)
-            guard reply.reason == nil, self.faults.limitEnded(stream.connection, change: nil) else {
+            guard reply.reason == nil, self.effects.limitEnded(stream.connection, change: nil) else {
                 return
             }
             self.parts.limits.restore(stream.connection)
@@ -122,13 +112,13 @@ final class FaultPerformer {
             guard let code = HTTP2ErrorCode.allCases.first(where: { $0.number == code }) else { return }
             self.parts.loop.reset(push.stream, code: code)
         case .goneAway(let goAway): self.goAway(push, goAway)
-        case .stuck: self.faults.leaveStuck(push.stream)
+        case .stuck: self.effects.leaveStuck(push.stream)
         case .tokenExpired:
-            self.faults.tokenExpired(push.authorization, on: connection)
+            self.effects.tokenExpired(push.authorization, on: connection)
             let reason = APNSReason.expiredProviderToken
             if self.parts.answers.refuse(push.stream, reason, push.apnsID) { self.count(reason, push) }
         case .replyLost(let reply):
-            self.faults.loseReply(push.stream, reply)
+            self.effects.loseReply(push.stream, reply)
             self.hand(push, isAnswerFaulted: true)
         case .closed: self.close(connection)
         }
@@ -136,7 +126,7 @@ final class FaultPerformer {
 
     /// Passes a push to the engine as if no rule had fired.
     private func pass(_ push: FaultedPush) {
-        self.hand(push, isAnswerFaulted: self.faults.awaitsSuccess(push.stream.connection))
+        self.hand(push, isAnswerFaulted: self.effects.awaitsSuccess(push.stream.connection))
     }
 
     private func hand(_ push: FaultedPush, isAnswerFaulted: Bool) {
@@ -168,43 +158,43 @@ final class FaultPerformer {
         let code = HTTP2ErrorCode.allCases.first { $0.number == goAway.code } ?? .noError
         let last = self.parts.loop.goAway(connection, debugData: writer.buffer.view, code: code, inFlight: inFlight)
         guard let last else { return }
-        self.faults.abandon(connection, after: goAway.inFlight == .drop ? 0 : last)
+        self.effects.abandon(connection, after: goAway.inFlight == .drop ? 0 : last)
     }
 
     private func close(_ connection: ConnectionID) {
         self.parts.loop.close(connection)
-        self.faults.abandon(connection, after: 0)
+        self.effects.abandon(connection, after: 0)
     }
 
     private func set(_ limit: FaultStreamLimit, on connection: ConnectionID) {
         guard self.parts.loop.setStreamLimit(connection, to: limit.limit) else { return }
-        let change = self.faults.limitChanged(connection, endsWithSuccess: limit.end == .success)
+        let change = self.effects.limitChanged(connection, endsWithSuccess: limit.end == .success)
         guard case .milliseconds(let milliseconds) = limit.end else { return }
         // If too many tasks are delayed, the changed limit lasts until the connection ends.
         let task = LoopFaults.Task.limitEnds(connection, change: change)
-        if self.faults.delay(task, dueAt: self.parts.loop.now + milliseconds) { self.setAlarm() }
+        if self.effects.delay(task, dueAt: self.parts.loop.now + milliseconds) { self.setAlarm() }
     }
 
     private func set(_ window: FaultStreamWindow, on connection: ConnectionID) {
         guard self.parts.loop.setStreamWindow(connection, to: window.bytes) else { return }
-        let change = self.faults.windowChanged(connection)
+        let change = self.effects.windowChanged(connection)
         guard let milliseconds = window.milliseconds else { return }
         // If too many tasks are delayed, the changed window lasts until the connection ends.
         let task = LoopFaults.Task.windowEnds(connection, change: change)
-        if self.faults.delay(task, dueAt: self.parts.loop.now + milliseconds) { self.setAlarm() }
+        if self.effects.delay(task, dueAt: self.parts.loop.now + milliseconds) { self.setAlarm() }
     }
 
     // MARK: Small things
 
     /// Returns the key id in an unverified token. Clients send tokens even to gateways that do not verify them.
     private func unverifiedKeyID(_ authorization: ByteView?) -> String? {
-        guard authorization != nil, self.faults.service.usesProviderKeys else { return nil }
+        guard authorization != nil, self.effects.service.usesProviderKeys else { return nil }
         guard let text = try? ProviderToken.text(inAuthorization: authorization) else { return nil }
         return (try? ProviderToken(text))?.keyID
     }
 
     private func setAlarm() {
-        self.parts.loop.alarmAt = self.faults.delayed.first?.moment ?? .max
+        self.parts.loop.alarmAt = self.effects.delayed.first?.moment ?? .max
     }
 }
 

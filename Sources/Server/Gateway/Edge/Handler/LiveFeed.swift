@@ -44,7 +44,7 @@ final class LiveFeed {
     /// Sends the new events to every stream, and ends the streams whose proof is no longer valid.
     func secondPassed() {
         for (stream, state) in self.streams {
-            guard self.admission.admitsOperator(state.proof) else {
+            guard self.admission.authorization.tokens.admitsOperator(state.proof) else {
                 self.streamClosed(stream)
                 self.parts.loop.finish(stream)
                 continue

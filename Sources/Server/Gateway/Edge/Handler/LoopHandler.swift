@@ -28,8 +28,7 @@ struct LoopParts {
             rates: shared.rates,
             tally: shared.tally
         )
-        let streams = shared.settings.transport.streamsPerConnectionMax
-        self.limits = StreamLimits(loop, beginsWithOne: configuration.appleStreamLimit, usual: streams)
+        self.limits = StreamLimits(loop, beginsWithOne: configuration.appleStreamLimit)
     }
 }
 
@@ -140,7 +139,7 @@ package final class LoopHandler: RequestHandler {
     // MARK: Streams and connections
 
     package func streamClosed(_ stream: StreamID) {
-        self.faults?.streamClosed(stream)
+        self.faults?.effects.streamClosed(stream)
         self.live.streamClosed(stream)
         self.events.streamClosed(stream)
         if self.workers.streamClosed(stream) { self.sendGoAway(stream.connection) }
@@ -152,7 +151,7 @@ package final class LoopHandler: RequestHandler {
         self.parts.limits.connectionClosed(connection)
         self.pushes.connectionClosed(connection)
         self.admission.connectionClosed(connection)
-        self.faults?.connectionClosed(connection)
+        self.faults?.effects.connectionClosed(connection)
     }
 
     package func certificateShown(_ certificate: ClientCertificate, on connection: ConnectionID) {
@@ -205,9 +204,6 @@ package final class LoopHandler: RequestHandler {
         self.parts.loop.setLimits(settings.transport)
         self.parts.outbox.window.maximum = settings.requestsAtEngineMax
         self.pushes.setRules(settings.rules)
-        self.parts.limits.setUsual(settings.transport.streamsPerConnectionMax)
-        self.workers.setQueuedBytesMax(settings.transport.streamingBytesSoftMax)
-        self.events.setQueuedBytesMax(settings.transport.streamingBytesSoftMax)
     }
 
     /// Performs an effect of the engine on this loop.

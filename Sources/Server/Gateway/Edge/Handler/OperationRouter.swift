@@ -103,12 +103,10 @@ final class OperationRouter {
     /// Returns true if a path is a GET route of the admin listener, such as the dashboard's page or the metrics.
     static func isOfAdmin(_ request: Request) -> Bool {
         let path = self.target(of: request).path
-        return "GET".withByteView { method in
-            guard case .found = OperationTable.gateway.match(method: method, path: path, on: .admin) else {
-                return false
-            }
-            return true
+        guard case .found = OperationTable.gateway.match(method: ByteView("GET"), path: path, on: .admin) else {
+            return false
         }
+        return true
     }
 
     /// Counts a request of an operation whose rate is limited for each credential.

@@ -107,7 +107,7 @@ final class PushIntake {
             if !push.isDryRun, self.parts.loop.isQuiet(request.stream.connection) {
                 self.parts.outbox.quietPushCame(now: self.parts.loop.now)
             }
-            if let faults = self.faults, faults.isActive, !push.isDryRun {
+            if let faults = self.faults, faults.effects.isActive, !push.isDryRun {
                 faults.submit(push, request.stream, keyID: provider?.key.keyID, received.authorization)
             } else {
                 self.parts.outbox.append(push, from: self.parts.loop.address(request.stream))
@@ -133,7 +133,7 @@ final class PushIntake {
         if reason == .tooManyRequests { self.parts.counts.exceeded(connection) }
         guard reason == .expiredProviderToken else { return }
         let isUseless = self.providers?.hasChangedInVain(connection) == true
-        if isUseless || self.faults?.hasChangedInVain(connection) == true {
+        if isUseless || self.faults?.effects.hasChangedInVain(connection) == true {
             self.parts.answers.goAway(connection, reason, inFlight: .announcedFirst)
         }
     }

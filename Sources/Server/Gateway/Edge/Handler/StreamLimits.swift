@@ -5,19 +5,13 @@ final class StreamLimits {
     private let loop: EventLoop
     /// True if each connection begins with a limit of one stream, as at APNs.
     private let beginsWithOne: Bool
-    /// The default limit.
-    private var usual: Int
     /// The connections that began with a limit of one stream and now have the default limit.
     private var lifted: Set<ConnectionID> = []
 
-    init(_ loop: EventLoop, beginsWithOne: Bool, usual: Int) {
+    init(_ loop: EventLoop, beginsWithOne: Bool) {
         self.loop = loop
         self.beginsWithOne = beginsWithOne
-        self.usual = usual
     }
-
-    /// Changes the default limit. Connections that were sent a limit keep it.
-    func setUsual(_ limit: Int) { self.usual = limit }
 
     /// Raises the limit of a connection that began with one stream. Its client has been authenticated.
     func admitted(_ connection: ConnectionID) {
@@ -25,9 +19,9 @@ final class StreamLimits {
         self.restore(connection)
     }
 
-    /// Sets a connection's limit to the default limit.
+    /// Sets a connection's limit to the default limit, which is the maximum of the loop.
     func restore(_ connection: ConnectionID) {
-        self.loop.setStreamLimit(connection, to: self.usual)
+        self.loop.setStreamLimit(connection, to: .max)
     }
 
     func connectionClosed(_ connection: ConnectionID) {

@@ -9,9 +9,6 @@ import Wire
 final class WorkerFeed {
     private let parts: LoopParts
     private var streams = WorkerStreams()
-    /// The maximum number of queued bytes with which a stream still gets new wakes. It equals the loop's own limit,
-    /// because the loop calls `streamDrained` only after its limit was exceeded.
-    private var queuedBytesMax: Int
     /// The writer of the current event; empty at other times.
     private var writer = JSONWriter()
     /// True during a shutdown. Connections without a wake must then end.
@@ -19,10 +16,7 @@ final class WorkerFeed {
 
     init(_ parts: LoopParts) {
         self.parts = parts
-        self.queuedBytesMax = parts.shared.settings.transport.streamingBytesSoftMax
     }
-
-    func setQueuedBytesMax(_ bytesMax: Int) { self.queuedBytesMax = bytesMax }
 
     /// Returns true if a connection has carried workers' streams, even if they have ended.
     func carriesStreams(_ connection: ConnectionID) -> Bool { self.streams.load(of: connection) != nil }
@@ -145,8 +139,8 @@ final class WorkerFeed {
     /// Returns the streams whose token or certificate was revoked or has expired after they were opened.
     func streamsWithoutProof(by admission: CallerAdmission) -> [StreamID] {
         guard !self.streams.isEmpty else { return [] }
-        admission.refreshTokens()
-        return self.streams.withoutProof { admission.admitsWorker($0) }
+        admission.authorization.tokens.refreshIfPossible()
+        return self.streams.withoutProof { admission.authorization.admitsWorker($0) }
     }
 
     private func writeEvent(to stream: StreamID) {
@@ -158,7 +152,8 @@ final class WorkerFeed {
     /// half of the limit.
     private func write(_ stream: StreamID, _ bytes: ByteView) {
         guard let queued = self.parts.loop.write(stream, bytes) else { return }
-        let (bytesMax, now) = (self.queuedBytesMax, SystemClock.monotonic)
+        // The loop calls `streamDrained` only after its own limit was exceeded.
+        let (bytesMax, now) = (self.parts.loop.streamingBytesSoftMax, SystemClock.monotonic)
         guard self.streams.wrote(to: stream, queued: queued, bytesMax: bytesMax, now: now) else { return }
         self.parts.outbox.append(.streamPaused(self.parts.loop.address(stream), true))
     }

@@ -76,10 +76,9 @@ extension Operation {
         }
         switch object["token"] {
         case nil, .null?: return nil
-        case .string(let text)?:
-            guard let token = text.withByteView({ DeviceToken(hex: $0) }) else { throw .badDeviceToken }
+        case let value?:
+            guard let token = value.text?.withByteView({ DeviceToken(hex: $0) }) else { throw .badDeviceToken }
             return token
-        case .bool?, .number?, .array?, .object?: throw .badDeviceToken
         }
     }
 }

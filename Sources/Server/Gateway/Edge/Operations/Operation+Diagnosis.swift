@@ -11,7 +11,7 @@ extension Operation {
         by: .operator,
         answers: [200, 400, 404]
     ) { call throws(APIError) in
-        let task = try DiagnosisQuery(call.query).task
+        let task = try call.task()
         return .diagnosis(try call.device(), task: task)
     }
 }
@@ -46,19 +46,19 @@ extension EngineWork {
 
 // MARK: - Query
 
-/// The query of a diagnosis: empty, or `task=<identifier>`.
-package struct DiagnosisQuery {
-    /// The identifier of the task request; nil for a push.
-    package private(set) var task: String?
-
+extension OperationCall {
+    /// Returns the identifier of the task request in the query, `task=<identifier>`; nil for a push.
+    ///
     /// - Throws: `APIError` if a parameter is unknown or repeated, or if the identifier is invalid.
-    package init(_ query: ByteView) throws(APIError) {
-        try QueryParameter.forEach(of: query) { parameter throws(APIError) in
+    fileprivate func task() throws(APIError) -> String? {
+        var task: String?
+        try QueryParameter.forEach(of: self.query) { parameter throws(APIError) in
             guard parameter.name == "task" else {
                 throw parameter.unknown(among: ["task"], "a diagnosis takes task alone")
             }
             guard IdentifierPattern.isIdentifier(parameter.value.utf8) else { throw .badTaskIdentifier }
-            self.task = parameter.value
+            task = parameter.value
         }
+        return task
     }
 }

@@ -31,15 +31,12 @@ extension Operation {
         try Operation.page(call.parameter.string)
     }
 
-    package static let openAPI = Operation(
+    package static let openAPI = ofOperators(
         "openAPI",
         .get,
         "/openapi.json",
-        on: .admin,
-        by: .operator,
         reaching: .nothing,
-        answers: [200],
-        afterFailedStore: .answered
+        answers: [200]
     ) { _ in
         .answered(OperationAnswer(unsafe EmbeddedFile(wakegate_gateway_openapi).bytes))
     }

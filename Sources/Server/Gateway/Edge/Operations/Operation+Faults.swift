@@ -81,16 +81,13 @@ extension Operation {
         answers: Set<Int>,
         _ answer: @escaping @Sendable (OperationCall, FaultService) throws(APIError) -> OperationAnswer
     ) -> Operation {
-        Operation(
+        ofOperators(
             name,
             method,
             path,
-            on: .admin,
-            by: .operator,
             reaching: .everyTopic,
             bodyLimit: .faultRules,
-            answers: answers,
-            afterFailedStore: .answered
+            answers: answers
         ) { call throws(APIError) in
             guard let service = call.services.faults else { throw .noFaultsHere }
             return .answered(try answer(call, service))

@@ -41,7 +41,7 @@ extension Operation {
         by: .operator,
         answers: [200, 400, 404]
     ) { call throws(APIError) in
-        let selection = try EventQuery(call.query).selection
+        let selection = try EventSelection(query: call.query)
         return .deviceEvents(try call.device(), selection)
     }
 
@@ -57,29 +57,23 @@ extension Operation {
     }
 
     /// Requires access to every topic, because the history records pushes without their topics.
-    package static let listPushes = Operation(
+    package static let listPushes = ofOperators(
         "listPushes",
         .get,
         "/v1/pushes",
-        on: .admin,
-        by: .operator,
         reaching: .everyTopic,
-        answers: [200, 400],
-        afterFailedStore: .answered
+        answers: [200, 400]
     ) { call throws(APIError) in
         .asked(.pushes(try PushQuestion(query: call.query)))
     }
 
     /// Requires access to every topic, because the history records pushes without their topics.
-    package static let pushHistory = Operation(
+    package static let pushHistory = ofOperators(
         "pushWay",
         .get,
         "/v1/pushes/{apnsID}",
-        on: .admin,
-        by: .operator,
         reaching: .everyTopic,
-        answers: [200, 400, 404],
-        afterFailedStore: .answered
+        answers: [200, 400, 404]
     ) { call throws(APIError) in
         let query = try PushQuery(call.query)
         guard let apnsID = APNsID(call.parameter) else { throw .unknownPush }
@@ -440,37 +434,35 @@ extension PushQuestion {
     }
 }
 
-/// The query of a request for the events of a device: `kind=task&since=<ms>&until=<ms>&limit=100&before=<place>`.
-package struct EventQuery {
-    /// The selected events; by default the newest events.
-    package private(set) var selection = EventSelection()
-
+extension EventSelection {
     private static let parameters = ["kind", "since", "until", "limit", "before"]
 
+    /// Parses the query of a list of events: `kind=task&since=<ms>&until=<ms>&limit=100&before=<place>`. By default, it
+    /// selects the newest events.
+    ///
     /// - Throws: `APIError` with the parameter's name, the fault and the valid values.
-    package init(_ query: ByteView) throws(APIError) {
+    package init(query: ByteView) throws(APIError) {
+        self.init()
         try QueryParameter.forEach(of: query) { parameter throws(APIError) in
             switch parameter.name {
-            case "kind": self.selection.kind = try Self.kind(parameter.value)
-            case "since": self.selection.since = try parameter.moment()
-            case "until": self.selection.until = try parameter.moment()
-            case "limit": self.selection.limit = try parameter.integer(1...EventSelection.limitMax)
+            case "kind":
+                guard let kind = Kind(rawValue: parameter.value) else {
+                    let kinds = "kind is push, task, conditions or subscription, not \"\(parameter.value)\"."
+                    throw APIError(400, "BadQuery", kinds)
+                }
+                self.kind = kind
+            case "since": self.since = try parameter.moment()
+            case "until": self.until = try parameter.moment()
+            case "limit": self.limit = try parameter.integer(1...Self.limitMax)
             case "before":
                 guard let place = EventCursor(parameter.value) else {
                     throw APIError(400, "BadQuery", "before must be the next value of the previous page.")
                 }
-                self.selection.before = place
+                self.before = place
             default: throw parameter.unknown(among: Self.parameters, "events take kind, since, until, limit and before")
             }
         }
-        _ = try QueryParameter.period(since: self.selection.since ?? 0, until: self.selection.until)
-    }
-
-    private static func kind(_ text: String) throws(APIError) -> EventSelection.Kind {
-        guard let kind = EventSelection.Kind(rawValue: text) else {
-            throw APIError(400, "BadQuery", "kind is push, task, conditions or subscription, not \"\(text)\".")
-        }
-        return kind
+        _ = try QueryParameter.period(since: self.since ?? 0, until: self.until)
     }
 }
 

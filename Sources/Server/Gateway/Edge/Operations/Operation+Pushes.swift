@@ -1,12 +1,10 @@
 import Engine
 import Policy
+import Synchronization
 package import Wire
 
 extension Operation {
-    /// The operation of the provider API.
-    package static let pushes = [push]
-
-    /// The operation without an action: the loops handle pushes themselves, because the checks have a different order
+    /// The operation of the provider API. It has no action: the loops handle pushes themselves, because the checks have a different order
     /// and the answers a different form. Apple's documentation describes this operation; `openapi.json` does not.
     package static let push = Operation(
         "push",
@@ -26,12 +24,8 @@ extension Operation {
     package static func isOfProviders(path: ByteView, on role: ListenerRole) -> Bool {
         role != .admin && !path.starts(with: "/v1/")
     }
-}
 
-extension Operation {
     /// The operation with which operators test devices and workers.
-    package static let testPushes = [testPush]
-
     package static let testPush = Operation(
         "testPush",
         .post,
@@ -43,7 +37,7 @@ extension Operation {
         answers: [200, 400, 404],
         afterFailedStore: .refused
     ) { call throws(APIError) in
-        guard let rules = call.services.testPushes.rules else { throw .testPushesNotPermitted }
+        guard let rules = call.services.testPushRules.withLock({ $0 }) else { throw .testPushesNotPermitted }
         let body = try RequestBody.object(call.body, reason: "BadPush")
         let (device, apnsID) = (try call.device(), call.services.newAPNsID())
         return .asked(.testPush(try TestPushBody(body).push(to: device, call.parameter, apnsID, rules)))
@@ -144,12 +138,9 @@ struct TestPushBody {
     // MARK: Members
 
     private static func text(_ object: JSONValue, _ name: String) throws(APIError) -> String? {
-        switch object[name] {
-        case nil: return nil
-        case .string(let text)?: return text
-        case .null?, .bool?, .number?, .array?, .object?:
-            throw Self.bad("\(name) is not a string; send text, or leave it out.")
-        }
+        guard let value = object[name] else { return nil }
+        guard let text = value.text else { throw Self.bad("\(name) is not a string; send text, or leave it out.") }
+        return text
     }
 
     private static func integer(

@@ -45,15 +45,12 @@ extension Operation {
         .asked(.topics)
     }
 
-    package static let metrics = Operation(
+    package static let metrics = ofOperators(
         "metrics",
         .get,
         "/metrics",
-        on: .admin,
-        by: .operator,
         reaching: .everyTopic,
-        answers: [200],
-        afterFailedStore: .answered
+        answers: [200]
     ) { call in
         call.services.metrics.ask(reply: call.reply, for: call.caller, afterFailedStore: call.afterFailedStore)
         return .handedOn

@@ -418,11 +418,9 @@ struct TaskRequestReader {
     }
 
     private func flag(_ field: String) throws(APIError) -> Bool {
-        switch self.object[field] {
-        case nil: return false
-        case .bool(let flag)?: return flag
-        case .null?, .number?, .string?, .array?, .object?: throw self.fault(field, "true or false")
-        }
+        guard let value = self.object[field] else { return false }
+        guard let flag = value.bool else { throw self.fault(field, "true or false") }
+        return flag
     }
 
     private func moment(_ field: String) throws(APIError) -> Instant? {

@@ -4,15 +4,12 @@ extension Operation {
     /// The operations that maintain the gateway.
     package static let upkeep = [backUp, reload]
 
-    package static let backUp = Operation(
+    package static let backUp = ofOperators(
         "backUp",
         .post,
         "/v1/backup",
-        on: .admin,
-        by: .operator,
         reaching: .everyTopic,
-        answers: [201, 400, 409, 500],
-        afterFailedStore: .answered
+        answers: [201, 400, 409, 500]
     ) { call throws(APIError) in
         let object = try RequestBody.object(call.body, reason: "BadName")
         guard case .string(let name)? = object["name"] else { throw .badName }
@@ -20,15 +17,12 @@ extension Operation {
         return .handedOn
     }
 
-    package static let reload = Operation(
+    package static let reload = ofOperators(
         "reload",
         .post,
         "/v1/reload",
-        on: .admin,
-        by: .operator,
         reaching: .everyTopic,
-        answers: [200, 400, 409],
-        afterFailedStore: .answered
+        answers: [200, 400, 409]
     ) { call throws(APIError) in
         try call.services.reloads.start(reply: call.reply)
         return .handedOn
@@ -39,42 +33,15 @@ extension Operation {
     /// The operations that report the gateway's health and version.
     package static let health = [alive, ready, version]
 
-    package static let alive = Operation(
-        "alive",
-        .get,
-        "/healthz",
-        on: .admin,
-        by: .operator,
-        reaching: .nothing,
-        answers: [200],
-        afterFailedStore: .answered
-    ) { _ in
+    package static let alive = ofOperators("alive", .get, "/healthz", reaching: .nothing, answers: [200]) { _ in
         .answered(OperationAnswer(Array(#"{"alive":true}"#.utf8)))
     }
 
-    package static let ready = Operation(
-        "ready",
-        .get,
-        "/readyz",
-        on: .admin,
-        by: .operator,
-        reaching: .nothing,
-        answers: [200],
-        afterFailedStore: .answered
-    ) { _ in
+    package static let ready = ofOperators("ready", .get, "/readyz", reaching: .nothing, answers: [200]) { _ in
         .asked(.readiness)
     }
 
-    package static let version = Operation(
-        "version",
-        .get,
-        "/version",
-        on: .admin,
-        by: .operator,
-        reaching: .nothing,
-        answers: [200],
-        afterFailedStore: .answered
-    ) { _ in
+    package static let version = ofOperators("version", .get, "/version", reaching: .nothing, answers: [200]) { _ in
         var writer = JSONWriter()
         writer.beginObject()
         writer.member("version", wakeGateVersion)

@@ -6,45 +6,36 @@ extension Operation {
     /// The operations that stream and chart the gateway's activity for the dashboard.
     package static let watching = [live, events, samples]
 
-    package static let live = Operation(
+    package static let live = ofOperators(
         "live",
         .get,
         "/v1/live",
-        on: .admin,
-        by: .operator,
         reaching: .everyTopic,
         answers: [200],
-        isStream: true,
-        afterFailedStore: .answered
+        isStream: true
     ) { _ in
         .watching
     }
 
     /// The stream of new events that match the query's filter.
-    package static let events = Operation(
+    package static let events = ofOperators(
         "events",
         .get,
         "/v1/events",
-        on: .admin,
-        by: .operator,
         reaching: .everyTopic,
         answers: [200, 400],
-        isStream: true,
-        afterFailedStore: .answered
+        isStream: true
     ) { call throws(APIError) in
         .following(try EventFilter(query: call.query))
     }
 
     /// The past samples, at the interval in the query: one sample per second by default.
-    package static let samples = Operation(
+    package static let samples = ofOperators(
         "samples",
         .get,
         "/v1/samples",
-        on: .admin,
-        by: .operator,
         reaching: .everyTopic,
-        answers: [200, 400],
-        afterFailedStore: .answered
+        answers: [200, 400]
     ) { call throws(APIError) in
         let text = call.query.isEmpty ? "every=1" : call.query.string
         guard text.hasPrefix("every="), let seconds = Int(text.dropFirst("every=".count)),
@@ -75,9 +66,7 @@ extension EventFilter {
         self.init()
         try QueryParameter.forEach(of: query, repeatable: ["outcome"]) { parameter throws(APIError) in
             switch parameter.name {
-            case "topic":
-                guard parameter.value.withByteView({ Push.isTopic($0) }) else { throw .badTopic }
-                self.topic = parameter.value
+            case "topic": self.topic = try parameter.topic()
             case "device":
                 guard parameter.value.withByteView({ DeviceToken(hex: $0) }) != nil else { throw .badDeviceToken }
                 self.device = parameter.value.lowercased()

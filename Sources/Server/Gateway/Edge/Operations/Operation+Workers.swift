@@ -178,62 +178,45 @@ package struct SubscriptionQuery {
         "slots", "name", "device", "task", "session", "resource", "push", "conditions",
     ]
 
-    private var slots = 1
-    private var name = ""
-    private var devices: [DeviceToken] = []
-    private var tasks: [IdentifierPattern] = []
-    private var sessions: [IdentifierPattern] = []
+    /// The subscription. By default it has one slot and accepts the pushes of every device, but no tasks.
+    package private(set) var request = SubscriptionRequest(slots: 1, devices: [])
+    /// The resources in the order of the query, with repetitions.
     private var resources: [String] = []
-    private var takesPushes = true
-    private var reportsConditions = false
 
     /// - Throws: `APIError` with the parameter's name, the fault and the valid values.
     package init(_ query: ByteView) throws(APIError) {
         try QueryParameter.forEach(of: query, repeatable: ["device", "task", "session", "resource"]) {
             parameter throws(APIError) in try self.take(parameter)
         }
-        guard self.takesPushes || self.reportsConditions || !self.tasks.isEmpty || !self.sessions.isEmpty else {
+        self.request.resources = self.resources
+        guard self.request.takesPushes || self.request.reportsConditions || self.request.takesTasks else {
             let message = "With push=0 alone nothing comes on the stream; name what it takes with task or session."
             throw APIError(400, "BadQuery", message)
         }
     }
 
-    /// The subscription. By default it has one slot and accepts the pushes of every device, but no tasks.
-    package var request: SubscriptionRequest {
-        SubscriptionRequest(
-            slots: self.slots,
-            takesPushes: self.takesPushes,
-            tasks: self.tasks,
-            sessions: self.sessions,
-            resources: self.resources,
-            reportsConditions: self.reportsConditions,
-            devices: self.devices,
-            label: self.name.percentDecoded ?? self.name
-        )
-    }
-
     private mutating func take(_ parameter: QueryParameter) throws(APIError) {
         let (name, value) = (parameter.name, parameter.value)
         switch name {
-        case "slots": self.slots = try parameter.integer(1...SubscriptionRequest.slotsMax)
+        case "slots": self.request.slots = try parameter.integer(1...SubscriptionRequest.slotsMax)
         case "name":
             guard value.utf8.count <= Self.nameBytesMax else {
                 throw APIError(400, "BadQuery", "name is a label of at most \(Self.nameBytesMax) bytes.")
             }
-            self.name = value
+            self.request.label = value.percentDecoded ?? value
         case "device":
             guard let token = value.withByteView({ DeviceToken(hex: $0) }) else { throw APIError.badDeviceToken }
-            if !self.devices.contains(token) { try Self.append(token, to: &self.devices, name) }
-        case "task": try Self.append(try Self.pattern(parameter), to: &self.tasks, once: name)
-        case "session": try Self.append(try Self.pattern(parameter), to: &self.sessions, once: name)
+            if !self.request.devices.contains(token) { try Self.append(token, to: &self.request.devices, name) }
+        case "task": try Self.append(try Self.pattern(parameter), to: &self.request.tasks, once: name)
+        case "session": try Self.append(try Self.pattern(parameter), to: &self.request.sessions, once: name)
         case "resource":
             let resource = value.percentDecoded ?? value
             guard TaskRequestReader.isResource(resource) else {
                 throw APIError(400, "BadQuery", "resource is \(TaskRequestReader.resourceRequirement).")
             }
             try Self.append(resource, to: &self.resources, name, countMax: SubscriptionRequest.resourcesMax)
-        case "push": self.takesPushes = try parameter.flag()
-        case "conditions": self.reportsConditions = try parameter.flag()
+        case "push": self.request.takesPushes = try parameter.flag()
+        case "conditions": self.request.reportsConditions = try parameter.flag()
         default:
             let takes = "a subscription takes \(Self.parameters.joined(separator: ", "))"
             throw parameter.unknown(among: Self.parameters, takes)

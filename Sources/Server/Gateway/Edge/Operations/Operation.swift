@@ -106,6 +106,32 @@ package final class Operation: Sendable {
         }
     }
 
+    /// Creates an operation for operators that is answered even after a failure of the store.
+    static func ofOperators(
+        _ name: String,
+        _ method: HTTPMethod,
+        _ path: PathPattern,
+        reaching scope: AccessRule.Scope,
+        bodyLimit: BodyLimit = .small,
+        answers: Set<Int>,
+        isStream: Bool = false,
+        action: @escaping @Sendable (OperationCall) throws(APIError) -> OperationOutcome
+    ) -> Operation {
+        Operation(
+            name,
+            method,
+            path,
+            on: .admin,
+            by: .operator,
+            reaching: scope,
+            bodyLimit: bodyLimit,
+            answers: answers,
+            isStream: isStream,
+            afterFailedStore: .answered,
+            action: action
+        )
+    }
+
     /// Performs a request.
     ///
     /// - Throws: `APIError` if the request is invalid.
@@ -129,8 +155,8 @@ package final class Operation: Sendable {
 extension Operation {
     /// Every operation, by family; each family has its own file.
     package static let all =
-        Operation.pushes + Operation.workers + Operation.devices + Operation.tasks + Operation.taskSimulations
-        + Operation.inspections + Operation.simulations + Operation.waiting + Operation.testPushes
+        [Operation.push, Operation.testPush] + Operation.workers + Operation.devices + Operation.tasks
+        + Operation.taskSimulations + Operation.inspections + Operation.simulations + Operation.waiting
         + Operation.statistics + Operation.watching + Operation.upkeep + Operation.health + Operation.documents
         + Operation.faults
 }

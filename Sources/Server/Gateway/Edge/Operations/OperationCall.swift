@@ -127,8 +127,8 @@ package final class GatewayServices: Sendable {
     let reloads: any Reloads
     /// The fault rules; nil unless this is `wakegate dev`.
     let faults: FaultService?
-    /// The rules for operators' test pushes, and the permission to send them.
-    package let testPushes: TestPushRules
+    /// The rules for operators' test pushes as of the last reload; nil if operators may send none.
+    let testPushRules: Mutex<PushRules?>
     /// The names by which workers know their streams.
     let streamNames: StreamNames
     private let random = Mutex(RandomBits())
@@ -147,7 +147,7 @@ package final class GatewayServices: Sendable {
             heldMax: configuration.limits.eventsHeldMax
         )
         self.reloads = reloads
-        self.testPushes = TestPushRules(configuration)
+        self.testPushRules = Mutex(configuration.testPushRules)
         var random = RandomBits()
         self.streamNames = StreamNames(key: HashKey(random.pair()))
         self.faults = configuration.faultRules.map { FaultService($0) }
@@ -163,27 +163,6 @@ package final class GatewayServices: Sendable {
             preconditionFailure("32 bytes are a token")
         }
         return token
-    }
-}
-
-/// The rules for operators' test pushes, and the permission to send them, as of the last reload.
-package final class TestPushRules: Sendable {
-    private let current: Mutex<(isPermitted: Bool, rules: PushRules)>
-
-    package init(_ configuration: GatewayConfiguration) {
-        self.current = Mutex(Self.rules(configuration))
-    }
-
-    /// Applies another configuration.
-    package func set(_ configuration: GatewayConfiguration) {
-        self.current.withLock { $0 = Self.rules(configuration) }
-    }
-
-    /// The rules that a test push must satisfy; nil if test pushes are not permitted.
-    var rules: PushRules? { self.current.withLock { $0.isPermitted ? $0.rules : nil } }
-
-    private static func rules(_ configuration: GatewayConfiguration) -> (isPermitted: Bool, rules: PushRules) {
-        (configuration.permitsTestPushes, configuration.pushRules)
     }
 }
 

@@ -18,8 +18,8 @@ final class ReloadService: Reloads, @unchecked Sendable {
         let server: HTTPServer
         let history: any HistoryService
         let webhooks: WebhookService
-        let certificate: ServerCertificate?
-        let watches: CredentialWatches
+        var certificate: ServerCertificate?
+        var watches: CredentialWatches
     }
 
     /// The stages of a reload, as reported to the service manager.
@@ -39,8 +39,6 @@ final class ReloadService: Reloads, @unchecked Sendable {
     private var configuration: GatewayConfiguration
     private var shared: SharedParts?
     private var target: Target?
-    private var certificate: ServerCertificate?
-    private var watches: CredentialWatches?
 
     /// - `configuration`: the configuration at the start.
     /// - `source`: reads the configuration again; nil if that is impossible.
@@ -72,14 +70,12 @@ final class ReloadService: Reloads, @unchecked Sendable {
     func attach(_ target: Target, _ shared: SharedParts) {
         self.target = target
         self.shared = shared
-        self.certificate = target.certificate
-        self.watches = target.watches
     }
 
     /// Waits for the current reload, and prevents later ones.
     func stop() {
         self.queue.sync {
-            self.watches?.stop()
+            self.target?.watches.stop()
             self.target = nil
             self.shared = nil
         }
@@ -184,21 +180,21 @@ final class ReloadService: Reloads, @unchecked Sendable {
         var watches: CredentialWatches?
         do throws(ConfigurationError) {
             let before = self.configuration
-            watches = try CredentialWatches(next, log: self.log, keeping: self.watches, of: before)
+            watches = try CredentialWatches(next, log: self.log, keeping: target.watches, of: before)
         } catch {
             faults += error.faults
         }
         guard faults.isEmpty else { throw ConfigurationError(faults: faults) }
 
         var changed = transition.changed
-        if let certificate, let old = self.certificate, !certificate.isSame(as: old) {
+        if let certificate, let old = target.certificate, !certificate.isSame(as: old) {
             if let change = certificate.change(from: old) { changed.append(change) }
             target.server.setContext(certificate.context)
-            self.certificate = certificate
+            self.target?.certificate = certificate
         }
-        if let watches, let old = self.watches {
-            watches.takeOver(from: old, shared)
-            self.watches = watches
+        if let watches {
+            watches.takeOver(from: target.watches, shared)
+            self.target?.watches = watches
         }
         target.webhooks.begin(hooks)
         self.log.set(level: next.logLevel, format: next.logFormat)
@@ -209,7 +205,7 @@ final class ReloadService: Reloads, @unchecked Sendable {
         shared.rates.setLimits(next.limits)
         target.server.setLimits(next.limits.transport)
         target.history.setLimits(GatewayStore(next).historyLimits)
-        shared.services.testPushes.set(next)
+        shared.services.testPushRules.withLock { $0 = next.testPushRules }
         let settings = LoopSettings(next)
         for loop in shared.mailboxes.loops { loop.deliver(settings) }
         self.configuration = next
@@ -217,13 +213,9 @@ final class ReloadService: Reloads, @unchecked Sendable {
     }
 
     private func tell(_ changed: [ConfigurationChange], _ needsRestart: [ConfigurationChange]) {
-        for change in changed {
-            let fields = ["key": change.key, "old": change.old.written, "new": change.new.written]
-            self.log.write(.configurationChanged, fields)
-        }
-        for change in needsRestart {
-            let fields = ["key": change.key, "old": change.old.written, "new": change.new.written]
-            self.log.write(.configurationNeedsRestart, fields)
+        let events = changed.map { (GatewayEvent.configurationChanged, $0) }
+        for (event, change) in events + needsRestart.map({ (.configurationNeedsRestart, $0) }) {
+            self.log.write(event, ["key": change.key, "old": change.old.written, "new": change.new.written])
         }
     }
 }
@@ -332,9 +324,9 @@ struct ServerCertificate: Sendable {
         )
     }
 
-    /// Returns the change from `old` if the same file now has other contents; nil otherwise.
+    /// Returns the change from `old`, which is not the same, if it has the same file; nil otherwise.
     func change(from old: ServerCertificate) -> ConfigurationChange? {
-        guard self.file == old.file, self.contents != old.contents else { return nil }
+        guard self.file == old.file else { return nil }
         return ConfigurationChange(key: "tls.certificate", old: old.shown, new: self.shown)
     }
 

@@ -77,11 +77,7 @@ extension FaultRuleReader {
             self.fault(key, "is missing", "write \(example)")
             return nil
         }
-        guard let reason = self.text(members["reason"], key) else { return nil }
-        guard reason.utf8.count <= Self.reasonBytesMax else {
-            self.fault(key, "has \(reason.utf8.count) bytes", "write at most \(Self.reasonBytesMax)")
-            return nil
-        }
+        guard let reason = self.reason(members["reason"], key) else { return nil }
         let known = APNSReason(rawValue: reason)
         guard let status = given ?? known?.status else {
             let near = NearestMatch.find(reason, in: APNSReason.allCases.map(\.rawValue))
@@ -108,6 +104,13 @@ extension FaultRuleReader {
         return answer
     }
 
+    private mutating func reason(_ value: JSONValue?, _ key: String) -> String? {
+        guard let reason = self.text(value, key) else { return nil }
+        if reason.utf8.count <= Self.reasonBytesMax { return reason }
+        self.fault(key, "has \(reason.utf8.count) bytes", "write at most \(Self.reasonBytesMax)")
+        return nil
+    }
+
     private mutating func errorCode(_ value: JSONValue?, _ path: String) -> UInt32? {
         self.choice(value, path, HTTP2ErrorCode.self)?.number
     }
@@ -117,11 +120,7 @@ extension FaultRuleReader {
         var members: [String: JSONValue] = ["reason": value]
         if case .string = value {} else { members = self.members(of: value, path, ["reason", "code", "inFlight"]) }
         let key = Self.join(path, "reason")
-        guard let reason = members["reason"] == nil ? "Shutdown" : self.text(members["reason"], key) else { return nil }
-        guard reason.utf8.count <= Self.reasonBytesMax else {
-            self.fault(key, "has \(reason.utf8.count) bytes", "write at most \(Self.reasonBytesMax)")
-            return nil
-        }
+        guard let reason = self.reason(members["reason"] ?? .string("Shutdown"), key) else { return nil }
         if APNSReason(rawValue: reason) == nil {
             self.warnings.append("\(key): \"\(reason)\" is not a reason of APNs; clients may not know it")
         }

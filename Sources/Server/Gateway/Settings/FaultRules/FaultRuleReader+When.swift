@@ -25,23 +25,19 @@ extension FaultRuleReader {
         var condition = FaultCondition()
         let tokens = "a device token, 32 to 200 hexadecimal digits, or a list of them"
         condition.tokens = self.list(members["token"], Self.join(path, "token"), tokens) { value in
-            guard case .string(let text) = value else { return nil }
-            return text.withByteView { DeviceToken(hex: $0) }
+            value.text.flatMap { $0.withByteView { DeviceToken(hex: $0) } }
         }
         let topics = "a topic such as \"com.example.app\", or a list of them"
         condition.topics = self.list(members["topic"], Self.join(path, "topic"), topics) { value in
-            guard case .string(let text) = value else { return nil }
-            return text.withByteView { Push.isTopic($0) } ? text : nil
+            value.text.flatMap { topic in topic.withByteView { Push.isTopic($0) } ? topic : nil }
         }
         let keys = "the id of a provider's key, or a list of them"
         condition.keyIDs = self.list(members["keyID"], Self.join(path, "keyID"), keys) { value in
-            guard case .string(let text) = value else { return nil }
-            return text.isEmpty ? nil : text
+            value.text.flatMap { $0.isEmpty ? nil : $0 }
         }
         let names = PushType.allCases.map { "\($0.name)" }.joined(separator: ", ")
         condition.types = self.list(members["pushType"], Self.join(path, "pushType"), "one of \(names)") { value in
-            guard case .string(let text) = value else { return nil }
-            return text.withByteView { PushType($0) }
+            value.text.flatMap { $0.withByteView { PushType($0) } }
         }
         condition.priorities = self.list(members["priority"], Self.join(path, "priority"), "10, 5 or 1") { value in
             guard case .number(let number) = value else { return nil }

@@ -62,7 +62,7 @@ package struct FaultRuleReader {
         var reader = FaultRuleReader()
         var rules: [FaultRule] = []
         do throws(JSON5Fault) {
-            let value = try JSONValue.json5(text)
+            let value = try JSON5Reader.read(Array(text))
             if case .object = value {
                 rules = body(&reader, value)
             } else {
