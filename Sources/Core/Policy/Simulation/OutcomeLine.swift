@@ -192,7 +192,7 @@ package struct TraceEvent {
             writer.beginObject()
             switch self.kind {
             case .push(let push): push.write(to: &writer)
-            case .conditions(let report): report.write(to: &writer)
+            case .conditions(let report): report.writeMembers(to: &writer)
             case .submit(let request): request.write(to: &writer)
             case .finished(let session, let count):
                 writer.member("session", session)
@@ -255,7 +255,7 @@ package struct TraceRequest {
 
 extension ConditionsReport {
     /// Appends the reported fields as members.
-    fileprivate func write(to writer: inout JSONWriter) {
+    package func writeMembers(to writer: inout JSONWriter) {
         if let appState { writer.member("appState", appState.rawValue) }
         if let backgroundRefresh { writer.member("backgroundRefresh", backgroundRefresh.rawValue) }
         if let batteryLevel { writer.member("batteryLevel", batteryLevel) }
