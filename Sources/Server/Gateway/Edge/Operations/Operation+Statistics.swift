@@ -107,7 +107,7 @@ extension EngineWork {
     }
 
     package static func metrics(_ figures: GatewayFigures) -> EngineWork {
-        EngineWork(.counts(.every)) { .outcome(.document(EngineMetrics($0).document(figures))) }
+        EngineWork(.counts(.every)) { .outcome(.document(EngineMetrics($0, figures).document)) }
     }
 }
 
