@@ -89,7 +89,7 @@ extension EngineWork {
     package static func statistics(of period: Range<Int64>? = nil) -> EngineWork {
         EngineWork(.counts(.none)) { scope throws(APIError) in
             try scope.workspace.check(period)
-            return .outcome(.statistics(scope.workspace.statistics(scope.room, of: period)))
+            return .outcome(.statistics(scope.workspace.statistics(nil, scope.room, of: period)))
         }
     }
 
