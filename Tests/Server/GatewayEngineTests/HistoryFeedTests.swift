@@ -67,7 +67,7 @@ struct HistoryFeedTests {
             let now = Instant(milliseconds: milliseconds)
             recovery.compare(with: self.file.found)
             let offset = WallOffset(wall: 10, now: now)
-            recovery.finish(at: EventRecovery.Start(isFirst: false, now: now, offset: offset))
+            recovery.finish(isFirst: false, now: now, offset: offset)
             let batch = HistoryBatch()
             batch.recovery = recovery
             self.feed.take(batch)
@@ -259,9 +259,7 @@ struct EventRecoveryTests {
             try recovery.take(content.view)
         }
         let now = Instant(milliseconds: 10 * Self.hour)
-        recovery.finish(
-            at: EventRecovery.Start(isFirst: isFirst, now: now, offset: WallOffset(wall: 10 * Self.hour, now: now))
-        )
+        recovery.finish(isFirst: isFirst, now: now, offset: WallOffset(wall: 10 * Self.hour, now: now))
         return recovery
     }
 

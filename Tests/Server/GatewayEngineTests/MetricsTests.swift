@@ -243,10 +243,10 @@ struct SamplesAndLimitsTests {
     func samples() throws {
         let rig = ServiceRig()
         let service = LiveService()
-        let sampler = LiveSampler(service, rig.records)
+        let sampler = LiveSampler(service)
         let start = rig.rig.now
         for passed in [0, 1, 999, 1000, 1500, 2000, 9_300, 9_999, 10_300] as [Int64] {
-            sampler.look(Instant(milliseconds: start + passed), rig.workspace(), rig.requests, loopCount: 1)
+            sampler.look(Instant(milliseconds: start + passed), rig.workspace(), rig.room, loopCount: 1)
         }
         let json = try #require(service.samples(seconds: 1))
         let series = try JSONSerialization.jsonObject(with: Data(json)) as? [String: Any]

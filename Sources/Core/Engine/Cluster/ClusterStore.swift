@@ -86,15 +86,18 @@ package struct LoadPlan {
     }
 
     /// Devices by token, each once. The answer leaves out unknown tokens.
-    package var tokens: [DeviceToken] = []
+    package var tokens: [DeviceToken]
     /// The devices of these wakes are loaded, too. A wake must be in flight or have ended in the last 10 minutes.
     package var wakes: [WakeID] = []
-    package var selection = Selection.none
+    package var selection: Selection
     /// True to skip requested devices that other sessions have locked, and list them in `LoadedDevices.passedOver`. If
     /// false, the load waits briefly for the locks, then fails with `ClusterFailure.locked`.
     package var passesOverLocked = false
 
-    package init() {}
+    package init(tokens: [DeviceToken] = [], selection: Selection = .none) {
+        self.tokens = tokens
+        self.selection = selection
+    }
 }
 
 /// The rows to read for a query.
@@ -111,12 +114,16 @@ package struct ReadPlan {
     }
 
     /// Devices by token, each once. The answer leaves out unknown tokens.
-    package var tokens: [DeviceToken] = []
+    package var tokens: [DeviceToken]
     /// The devices of these wakes are read, too. A wake must be in flight or have ended in the last 10 minutes.
-    package var wakes: [WakeID] = []
-    package var selection = Selection.none
+    package var wakes: [WakeID]
+    package var selection: Selection
 
-    package init() {}
+    package init(tokens: [DeviceToken] = [], wakes: [WakeID] = [], selection: Selection = .none) {
+        self.tokens = tokens
+        self.wakes = wakes
+        self.selection = selection
+    }
 }
 
 /// A selection of a topic's lanes that wait for a slot.

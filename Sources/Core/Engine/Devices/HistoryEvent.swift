@@ -38,7 +38,7 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
     }
 
     /// The number of the device: `device(of:_:)` of its token.
-    package let device: UInt64
+    package var device: UInt64
     /// The time, in policy time.
     package let at: Instant
     /// The push of the event, if there is one. In a part of a name: the first 16 bytes of the part.

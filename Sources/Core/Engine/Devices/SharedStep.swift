@@ -97,7 +97,7 @@ package struct SharedDevice: Sendable {
 
     package let token: DeviceToken
     /// The stored form of `DeviceRecord`.
-    package let record: [UInt8]
+    package var record: [UInt8]
     /// The stored form of `TaskRow`; empty if there is none.
     package let tasks: [UInt8]
     /// The stored form of `DerivedState`, from the time of the last write.
@@ -131,8 +131,8 @@ package struct SharedDeviceChange: Sendable {
         case at(Instant?)
     }
 
-    package let device: SharedDevice
-    package let topic: TopicIndex
+    package var device: SharedDevice
+    package var topic: TopicIndex
     /// True if the store does not have the device yet.
     package let isNew: Bool
     package let due: Due

@@ -187,7 +187,7 @@ package struct TraceEvent {
                 push.write(to: &writer)
             case .conditions(let report):
                 writer.beginObject("conditions")
-                report.write(to: &writer)
+                report.writeMembers(to: &writer)
             case .submit(let request):
                 writer.beginObject("submit")
                 request.write(to: &writer)
@@ -253,7 +253,7 @@ package struct TraceRequest {
 
 extension ConditionsReport {
     /// Appends the reported fields as members.
-    fileprivate func write(to writer: inout JSONWriter) {
+    package func writeMembers(to writer: inout JSONWriter) {
         if let appState { writer.member("appState", appState.rawValue) }
         if let backgroundRefresh { writer.member("backgroundRefresh", backgroundRefresh.rawValue) }
         if let batteryLevel { writer.member("batteryLevel", batteryLevel) }

@@ -1,4 +1,5 @@
 import Engine
+import HTTPTransport
 import Platform
 import PostgresStore
 import ServiceManager
@@ -11,7 +12,8 @@ struct DatabaseEngine: Sendable {
     let shared: SharedParts
     let workers: WorkerAuthentication
     let history: any HistoryService
-    let meter: LimitMeter
+    /// The limits that the loops have reached.
+    let tallies: [LimitTally<TransportLimit>]
     let status: ServiceStatus
     /// The name by which operators know this gateway.
     let name: String
@@ -69,9 +71,8 @@ struct DatabaseEngine: Sendable {
                 history: self.history,
                 events: self.shared.services.events
             ),
-            meter: self.meter,
+            limits: LimitCounts(loops: self.tallies, gateway: self.shared.tally, log: self.shared.log),
             live: self.shared.services.live,
-            limitWatch: LimitWatch(self.shared.log),
             onStatus: { self.storeChanged($0) },
             onUnlike: { self.differencesChanged($0) },
             onLocks: { self.locksChanged($0) }

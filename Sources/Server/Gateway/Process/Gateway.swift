@@ -154,7 +154,7 @@ package final class Gateway: Sendable {
                 shared: shared,
                 workers: workers,
                 history: try DatabaseEngine.history(configuration, shared, store.historyLimits),
-                meter: LimitMeter(loops: tallies, gateway: shared.tally),
+                tallies: tallies,
                 status: status,
                 name: name
             )
@@ -172,9 +172,8 @@ package final class Gateway: Sendable {
                 wakeBytesPerStreamMax: configuration.limits.wakeBytesPerStreamMax,
                 store: try store.openJournal(history.retention, log),
                 output: GroupOutput(mailboxes: shared.mailboxes, history: history, events: shared.services.events),
-                meter: LimitMeter(loops: tallies, gateway: shared.tally),
+                limits: LimitCounts(loops: tallies, gateway: shared.tally, log: log),
                 live: shared.services.live,
-                limitWatch: LimitWatch(log),
                 signal: {
                     var nothing = CommandBatch()
                     shared.engine.perform(&nothing)
@@ -256,19 +255,20 @@ package final class Gateway: Sendable {
         _ roles: [ListenerRole],
         _ server: HTTPServer
     ) -> MetricsService.Sources {
-        MetricsService.Sources(
-            connections: {
-                zip(roles, server.connectionCounts).reduce(into: []) { counts, listener in
+        { startedAt in
+            GatewayFigures(
+                startedAt: startedAt,
+                connections: zip(roles, server.connectionCounts).reduce(into: []) { counts, listener in
                     if let place = counts.firstIndex(where: { $0.role == listener.0 }) {
                         counts[place].count += listener.1
                     } else {
                         counts.append((role: listener.0, count: listener.1))
                     }
-                }
-            },
-            certificateExpiry: { server.certificateExpiry },
-            topics: { reloads.topics }
-        )
+                },
+                certificateExpiry: server.certificateExpiry,
+                topics: reloads.topics
+            )
+        }
     }
 
     /// The number of operators' connections that are accepted in addition to `connectionsMax`. Operators can then

@@ -75,7 +75,7 @@ struct PushServiceTests {
             limit: "pendingBytesMax",
             configure: { $0.pendingBytesMax = 1 }
         ),
-        Case(testDescription: "in a shutdown", word: "Shutdown", prepare: { $0.pushes.drain() }),
+        Case(testDescription: "in a shutdown", word: "Shutdown", prepare: { $0.room.isDraining = true }),
     ]
 
     @Test("Every refusal has its reason and its retry time, and is counted", arguments: cases)

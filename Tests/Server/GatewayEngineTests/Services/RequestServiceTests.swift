@@ -47,6 +47,6 @@ struct RequestServiceTests {
             $0.subscribe(4)
             $0.readiness(5)
         }
-        #expect(rig.answers() == ["503 Shutdown", "503 Shutdown"] && rig.requests.isDraining)
+        #expect(rig.answers() == ["503 Shutdown", "503 Shutdown"] && rig.room.isDraining)
     }
 }

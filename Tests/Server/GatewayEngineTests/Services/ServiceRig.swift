@@ -9,7 +9,8 @@ final class ServiceRig {
     let rig: EngineRig
     let dispatcher: Dispatcher
     let records = GatewayRecords(countingSince: 1_600_000_000_000)
-    let limits = LimitCounts(LimitMeter(), LimitWatch())
+    let limits = LimitCounts()
+    let room: RoomState
     let stage: EffectStage
     let pushes: PushService
     let requests: RequestService
@@ -24,14 +25,9 @@ final class ServiceRig {
         self.output = GroupOutput(mailboxes: PerOutput(self.loop), history: SilentHistory())
         self.stage = EffectStage(group: self.output.makeGroup(), offset: Self.offset)
         self.dispatcher = Dispatcher(engine: self.rig.engine, output: self.stage)
-        self.pushes = PushService(self.records, self.limits)
-        self.requests = RequestService(
-            self.stage,
-            self.records,
-            self.limits,
-            self.pushes,
-            commitTimes: { CommitTimes() }
-        )
+        self.room = RoomState(self.records, self.limits, commitTimes: { CommitTimes() })
+        self.pushes = PushService(self.room)
+        self.requests = RequestService(self.stage, self.room, self.pushes)
     }
 
     func workspace(_ failure: StoreFailure? = nil) -> Workspace {

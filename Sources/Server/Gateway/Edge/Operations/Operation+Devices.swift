@@ -162,7 +162,7 @@ extension Workspace {
             guard let device = self.engine.find(token) else { continue }
             let snapshot = self.engine.snapshot(device)
             guard filter.takes(snapshot), isInOrder || snapshot.state.pending != nil else { continue }
-            DeviceLine(device: snapshot, offset: self.offset).write(to: &writer)
+            snapshot.writeEntry(to: &writer, self.offset)
             count += 1
             guard count < question.limit else {
                 if token != search.tokens.last || search.isFull { next = token }
@@ -170,9 +170,8 @@ extension Workspace {
             }
         }
         writer.endArray()
-        writer.key("next")
         let more = (isInOrder ? next ?? lastRead : nil).flatMap { question.isPast($0) ? nil : $0 }
-        writer.optional(more) { writer, token in writer.hex { token.writeHex(to: &$0) } }
+        writer.member("next", more) { writer, token in writer.hex { token.writeHex(to: &$0) } }
     }
 }
 

@@ -86,7 +86,7 @@ extension EngineWork {
     package static func statistics(of period: Range<Int64>? = nil) -> EngineWork {
         EngineWork(.counts(.none)) { scope throws(APIError) in
             try scope.workspace.check(period)
-            return .outcome(.statistics(scope.workspace.statistics(scope.room, of: period)))
+            return .outcome(.statistics(scope.workspace.statistics(nil, scope.room, of: period)))
         }
     }
 
@@ -104,7 +104,7 @@ extension EngineWork {
     }
 
     package static func metrics(_ figures: GatewayFigures) -> EngineWork {
-        EngineWork(.counts(.every)) { .outcome(.document(EngineMetrics($0).document(figures))) }
+        EngineWork(.counts(.every)) { .outcome(.document(EngineMetrics($0, figures).document)) }
     }
 }
 

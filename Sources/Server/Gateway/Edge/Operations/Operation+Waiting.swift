@@ -70,8 +70,7 @@ extension EngineWork {
                 writer.member("priority", push.priority.rawValue)
                 writer.member("receivedAt", push.receivedAt, offset)
                 writer.member("expiresAt", push.expiry, offset)
-                writer.key("collapseID")
-                writer.optional(content.collapseID.isEmpty ? nil : content.collapseID) { $0.string($1) }
+                writer.member("collapseID", content.collapseID.isEmpty ? nil : content.collapseID) { $0.string($1) }
                 writer.key("payload")
                 writer.raw(content.payload)
                 writer.endObject()

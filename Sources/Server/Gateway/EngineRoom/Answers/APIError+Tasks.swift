@@ -20,40 +20,24 @@ extension APIError {
     /// - `identifier`: the identifier of the request.
     /// - `topic`: the topic of the device.
     init(_ refusal: TaskRefusal, identifier: String, topic: String) {
-        let (status, message): (Int, String) =
+        let message =
             switch refusal {
             case .notPermitted:
-                (
-                    403,
-                    "The configuration of \(topic) does not permit \(identifier); name it, or a pattern that ends in "
-                        + ".* and matches it, in topics.\(topic).tasks."
-                )
+                "The configuration of \(topic) does not permit \(identifier); name it, or a pattern that ends in .* and "
+                    + "matches it, in topics.\(topic).tasks."
             case .unavailable:
-                (
-                    409,
-                    "Background refresh of the device is not available; submit again once backgroundRefresh is "
-                        + "reported as available."
-                )
+                "Background refresh of the device is not available; submit again once backgroundRefresh is reported as "
+                    + "available."
             case .notForeground:
-                (
-                    409,
-                    "A continued task is started by a person who uses the device; submit it while appState is "
-                        + "active."
-                )
+                "A continued task is started by a person who uses the device; submit it while appState is active."
             case .tooManyPendingTaskRequests:
-                (
-                    409,
-                    "As many requests of this kind wait on the device as may: 1 appRefresh, 10 processing, 10 "
-                        + "continued; cancel one, or wait until one is launched."
-                )
+                "As many requests of this kind wait on the device as may: 1 appRefresh, 10 processing, 10 continued; "
+                    + "cancel one, or wait until one is launched."
             case .immediateRunIneligible:
-                (
-                    409,
-                    "It cannot launch at once, and with the strategy fail it does not wait; submit it later, or with "
-                        + "the strategy queue."
-                )
+                "It cannot launch at once, and with the strategy fail it does not wait; submit it later, or with the "
+                    + "strategy queue."
             }
-        self.init(status, refusal.rawValue, message)
+        self.init(refusal == .notPermitted ? 403 : 409, refusal.rawValue, message)
     }
 
     static let tooManySessions = APIError(

@@ -28,48 +28,19 @@ extension ConditionsReport {
         "memoryPressure", "network",
     ]
 
-    /// Appends the fields of the report to the open object.
-    func writeMembers(to writer: inout JSONWriter) {
-        for (name, value) in self.members {
-            writer.key(name)
-            switch value {
-            case .word(let word): writer.string(word)
-            case .flag(let flag): writer.bool(flag)
-            case .level(let level): writer.number(level)
-            }
-        }
-    }
-
     /// The fields as text, such as `charging false, network true`; nil if the report is empty.
     var text: String? {
-        let texts = self.members.map { name, value in
-            switch value {
-            case .word(let word): "\(name) \(word)"
-            case .flag(let flag): "\(name) \(flag)"
-            case .level(let level): "\(name) \(JSONNumber.text(of: level))"
-            }
-        }
+        let texts = [
+            self.appState.map { "appState \($0.rawValue)" },
+            self.backgroundRefresh.map { "backgroundRefresh \($0.rawValue)" },
+            self.batteryLevel.map { "batteryLevel \(JSONNumber.text(of: $0))" },
+            self.charging.map { "charging \($0)" },
+            self.lowPowerMode.map { "lowPowerMode \($0)" },
+            self.thermalState.map { "thermalState \($0.rawValue)" },
+            self.memoryPressure.map { "memoryPressure \($0.rawValue)" },
+            self.network.map { "network \($0)" },
+        ].compactMap(\.self)
         return texts.isEmpty ? nil : texts.joined(separator: ", ")
-    }
-
-    private enum Value {
-        case word(String)
-        case flag(Bool)
-        case level(Double)
-    }
-
-    private var members: [(StaticString, Value)] {
-        let members: [(StaticString, Value?)] = [
-            ("appState", self.appState.map { .word($0.rawValue) }),
-            ("backgroundRefresh", self.backgroundRefresh.map { .word($0.rawValue) }),
-            ("batteryLevel", self.batteryLevel.map { .level($0) }),
-            ("charging", self.charging.map { .flag($0) }),
-            ("lowPowerMode", self.lowPowerMode.map { .flag($0) }),
-            ("thermalState", self.thermalState.map { .word($0.rawValue) }),
-            ("memoryPressure", self.memoryPressure.map { .word($0.rawValue) }),
-            ("network", self.network.map { .flag($0) }),
-        ]
-        return members.compactMap { name, value in value.map { (name, $0) } }
     }
 
     /// Parses a report.

@@ -59,7 +59,7 @@ package struct Diagnosis {
         var checks = [self.registered]
         if let task { checks.append(self.permitted(task)) }
         checks += [self.handler, self.slots] + self.holds + [self.lane]
-        if let task, task.task.kind.hasEarliestBegin { checks.append(self.earliestBegin(task)) }
+        if let task, [.appRefresh, .processing].contains(task.task.kind) { checks.append(self.earliestBegin(task)) }
         switch self.launch.kind.lane {
         case .short: checks += [self.interval, self.penalty, self.dailyBudget]
         case .processing: checks += [self.processingInterval, self.penalty]
@@ -79,26 +79,16 @@ package struct Diagnosis {
         writer.member("verdict", self.verdict)
         let isTimed = self.device.isRegistered && self.task?.isPermitted != false
         writer.member("eligibleAt", isTimed ? self.launch.answeredEligibleAt : nil, self.reasoning.offset)
-        writer.beginArray("checks")
-        for check in self.checks { check.write(to: &writer) }
-        writer.endArray()
+        writer.array("checks", self.checks) { writer, check in
+            writer.beginObject()
+            writer.member("check", check.name)
+            writer.member("ok", check.isOK)
+            writer.member("detail", check.detail)
+            writer.member("remedy", check.remedy)
+            writer.endObject()
+        }
         writer.endObject()
     }
-}
-
-extension Diagnosis.Check {
-    fileprivate func write(to writer: inout JSONWriter) {
-        writer.beginObject()
-        writer.member("check", self.name)
-        writer.member("ok", self.isOK)
-        writer.member("detail", self.detail)
-        writer.member("remedy", self.remedy)
-        writer.endObject()
-    }
-}
-
-extension TaskKind {
-    fileprivate var hasEarliestBegin: Bool { self == .appRefresh || self == .processing }
 }
 
 // MARK: - Registration and workers

@@ -82,9 +82,7 @@ package struct EventCursor: Hashable, Sendable {
 extension HistoryPage {
     /// Appends the events and the end of the page, `next`, to the open object.
     func writeMembers(to writer: inout JSONWriter, _ offset: WallOffset, _ policies: PolicyVersions) {
-        writer.beginArray("events")
-        for entry in self.entries { entry.write(to: &writer, offset, policies) }
-        writer.endArray()
+        writer.array("events", self.entries) { $1.write(to: &$0, offset, policies) }
         writer.member("next", self.next.map { EventCursor($0).text })
     }
 }
@@ -98,8 +96,7 @@ extension HistoryEntry {
         writer.member("at", self.event.at, offset)
         let (name, detail) = self.text
         writer.member("event", name)
-        writer.key("apnsID")
-        writer.optional(self.event.apnsID) { writer, apnsID in writer.hex { apnsID.write(to: &$0) } }
+        writer.member("apnsID", self.event.apnsID)
         if let kind = self.event.kind.task {
             writer.member("kind", kind.rawValue)
             writer.member(kind == .urlSession ? "session" : "task", self.name)
@@ -115,9 +112,7 @@ extension HistoryEntry {
             changed.writeMembers(to: &writer)
             writer.endObject()
         }
-        if let worker {
-            writer.member("worker", worker)
-        }
+        writer.member("worker", ifPresent: self.worker)
         if case .launch = self.event.kind, let number = policies.number(at: self.event.at) {
             writer.member("policyVersion", number)
         }
@@ -154,10 +149,7 @@ extension Waited {
         writer.beginObject()
         writer.member("interval", self.interval)
         writer.beginObject("hold")
-        for span in self.spans where span.hold != .worker {
-            writer.key(span.hold.name)
-            writer.integer(span.milliseconds)
-        }
+        for span in self.spans where span.hold != .worker { writer.member(span.hold.name, span.milliseconds) }
         writer.endObject()
         writer.member("worker", self.milliseconds(.worker))
         writer.endObject()

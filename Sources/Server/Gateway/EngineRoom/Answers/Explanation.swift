@@ -41,41 +41,29 @@ package struct Explanation {
         writer.member("registeredAt", self.device.isRegistered ? self.device.registrationChangedAt : nil, self.offset)
         writer.key("conditions")
         state.conditions.write(to: &writer)
-        writer.key("pending")
-        writer.optional(state.pending) { writer, pending in
+        writer.member("pending", state.pending) { writer, pending in
             writer.beginObject()
             self.writePush(pending, self.device.pendingID, to: &writer)
             writer.endObject()
         }
-        writer.key("inFlight")
-        writer.optional(state.inFlight) { writer, inFlight in self.writeInFlight(inFlight, to: &writer) }
+        writer.member("inFlight", state.inFlight) { writer, inFlight in self.writeInFlight(inFlight, to: &writer) }
         writer.member("lastLaunchAt", state.spacing.lastLaunch, self.offset)
         writer.member("penalty", state.penalty)
         writer.member("launchesInWindow", self.batchEnd == nil ? 0 : state.spacing.windowCount)
         writer.member("windowEndsAt", self.batchEnd, self.offset)
         let eligibleAt = state.eligibleAt(state.pending?.priority ?? .considerate, self.device.parameters)
         writer.member("nextEligibleAt", eligibleAt, self.offset)
-        writer.beginArray("held")
-        for code in self.device.held { writer.string(code.name) }
-        writer.endArray()
+        writer.array("held", self.device.held) { $0.string($1.name) }
         writer.key("tasks")
         TaskList(device: self.device, offset: self.offset).write(to: &writer)
-        writer.key("usage")
-        self.writeUsage(to: &writer)
+        writer.beginObject("usage")
+        writer.member("lastUse", self.device.usage.last, self.offset)
+        writer.array("habitualHours", self.device.usage.habitualHours) { $0.integer($1) }
+        writer.endObject()
         writer.member("policyVersion", self.policy?.number)
         writer.member("policySince", self.policy?.since, self.offset)
-        writer.key("why")
         let reasoning = Reasoning(device: self.device, offset: self.offset)
-        writer.string(reasoning.push(self.webhook, self.workers, at: self.now))
-    }
-
-    private func writeUsage(to writer: inout JSONWriter) {
-        writer.beginObject()
-        writer.member("lastUse", self.device.usage.last, self.offset)
-        writer.beginArray("habitualHours")
-        for hour in self.device.usage.habitualHours { writer.integer(hour) }
-        writer.endArray()
-        writer.endObject()
+        writer.member("why", reasoning.push(self.webhook, self.workers, at: self.now))
     }
 
     /// The end of the current budget window; nil if it has passed.
@@ -85,8 +73,7 @@ package struct Explanation {
     }
 
     private func writePush(_ push: PendingPush, _ apnsID: APNsID?, to writer: inout JSONWriter) {
-        writer.key("apnsID")
-        writer.optional(apnsID) { writer, apnsID in writer.hex { apnsID.write(to: &$0) } }
+        writer.member("apnsID", apnsID)
         writer.member("priority", push.priority.rawValue)
         writer.member("receivedAt", push.receivedAt, self.offset)
         writer.member("firstReceivedAt", push.firstReceivedAt, self.offset)
@@ -97,8 +84,7 @@ package struct Explanation {
 
     private func writeInFlight(_ inFlight: WakeInFlight, to writer: inout JSONWriter) {
         writer.beginObject()
-        writer.key("wake")
-        writer.optional(self.device.wake) { writer, wake in writer.hex { wake.write(to: &$0) } }
+        writer.member("wake", self.device.wake) { writer, wake in writer.hex { wake.write(to: &$0) } }
         self.writePush(inFlight.push, self.device.inFlightID, to: &writer)
         writer.member("launchedAt", inFlight.launchedAt, self.offset)
         writer.member("deadline", inFlight.deadline, self.offset)
@@ -106,34 +92,23 @@ package struct Explanation {
     }
 }
 
-/// An entry in a list of devices.
-struct DeviceLine {
-    let device: DeviceSnapshot
-    let offset: WallOffset
-
-    /// Writes the entry as an object.
-    func write(to writer: inout JSONWriter) {
-        let state = self.device.state
+extension DeviceSnapshot {
+    /// Writes the device as an entry in a list of devices.
+    func writeEntry(to writer: inout JSONWriter, _ offset: WallOffset) {
+        let state = self.state
         let push = state.inFlight?.push ?? state.pending
         writer.beginObject()
-        writer.hex("token") { self.device.token.writeHex(to: &$0) }
-        writer.member("topic", self.device.topic)
-        writer.member("state", self.device.pushState.rawValue)
-        writer.beginArray("held")
-        for code in self.device.held { writer.string(code.name) }
-        writer.endArray()
-        let isTimed = state.pending != nil && self.device.held.isEmpty
-        writer.member("eligibleAt", isTimed ? self.eligibleAt : nil, self.offset)
-        writer.member("lastLaunchAt", state.spacing.lastLaunch, self.offset)
+        writer.hex("token") { self.token.writeHex(to: &$0) }
+        writer.member("topic", self.topic)
+        writer.member("state", self.pushState.rawValue)
+        writer.array("held", self.held) { $0.string($1.name) }
+        let pending = self.held.isEmpty ? state.pending : nil
+        writer.member("eligibleAt", pending.map { state.eligibleAt($0.priority, self.parameters) }, offset)
+        writer.member("lastLaunchAt", state.spacing.lastLaunch, offset)
         writer.member("coalesced", push?.coalesced ?? 0)
-        writer.member("receivedAt", push?.receivedAt, self.offset)
+        writer.member("receivedAt", push?.receivedAt, offset)
         let waitingSince = state.pending?.firstReceivedAt ?? state.inFlight?.push.firstReceivedAt
-        writer.member("waitingSince", waitingSince, self.offset)
+        writer.member("waitingSince", waitingSince, offset)
         writer.endObject()
-    }
-
-    private var eligibleAt: Instant {
-        let priority = self.device.state.pending?.priority ?? .considerate
-        return self.device.state.eligibleAt(priority, self.device.parameters)
     }
 }

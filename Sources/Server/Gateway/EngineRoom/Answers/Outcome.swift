@@ -89,53 +89,40 @@ package enum Outcome: Sendable {
     package func write(to writer: inout JSONWriter) {
         switch self {
         case .done: break
-        case .accepted: Self.write("accepted", to: &writer)
-        case .ready: Self.write("ready", to: &writer)
-        case .extended(let wake, let deadline, let timeLeft):
-            writer.beginObject()
-            writer.hex("wake") { wake.write(to: &$0) }
-            writer.member("deadline", deadline)
-            writer.member("timeLeft", timeLeft)
-            writer.endObject()
-        case .progressed(let deadline):
-            writer.beginObject()
-            writer.member("deadline", deadline)
-            writer.endObject()
-        case .registered(let token, let topic):
-            writer.beginObject()
-            writer.hex("token") { token.writeHex(to: &$0) }
-            writer.key("topic")
-            topic.withByteView { writer.string($0) }
-            writer.endObject()
         case .conditions(let conditions): conditions.write(to: &writer)
         case .statistics(let statistics): statistics.write(to: &writer)
-        case .paused(let topic, let isPaused):
-            writer.beginObject()
-            writer.member("topic", topic)
-            writer.member("paused", isPaused)
-            writer.endObject()
         case .pushed(let answer): answer.write(to: &writer)
-        case .dropped(let count):
-            writer.beginObject()
-            writer.member("dropped", count)
-            writer.endObject()
         case .submitted(let task): task.write(to: &writer)
-        case .backedUp(let name, let path):
-            writer.beginObject()
-            writer.member("name", name)
-            writer.member("path", path)
-            writer.endObject()
         case .document(let document): document.bytes.withByteView { writer.raw($0) }
         case .refused(let error): error.write(to: &writer)
+        case .accepted, .ready, .extended, .progressed, .registered, .paused, .dropped, .backedUp:
+            writer.beginObject()
+            self.writeMembers(to: &writer)
+            writer.endObject()
         }
     }
 
-    /// Writes an object with one member, whose value is true.
-    private static func write(_ name: StaticString, to writer: inout JSONWriter) {
-        writer.beginObject()
-        writer.key(name)
-        writer.bool(true)
-        writer.endObject()
+    private func writeMembers(to writer: inout JSONWriter) {
+        switch self {
+        case .accepted: writer.member("accepted", true)
+        case .ready: writer.member("ready", true)
+        case .extended(let wake, let deadline, let timeLeft):
+            writer.hex("wake") { wake.write(to: &$0) }
+            writer.member("deadline", deadline)
+            writer.member("timeLeft", timeLeft)
+        case .progressed(let deadline): writer.member("deadline", deadline)
+        case .registered(let token, let topic):
+            writer.hex("token") { token.writeHex(to: &$0) }
+            topic.withByteView { writer.member("topic", $0) }
+        case .paused(let topic, let isPaused):
+            writer.member("topic", topic)
+            writer.member("paused", isPaused)
+        case .dropped(let count): writer.member("dropped", count)
+        case .backedUp(let name, let path):
+            writer.member("name", name)
+            writer.member("path", path)
+        case .done, .conditions, .statistics, .pushed, .submitted, .document, .refused: break
+        }
     }
 }
 
@@ -175,19 +162,32 @@ extension PushReply {
         writer.member("disposition", ifPresent: self.disposition?.name)
         if let seconds = self.eligibleAt { writer.member("eligibleAt", seconds * 1000) }
         writer.member("held", ifPresent: self.held?.name)
-        if !self.warnings.isEmpty {
-            writer.beginArray("warnings")
-            for text in self.warnings.texts { writer.string(text) }
-            writer.endArray()
-        }
+        if !self.warnings.isEmpty { writer.array("warnings", self.warnings.texts) { $0.string($1) } }
         writer.endObject()
     }
 }
 
 extension JSONWriter {
-    /// Calls `write` with a value; writes null for nil.
-    mutating func optional<Value>(_ value: Value?, _ write: (inout JSONWriter, Value) -> Void) {
+    /// Writes a member with the value that `write` appends; null for nil.
+    mutating func member<Value>(_ name: StaticString, _ value: Value?, _ write: (inout JSONWriter, Value) -> Void) {
+        self.key(name)
         if let value { write(&self, value) } else { self.null() }
+    }
+
+    /// Writes a member with the text of an apns-id; null for nil.
+    mutating func member(_ name: StaticString, _ apnsID: APNsID?) {
+        self.member(name, apnsID) { writer, apnsID in writer.hex { apnsID.write(to: &$0) } }
+    }
+
+    /// Writes an array as a member. `write` appends each element.
+    mutating func array<Elements: Sequence>(
+        _ name: StaticString,
+        _ elements: Elements,
+        _ write: (inout JSONWriter, Elements.Element) -> Void
+    ) {
+        self.beginArray(name)
+        for element in elements { write(&self, element) }
+        self.endArray()
     }
 
     /// Writes a time in milliseconds since 1970 as a member; null for nil and `distantPast`.

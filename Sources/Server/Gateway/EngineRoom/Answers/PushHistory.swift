@@ -142,8 +142,7 @@ extension PushHistory {
     func writeSummary(to writer: inout JSONWriter, _ offset: WallOffset) {
         writer.hex("apnsID") { self.apnsID.write(to: &$0) }
         writer.member("state", self.state.name)
-        writer.key("into")
-        writer.optional(self.ending.into) { writer, other in writer.hex { other.write(to: &$0) } }
+        writer.member("into", self.ending.into)
         writer.member("reason", self.ending.reason)
         writer.member("receivedAt", self.receivedAt, offset)
     }
@@ -160,31 +159,24 @@ extension PushHistory {
     ) {
         writer.beginObject()
         self.writeSummary(to: &writer, offset)
-        writer.key("device")
-        writer.optional(device) { writer, device in writer.hex { device.token.writeHex(to: &$0) } }
+        writer.member("device", device) { writer, device in writer.hex { device.token.writeHex(to: &$0) } }
         writer.member("topic", device?.topic)
         writer.member("priority", self.priority.map { Int($0.rawValue) })
         writer.member("payloadBytes", self.payloadBytes)
         writer.member("attempts", self.attempts)
         writer.member("worker", self.worker)
-        writer.beginArray("held")
-        for hold in pending?.held ?? [] { writer.string(hold.name) }
-        writer.endArray()
+        writer.array("held", pending?.held ?? []) { $0.string($1.name) }
         writer.member("expiresAt", pending?.state.pending?.expiry, offset)
         writer.member("coalesced", pending?.state.pending?.coalesced)
-        writer.key("waited")
-        writer.optional(self.waited) { writer, waited in waited.write(to: &writer) }
-        writer.beginArray("events")
-        for step in self.steps {
+        writer.member("waited", self.waited) { writer, waited in waited.write(to: &writer) }
+        writer.array("events", self.steps) { writer, step in
             writer.beginObject()
             writer.member("at", step.at, offset)
             writer.member("event", step.event)
             writer.member("detail", step.detail)
-            writer.key("other")
-            writer.optional(step.other) { writer, other in writer.hex { other.write(to: &$0) } }
+            writer.member("other", step.other)
             writer.endObject()
         }
-        writer.endArray()
         writer.endObject()
     }
 }

@@ -15,21 +15,15 @@ struct PeriodCounts: Sendable {
     /// Appends an object.
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
-        writer.key("since")
-        writer.string(WallTime.text(self.since))
-        if let until {
-            writer.key("until")
-            writer.string(WallTime.text(until))
-        }
+        writer.member("since", WallTime.text(self.since))
+        writer.member("until", ifPresent: self.until.map { WallTime.text($0) })
         for (place, name) in (["accepted", "completed", "coalesced", "launched"] as [StaticString]).enumerated() {
-            writer.key(name)
-            writer.integer(self.values[place])
+            writer.member(name, self.values[place])
         }
         let reasons = DiscardReason.ofPushes
-        writer.key("discarded")
-        writer.counts(zip(reasons, self.values.dropFirst(4)).map { ($0.rawValue, $1) })
-        writer.key("results")
-        writer.counts(zip(WakeOutcome.allCases, self.values.dropFirst(4 + reasons.count)).map { ($0.rawValue, $1) })
+        writer.member("discarded", zip(reasons, self.values.dropFirst(4)).map { ($0.rawValue, $1) })
+        let results = self.values.dropFirst(4 + reasons.count)
+        writer.member("results", zip(WakeOutcome.allCases, results).map { ($0.rawValue, $1) })
         writer.endObject()
     }
 
@@ -39,13 +33,12 @@ struct PeriodCounts: Sendable {
         let outcomes = Dictionary(uniqueKeysWithValues: zip(WakeOutcome.allCases, results))
         let discarded = self.values.dropFirst(4).dropLast(results.count).reduce(0, +)
         writer.beginObject()
-        for (name, count) in [
-            ("accepted", self.values[0]), ("completed", self.values[1]), ("coalesced", self.values[2]),
-            ("discarded", discarded), ("expired", outcomes[.expired] ?? 0), ("lost", outcomes[.lost] ?? 0),
-        ] as [(StaticString, Int64)] {
-            writer.key(name)
-            writer.integer(count)
-        }
+        writer.member("accepted", self.values[0])
+        writer.member("completed", self.values[1])
+        writer.member("coalesced", self.values[2])
+        writer.member("discarded", discarded)
+        writer.member("expired", outcomes[.expired] ?? 0)
+        writer.member("lost", outcomes[.lost] ?? 0)
         writer.endObject()
     }
 }
@@ -195,12 +188,8 @@ struct DurationReport: Sendable {
     /// The maximum number of rows of each kind of wake; the slowest are shown.
     static let rowsMax = 20
 
-    /// A row and the name of its topic.
-    struct Row: Sendable {
-        let topic: String
-        let row: WakeDurationRow
-        let p95: Int64
-    }
+    /// A row with the name of its topic and its 95th percentile.
+    private typealias Row = (topic: String, row: WakeDurationRow, p95: Int64)
 
     /// The start of the counts, in milliseconds since 1970.
     let since: Int64
@@ -214,36 +203,28 @@ struct DurationReport: Sendable {
         for row in WakeDurationRow.sorted(rows) {
             if row.worker == nil, row.kind == .push { self.pushes += row.counts }
             guard let p95 = row.counts.quantile(0.95) else { continue }
-            self.rows.append(Row(topic: name(row.topic), row: row, p95: p95))
+            self.rows.append((name(row.topic), row, p95))
         }
     }
 
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
-        writer.key("since")
-        writer.string(WallTime.text(self.since))
+        writer.member("since", WallTime.text(self.since))
         self.pushes.writeMembers(to: &writer)
-        writer.key("topics")
-        self.write(self.rows.filter { $0.row.worker == nil }, to: &writer)
-        writer.key("workers")
-        self.write(self.rows.filter { $0.row.worker != nil }, to: &writer)
+        self.write("topics", self.rows.filter { $0.row.worker == nil }, to: &writer)
+        self.write("workers", self.rows.filter { $0.row.worker != nil }, to: &writer)
         writer.endObject()
     }
 
-    private func write(_ rows: [Row], to writer: inout JSONWriter) {
-        writer.beginArray()
+    private func write(_ name: StaticString, _ rows: [Row], to writer: inout JSONWriter) {
+        writer.beginArray(name)
         for kind in LaunchKind.allCases {
             // The sort is stable: among equally slow rows, rows with more wakes come first.
             for row in rows.filter({ $0.row.kind == kind }).sorted(by: { $0.p95 > $1.p95 }).prefix(Self.rowsMax) {
                 writer.beginObject()
-                if let worker = row.row.worker {
-                    writer.key("worker")
-                    writer.string(worker)
-                }
-                writer.key("topic")
-                writer.string(row.topic)
-                writer.key("kind")
-                writer.string(kind.rawValue)
+                writer.member("worker", ifPresent: row.row.worker)
+                writer.member("topic", row.topic)
+                writer.member("kind", kind.rawValue)
                 row.row.counts.writeMembers(to: &writer)
                 writer.endObject()
             }
@@ -255,14 +236,9 @@ struct DurationReport: Sendable {
 extension DurationCounts {
     /// Appends the number of wakes, the median, the 95th percentile, and the maximum.
     func writeMembers(to writer: inout JSONWriter) {
-        writer.key("count")
-        writer.integer(self.count)
-        let values: [(StaticString, Int64?)] = [
-            ("p50Ms", self.quantile(0.5)), ("p95Ms", self.quantile(0.95)), ("maxMs", self.count > 0 ? self.max : nil),
-        ]
-        for (name, value) in values {
-            writer.key(name)
-            writer.optional(value) { writer, value in writer.integer(value) }
-        }
+        writer.member("count", self.count)
+        writer.member("p50Ms", self.quantile(0.5))
+        writer.member("p95Ms", self.quantile(0.95))
+        writer.member("maxMs", self.count > 0 ? self.max : nil)
     }
 }

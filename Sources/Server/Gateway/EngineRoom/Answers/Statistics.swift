@@ -26,7 +26,6 @@ package struct Statistics: Sendable {
 
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
-        writer.key("pushes")
         self.writePushes(to: &writer)
         writer.beginObject("wakes")
         writer.member("launched", self.counters.launched)
@@ -36,8 +35,12 @@ package struct Statistics: Sendable {
         self.counters.requests.write(results: self.counters.requestResults, to: &writer)
         writer.key("sessions")
         self.counters.sessions.write(results: self.counters.tasks[.urlSession], to: &writer)
-        writer.key("workers")
-        self.writeWorkers(to: &writer)
+        writer.beginObject("workers")
+        writer.member("connected", self.workers.connected)
+        writer.member("slots", self.workers.slots)
+        writer.member("busy", self.workers.busy)
+        self.workers.writeStalls(to: &writer)
+        writer.endObject()
         writer.beginObject("devices")
         writer.member("registered", self.counters.registered)
         writer.member("held", Hold.ofPushes.map { ("\($0.name)", self.counters.held[$0]) })
@@ -49,42 +52,22 @@ package struct Statistics: Sendable {
         self.recent.write(to: &writer)
         if let limits = self.limits { writer.member("limits", limits) }
         if let loss = self.acceptedLoss {
-            writer.key("acceptedLoss")
-            Self.write(loss, to: &writer)
+            writer.beginObject("acceptedLoss")
+            writer.member("file", loss.file)
+            writer.member("cause", loss.summary)
+            writer.member("rows", ifPresent: loss.rows.map { Int64($0) })
+            writer.member("commits", ifPresent: loss.commits.map { Int64($0) })
+            writer.member("since", ifPresent: loss.since.map { WallTime.text($0) })
+            writer.member("until", ifPresent: loss.until.map { WallTime.text($0) })
+            writer.endObject()
         }
         self.cluster?.writeMembers(to: &writer)
         writer.member("since", WallTime.text(self.since))
         writer.endObject()
     }
 
-    private func writeWorkers(to writer: inout JSONWriter) {
-        writer.beginObject()
-        writer.member("connected", self.workers.connected)
-        writer.member("slots", self.workers.slots)
-        writer.member("busy", self.workers.busy)
-        self.workers.writeStalls(to: &writer)
-        writer.endObject()
-    }
-
-    private static func write(_ loss: StoreLoss, to writer: inout JSONWriter) {
-        writer.beginObject()
-        writer.member("file", loss.file)
-        writer.member("cause", loss.summary)
-        for (name, count) in [("rows", loss.rows), ("commits", loss.commits)] {
-            guard let count else { continue }
-            writer.key(name)
-            writer.integer(count)
-        }
-        for (name, moment) in [("since", loss.since), ("until", loss.until)] {
-            guard let moment else { continue }
-            writer.key(name)
-            writer.string(WallTime.text(moment))
-        }
-        writer.endObject()
-    }
-
     private func writePushes(to writer: inout JSONWriter) {
-        writer.beginObject()
+        writer.beginObject("pushes")
         writer.member("accepted", self.counters.accepted)
         writer.member("noWake", self.counters.noWake)
         writer.member("rejected", zip(APNSReason.allCases, self.rejected).map { ($0.rawValue, $1) })
@@ -118,8 +101,7 @@ extension Dispatcher.WorkerCounts {
     /// Appends the number of stalled streams to the open object, and the reason why one of them is stalled.
     func writeStalls(to writer: inout JSONWriter) {
         writer.member("stalled", self.stalled)
-        guard let reason = self.stallReason else { return }
-        writer.member("stallReason", reason)
+        writer.member("stallReason", ifPresent: self.stallReason)
     }
 }
 

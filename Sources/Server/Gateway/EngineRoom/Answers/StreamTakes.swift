@@ -8,13 +8,9 @@ extension SubscriptionRequest {
     func writeTakes(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.member("pushes", self.takesPushes)
-        let names = [("tasks", self.tasks.map(\.text)), ("sessions", self.sessions.map(\.text))]
-        for (key, names) in names + [("resources", self.resources)] {
-            writer.key(key)
-            writer.beginArray()
-            for name in names { writer.string(name) }
-            writer.endArray()
-        }
+        writer.array("tasks", self.tasks) { $0.string($1.text) }
+        writer.array("sessions", self.sessions) { $0.string($1.text) }
+        writer.array("resources", self.resources) { $0.string($1) }
         writer.member("devices", self.devices.isEmpty ? nil : self.devices.count)
         writer.endObject()
     }

@@ -62,9 +62,7 @@ package struct TaskList {
             writer.member("requiresExternalPower", task.needs.contains(.externalPower))
         case .continued:
             writer.texts(title: snapshot.details.title, subtitle: snapshot.details.subtitle)
-            writer.beginArray("resources")
-            for resource in snapshot.details.resources { writer.string(resource) }
-            writer.endArray()
+            writer.array("resources", snapshot.details.resources) { $0.string($1) }
             return
         }
         writer.member("earliestBegin", task.waitsSince > task.arrivedAt ? task.waitsSince : nil, self.offset)
@@ -76,17 +74,14 @@ package struct TaskList {
             writer.member("eligibleAt", eligibleAt, self.offset)
             writer.member("held", held.first?.name)
         case .running(let wake, let launchedAt, let deadline, let progress):
-            writer.key("eligibleAt")
-            writer.null()
-            writer.key("held")
-            writer.null()
+            writer.member("eligibleAt", nil, self.offset)
+            writer.member("held", nil as String?)
             writer.hex("wake") { wake.write(to: &$0) }
             writer.member("launchedAt", launchedAt, self.offset)
             writer.member("deadline", deadline, self.offset)
             writer.member("worker", snapshot.worker)
             guard snapshot.task.kind == .continued else { return }
-            writer.key("progress")
-            writer.optional(progress) { writer, progress in progress.write(to: &writer) }
+            writer.member("progress", progress) { writer, progress in progress.write(to: &writer) }
         }
     }
 }

@@ -76,10 +76,14 @@ extension ClusterEngine: StoredEngine {
         self.storeValue(SharedValues.workerAuthentication, SharedValues.written(moment: self.records.countingSince))
     }
 
+    /// Refuses requests that can be repeated later.
+    func refuse(_ requests: [EngineRequest], _ error: StoreError) {
+        for request in requests { self.stage.answer(request.reply, .refused(.storeUnavailable(error))) }
+    }
+
     /// Refuses a request because too many requests are pending.
-    func refuse(_ request: EngineRequest) {
-        let error = StoreError(message: "More requests wait for the database than the gateway keeps.")
-        self.stage.answer(request.reply, .refused(.storeUnavailable(error)))
+    private func refuse(_ request: EngineRequest) {
+        self.refuse([request], StoreError(message: "More requests wait for the database than the gateway keeps."))
     }
 
     /// Returns the row that a command needs. For a wake on a stream of this gateway, returns the row of its device.
@@ -136,13 +140,13 @@ extension ClusterEngine: StoredEngine {
     ///
     /// - Parameter timeout: milliseconds.
     func refuseOverdue(after timeout: Int64 = DeviceLocks.timeout) {
-        guard self.queue.hasLocked else { return }
+        guard !self.queue.locked.isEmpty else { return }
         let boot = self.clock.boot
         let overdue = self.queue.takeOverdue(before: boot - timeout, at: boot)
         guard !overdue.isEmpty else { return }
-        self.refuse(overdue.filter { !$0.isOfOperator }.map(\.command), self.workspace(failed: .lockedDevice))
+        self.refuse(overdue.filter { !$0.isOfOperator }.map(\.command), .lockedDevice)
         for command in overdue where command.isOfOperator {
-            self.refuse([command.command], self.workspace(failed: .lockedDevice(by: command.holder)))
+            self.refuse([command.command], .lockedDevice(by: command.holder))
         }
         for command in overdue { self.keepLoss(command.command.work, command.row) }
     }
@@ -163,7 +167,7 @@ extension ClusterEngine: StoredEngine {
             self.end(request.reply)
             self.requests.perform(request, self.workspace)
             self.claims.noticed(topic)
-        } else if self.engine.topicCount < self.configuration.topicsMax, !self.requests.isDraining {
+        } else if self.engine.topicCount < self.configuration.topicsMax, !self.room.isDraining {
             self.subscriptions.append(request)
             self.store.submit(.addTopics([name.withByteView { $0.string }]))
         } else {
@@ -238,20 +242,15 @@ extension ClusterEngine {
         for request in answered { self.requests.perform(request, self.workspace) }
     }
 
-    /// Applies the stored pauses to all known topics.
-    func applyPauses() {
-        for (topic, isPaused) in self.storedPauses { self.apply(topic, isPaused) }
-    }
-
     /// Refuses the callers who wait for a topic to be paused or resumed, because this cannot be stored. Nil means every
     /// topic.
-    func refusePauses(_ failure: StoreFailure, of topic: String? = nil) {
-        let refused = self.pauses.filter { topic == nil || $0.requestedPause.topic == topic }
+    func refusePauses(_ error: StoreError, of topic: String? = nil) {
+        self.refuse(self.pauses.filter { topic == nil || $0.requestedPause.topic == topic }, error)
         self.pauses.removeAll { topic == nil || $0.requestedPause.topic == topic }
-        for request in refused { self.stage.answer(request.reply, .refused(failure.refusal(failure.error))) }
     }
 
-    private func apply(_ name: String, _ isPaused: Bool) {
+    /// Applies a stored pause to its topic if it is known.
+    func apply(_ name: String, _ isPaused: Bool) {
         guard let topic = name.withByteView({ self.engine.findTopic($0) }),
             self.dispatcher.setPaused(topic, isPaused), !isPaused
         else { return }

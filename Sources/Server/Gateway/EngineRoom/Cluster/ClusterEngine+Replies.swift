@@ -22,7 +22,9 @@ extension ClusterEngine {
     private func take(_ reply: ClusterReply) {
         switch reply {
         case .attached(let attachment): self.attachment = attachment
-        case .detached(let error): self.detach(error)
+        case .detached(let error):
+            self.attachment = nil
+            self.unattached(error)
         case .loaded(let number, let loaded): self.loaded(number, loaded)
         case .committed(let number, let elsewhere):
             guard let transaction = self.open.removeValue(forKey: number) else { return }
@@ -61,7 +63,7 @@ extension ClusterEngine {
             return self.unattached(error)
         }
         self.members.attached(attachment.number)
-        self.status = .attached
+        self.failure = nil
         self.isSilent = false
         self.trouble = nil
         self.refusals.confirmed()
@@ -97,7 +99,7 @@ extension ClusterEngine {
     private func valueStored(_ name: String, _ content: [UInt8]) {
         switch name {
         case SharedValues.policies:
-            if let policies = SharedValues.policies(content) { self.records.policies = policies }
+            if let policies = content.withByteView({ PolicyVersions(stored: $0) }) { self.records.policies = policies }
         case SharedValues.countingSince:
             if let moment = SharedValues.moment(content) { self.records.countingSince = moment }
         default:
@@ -111,17 +113,12 @@ extension ClusterEngine {
             self.unstoredValues[name] = content
             return
         }
-        self.refusePauses(Self.failure(error, self.engine, self.dispatcher), of: topic)
-    }
-
-    private func detach(_ error: StoreError) {
-        self.attachment = nil
-        self.unattached(error)
+        self.refusePauses(error, of: topic)
     }
 
     /// Refuses all pending requests, because nothing can be stored for now.
     private func unattached(_ error: StoreError) {
-        self.status = .unattached(Self.failure(error, self.engine, self.dispatcher))
+        self.failure = self.failure(error)
         self.remote.status = self.remote.status?.detached
         self.refuseWaiting(error)
         self.unstoredValues = [:]
@@ -134,20 +131,19 @@ extension ClusterEngine {
 
     /// Refuses all requests that have not begun.
     private func refuseWaiting(_ error: StoreError) {
-        let failure = Self.failure(error, self.engine, self.dispatcher)
-        self.refuse(self.queue.takeAll(), self.workspace(failed: error))
+        self.refuse(self.queue.takeAll(), error)
         let waiting = self.waitingForRoom + self.waitingForTopics
         self.waitingForTopics = []
         self.waitingForRoom = []
         for transaction in waiting { self.refuse(transaction, error) }
-        self.refuseSubscriptions(failure)
-        self.refusePauses(failure)
-        self.countFailed(self.questions.takeAll(), failure)
-        for listing in self.listings { self.stage.answer(listing.request.reply, .refused(failure.refusal(error))) }
+        self.refuseSubscriptions(error)
+        self.refusePauses(error)
+        self.refuse(self.questions.takeAll().compactMap(\.request), error)
+        self.refuse(self.listings.map(\.request), error)
         self.orphans.formUnion(self.listings.compactMap(\.number))
         self.listings = []
         let asked = self.deviceQuestions.takeAll()
-        self.refuse(asked.questions, error)
+        self.refuse(asked.questions.map(\.request), error)
         self.orphans.formUnion(asked.open)
     }
 
@@ -169,7 +165,7 @@ extension ClusterEngine {
         // Without an open transaction, the rows are for a list, or for a request that was refused in the meantime.
         guard let transaction = self.open[number] else { return }
         if transaction.namesRows { self.tableLockedSince = nil }
-        guard case .attached = self.status else {
+        guard self.isAttached else {
             self.abandon(transaction)
             return self.refuse(transaction, self.failureError)
         }
@@ -208,7 +204,7 @@ extension ClusterEngine {
         var waiting = transaction
         var loaded = loaded
         if let (rows, commands) = transaction.separate(needed.devices, from: &loaded, { self.queue.row(of: $0) }) {
-            waiting = ClusterTransaction(.commands, commands, .locked(rows), group: self.makeGroup())
+            waiting = ClusterTransaction(.commands, commands, rows, nil, group: self.makeGroup())
             waiting.topicReads = transaction.topicReads
             self.perform(transaction, loaded)
         } else {
@@ -252,7 +248,7 @@ extension ClusterEngine {
     /// The reason why nothing can be stored. While attached: the reason why a stopping gateway refuses pending
     /// requests.
     var failureError: StoreError {
-        guard case .unattached(let failure) = self.status else {
+        guard let failure = self.failure else {
             return StoreError(
                 message: "The gateway stops, and PostgreSQL has not answered within \(Self.finishMax / 1000) s. Send "
                     + "the request to another gateway."
@@ -293,12 +289,15 @@ extension ClusterEngine {
         case .refused(let cause): error = cause
         }
         if let questions = self.questions.ended(number) {
-            return self.countFailed(questions, Self.failure(error, self.engine, self.dispatcher))
+            return self.refuse(questions.compactMap(\.request), error)
         }
-        if let questions = self.deviceQuestions.ended(number) { return self.refuse(questions, error) }
-        guard !self.listingFailed(number, error), let transaction = self.open.removeValue(forKey: number) else {
-            return
+        if let questions = self.deviceQuestions.ended(number) {
+            return self.refuse(questions.map(\.request), error)
         }
+        if let place = self.listings.firstIndex(where: { $0.number == number }) {
+            return self.endListing(place, error)
+        }
+        guard let transaction = self.open.removeValue(forKey: number) else { return }
         if case .refused(let cause) = failure, self.isAttached, !transaction.isRead {
             self.refusals.refused(cause, boot: self.clock.boot)
         }
@@ -315,8 +314,7 @@ extension ClusterEngine {
 
     /// Refuses the commands of a failed transaction.
     private func refuse(_ transaction: ClusterTransaction, _ error: StoreError) {
-        let workspace = self.workspace(failed: error)
-        self.refuse(transaction.commands, workspace)
+        self.refuse(transaction.commands, error)
         for command in transaction.commands { self.keepLoss(command.work, self.queue.row(of: command)) }
         self.ended(transaction, at: nil)
     }
@@ -344,7 +342,9 @@ extension ClusterEngine {
             } else {
                 self.claims.ended(shape, slots: slots, hasMore: step.hasMore && !step.launched.isEmpty)
             }
-        case .sweepRead, .sweep: self.swept(transaction, isDone: moment != nil)
+        case .sweepRead where moment == nil, .sweep where moment == nil: self.sweep.failed()
+        case .sweepRead: self.sweep.read(step.found, hasMore: step.hasMore)
+        case .sweep: self.sweep.judged()
         case .retirement(let number):
             let isOver = moment != nil && step.rowCount == 0 && !step.hasMore
             if isOver { self.store.submit(.retire(number)) }
@@ -352,15 +352,6 @@ extension ClusterEngine {
         }
         self.queue.ended(transaction.commands)
         self.giveBack(transaction.group)
-    }
-
-    private func swept(_ transaction: ClusterTransaction, isDone: Bool) {
-        guard isDone else { return self.sweep.failed() }
-        if case .sweepRead = transaction.purpose {
-            self.sweep.read(transaction.step.found, hasMore: transaction.step.hasMore)
-        } else {
-            self.sweep.judged()
-        }
     }
 
     // MARK: Other gateways
@@ -403,7 +394,9 @@ extension ClusterEngine {
             }
         case .answeredLate(let wake): self.endedElsewhere(wake, nil)
         case .conditions(let device, let topic):
-            if self.isAttached, self.dispatcher.receivesConditions(topic) { self.conditionsMayDiffer(device) }
+            guard self.isAttached, self.dispatcher.receivesConditions(topic) else { return }
+            // If the queue is full, the streams are not notified.
+            self.conditionsChanged.append(device, countMax: 16 * Claims.countMax)
         }
     }
 
@@ -411,11 +404,6 @@ extension ClusterEngine {
     /// streams here, and any client of the database can send notifications.
     private func receivedReady(_ topic: TopicIndex) {
         if Int(topic.rawValue) < self.engine.topicCount { self.claims.noticed(topic) }
-    }
-
-    /// Queues a device whose conditions must be sent to this gateway's streams. Does nothing if the queue is full.
-    private func conditionsMayDiffer(_ device: DeviceToken) {
-        self.conditionsChanged.append(device, countMax: 16 * Claims.countMax)
     }
 
     private func endedElsewhere(_ wake: WakeID, _ reason: ExpirationReason?) {
@@ -426,11 +414,12 @@ extension ClusterEngine {
 
     private func viewed(_ view: ClusterView) {
         self.clock.observed(view.now, wall: view.wall)
-        let unlike = self.members.unlike
+        let before = self.remote.status?.differences ?? []
         self.members.viewed(view, self.remote)
         for (topic, _) in view.ready { self.receivedReady(topic) }
         if let moment = view.nextDue { self.due.note(moment) }
-        if self.members.unlike != unlike { self.onUnlike(self.members.unlike) }
+        let differences = self.remote.status?.differences ?? []
+        if differences != before { self.onUnlike(differences) }
     }
 
     /// Refuses all requests that wait for topics, because the topics cannot be created.
@@ -438,20 +427,18 @@ extension ClusterEngine {
         let waiting = self.waitingForTopics
         self.waitingForTopics = []
         for transaction in waiting { self.refuse(transaction, error) }
-        self.refuse(self.deviceQuestions.takeWaitingForTopics(), error)
-        self.refuseSubscriptions(Self.failure(error, self.engine, self.dispatcher))
+        self.refuse(self.deviceQuestions.takeWaitingForTopics().map(\.request), error)
+        self.refuseSubscriptions(error)
     }
 
-    private func refuseSubscriptions(_ failure: StoreFailure) {
-        for request in self.subscriptions {
-            self.stage.answer(request.reply, .refused(failure.refusal(failure.error)))
-        }
+    private func refuseSubscriptions(_ error: StoreError) {
+        self.refuse(self.subscriptions, error)
         self.subscriptions = []
     }
 
     private func topics(_ names: [String]) {
         do throws(StoreError) { try self.engine.appendTopics(names) } catch { return self.unattached(error) }
-        self.applyPauses()
+        for (topic, isPaused) in self.storedPauses { self.apply(topic, isPaused) }
         self.deviceQuestions.topicsCame()
         for transaction in self.waitingForTopics { transaction.step.committedSince = nil }
         self.waitingForRoom += self.waitingForTopics

@@ -243,7 +243,7 @@ extension ClusterEngine {
     }
 
     /// True if a push registers an unknown device.
-    private var registersByPush: Bool { self.configuration.openRegistration && !self.requests.isDraining }
+    private var registersByPush: Bool { self.configuration.openRegistration && !self.room.isDraining }
 
     /// Returns true if a command may register the device for a new topic.
     ///
@@ -281,16 +281,13 @@ extension ClusterEngine {
     }
 
     /// Refuses the caller of each command.
-    ///
-    /// - `workspace`: contains the failure.
-    func refuse(_ commands: [QueuedCommand], _ workspace: Workspace) {
+    func refuse(_ commands: [QueuedCommand], _ error: StoreError) {
+        let workspace = self.workspace
         for command in commands {
             switch command.work {
             case .push(let push):
                 push.read { self.stage.answer(self.pushes.refuseUnstored($0, from: push.stream, workspace)) }
-            case .request(let request):
-                guard let failure = workspace.failure else { preconditionFailure("a refusal has a cause") }
-                self.stage.answer(request.reply, .refused(failure.refusal(failure.error)))
+            case .request(let request): self.refuse([request], error)
             case .lose, .loseOn: break
             }
         }

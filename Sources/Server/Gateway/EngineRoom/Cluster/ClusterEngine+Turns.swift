@@ -25,9 +25,7 @@ extension ClusterEngine {
     /// Begins reads, which do not count as transactions.
     private func beginReads() {
         if !self.overdueWakes.isEmpty {
-            var plan = ReadPlan()
-            plan.wakes = self.overdueWakes
-            self.begin(.heldWakes(self.overdueWakes), reading: plan)
+            self.begin(.heldWakes(self.overdueWakes), reading: ReadPlan(wakes: self.overdueWakes))
             self.overdueWakes = []
         }
         self.beginWarnings()
@@ -36,9 +34,8 @@ extension ClusterEngine {
         self.beginListing()
         if case .read(let token)? = self.sweep.next {
             self.sweep.begun()
-            var plan = ReadPlan()
-            plan.selection = .inOrder(topics: nil, after: token, countMax: PolicySweep.rowsMax)
-            self.begin(.sweepRead, reading: plan)
+            let selection = ReadPlan.Selection.inOrder(topics: nil, after: token, countMax: PolicySweep.rowsMax)
+            self.begin(.sweepRead, reading: ReadPlan(selection: selection))
         }
     }
 
@@ -49,9 +46,7 @@ extension ClusterEngine {
         guard self.mayReadWarnings else { return }
         let expiring = self.held.expiring(at: self.clock.now, countMax: Claims.countMax)
         guard !expiring.isEmpty else { return }
-        var plan = ReadPlan()
-        plan.wakes = expiring
-        self.begin(.warnings(expiring), reading: plan)
+        self.begin(.warnings(expiring), reading: ReadPlan(wakes: expiring))
     }
 
     /// True if another read of wakes for warnings may begin. Each reply wakes the engine.
@@ -64,7 +59,7 @@ extension ClusterEngine {
     ///
     /// - Returns: false if no command may begin.
     private func beginCommands() -> Bool {
-        let isLookDue = self.queue.lockedAt.map { $0 <= self.clock.boot } ?? false
+        let isLookDue = self.queue.locked.nextAt.map { $0 <= self.clock.boot } ?? false
         if isLookDue, self.isTurnOfLocked || !self.queue.hasNext {
             self.isTurnOfLocked = false
             let taken = self.queue.takeLocked(rowsMax: Claims.countMax, at: self.clock.boot)
@@ -88,7 +83,7 @@ extension ClusterEngine {
             case .wake(let wake): plan.wakes.append(wake)
             }
         }
-        self.begin(.commands, commands: taken.commands, plan)
+        self.begin(.commands, plan, taken.commands)
         return true
     }
 
@@ -97,18 +92,15 @@ extension ClusterEngine {
     /// - Returns: false if no such transaction is needed.
     private func beginOther() -> Bool {
         if let dead = self.members.nextToRetire() {
-            var plan = LoadPlan()
-            plan.selection = .wakes(of: dead, countMax: Claims.countMax)
-            self.begin(.retirement(dead), plan)
+            let selection = LoadPlan.Selection.wakes(of: dead, countMax: Claims.countMax)
+            self.begin(.retirement(dead), LoadPlan(selection: selection))
         } else if self.due.isDue(at: self.clock.now) {
             self.due.begun()
-            var plan = LoadPlan()
-            plan.selection = .due(countMax: Claims.countMax)
-            self.begin(.due, plan)
+            self.begin(.due, LoadPlan(selection: .due(countMax: Claims.countMax)))
         } else if self.areRefusalsDue {
             self.areRefusalsDue = false
             self.questions.refusalsCounted()
-            self.begin(.refusals)
+            self.begin(.refusals, LoadPlan())
         } else {
             return self.beginClaim() || self.beginSweep()
         }
@@ -116,25 +108,21 @@ extension ClusterEngine {
     }
 
     private func beginClaim() -> Bool {
-        guard !self.requests.isDraining, !self.claims.isEmpty,
+        guard !self.room.isDraining, !self.claims.isEmpty,
             self.claims.openCount < max(1, self.store.transactionsMax / 2),
             let (shape, ready) = self.claims.next(
                 { self.dispatcher.freeSlots($0) },
                 devices: { self.dispatcher.devices($0) }
             )
         else { return false }
-        var plan = LoadPlan()
-        plan.selection = .ready(ready)
-        self.begin(.claim(shape, slots: ready.countMax), plan)
+        self.begin(.claim(shape, slots: ready.countMax), LoadPlan(selection: .ready(ready)))
         return true
     }
 
     private func beginSweep() -> Bool {
         guard case .judge(let tokens)? = self.sweep.next else { return false }
         self.sweep.begun()
-        var plan = LoadPlan()
-        plan.tokens = tokens
-        self.begin(.sweep, plan)
+        self.begin(.sweep, LoadPlan(tokens: tokens))
         return true
     }
 
@@ -150,9 +138,8 @@ extension ClusterEngine {
         guard !owed.isEmpty || !self.conditionsChanged.isEmpty else { return }
         let changed = self.conditionsChanged.take()
         let known = Set(changed)
-        var plan = ReadPlan()
-        plan.tokens = changed + owed.filter { !known.contains($0) }
-        self.begin(.conditions(changedElsewhere: changed), reading: plan)
+        let tokens = changed + owed.filter { !known.contains($0) }
+        self.begin(.conditions(changedElsewhere: changed), reading: ReadPlan(tokens: tokens))
     }
 }
 
@@ -166,7 +153,8 @@ extension ClusterEngine {
             self.areRefusalsDue = true
             return
         }
-        guard !self.areRefusalsOpen else { return }
+        let areRefusalsOpen = self.open.values.contains { if case .refusals = $0.purpose { true } else { false } }
+        guard !areRefusalsOpen else { return }
         let number = self.nextNumber()
         // The count of held launches needs the counts of each paused topic, also for the totals.
         var topics: [TopicIndex]? = Array(self.engine.pausedTopics)
@@ -182,10 +170,6 @@ extension ClusterEngine {
         self.store.submit(.count(number, topics: topics))
     }
 
-    private var areRefusalsOpen: Bool {
-        self.open.values.contains { if case .refusals = $0.purpose { true } else { false } }
-    }
-
     /// Uses the counts of all gateways to answer requests.
     func counted(_ number: TransactionNumber, _ counts: ClusterCounts) {
         guard let questions = self.questions.ended(number) else { return }
@@ -193,14 +177,6 @@ extension ClusterEngine {
         self.records.showRejections(counts.rejections)
         for question in questions {
             if let request = question.request { self.answer(request) } else { self.takeSample() }
-        }
-    }
-
-    /// Refuses the requests that waited for a failed count.
-    func countFailed(_ questions: [ClusterQuestions.Question], _ failure: StoreFailure) {
-        for question in questions {
-            guard let request = question.request else { continue }
-            self.stage.answer(request.reply, .refused(failure.refusal(failure.error)))
         }
     }
 
@@ -226,9 +202,7 @@ extension ClusterEngine {
         let number = self.nextNumber()
         let questions = self.deviceQuestions.begin(number, self.queue, boot: self.clock.boot)
         guard !questions.isEmpty else { return }
-        var plan = ReadPlan()
-        plan.tokens = Array(Set(questions.map(\.device)))
-        self.store.submit(.read(number, plan))
+        self.store.submit(.read(number, ReadPlan(tokens: Array(Set(questions.map(\.device))))))
     }
 
     /// Answers requests from rows, which are in memory only during this call.
@@ -252,15 +226,9 @@ extension ClusterEngine {
                 for question in known { self.requests.perform(question.request, self.workspace) }
             }
         } catch {
-            self.refuse(known, error)
+            self.refuse(known.map(\.request), error)
         }
         return true
-    }
-
-    func refuse(_ questions: [DeviceQuestions.Question], _ error: StoreError) {
-        for question in questions {
-            self.stage.answer(question.request.reply, .refused(.storeUnavailable(error)))
-        }
     }
 
     // MARK: Lists of devices
@@ -312,23 +280,14 @@ extension ClusterEngine {
                 self.answer(listing.request, lastRead: listing.lastRead, recent: listing.recent)
             }
         } catch {
-            self.stage.answer(listing.request.reply, .refused(.storeUnavailable(error)))
+            self.refuse([listing.request], error)
         }
         return true
     }
 
     /// Ends a list that cannot be read.
-    ///
-    /// - Returns: false if the number belongs to no list.
-    func listingFailed(_ number: TransactionNumber, _ error: StoreError) -> Bool {
-        guard let place = self.listings.firstIndex(where: { $0.number == number }) else { return false }
-        self.endListing(place, error)
-        return true
-    }
-
-    private func endListing(_ place: Int, _ error: StoreError) {
-        let listing = self.listings.remove(at: place)
-        self.stage.answer(listing.request.reply, .refused(.storeUnavailable(error)))
+    func endListing(_ place: Int, _ error: StoreError) {
+        self.refuse([self.listings.remove(at: place).request], error)
     }
 
     /// Loads rows into memory for `body`, which only reads. Due work of these devices is applied in memory and not

@@ -19,13 +19,6 @@ package final class ClusterEngine: EngineShell, GatewayEngine {
     /// The maximum number of rounds in one step. A round processes replies and begins transactions.
     private static let turnsMax = 64
 
-    /// The state of the connection to the store.
-    enum Status {
-        case attached
-        /// Transactions cannot begin, because of this failure.
-        case unattached(StoreFailure)
-    }
-
     let store: any ClusterStore
     let remote: RemoteWorkers
     let workers: WorkerAuthentication
@@ -41,7 +34,8 @@ package final class ClusterEngine: EngineShell, GatewayEngine {
     private let onLocks: @Sendable ([DeviceLocks]) -> Void
 
     var clock: ClusterClock
-    var status: Status
+    /// The failure because of which no transaction can begin; nil while the store is attached.
+    var failure: StoreFailure?
     /// True if the store is attached but has confirmed nothing for too long.
     var isSilent = false
     /// The time since which every load has failed because a table is locked, in milliseconds since the start of the
@@ -125,9 +119,8 @@ package final class ClusterEngine: EngineShell, GatewayEngine {
         store: any ClusterStore,
         waitForStore: @escaping @Sendable (Int64) -> Void,
         output: GroupOutput,
-        meter: LimitMeter = LimitMeter(),
+        limits: LimitCounts = LimitCounts(),
         live: LiveService = LiveService(),
-        limitWatch: LimitWatch = LimitWatch(),
         onStatus: @escaping @Sendable (StoreError?) -> Void = { _ in },
         onUnlike: @escaping @Sendable ([String]) -> Void = { _ in },
         onLocks: @escaping @Sendable ([DeviceLocks]) -> Void = { _ in }
@@ -141,17 +134,7 @@ package final class ClusterEngine: EngineShell, GatewayEngine {
         )
         engine.useSharedStore()
         let stage = EffectStage(group: output.makeGroup(), offset: clock.offset)
-        let parts = EngineParts(
-            engine: engine,
-            dispatcher: Dispatcher(engine: engine, output: stage, wakeBytesPerStreamMax: wakeBytesPerStreamMax),
-            stage: stage,
-            output: output,
-            records: GatewayRecords(countingSince: world.wall()),
-            configuration: configuration,
-            wakeBytesPerStreamMax: wakeBytesPerStreamMax
-        )
         let remote = RemoteWorkers()
-        parts.dispatcher.useSharedStore { remote.mayTakePush($0) }
         let times = SharedCommitTimes()
         self.store = store
         self.times = times
@@ -167,23 +150,24 @@ package final class ClusterEngine: EngineShell, GatewayEngine {
         self.members = Membership(report)
         self.members.configured(configuration)
         self.tickAt = clock.boot
-        self.status = .unattached(
-            Self.failure(StoreError(message: "The database has not been reached yet."), engine, parts.dispatcher)
+        super.init(
+            engine,
+            stage,
+            output,
+            RoomState(GatewayRecords(countingSince: world.wall()), limits, commitTimes: { times.value }),
+            configuration,
+            wakeBytesPerStreamMax: wakeBytesPerStreamMax,
+            live
         )
-        super.init(parts, LimitCounts(meter, limitWatch), live, commitTimes: { times.value })
+        self.dispatcher.useSharedStore { remote.mayTakePush($0) }
+        self.failure = self.failure(StoreError(message: "The database has not been reached yet."))
     }
 
     /// The workspace of the services. It contains devices only during a transaction.
-    var workspace: Workspace {
-        var failure: StoreFailure?
-        if case .unattached(let cause) = self.status { failure = cause }
-        return self.workspace(failure)
-    }
+    var workspace: Workspace { self.workspace(self.failure) }
 
     /// Returns the workspace for refusals after `error`.
-    func workspace(failed error: StoreError) -> Workspace {
-        self.workspace(Self.failure(error, self.engine, self.dispatcher))
-    }
+    func workspace(failed error: StoreError) -> Workspace { self.workspace(self.failure(error)) }
 
     private func workspace(_ failure: StoreFailure?) -> Workspace {
         Workspace(
@@ -195,9 +179,7 @@ package final class ClusterEngine: EngineShell, GatewayEngine {
         )
     }
 
-    var isAttached: Bool {
-        if case .attached = self.status { true } else { false }
-    }
+    var isAttached: Bool { self.failure == nil }
 
     /// True if nothing is pending, except for the regular work of each second.
     package var isIdle: Bool {
@@ -208,10 +190,10 @@ package final class ClusterEngine: EngineShell, GatewayEngine {
             && self.rejected.isEmpty && !self.areRefusalsDue
     }
 
-    static func failure(_ error: StoreError, _ engine: DeviceEngine, _ dispatcher: Dispatcher) -> StoreFailure {
+    func failure(_ error: StoreError) -> StoreFailure {
         StoreFailure(
             error: error,
-            workers: WorkersAtFailure(dispatcher, engine),
+            workers: WorkersAtFailure(self.dispatcher, self.engine),
             durableError: error,
             isPassing: true
         )
@@ -305,7 +287,7 @@ extension ClusterEngine {
         let report = self.members.report(
             self.dispatcher,
             topicCount: self.engine.topicCount,
-            isDraining: self.isFinishing || self.requests.isDraining
+            isDraining: self.isFinishing || self.room.isDraining
         )
         self.store.submit(.report(report))
     }
@@ -344,9 +326,9 @@ extension ClusterEngine {
 
     /// Reports the locks of other sessions that delay devices.
     private func reportLocks() {
-        guard self.queue.hasLocked || self.lockLog.hasLogged || !self.remote.locks.isEmpty else { return }
+        guard !self.queue.locked.isEmpty || self.lockLog.hasLogged || !self.remote.locks.isEmpty else { return }
         self.queue.forgetUnusedLocks(before: self.clock.boot - DeviceLocks.memory)
-        let holders = self.queue.lockHolders(at: self.clock.boot)
+        let holders = self.queue.locked.holders(before: self.clock.boot - DeviceLocks.delay)
         self.remote.locks = DeviceLocks.report(holders)
         if self.lockLog.isDue(Set(holders.keys), at: self.clock.boot) { self.onLocks(self.remote.locks) }
     }
@@ -356,13 +338,11 @@ extension ClusterEngine {
         guard self.sampler.nextAt <= self.clock.now.milliseconds else { return }
         guard self.isAttached else { return self.takeSample() }
         guard !self.questions.hasSample else { return }
-        let isMinute = self.requests.room.recent.nextAt <= self.clock.now.milliseconds
+        let isMinute = self.room.recent.nextAt <= self.clock.now.milliseconds
         self.ask(nil, self.live.isWatched || isMinute ? .every : .none)
     }
 
-    func takeSample() {
-        self.takeSample(at: self.clock.now, self.workspace)
-    }
+    func takeSample() { self.takeSample(at: self.clock.now, self.workspace) }
 
     /// The number of milliseconds until the next step, unless the engine is woken earlier.
     private var milliseconds: Int64 {
@@ -375,7 +355,7 @@ extension ClusterEngine {
         if !self.questions.hasSample { next = min(next, self.sampler.nextAt - now) }
         if let moment = self.questions.nextAt { next = min(next, moment - self.clock.boot) }
         if let moment = self.deviceQuestions.nextAt { next = min(next, moment - self.clock.boot) }
-        if let moment = self.queue.lockedAt { next = min(next, moment - self.clock.boot) }
+        if let moment = self.queue.locked.nextAt { next = min(next, moment - self.clock.boot) }
         // If something due could not begin, a reply of the store will wake the engine.
         return next > 0 ? next : 1
     }
@@ -393,21 +373,13 @@ extension ClusterEngine {
     }
 
     /// Begins a transaction by requesting its rows.
-    func begin(_ purpose: ClusterTransaction.Purpose, commands: [QueuedCommand] = [], _ plan: LoadPlan = LoadPlan()) {
-        self.begin(purpose, commands, .locked(plan))
+    func begin(_ purpose: ClusterTransaction.Purpose, _ plan: LoadPlan, _ commands: [QueuedCommand] = []) {
+        self.begin(ClusterTransaction(purpose, commands, plan, nil, group: self.makeGroup()))
     }
 
     /// Begins a transaction that only reads rows.
     func begin(_ purpose: ClusterTransaction.Purpose, reading plan: ReadPlan) {
-        self.begin(purpose, [], .read(plan))
-    }
-
-    private func begin(
-        _ purpose: ClusterTransaction.Purpose,
-        _ commands: [QueuedCommand],
-        _ rows: ClusterTransaction.Rows
-    ) {
-        self.begin(ClusterTransaction(purpose, commands, rows, group: self.makeGroup()))
+        self.begin(ClusterTransaction(purpose, [], nil, plan, group: self.makeGroup()))
     }
 
     /// Begins a transaction, or repeats it with a new number.
@@ -415,10 +387,8 @@ extension ClusterEngine {
         transaction.number = self.nextNumber()
         transaction.begunAt = self.clock.boot
         self.open[transaction.number] = transaction
-        switch transaction.rows {
-        case .locked(let plan): self.store.submit(.load(transaction.number, plan))
-        case .read(let plan): self.store.submit(.read(transaction.number, plan))
-        }
+        if let plan = transaction.locked { self.store.submit(.load(transaction.number, plan)) }
+        if let plan = transaction.read { self.store.submit(.read(transaction.number, plan)) }
     }
 
     /// Ends a transaction without writing.

@@ -228,19 +228,18 @@ struct DeviceListing {
     /// - `topics`: the requested topics within the caller's scope; nil for any. Rows of other topics are not read,
     ///   because the end of a page is visible to the caller.
     func plan(_ topics: Set<TopicIndex>?) -> ReadPlan {
-        var plan = ReadPlan()
         switch self.subject {
         case .tasks:
             let only = topics.flatMap { $0.count == 1 ? $0.first : nil }
-            plan.selection = .withTasks(topic: only, after: self.after, countMax: Self.rowsMax)
+            return ReadPlan(selection: .withTasks(topic: only, after: self.after, countMax: Self.rowsMax))
         case .devices(let question):
             let topics = topics.map(Array.init)
-            plan.selection =
-                question.order != .waiting
-                ? .inOrder(topics: topics, after: self.after, countMax: Self.rowsMax)
-                : .pending(topics: topics, after: self.after, countMax: Self.rowsOfPendingMax)
+            return ReadPlan(
+                selection: question.order != .waiting
+                    ? .inOrder(topics: topics, after: self.after, countMax: Self.rowsMax)
+                    : .pending(topics: topics, after: self.after, countMax: Self.rowsOfPendingMax)
+            )
         }
-        return plan
     }
 
     /// Adds a part to the list.

@@ -30,17 +30,12 @@ final class ClusterTransaction {
     /// The maximum number of attempts after conflicts with other gateways.
     static let triesMax = 8
 
-    /// The rows of the transaction.
-    enum Rows {
-        /// Rows that are locked, because they may be written.
-        case locked(LoadPlan)
-        /// Rows that are only read.
-        case read(ReadPlan)
-    }
-
     let purpose: Purpose
     private(set) var commands: [QueuedCommand]
-    private(set) var rows: Rows
+    /// The rows that are locked, because they may be written; nil if the transaction only reads.
+    private(set) var locked: LoadPlan?
+    /// The rows that are only read; nil if the transaction locks rows.
+    let read: ReadPlan?
     /// The effects to release when the transaction is durable.
     let group: StepGroup
     /// The number of the current attempt; each attempt has a new number.
@@ -115,10 +110,11 @@ final class ClusterTransaction {
         }
     }
 
-    init(_ purpose: Purpose, _ commands: [QueuedCommand], _ rows: Rows, group: StepGroup) {
+    init(_ purpose: Purpose, _ commands: [QueuedCommand], _ locked: LoadPlan?, _ read: ReadPlan?, group: StepGroup) {
         self.purpose = purpose
         self.commands = commands
-        self.rows = rows
+        self.locked = locked
+        self.read = read
         self.group = group
     }
 
@@ -126,28 +122,22 @@ final class ClusterTransaction {
 
     /// True if the transaction loads devices to change them. A transaction that only counts refused pushes loads none.
     var namesRows: Bool {
-        guard case .locked(let plan) = self.rows else { return false }
+        guard let plan = self.locked else { return false }
         if case .none = plan.selection { return !plan.tokens.isEmpty || !plan.wakes.isEmpty }
         return true
     }
 
     /// True if the transaction only reads. It then has nothing to commit or abandon.
-    var isRead: Bool { if case .read = self.rows { true } else { false } }
+    var isRead: Bool { self.read != nil }
 
     /// True if the transaction does not wait for row locks.
     var passesOverLocked: Bool {
-        switch self.rows {
-        case .read: true
-        case .locked(let plan): plan.passesOverLocked || plan.tokens.isEmpty && plan.wakes.isEmpty
-        }
+        guard let plan = self.locked else { return true }
+        return plan.passesOverLocked || plan.tokens.isEmpty && plan.wakes.isEmpty
     }
 
     /// Makes the next attempt skip rows that others have locked.
-    func passOverLocked() {
-        guard case .locked(var plan) = self.rows else { return }
-        plan.passesOverLocked = true
-        self.rows = .locked(plan)
-    }
+    func passOverLocked() { self.locked?.passesOverLocked = true }
 
     /// Removes the commands that wait for topics.
     ///
@@ -161,7 +151,7 @@ final class ClusterTransaction {
         from loaded: inout LoadedDevices,
         _ row: (QueuedCommand) -> RequestedRow
     ) -> (rows: LoadPlan, commands: [QueuedCommand])? {
-        guard case .commands = self.purpose, case .locked(let plan) = self.rows else { return nil }
+        guard case .commands = self.purpose, let plan = self.locked else { return nil }
         var waiting = LoadPlan()
         waiting.passesOverLocked = plan.passesOverLocked
         waiting.tokens = plan.tokens.filter { devices.contains($0) }
@@ -178,11 +168,8 @@ final class ClusterTransaction {
     /// - `row`: returns the row of a command.
     /// - Returns: the removed commands in order.
     func leaveOut(_ rows: Set<RequestedRow>, _ row: (QueuedCommand) -> RequestedRow) -> [QueuedCommand] {
-        if case .locked(var plan) = self.rows {
-            plan.tokens.removeAll { rows.contains(.device($0)) }
-            plan.wakes.removeAll { rows.contains(.wake($0)) }
-            self.rows = .locked(plan)
-        }
+        self.locked?.tokens.removeAll { rows.contains(.device($0)) }
+        self.locked?.wakes.removeAll { rows.contains(.wake($0)) }
         let leftOut = self.commands.filter { rows.contains(row($0)) }
         if !leftOut.isEmpty { self.commands.removeAll { rows.contains(row($0)) } }
         return leftOut

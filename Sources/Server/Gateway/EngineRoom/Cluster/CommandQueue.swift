@@ -39,17 +39,15 @@ struct CommandQueue {
     /// The lanes with pending commands and no transaction, each once.
     private var next = FIFOQueue<Int>()
     /// The lanes whose rows other sessions of the database have locked; these are never in `next`.
-    private var locked = LockedLanes()
-    private var lastNumber: UInt64 = 0
+    private(set) var locked = LockedLanes()
+    /// The number of the last command that arrived; 0 if there was none.
+    private(set) var last: UInt64 = 0
     private var ends = EndedCommands()
     /// The number of pending commands.
     private(set) var count = 0
 
     /// True if `take` would return commands.
     var hasNext: Bool { !self.next.isEmpty }
-
-    /// The number of the last command that arrived; 0 if there was none.
-    var last: UInt64 { self.lastNumber }
 
     /// Returns true if every command up to this number has ended.
     func hasEnded(upTo number: UInt64) -> Bool { self.ends.firstOpen > number }
@@ -65,16 +63,16 @@ struct CommandQueue {
     }
 
     mutating func append(_ work: QueuedCommand.Work, _ row: RequestedRow, leftAt: Int64 = 0) {
-        self.lastNumber += 1
+        self.last += 1
         self.count += 1
         self.ends.begun()
         let place = self.place(of: row)
         if self.lanes[place].commands.isEmpty, !self.lanes[place].isBusy, !self.locked.append(place) {
             self.next.append(place)
         }
-        self.lanes[place].last = self.lastNumber
+        self.lanes[place].last = self.last
         self.lanes[place].commands.append(
-            QueuedCommand(number: self.lastNumber, place: place, leftAt: leftAt, work: work)
+            QueuedCommand(number: self.last, place: place, leftAt: leftAt, work: work)
         )
     }
 
@@ -169,16 +167,6 @@ struct CommandQueue {
 // MARK: - Locked rows
 
 extension CommandQueue {
-    /// True if rows are known to be locked by other sessions of the database.
-    var hasLocked: Bool { !self.locked.isEmpty }
-
-    /// The time of the next attempt at locked rows, in milliseconds since the start of the machine; nil if none has
-    /// commands.
-    var lockedAt: Int64? { self.locked.nextAt }
-
-    /// Returns the sessions whose locks have lasted long enough to be reported, each with its number of locked devices.
-    func lockHolders(at now: Int64) -> [LockHolder?: Int] { self.locked.holders(before: now - DeviceLocks.delay) }
-
     /// Returns commands to the queue because another session has locked their rows. After that, only `takeLocked`
     /// returns commands of these rows, until a transaction with the row has ended.
     ///
@@ -329,6 +317,7 @@ struct LockedLanes {
         return self.round.isEmpty ? (self.later.isEmpty ? nil : self.roundAt) : 0
     }
 
+    /// Returns the sessions that have held locks since before `moment`, each with its number of locked devices.
     func holders(before moment: Int64) -> [LockHolder?: Int] {
         var holders: [LockHolder?: Int] = [:]
         for lock in self.locks.values where lock.since <= moment { holders[lock.holder, default: 0] += 1 }

@@ -8,8 +8,6 @@ struct Membership {
     private(set) var number: GatewayNumber?
     /// The number of devices in the store, at most a second old.
     private(set) var deviceCount = 0
-    /// The configuration keys whose values differ between gateways, in ascending order.
-    private(set) var unlike: [String] = []
     /// The numbers of dead gateways whose wakes must be recorded as lost.
     private var dead: [GatewayNumber] = []
     private var isRetiring = false
@@ -71,9 +69,7 @@ struct Membership {
             for offer in member.report.offers { remote.append(offer) }
             remote.durations += member.report.durations
         }
-        let status = ClusterStatus(view, own: self.number)
-        remote.status = status
-        self.unlike = status.differences
+        remote.status = ClusterStatus(view, own: self.number)
         let waitsSince = view.ready.map(\.since).min()
         let late = [waitsSince, view.nextDue].compactMap { $0 }.map { view.now.milliseconds - $0.milliseconds }
         remote.oldestDueMilliseconds = max(0, late.max() ?? 0)
@@ -160,10 +156,6 @@ enum SharedValues {
         var buffer = ByteBuffer()
         policies.store(to: &buffer)
         return buffer.view.array
-    }
-
-    static func policies(_ content: [UInt8]) -> PolicyVersions? {
-        content.withByteView { PolicyVersions(stored: $0) }
     }
 
     static func written(moment: Int64) -> [UInt8] {

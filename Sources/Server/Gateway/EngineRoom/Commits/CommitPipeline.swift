@@ -30,21 +30,12 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
     private var times = CommitTimes()
     private var batching: CommitBatching
 
-    /// - Throws: `StoreError` if the system cannot create its thread.
-    package convenience init(
-        store: any RecordStore,
-        output: GroupOutput,
-        signal: @escaping @Sendable () -> Void
-    ) throws(StoreError) {
-        try self.init(store: store, output: output, batching: CommitBatching(), signal: signal)
-    }
-
     /// - `batching`: decides when commits begin.
     /// - Throws: `StoreError` if the system cannot create its thread.
     package init(
         store: any RecordStore,
         output: GroupOutput,
-        batching: CommitBatching,
+        batching: CommitBatching = CommitBatching(),
         signal: @escaping @Sendable () -> Void
     ) throws(StoreError) {
         self.batching = batching
@@ -336,11 +327,27 @@ package final class CommitService {
         group.records.removeAll()
     }
 
+    /// Replaces the effects of a group for one output with refusals, because the group did not become durable.
+    ///
+    /// Each request of the group has one answer among the effects, and is refused once. Wakes, ends of wakes and changed
+    /// conditions are dropped. For its worker, a dropped wake was never launched, and a wake whose end is dropped is
+    /// still in flight.
     private func refuse(_ effects: inout EffectBatch, _ error: APIError) {
-        var refusal = EffectRefusal(error)
-        refusal.refuse(effects)
-        effects = refusal.refused
-        self.records.countRejected(APNSReason.serviceUnavailable.index, nil, by: refusal.pushCount)
+        let refused = EffectBatch()
+        var pushCount: Int64 = 0
+        effects.handOver { effect in
+            switch effect {
+            case .pushAnswer(let reply):
+                if reply.reason == nil { pushCount += 1 }
+                refused.append(PushReply(reply.address, reply.apnsID, refused: .serviceUnavailable))
+            case .answer(let address, _), .subscribed(let address, _): refused.append(.refused(error), to: address)
+            case .asked(let request): refused.append(.refused(error), to: request.reply)
+            case .wake, .expiring, .expired, .released, .conditions, .drained: break
+            case .draining: refused.append(.draining)
+            }
+        }
+        effects = refused
+        self.records.countRejected(APNSReason.serviceUnavailable.index, nil, by: pushCount)
     }
 
     private func takeHistory(_ engine: DeviceEngine, _ offset: WallOffset) {
@@ -511,39 +518,5 @@ package final class EffectStage: DispatchOutput {
 
     package func drained(_ stream: StreamAddress) {
         self.group.effects[stream].append(.drained(stream))
-    }
-}
-
-/// Replaces the effects of a group for one output with refusals, because the group did not become durable.
-///
-/// Each request of the group has one answer among the effects, and is refused once. Wakes, ends of wakes and changed
-/// conditions are dropped. For its worker, a dropped wake was never launched, and a wake whose end is dropped is still
-/// in flight.
-struct EffectRefusal {
-    let refused = EffectBatch()
-    /// The number of accepted pushes that are refused.
-    private(set) var pushCount: Int64 = 0
-    private let error: APIError
-
-    init(_ error: APIError) {
-        self.error = error
-    }
-
-    mutating func refuse(_ effects: EffectBatch) {
-        effects.handOver { effect in
-            switch effect {
-            case .pushAnswer(let reply): self.refuse(reply)
-            case .answer(let address, _), .subscribed(let address, _):
-                self.refused.append(.refused(self.error), to: address)
-            case .asked(let request): self.refused.append(.refused(self.error), to: request.reply)
-            case .wake, .expiring, .expired, .released, .conditions, .drained: break
-            case .draining: self.refused.append(.draining)
-            }
-        }
-    }
-
-    private mutating func refuse(_ reply: PushReply) {
-        if reply.reason == nil { self.pushCount += 1 }
-        self.refused.append(PushReply(reply.address, reply.apnsID, refused: .serviceUnavailable))
     }
 }

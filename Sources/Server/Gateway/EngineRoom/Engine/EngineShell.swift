@@ -12,8 +12,7 @@ package class EngineShell {
     /// The effects of steps that have not been released.
     final let stage: EffectStage
     final let output: GroupOutput
-    final let records: GatewayRecords
-    final let limits: LimitCounts
+    final let room: RoomState
     final let pushes: PushService
     final let requests: RequestService
     final let sampler: LiveSampler
@@ -21,19 +20,29 @@ package class EngineShell {
     /// The maximum number of unanswered payload bytes on a worker's stream.
     final fileprivate(set) var wakeBytesPerStreamMax: Int
 
-    init(_ parts: EngineParts, _ limits: LimitCounts, _ live: LiveService, commitTimes: @escaping () -> CommitTimes) {
-        self.engine = parts.engine
-        self.dispatcher = parts.dispatcher
-        self.stage = parts.stage
-        self.output = parts.output
-        self.records = parts.records
-        self.limits = limits
-        self.pushes = PushService(parts.records, limits)
-        self.requests = RequestService(parts.stage, parts.records, limits, self.pushes, commitTimes: commitTimes)
-        self.sampler = LiveSampler(live, parts.records)
-        self.configuration = parts.configuration
-        self.wakeBytesPerStreamMax = parts.wakeBytesPerStreamMax
+    init(
+        _ engine: DeviceEngine,
+        _ stage: EffectStage,
+        _ output: GroupOutput,
+        _ room: RoomState,
+        _ configuration: EngineConfiguration,
+        wakeBytesPerStreamMax: Int,
+        _ live: LiveService
+    ) {
+        self.engine = engine
+        self.dispatcher = Dispatcher(engine: engine, output: stage, wakeBytesPerStreamMax: wakeBytesPerStreamMax)
+        self.stage = stage
+        self.output = output
+        self.room = room
+        self.pushes = PushService(room)
+        self.requests = RequestService(stage, room, self.pushes)
+        self.sampler = LiveSampler(live)
+        self.configuration = configuration
+        self.wakeBytesPerStreamMax = wakeBytesPerStreamMax
     }
+
+    final var records: GatewayRecords { self.room.records }
+    final var limits: LimitCounts { self.room.limits }
 
     /// Starts or stops recording events, depending on whether a client follows them.
     final func watch(at now: Instant, _ offset: WallOffset) {
@@ -42,19 +51,8 @@ package class EngineShell {
 
     /// Takes the sample of this second if it is due.
     final func takeSample(at now: Instant, _ workspace: Workspace) {
-        self.sampler.look(now, workspace, self.requests, loopCount: self.output.mailboxes.loops.count)
+        self.sampler.look(now, workspace, self.room, loopCount: self.output.mailboxes.loops.count)
     }
-}
-
-/// The parts of an engine that are created at its start.
-struct EngineParts {
-    let engine: DeviceEngine
-    let dispatcher: Dispatcher
-    let stage: EffectStage
-    let output: GroupOutput
-    let records: GatewayRecords
-    let configuration: EngineConfiguration
-    let wakeBytesPerStreamMax: Int
 }
 
 /// Commands whose handling depends on the engine's store.
@@ -94,12 +92,10 @@ extension StoredEngine {
             self.hasFreeSlots()
         case .lost(let stream, let wake, let takingBackAttempt):
             self.lose(wake, on: stream, takingBackAttempt: takingBackAttempt)
-        case .webhookChanged(let topic, let status): self.requests.webhookChanged(topic, status)
+        case .webhookChanged(let topic, let status): self.room.webhooks[topic] = status
         case .configure(let settings): self.configure(settings)
         case .requireWorkerAuthentication: self.requireWorkerAuthentication()
-        case .drain:
-            self.pushes.drain()
-            self.requests.drain(workspace)
+        case .drain: self.requests.drain(workspace)
         }
     }
 

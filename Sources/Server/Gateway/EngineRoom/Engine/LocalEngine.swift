@@ -28,9 +28,8 @@ package final class LocalEngine: EngineShell, GatewayEngine {
     /// - `wakeBytesPerStreamMax`: the maximum number of unanswered payload bytes on a worker's stream.
     /// - `store`: nil to store nothing.
     /// - `output`: receives the effects for the loops and the events for the history.
-    /// - `meter`: the counters of limits in other parts of the gateway.
+    /// - `limits`: counts and reports the limits that were reached.
     /// - `live`: receives a sample every second.
-    /// - `limitWatch`: reports the limits that were reached.
     /// - `signal`: makes the engine perform another step.
     /// - `onLossAccepted`: called by this initializer if the store lacks committed data and the start continues without
     ///   it.
@@ -42,13 +41,14 @@ package final class LocalEngine: EngineShell, GatewayEngine {
         workers: WorkerAuthentication = .unrecorded,
         jumpWatch: ClockJumpWatch = ClockJumpWatch(),
         world: EngineWorld = .system,
-        makeCommitter: CommitterMaker = CommitPipeline.init,
+        makeCommitter: CommitterMaker = { store, output, signal throws(StoreError) in
+            try CommitPipeline(store: store, output: output, signal: signal)
+        },
         wakeBytesPerStreamMax: Int = GatewayLimits().wakeBytesPerStreamMax,
         store: (any RecordStore)?,
         output: GroupOutput,
-        meter: LimitMeter = LimitMeter(),
+        limits: LimitCounts = LimitCounts(),
         live: LiveService = LiveService(),
-        limitWatch: LimitWatch = LimitWatch(),
         signal: @escaping @Sendable () -> Void,
         onLossAccepted: (StoreLoss) -> Void = { _ in },
         onFailure: @escaping @Sendable (StoreError) -> Void
@@ -64,19 +64,6 @@ package final class LocalEngine: EngineShell, GatewayEngine {
             onLossAccepted: onLossAccepted
         )
         let stage = EffectStage(group: output.makeGroup(), offset: start.clock.offset)
-        let parts = EngineParts(
-            engine: start.engine,
-            dispatcher: Dispatcher(
-                engine: start.engine,
-                output: stage,
-                wakeBytesPerStreamMax: wakeBytesPerStreamMax
-            ),
-            stage: stage,
-            output: output,
-            records: start.records,
-            configuration: configuration,
-            wakeBytesPerStreamMax: wakeBytesPerStreamMax
-        )
         if let store { try start.commit(to: store, stage) }
         start.recoverEvents(stage, output)
         let commits = CommitService(
@@ -90,7 +77,15 @@ package final class LocalEngine: EngineShell, GatewayEngine {
         self.clock = start.clock
         self.makeRandom = world.makeRandom
         self.onFailure = onFailure
-        super.init(parts, LimitCounts(meter, limitWatch), live, commitTimes: { commits.times })
+        super.init(
+            start.engine,
+            stage,
+            output,
+            RoomState(start.records, limits, commitTimes: { commits.times }),
+            configuration,
+            wakeBytesPerStreamMax: wakeBytesPerStreamMax,
+            live
+        )
     }
 
     package var briefStep: ((CommandBatch) -> Int64)? {

@@ -37,7 +37,11 @@ struct LocalEngineStart {
             historyKey: historyKey,
             random: world.makeRandom()
         )
-        let stored = try StoredGateway.load(store, into: self.engine, self.events, workers)
+        var stored = StoredGateway(engine: self.engine, events: self.events)
+        try store?.load { key, content throws(StoreError) in try stored.take(key, content) }
+        if stored.wasWorkerAuthenticationRequired, case .notRequired(let folder) = workers {
+            throw StoredGateway.workerAuthenticationWasRequired(folder)
+        }
         self.isFirst = stored.clock == nil
         self.requiresWorkerAuthentication = workers == .required
         self.clock = EngineClock(resuming: stored.clock, at: reading, world, jumpWatch)
@@ -76,7 +80,7 @@ struct LocalEngineStart {
     /// Passes events to the history that the previous process did not write.
     func recoverEvents(_ stage: EffectStage, _ output: GroupOutput) {
         guard let events = self.events else { return }
-        events.finish(at: EventRecovery.Start(isFirst: self.isFirst, now: self.clock.now, offset: self.clock.offset))
+        events.finish(isFirst: self.isFirst, now: self.clock.now, offset: self.clock.offset)
         stage.group.history.recovery = events
         output.release(stage.group)
     }
@@ -99,22 +103,6 @@ struct StoredGateway {
     init(engine: DeviceEngine, events: EventRecovery? = nil) {
         self.engine = engine
         self.events = events
-    }
-
-    /// Loads the contents of a store, and restores its devices into `engine`. Without a store, the result is empty.
-    ///
-    /// - Throws: `StoreError` if the contents cannot be read, or if workers must authenticate but the gateway cannot
-    ///   authenticate them.
-    static func load(
-        _ store: (any RecordStore)?,
-        into engine: DeviceEngine,
-        _ events: EventRecovery?,
-        _ workers: WorkerAuthentication
-    ) throws(StoreError) -> StoredGateway {
-        var stored = StoredGateway(engine: engine, events: events)
-        try store?.load { key, content throws(StoreError) in try stored.take(key, content) }
-        try stored.check(workers)
-        return stored
     }
 
     /// Restores the last durable state, including wakes in flight, into an engine without devices.
@@ -154,14 +142,6 @@ struct StoredGateway {
         case .rejections:
             guard self.rejections.restore(key.index, content) else { throw Self.unreadable("the refused pushes") }
         }
-    }
-
-    /// Checks that workers can authenticate, if the state requires it.
-    ///
-    /// - Throws: `StoreError` if the gateway cannot authenticate them.
-    private func check(_ workers: WorkerAuthentication) throws(StoreError) {
-        guard self.wasWorkerAuthenticationRequired, case .notRequired(let folder) = workers else { return }
-        throw Self.workerAuthenticationWasRequired(folder)
     }
 
     /// Returns the error for a state that requires workers to authenticate, although this folder has no `token.key`.

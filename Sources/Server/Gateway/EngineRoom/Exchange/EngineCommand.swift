@@ -29,9 +29,7 @@ package enum EngineCommand: Sendable {
         switch self {
         case .request(let request): request.work.isBrief
         case .rejected: true
-        case .streamEnded, .streamPaused, .slotsChanged, .lost, .webhookChanged, .configure,
-            .requireWorkerAuthentication, .drain:
-            false
+        default: false
         }
     }
 }
@@ -109,11 +107,11 @@ package struct GatewayFigures: Sendable {
     let topics: [String]
 
     package init(
-        process: ProcessFigures,
+        process: ProcessFigures = .read(),
         startedAt: Int64,
-        connections: [(role: ListenerRole, count: Int)],
-        certificateExpiry: Int64?,
-        topics: [String]
+        connections: [(role: ListenerRole, count: Int)] = [],
+        certificateExpiry: Int64? = nil,
+        topics: [String] = []
     ) {
         self.process = process
         self.startedAt = startedAt

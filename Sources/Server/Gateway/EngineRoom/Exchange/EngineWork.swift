@@ -22,41 +22,25 @@ package struct EngineWork: Sendable {
     /// The rows that the closure needs.
     let rows: NeededRows
     /// True if the work concerns a single wake or device and takes the engine at most as long as a push.
-    let isBrief: Bool
+    private(set) var isBrief = false
     /// True if the work may free the slot of a wake, even one that had already ended.
-    let freesSlot: Bool
+    private(set) var freesSlot = false
     /// True if the work removes the device in `rows`.
-    let removesDevice: Bool
+    private(set) var removesDevice = false
     /// True if the work is refused while the gateway is shutting down.
-    private let beginsWork: Bool
+    private var beginsWork = false
     /// The topic in which the work may register the device of `rows`; nil if the work registers none.
-    let newTopic: NewTopic?
+    private(set) var newTopic: NewTopic?
     private let action: Action
+}
 
-    private init(
-        _ rows: NeededRows,
-        isBrief: Bool = false,
-        freesSlot: Bool = false,
-        removesDevice: Bool = false,
-        beginsWork: Bool = false,
-        newTopic: NewTopic? = nil,
-        _ action: Action
-    ) {
-        self.rows = rows
-        self.isBrief = isBrief
-        self.freesSlot = freesSlot
-        self.removesDevice = removesDevice
-        self.beginsWork = beginsWork
-        self.newTopic = newTopic
-        self.action = action
-    }
-
+extension EngineWork {
     /// Creates work that does not concern a single device.
     package init(
         _ rows: NeededRows = .nothing,
         perform: @escaping @Sendable (AuthorizedScope) throws(APIError) -> EngineReply
     ) {
-        self.init(rows, .plain(perform))
+        self.init(rows: rows, action: .plain(perform))
     }
 
     /// Creates work that changes a device.
@@ -69,7 +53,12 @@ package struct EngineWork: Sendable {
         beginsWork: Bool = false,
         perform: @escaping @Sendable (AuthorizedScope, ReachedDevice) throws(APIError) -> EngineReply
     ) {
-        self.init(.row(.device(device.name)), removesDevice: removesDevice, beginsWork: beginsWork, .device(perform))
+        self.init(
+            rows: .row(.device(device.name)),
+            removesDevice: removesDevice,
+            beginsWork: beginsWork,
+            action: .device(perform)
+        )
     }
 
     /// Creates work that only reads a device.
@@ -77,7 +66,7 @@ package struct EngineWork: Sendable {
         reading device: Named<DeviceToken>,
         perform: @escaping @Sendable (AuthorizedScope, ReachedDevice) throws(APIError) -> EngineReply
     ) {
-        self.init(.reading(device.name), .device(perform))
+        self.init(rows: .reading(device.name), action: .device(perform))
     }
 
     /// Creates work on a wake. The engine may not know the wake.
@@ -88,7 +77,7 @@ package struct EngineWork: Sendable {
         freesSlot: Bool = false,
         perform: @escaping @Sendable (AuthorizedScope, WakeID) throws(APIError) -> EngineReply
     ) {
-        self.init(.row(.wake(wake.name)), isBrief: true, freesSlot: freesSlot, .wake(perform))
+        self.init(rows: .row(.wake(wake.name)), isBrief: true, freesSlot: freesSlot, action: .wake(perform))
     }
 
     /// Creates work that registers a device, which may be unknown.
@@ -98,7 +87,7 @@ package struct EngineWork: Sendable {
         perform: @escaping @Sendable (AuthorizedScope) throws(APIError) -> EngineReply
     ) {
         let newTopic = NewTopic(name: topic, isOfPush: false)
-        self.init(.row(.device(device)), isBrief: true, newTopic: newTopic, .plain(perform))
+        self.init(rows: .row(.device(device)), isBrief: true, newTopic: newTopic, action: .plain(perform))
     }
 
     /// Creates work that pushes to a device. The device may be unknown if pushes register devices.
@@ -110,7 +99,7 @@ package struct EngineWork: Sendable {
         perform: @escaping @Sendable (AuthorizedScope) throws(APIError) -> EngineReply
     ) {
         let newTopic = topic.map { NewTopic(name: $0, isOfPush: true) }
-        self.init(.row(.device(device.name)), newTopic: newTopic, .plain(perform))
+        self.init(rows: .row(.device(device.name)), newTopic: newTopic, action: .plain(perform))
     }
 
     /// Runs the closure. Its rows must be in memory.
@@ -273,12 +262,6 @@ package struct AuthorizedScope {
     /// The sources of answers other than devices: counters, webhooks and limits.
     package let room: RoomState
 
-    package init(_ workspace: Workspace, _ caller: Caller, _ room: RoomState) {
-        self.workspace = workspace
-        self.caller = caller
-        self.room = room
-    }
-
     package var engine: DeviceEngine { self.workspace.engine }
     package var dispatcher: Dispatcher { self.workspace.dispatcher }
 
@@ -325,13 +308,7 @@ package struct LongList {
     /// Continues the search for the devices to list. Returns true when the search is complete.
     let search: (Workspace) -> Bool
     /// Returns the answer. Called after the search has ended.
-    let finish: (Workspace) -> Answer
-
-    enum Answer {
-        case outcome(Outcome)
-        /// A question that the history answers.
-        case history(HistoryQuestion.Subject)
-    }
+    let finish: (Workspace) -> EngineReply
 
     /// - `write`: writes the members of the answer.
     init(
@@ -340,13 +317,11 @@ package struct LongList {
     ) {
         self.search = search
         self.finish = { workspace in
-            .outcome(
-                .json { writer in
-                    writer.beginObject()
-                    write(workspace, &writer)
-                    writer.endObject()
-                }
-            )
+            .json { writer in
+                writer.beginObject()
+                write(workspace, &writer)
+                writer.endObject()
+            }
         }
     }
 

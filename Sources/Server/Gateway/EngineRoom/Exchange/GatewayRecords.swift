@@ -172,19 +172,13 @@ package struct Rejections {
         return difference
     }
 
-    /// Adds the counts of another value.
-    mutating func add(_ others: Rejections) { self.change(by: others, &+) }
-
     /// Subtracts the counts of another value.
-    mutating func subtract(_ others: Rejections) { self.change(by: others, &-) }
-
-    private mutating func change(by others: Rejections, _ change: (Int64, Int64) -> Int64) {
-        func combined(_ left: [Int64], _ right: [Int64]) -> [Int64] { zip(left, right).map { change($0, $1) } }
+    mutating func subtract(_ others: Rejections) {
         guard others.total.contains(where: { $0 != 0 }) else { return }
-        self.total = combined(self.total, others.total)
+        self.total = zip(self.total, others.total).map { $0 &- $1 }
         self.changed.insert(RecordKey.everyTopic)
         for (topic, counts) in others.byTopic where counts.contains(where: { $0 != 0 }) {
-            self.byTopic[topic] = combined(self.byTopic[topic] ?? Self.none, counts)
+            self.byTopic[topic] = zip(self.byTopic[topic] ?? Self.none, counts).map { $0 &- $1 }
             self.changed.insert(topic)
         }
     }

@@ -5,20 +5,9 @@ import Wire
 
 /// A page of the list of pushes. When the page is written, the engine looks up the devices.
 package struct PushListing: Sendable {
-    /// One push.
-    struct Line: Sendable {
-        let place: LoggedPush
-        let apnsID: APNsID
-        let outcome: String
-        /// The number of the push's wakes that were lost.
-        let lost: Int
-        let endedAt: Instant?
-        let priority: Priority?
-    }
-
     private let topic: String?
     private let limit: Int
-    private let lines: [Line]
+    private let lines: [(place: LoggedPush, history: PushHistory)]
     /// The last push of the page; nil at the end of the log.
     private let next: LoggedPush?
 
@@ -34,20 +23,12 @@ package struct PushListing: Sendable {
         let events = source.events(since: page.pushes)
         var histories: [LoggedPush: PushHistory] = [:]
         let wanted = Set(page.pushes)
-        for events in events.values { Self.follow(events, wanted, &histories) }
+        for events in events.values { histories.merge(Self.histories(in: events, wanted)) { $1 } }
         self.topic = question.topic
         self.limit = question.limit
         self.lines = page.pushes.compactMap { push in
             guard let history = histories[push] ?? Self.history(of: push, source) else { return nil }
-            guard question.takes(history) else { return nil }
-            return Line(
-                place: push,
-                apnsID: history.apnsID,
-                outcome: history.outcome,
-                lost: history.lost,
-                endedAt: history.endedAt,
-                priority: history.priority
-            )
+            return question.takes(history) ? (push, history) : nil
         }
         self.next = page.next
     }
@@ -55,12 +36,12 @@ package struct PushListing: Sendable {
     /// The numbers of the devices.
     var devices: Set<UInt64> { Set(self.lines.map(\.place.device)) }
 
-    /// Collects the histories of the `wanted` pushes from the events of one device.
-    private static func follow(
-        _ events: [HistoryEvent],
-        _ wanted: Set<LoggedPush>,
-        _ histories: inout [LoggedPush: PushHistory]
-    ) {
+    /// Returns the histories of the `wanted` pushes from the events of one device.
+    private static func histories(
+        in events: [HistoryEvent],
+        _ wanted: Set<LoggedPush>
+    ) -> [LoggedPush: PushHistory] {
+        var histories: [LoggedPush: PushHistory] = [:]
         // An event names a push by its apns-id. If several pushes have this id, the event belongs to the latest of
         // them.
         var named: [APNsID: LoggedPush] = [:]
@@ -73,14 +54,13 @@ package struct PushListing: Sendable {
                 if let push = named[apnsID] { histories[push]?.append(event) }
             }
         }
+        return histories
     }
 
     /// Returns the history of a push whose device has more events after the push than were examined.
     private static func history(of push: LoggedPush, _ source: any HistorySource) -> PushHistory? {
         let events = source.push(APNsID(first: push.first, second: push.second, upperCase: 0))
-        var histories: [LoggedPush: PushHistory] = [:]
-        self.follow(events.filter { $0.device == push.device }, [push], &histories)
-        return histories[push]
+        return self.histories(in: events.filter { $0.device == push.device }, [push])[push]
     }
 
     /// Writes the pushes of the page that belong to the requested topic.
@@ -94,7 +74,7 @@ package struct PushListing: Sendable {
         for (number, line) in self.lines.enumerated() {
             let device = find(line.place.device)
             if let topic, device?.topic != topic { continue }
-            Self.write(line, device, to: &writer, offset)
+            Self.write(line.place, line.history, device, to: &writer, offset)
             count += 1
             guard count < self.limit else {
                 if number + 1 < self.lines.count { next = line.place }
@@ -107,21 +87,21 @@ package struct PushListing: Sendable {
     }
 
     private static func write(
-        _ line: Line,
+        _ place: LoggedPush,
+        _ history: PushHistory,
         _ device: LoggedDevice?,
         to writer: inout JSONWriter,
         _ offset: WallOffset
     ) {
         writer.beginObject()
-        writer.hex("apnsID") { line.apnsID.write(to: &$0) }
-        writer.key("device")
-        writer.optional(device) { writer, device in writer.hex { device.token.writeHex(to: &$0) } }
+        writer.hex("apnsID") { history.apnsID.write(to: &$0) }
+        writer.member("device", device) { writer, device in writer.hex { device.token.writeHex(to: &$0) } }
         writer.member("topic", device?.topic)
-        writer.member("priority", line.priority.map { Int($0.rawValue) })
-        writer.member("receivedAt", line.place.at, offset)
-        writer.member("outcome", line.outcome)
-        writer.member("outcomeAt", line.endedAt, offset)
-        writer.member("lost", line.lost)
+        writer.member("priority", history.priority.map { Int($0.rawValue) })
+        writer.member("receivedAt", place.at, offset)
+        writer.member("outcome", history.outcome)
+        writer.member("outcomeAt", history.endedAt, offset)
+        writer.member("lost", history.lost)
         writer.endObject()
     }
 }

@@ -1,4 +1,4 @@
-package import Engine
+import Engine
 import Platform
 import Policy
 import Synchronization
@@ -17,7 +17,7 @@ package final class RoomState {
     /// The tickets of unanswered replays.
     private var replays: [WeakReference<ReplayTicket>] = []
 
-    init(_ records: GatewayRecords, _ limits: LimitCounts, commitTimes: @escaping () -> CommitTimes) {
+    package init(_ records: GatewayRecords, _ limits: LimitCounts, commitTimes: @escaping () -> CommitTimes) {
         self.records = records
         self.limits = limits
         self.commitTimes = commitTimes
@@ -62,45 +62,6 @@ final class ReplayTicket: Sendable {
 
 private struct WeakReference<Object: AnyObject> {
     weak var object: Object?
-}
-
-/// Counts how often limits of the gateway were reached, and reports them.
-package final class LimitCounts {
-    /// The counts, without those of the current dispatcher.
-    private var counts = PerCase<EngineLimit>()
-    private let meter: LimitMeter
-    private var watch: LimitWatch
-
-    /// - `meter`: the counters of limits in other parts of the gateway.
-    /// - `watch`: reports the limits that were reached.
-    package init(_ meter: LimitMeter, _ watch: LimitWatch) {
-        self.meter = meter
-        self.watch = watch
-    }
-
-    package func met(_ limit: EngineLimit) { self.counts[limit] += 1 }
-
-    /// Adds the counts of a dispatcher that will be released.
-    package func take(from dispatcher: Dispatcher) {
-        self.counts[.wakeBytesPerStreamMax] += dispatcher.timesStreamWasFull
-    }
-
-    /// Returns the number of times that each limit was reached.
-    package func all(_ dispatcher: Dispatcher) -> [(name: String, count: Int64)] {
-        var counts = self.counts
-        counts[.wakeBytesPerStreamMax] += dispatcher.timesStreamWasFull
-        return self.meter.times(counts)
-    }
-
-    /// Returns the limits that have been reached, with their counts.
-    package func met(_ dispatcher: Dispatcher) -> [(name: String, count: Int64)] {
-        self.all(dispatcher).filter { $0.count > 0 }
-    }
-
-    /// Reports the limits that have been reached, if a report is due.
-    func look(_ now: Instant, _ dispatcher: Dispatcher) {
-        self.watch.look(now) { self.met(dispatcher) }
-    }
 }
 
 /// A number of pushes that left their loop at the same time.

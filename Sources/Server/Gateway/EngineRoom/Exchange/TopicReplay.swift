@@ -131,23 +131,18 @@ struct TopicReplay: Sendable {
         writer.member("topic", self.topic)
         writer.member("from", self.from, offset)
         writer.member("until", self.replay.now, offset)
-        let counts: [(StaticString, Int64)] = [
-            ("devices", Int64(self.replayed)), ("examined", Int64(self.examined)), ("registered", self.registered),
-            ("pushes", Int64(self.pushes)), ("tasks", Int64(self.tasks)), ("assumed", Int64(self.assumed)),
-            ("conditionReports", Int64(self.conditionReports)),
-        ]
-        for (name, count) in counts {
-            writer.key(name)
-            writer.integer(count)
-        }
+        writer.member("devices", self.replayed)
+        writer.member("examined", self.examined)
+        writer.member("registered", self.registered)
+        writer.member("pushes", self.pushes)
+        writer.member("tasks", self.tasks)
+        writer.member("assumed", self.assumed)
+        writer.member("conditionReports", self.conditionReports)
         writer.member("isWhole", !self.isCut && Int64(self.examined) >= self.registered)
         self.replay.writePolicies(self.changes, to: &writer)
-        for (name, outcome) in [("recorded", self.recorded), ("current", self.current), ("proposed", self.proposed)]
-            as [(StaticString, ReplayOutcome)]
-        {
-            writer.key(name)
-            outcome.writeTotals(to: &writer)
-        }
+        self.recorded.write("recorded", isOfTopic: true, to: &writer)
+        self.current.write("current", isOfTopic: true, to: &writer)
+        self.proposed.write("proposed", isOfTopic: true, to: &writer)
         writer.endObject()
     }
 }

@@ -76,33 +76,25 @@ package struct Workspace {
     /// The longest time that a device has waited for a worker or for the engine, in milliseconds.
     var oldestDueMilliseconds: Int64 { self.remote?.oldestDueMilliseconds ?? self.engine.oldestDueMilliseconds }
 
-    /// Returns the counters of all topics together.
+    /// Returns the counters of one topic, or of all topics together.
     ///
     /// - `period`: the counted period, in milliseconds since 1970; nil for the last hour and day.
-    func statistics(_ room: RoomState, of period: Range<Int64>? = nil) -> Statistics {
-        Statistics(
-            counters: self.engine.totalsShown,
-            rejected: room.records.rejectionsShown.total,
-            workers: self.workerCounts(nil),
-            since: room.records.countingSince,
-            limits: room.limits.met(self.dispatcher),
-            acceptedLoss: room.records.acceptedLoss,
-            durations: self.durationReport(nil),
-            recent: self.recent(nil, room, of: period),
-            cluster: self.remote.map { $0.status ?? ClusterStatus(nil, own: nil) }
-        )
-    }
-
-    /// Returns the counters of one topic.
-    func statistics(_ topic: TopicIndex, _ room: RoomState, of period: Range<Int64>? = nil) -> Statistics {
-        Statistics(
-            counters: self.engine.countersShown(topic),
-            rejected: room.records.rejectionsShown[topic],
+    func statistics(_ topic: TopicIndex?, _ room: RoomState, of period: Range<Int64>? = nil) -> Statistics {
+        let rejections = room.records.rejectionsShown
+        let since = self.offset.wall(self.dispatcher.durationsSince)
+        var statistics = Statistics(
+            counters: topic.map { self.engine.countersShown($0) } ?? self.engine.totalsShown,
+            rejected: topic.map { rejections[$0] } ?? rejections.total,
             workers: self.workerCounts(topic),
             since: room.records.countingSince,
-            durations: self.durationReport(topic),
+            durations: DurationReport(self.durations(topic), since: since) { self.engine.topicName($0) },
             recent: self.recent(topic, room, of: period)
         )
+        guard topic == nil else { return statistics }
+        statistics.limits = room.limits.met(self.dispatcher)
+        statistics.acceptedLoss = room.records.acceptedLoss
+        statistics.cluster = self.remote.map { $0.status ?? ClusterStatus(nil, own: nil) }
+        return statistics
     }
 
     /// Returns the counts of a topic or of all topics for some periods.
@@ -125,12 +117,6 @@ package struct Workspace {
             periods = [("since", instant(period.lowerBound)..<until)]
         }
         return periods.map { ($0, room.recent.counts(counters, of: topic, in: $1, now, self.offset)) }
-    }
-
-    /// Returns the durations of a topic's wakes, or of all wakes, for an answer.
-    private func durationReport(_ topic: TopicIndex?) -> DurationReport {
-        let since = self.offset.wall(self.dispatcher.durationsSince)
-        return DurationReport(self.durations(topic), since: since) { self.engine.topicName($0) }
     }
 
     /// Returns the durations of wakes on the streams of all gateways, by topic and by worker.
@@ -156,19 +142,22 @@ extension Workspace {
     /// The maximum number of tasks in a list of all devices.
     static let tasksMax = 1000
 
-    /// Returns the devices in memory for a list.
+    /// Returns the devices in memory for a list, in the order of the list. In a list of tasks, each task adds its device
+    /// once.
     func devices(of subject: ListedRows, for caller: Caller) -> [DeviceToken] {
         switch subject {
-        case .tasks(let question): self.devices(of: question, for: caller)
-        case .devices(let question): self.devices(of: question, for: caller)
+        case .tasks(let question):
+            let topics = self.topics(question.topic, for: caller)
+            let filter = TaskFilter(topics: topics, kind: question.kind, state: question.state)
+            return self.engine.tasks(filter, countMax: Self.tasksMax).map(\.device)
+        case .devices(let question):
+            let filter = question.filter
+            var search = self.search(question, for: caller)
+            _ = self.engine.look(&search, placesMax: .max, filter: question.searchFilter)
+            return search.tokens.filter { token in
+                self.engine.find(token).map { filter.takes(self.engine.snapshot($0)) } ?? false
+            }
         }
-    }
-
-    /// Returns the devices in memory for a list of tasks. Each task adds its device once.
-    private func devices(of question: TaskQuestion, for caller: Caller) -> [DeviceToken] {
-        let topics = self.topics(question.topic, for: caller)
-        let filter = TaskFilter(topics: topics, kind: question.kind, state: question.state)
-        return self.engine.tasks(filter, countMax: Self.tasksMax).map(\.device)
     }
 
     /// Returns a search for the requested devices within the caller's scope.
@@ -179,16 +168,6 @@ extension Workspace {
             after: question.start,
             countMax: question.examined
         )
-    }
-
-    /// Returns the devices in memory for a list of devices, in the order of the list.
-    private func devices(of question: DeviceQuestion, for caller: Caller) -> [DeviceToken] {
-        let filter = question.filter
-        var search = self.search(question, for: caller)
-        _ = self.engine.look(&search, placesMax: .max, filter: question.searchFilter)
-        return search.tokens.filter { token in
-            self.engine.find(token).map { filter.takes(self.engine.snapshot($0)) } ?? false
-        }
     }
 
     /// Returns the known topics that the caller requests and may access; nil for all topics.
@@ -245,8 +224,8 @@ package struct WorkersAtFailure {
 
 /// The workers of other gateways on a shared store, as last reported. Used on one thread.
 package final class RemoteWorkers {
-    private var total = Dispatcher.WorkerCounts()
-    private var byTopic: [TopicIndex: Dispatcher.WorkerCounts] = [:]
+    /// The workers by topic. The key nil stands for all topics together.
+    private var counts: [TopicIndex?: Dispatcher.WorkerCounts] = [:]
     /// The subscriptions and offers of the workers, by topic.
     private var offers: [TopicIndex: [(request: SubscriptionRequest, offer: StreamOffer)]] = [:]
     /// The cached results of `takers` for pushes, by topic. Every pending push needs one.
@@ -264,8 +243,7 @@ package final class RemoteWorkers {
 
     /// Removes all workers.
     func removeAll() {
-        self.total = Dispatcher.WorkerCounts()
-        self.byTopic = [:]
+        self.counts = [:]
         self.offers = [:]
         self.pushTakers = [:]
         self.hearing = []
@@ -274,8 +252,7 @@ package final class RemoteWorkers {
 
     /// Adds the workers of another gateway for a topic.
     func append(_ counts: Dispatcher.WorkerCounts, of topic: TopicIndex, receivesConditions: Bool) {
-        Self.add(counts, to: &self.total)
-        Self.add(counts, to: &self.byTopic[topic, default: Dispatcher.WorkerCounts()])
+        for key in [nil, topic] { Self.add(counts, to: &self.counts[key, default: Dispatcher.WorkerCounts()]) }
         if receivesConditions { self.hearing.insert(topic) }
     }
 
@@ -303,7 +280,7 @@ package final class RemoteWorkers {
     }
 
     private func takersFound(of target: LaunchTarget, _ topic: TopicIndex) -> Takers {
-        guard let counts = self.byTopic[topic], counts.connected > 0 else { return .none }
+        guard let counts = self.counts[topic], counts.connected > 0 else { return .none }
         let known = self.offers[topic] ?? []
         var takers = known.reduce(0) { $0 + $1.offer.streams } < counts.connected ? Takers.unknown : .none
         for (request, offer) in known where request.takes(target) {
@@ -314,16 +291,16 @@ package final class RemoteWorkers {
 
     /// Adds the workers of one topic or of all topics to `counts`.
     func add(_ topic: TopicIndex?, to counts: inout Dispatcher.WorkerCounts) {
-        Self.add(topic.map { self.byTopic[$0] ?? Dispatcher.WorkerCounts() } ?? self.total, to: &counts)
+        if let own = self.counts[topic] { Self.add(own, to: &counts) }
     }
 
     /// Returns true if another gateway has streams of a topic.
-    func hasStreams(_ topic: TopicIndex) -> Bool { (self.byTopic[topic]?.connected ?? 0) > 0 }
+    func hasStreams(_ topic: TopicIndex) -> Bool { (self.counts[topic]?.connected ?? 0) > 0 }
 
     /// Returns true if another gateway may have a free slot for a push of a topic.
     func mayTakePush(_ topic: TopicIndex) -> Bool {
         let takers = self.takers(of: .push, topic)
-        return takers == .free || takers == .unknown && self.byTopic[topic].map { $0.busy < $0.slots } ?? false
+        return takers == .free || takers == .unknown && self.counts[topic].map { $0.busy < $0.slots } ?? false
     }
 
     /// Returns true if a stream of another gateway receives conditions of a topic.

@@ -13,24 +13,13 @@ package final class EventRecovery {
         let content: [UInt8]
     }
 
-    /// The state of the start at which the events were read.
-    package struct Start {
-        /// True if the store had no state, so no events can be missing.
-        let isFirst: Bool
-        /// The policy time.
-        let now: Instant
-        /// The difference between wall clock and policy time.
-        let offset: WallOffset
-
-        package init(isFirst: Bool, now: Instant, offset: WallOffset) {
-            self.isFirst = isFirst
-            self.now = now
-            self.offset = offset
-        }
-    }
-
     private let keyMark: UInt64
-    private(set) var start = Start(isFirst: true, now: .distantPast, offset: WallOffset(wall: 0, now: .distantPast))
+    /// True if the store had no state at the start, so no events can be missing.
+    private var isFirst = true
+    /// The policy time of the start.
+    private var now = Instant.distantPast
+    /// The difference between wall clock and policy time at the start.
+    private(set) var offset = WallOffset(wall: 0, now: .distantPast)
     /// The contents of the history; nil if it is not open.
     private var found: OpenedHistory?
     private var contents: [UInt64: [UInt8]] = [:]
@@ -78,8 +67,8 @@ package final class EventRecovery {
     }
 
     /// Sets the state of the start. Called after all records were added.
-    package func finish(at start: Start) {
-        self.start = start
+    package func finish(isFirst: Bool, now: Instant, offset: WallOffset) {
+        (self.isFirst, self.now, self.offset) = (isFirst, now, offset)
     }
 
     /// Sets the contents of the history; nil if it cannot be opened.
@@ -115,8 +104,8 @@ package final class EventRecovery {
     package var faults: [String] {
         guard let found = self.found else { return [] }
         var faults: [String] = []
-        if found.isNew, !self.start.isFirst {
-            let since = self.time(self.oldestLacking.flatMap { self.times[$0]?.lowerBound } ?? self.start.now)
+        if found.isNew, !self.isFirst {
+            let since = self.time(self.oldestLacking.flatMap { self.times[$0]?.lowerBound } ?? self.now)
             faults.append("it was not there: what happened before \(since) is not in it, what the journal kept is")
         }
         if self.isHistoryAhead { faults.append(self.faultOfAnother(found)) }
@@ -128,7 +117,7 @@ package final class EventRecovery {
         let missing = self.missing(found)
         if missing > 0 {
             let since = found.newest.map { " since \(self.time($0))" } ?? ""
-            let next = self.time(self.oldestLacking.flatMap { self.times[$0]?.lowerBound } ?? self.start.now)
+            let next = self.time(self.oldestLacking.flatMap { self.times[$0]?.lowerBound } ?? self.now)
             faults.append(
                 "the events of \(missing) records\(since) are missing from it, and the journal no longer has them: it "
                     + "continues at \(next)"
@@ -153,14 +142,14 @@ package final class EventRecovery {
         let next = self.sequences.first { $0 > self.written.newest }
         return VoidSpan(
             after: common,
-            until: next.flatMap { self.times[$0]?.lowerBound } ?? self.start.now
+            until: next.flatMap { self.times[$0]?.lowerBound } ?? self.now
         )
     }
 
     /// Describes the fault of a history that has records of another journal.
     private func faultOfAnother(_ found: OpenedHistory) -> String {
         let last = "it has records up to \(found.sequence)\(found.newest.map { ", of \(self.time($0))" } ?? "")"
-        if self.start.isFirst { return "\(last), but the journal is new: the pushes that were pending are lost" }
+        if self.isFirst { return "\(last), but the journal is new: the pushes that were pending are lost" }
         let newest = self.newestBeforeBeginning
         let isOfAnother = EventRecord.isBeginning(found.sequence, after: newest)
         let undone =
@@ -174,7 +163,7 @@ package final class EventRecovery {
         return fault + ", and it may be without the newest events that the journal has"
     }
 
-    private func time(_ instant: Instant) -> String { WallTime.text(self.start.offset.wall(instant)) }
+    private func time(_ instant: Instant) -> String { WallTime.text(self.offset.wall(instant)) }
 
     /// The number of the newest record in the journal that the history could have. Later records belong to a new
     /// numbering, which began while the history could not be opened.

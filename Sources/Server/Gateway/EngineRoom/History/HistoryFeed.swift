@@ -119,7 +119,7 @@ package final class HistoryFeed {
 
     /// Writes the events that the previous process did not write.
     private func recover(_ recovery: EventRecovery) {
-        self.offset = recovery.start.offset
+        self.offset = recovery.offset
         self.unopened = recovery
         self.reportFaults()
         for record in recovery.takeRecords() {

@@ -6,7 +6,7 @@ import Synchronization
 import Wire
 
 /// Writes the history and answers requests from it, on a separate thread.
-package final class HistoryThread: HistoryOutput {
+package final class HistoryThread: HistoryService {
     /// Informs the journal of the events that it need not keep.
     package let retention = EventRetention()
     /// The time for which events are collected before the thread handles them, in milliseconds.
@@ -63,13 +63,6 @@ package final class HistoryThread: HistoryOutput {
     }
 
     package func submit(_ batch: inout HistoryBatch) {
-        self.mailbox.submit(&batch)
-    }
-
-    /// Changes the limits.
-    package func setLimits(_ limits: HistoryLimits) {
-        var batch = HistoryBatch()
-        batch.limits = limits
         self.mailbox.submit(&batch)
     }
 
@@ -221,14 +214,18 @@ package protocol SharedHistorySource: HistorySource {
 
 /// The history of a gateway, on a separate thread.
 package protocol HistoryService: HistoryOutput {
-    /// Changes the limits.
-    func setLimits(_ limits: HistoryLimits)
-
     /// Finishes the submitted work, ends the thread, and waits for it.
     func stop()
 }
 
-extension HistoryThread: HistoryService {}
+extension HistoryService {
+    /// Changes the limits.
+    func setLimits(_ limits: HistoryLimits) {
+        var batch = HistoryBatch()
+        batch.limits = limits
+        self.submit(&batch)
+    }
+}
 
 /// Answers requests to the history from a shared database, on a separate thread.
 ///
@@ -257,13 +254,6 @@ package final class DatabaseHistory: HistoryService {
     package func waitUntilOpened() -> OpenedHistory? { nil }
 
     package func submit(_ batch: inout HistoryBatch) { self.mailbox.submit(&batch) }
-
-    /// Changes the limits.
-    package func setLimits(_ limits: HistoryLimits) {
-        var batch = HistoryBatch()
-        batch.limits = limits
-        self.mailbox.submit(&batch)
-    }
 
     /// Answers the submitted requests, ends the thread, and waits for it.
     package func stop() {

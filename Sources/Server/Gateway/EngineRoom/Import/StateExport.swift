@@ -77,8 +77,6 @@ package final class StateExport {
     /// The number of devices, including removed ones.
     package var deviceCount: Int { self.engine.takenCount }
 
-    private var topicIndices: [TopicIndex] { (0..<UInt32(self.topics.count)).map { TopicIndex(rawValue: $0) } }
-
     /// Updates the state to `now`, and ends the wakes in flight as lost. Call it once.
     ///
     /// - Returns: the number of pushes, requests and transfers that were in flight.
@@ -102,28 +100,13 @@ package final class StateExport {
 
     /// Returns the row with another topic number. `DeviceRecord` stores this number after the token.
     private static func row(_ row: SharedDeviceChange, movedTo number: UInt32) -> SharedDeviceChange {
-        var record = row.device.record
+        var row = row
         let place = 4 + row.device.token.count
-        precondition(
-            record.withByteView { UInt32(littleEndian: $0.load(UInt32.self, at: place)) } == row.topic.rawValue,
-            "a device's record has its topic elsewhere"
-        )
-        for byte in 0..<4 { record[place + byte] = UInt8(truncatingIfNeeded: number >> UInt32(8 * byte)) }
-        let device = SharedDevice(
-            token: row.device.token,
-            record: record,
-            tasks: row.device.tasks,
-            derived: row.device.derived
-        )
-        return SharedDeviceChange(
-            device: device,
-            topic: TopicIndex(rawValue: number),
-            isNew: row.isNew,
-            due: row.due,
-            ready: row.ready,
-            launched: row.launched,
-            ended: row.ended
-        )
+        let stored = row.device.record.withByteView { UInt32(littleEndian: $0.load(UInt32.self, at: place)) }
+        precondition(stored == row.topic.rawValue, "a device's record has its topic elsewhere")
+        for byte in 0..<4 { row.device.record[place + byte] = UInt8(truncatingIfNeeded: number >> UInt32(8 * byte)) }
+        row.topic = TopicIndex(rawValue: number)
+        return row
     }
 
     /// Returns the delivery log. Call `begin` first, and call this function once.
@@ -136,7 +119,7 @@ package final class StateExport {
         let key = content.withByteView { HashKey(($0.word(at: 0), $0.word(at: 8))) }
         var lost: [HistoryEvent] = []
         self.engine.takeEvents(into: &lost)
-        self.recovery.finish(at: EventRecovery.Start(isFirst: false, now: self.engine.now, offset: self.offset))
+        self.recovery.finish(isFirst: false, now: self.engine.now, offset: self.offset)
         let file = try StateLog.file(self.store, key: self.historyKey, self.recovery, lost)
         guard key != self.historyKey else { return StateLog(file, oldest: self.oldestEvent, numbers: nil) }
         var numbers: [UInt64: UInt64] = [:]
@@ -160,7 +143,7 @@ package final class StateExport {
     /// The engine knows the memory of pushes and requests only in total. This function divides it among the topics in
     /// proportion to their pushes and requests.
     package func counters() -> (total: ActivityCounters, topics: [ActivityCounters]) {
-        var topics = self.topicIndices.map { self.engine.snapshot($0).counters }
+        var topics = self.topics.indices.map { self.engine.snapshot(TopicIndex(rawValue: UInt32($0))).counters }
         for place in 0..<self.deviceCount {
             topics[Int(self.engine.topic(of: DeviceIndex(rawValue: UInt32(place))).rawValue)].gauges.devices += 1
         }
@@ -245,22 +228,14 @@ package final class StateLog {
         _ recovery: EventRecovery,
         _ last: [HistoryEvent]
     ) throws(StoreError) -> HistoryFile {
-        guard store.hasHistory else { return self.filled(HistoryFile(path: nil, key: key) { _ in }, recovery, last) }
-        let file = store.openHistory(key: key) { _ in }
-        guard file.isOpen, file.found?.isNew == false else {
+        let isStored = store.hasHistory
+        let file = isStored ? store.openHistory(key: key) { _ in } : HistoryFile(path: nil, key: key) { _ in }
+        guard !isStored || file.isOpen && file.found?.isNew == false else {
             throw StoreError(
                 message: "The delivery log in \(store.folder) cannot be read: \(file.cause ?? "it was set aside"). "
                     + "Move history.sqlite away and import again: all but the delivery log is in the database then."
             )
         }
-        return self.filled(file, recovery, last)
-    }
-
-    private static func filled(
-        _ file: HistoryFile,
-        _ recovery: EventRecovery,
-        _ last: [HistoryEvent]
-    ) -> HistoryFile {
         recovery.compare(with: file.found)
         if let undone = recovery.undone { file.void(undone) }
         for record in recovery.takeRecords() where !record.content.isEmpty {
@@ -288,7 +263,9 @@ package final class StateLog {
         var events: [HistoryEvent] = []
         self.file.visit(device: device, notAfter: .distantFuture) { event in
             guard event.at >= self.oldest, events.count < Self.eventsPerDeviceMax else { return false }
-            events.append(number == device ? event : event.moved(to: number))
+            var event = event
+            event.device = number
+            events.append(event)
             return true
         }
         if let cause = self.file.cause {
@@ -297,20 +274,5 @@ package final class StateLog {
             )
         }
         return events
-    }
-}
-
-extension HistoryEvent {
-    /// Returns the event with another device number.
-    fileprivate func moved(to device: UInt64) -> HistoryEvent {
-        HistoryEvent(
-            device: device,
-            at: self.at,
-            code: self.code,
-            attempt: self.attempt,
-            coalesced: self.coalesced,
-            apnsID: self.apnsID,
-            related: self.related
-        ) ?? self
     }
 }

@@ -60,7 +60,9 @@ package final class EventService: @unchecked Sendable {
             guard !self.followers.isEmpty else { return [@Sendable () -> Void]() }
             for event in events.events { self.append(.event(event)) }
             if events.missed > 0 { self.append(.missed(events.missed)) }
-            return self.signalsDue()
+            let due = self.followers.filter { !$0.value.isSignaled }
+            for number in due.keys { self.followers[number]?.isSignaled = true }
+            return due.values.map(\.signal)
         }
         events.removeAll()
         for signal in signals { signal() }
@@ -80,15 +82,6 @@ package final class EventService: @unchecked Sendable {
             self.entries[self.end % self.heldMax] = entry
         }
         self.end += 1
-    }
-
-    private func signalsDue() -> [@Sendable () -> Void] {
-        var signals: [@Sendable () -> Void] = []
-        for (number, follower) in self.followers where !follower.isSignaled {
-            self.followers[number]?.isSignaled = true
-            signals.append(follower.signal)
-        }
-        return signals
     }
 
     // MARK: Following

@@ -55,7 +55,7 @@ package final class LiveService: @unchecked Sendable {
         guard let snapshot, snapshot.at != last else { return nil }
         if let made, made.at == snapshot.at { return made }
         // The text is written outside the lock, so that the engine does not wait.
-        let event = (at: snapshot.at, bytes: LiveReport(snapshot: snapshot, facts: facts(), edge: edge).event)
+        let event = (at: snapshot.at, bytes: snapshot.event(facts(), edge: edge))
         self.monitor.withLock { self.event = event }
         return event
     }

@@ -1,5 +1,7 @@
 import Engine
 import Platform
+import Policy
+import Wire
 
 /// The state of the engine and its workers at one time, for watching operators.
 struct LiveSnapshot: Sendable {
@@ -14,9 +16,7 @@ struct LiveSnapshot: Sendable {
 
     /// One topic.
     struct Topic: Sendable {
-        let name: String
-        let counters: ActivityCounters
-        let isPaused: Bool
+        let snapshot: TopicSnapshot
         let workers: Dispatcher.WorkerCounts
         /// The status of the topic's webhook; nil if it has none.
         let webhook: WebhookStatus?
@@ -67,4 +67,131 @@ package struct ProcessFacts: Sendable {
         self.memoryBytes = ProcessFigures.residentBytes
         self.cpuMilliseconds = Int64(ProcessFigures.processorSeconds * 1000)
     }
+}
+
+// MARK: - JSON
+
+/// The event of `GET /v1/live`.
+extension LiveSnapshot {
+    /// Returns the server-sent event: `event: sample`, the time as its id, and one line of JSON.
+    ///
+    /// - `edge`: the address of the edge; nil while the edge is off.
+    func event(_ facts: ProcessFacts, edge: String?) -> [UInt8] {
+        let json = JSONWriter.object { writer in
+            writer.member("at", self.at)
+            writer.key("stats")
+            self.statistics.write(to: &writer)
+            self.writeTasks(to: &writer)
+            self.writeTopics(to: &writer)
+            self.writeStreams(to: &writer)
+            self.writeGateway(facts, edge, to: &writer)
+        }
+        var event = ByteBuffer()
+        event.append("event: sample\nid: ")
+        event.appendDecimal(self.at)
+        event.append("\ndata: ")
+        json.withByteView { event.append($0) }
+        event.append("\n\n")
+        return event.view.array
+    }
+
+    /// Writes the task counters by group and name. The sample fields `tasks.<group>.<name>` use the same words.
+    private func writeTasks(to writer: inout JSONWriter) {
+        writer.beginObject("tasks")
+        for (group, counts) in self.statistics.counters.chartedTasks {
+            writer.key(group)
+            writer.counts(counts)
+        }
+        writer.endObject()
+    }
+
+    private func writeTopics(to writer: inout JSONWriter) {
+        writer.beginObject("topics")
+        writer.member("count", self.topicCount)
+        writer.array("listed", self.topics) { writer, topic in
+            let counters = topic.snapshot.countersShown
+            writer.beginObject()
+            writer.member("topic", topic.snapshot.name)
+            writer.member("devices", counters.registered)
+            writer.member("workers", topic.workers.connected)
+            writer.member("slots", topic.workers.slots)
+            writer.member("busy", topic.workers.busy)
+            writer.member("accepted", counters.accepted)
+            writer.member("coalesced", counters.coalesced)
+            writer.member("completed", counters.completed)
+            writer.member("launched", counters.launched)
+            writer.member("pending", counters.pending)
+            writer.member("inFlight", counters.inFlight)
+            writer.member("held", counters.held.sum)
+            writer.member("waiting", counters.held[.worker])
+            writer.member("paused", topic.snapshot.isPaused)
+            writer.beginObject("recent")
+            for (name, counts) in topic.recent {
+                writer.key(name)
+                counts.writeSums(to: &writer)
+            }
+            writer.endObject()
+            if let webhook = topic.webhook {
+                writer.key("webhook")
+                webhook.write(to: &writer)
+            }
+            writer.endObject()
+        }
+        writer.endObject()
+    }
+
+    private func writeStreams(to writer: inout JSONWriter) {
+        writer.beginObject("streams")
+        writer.member("count", self.streamCount)
+        writer.array("listed", self.streams) { writer, stream in
+            writer.beginObject()
+            writer.member("stream", stream.snapshot.address.place(loopCount: self.loopCount))
+            writer.member("name", stream.snapshot.label)
+            writer.member("topic", stream.topic)
+            writer.member("slots", stream.snapshot.slots)
+            writer.member("busy", stream.snapshot.busy)
+            writer.member("wakes", stream.snapshot.wakesGiven)
+            writer.member("lag", stream.lag)
+            writer.member("executionWindow", stream.executionWindow)
+            writer.member("state", stream.snapshot.state.rawValue)
+            writer.key("takes")
+            stream.snapshot.request.writeTakes(to: &writer)
+            writer.member("reason", ifPresent: stream.snapshot.trouble)
+            writer.endObject()
+        }
+        writer.endObject()
+    }
+
+    private func writeGateway(_ facts: ProcessFacts, _ edge: String?, to writer: inout JSONWriter) {
+        writer.beginObject("gateway")
+        writer.member("version", wakeGateVersion)
+        writer.member("commit", wakeGateCommit)
+        writer.member("build", BuildKind.name)
+        writer.member("edge", edge)
+        let state = self.failure != nil ? "failed" : self.isDraining ? "draining" : "ready"
+        writer.member("state", state)
+        writer.member("problem", self.failure)
+        writer.member("uptime", facts.uptimeSeconds)
+        writer.member("connections", facts.connections)
+        writer.member("memory", facts.memoryBytes)
+        writer.member("cpu", facts.cpuMilliseconds)
+        writer.endObject()
+    }
+}
+
+extension StreamAddress {
+    /// Returns four numbers that identify a stream for operators; they are not a credential. For a webhook, the first
+    /// number is the loop count.
+    func place(loopCount: Int) -> String {
+        switch self {
+        case .stream(let stream), .faulted(let stream): stream.place
+        case .webhook(let number): "\(loopCount)-\(number)-0-0"
+        case .webhookReport(let number): "\(loopCount)-\(number)-0-1"
+        }
+    }
+}
+
+extension LoopStream {
+    /// Four numbers that identify a stream.
+    var place: String { "\(self.loop)-\(self.connectionIndex)-\(self.connectionGeneration)-\(self.number)" }
 }

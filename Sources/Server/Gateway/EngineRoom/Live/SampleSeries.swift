@@ -65,17 +65,13 @@ package struct SampleSeries {
         let width = LiveSample.fields.count
         writer.beginObject()
         writer.member("every", self.seconds)
-        writer.beginArray("fields")
-        for field in LiveSample.fields { writer.string(field) }
-        writer.endArray()
-        writer.beginArray("samples")
-        for number in 0..<self.count {
+        writer.array("fields", LiveSample.fields) { $0.string($1) }
+        writer.array("samples", 0..<self.count) { writer, number in
             let start = (self.first + number) % self.countMax * width
             writer.beginArray()
             for value in self.values[start..<start + width] { writer.integer(value) }
             writer.endArray()
         }
-        writer.endArray()
         writer.endObject()
     }
 }

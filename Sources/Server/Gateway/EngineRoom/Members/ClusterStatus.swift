@@ -36,7 +36,7 @@ package struct ClusterStatus: Sendable {
     }
 
     /// The number of this gateway; nil while it is not attached to the store.
-    package let own: Int32?
+    package private(set) var own: Int32?
     /// The live gateways by number.
     package let gateways: [Member]
     /// The configuration keys whose values differ between gateways.
@@ -51,15 +51,11 @@ package struct ClusterStatus: Sendable {
         self.differences = ConfigurationDigests.differences(view?.members.map(\.report.digests) ?? [])
     }
 
-    private init(own: Int32?, gateways: [Member], differences: [String]) {
-        self.own = own
-        self.gateways = gateways
-        self.differences = differences
-    }
-
     /// The same status for a gateway that is no longer attached.
     package var detached: ClusterStatus {
-        ClusterStatus(own: nil, gateways: self.gateways, differences: self.differences)
+        var status = self
+        status.own = nil
+        return status
     }
 
     /// The longest time since a gateway's last report, in milliseconds.
@@ -67,12 +63,8 @@ package struct ClusterStatus: Sendable {
 
     /// Appends `gateways` and `configurationDifferences` to the open object.
     func writeMembers(to writer: inout JSONWriter) {
-        writer.beginArray("gateways")
-        for gateway in self.gateways { self.write(gateway, to: &writer) }
-        writer.endArray()
-        writer.beginArray("configurationDifferences")
-        for key in self.differences { writer.string(key) }
-        writer.endArray()
+        writer.array("gateways", self.gateways) { self.write($1, to: &$0) }
+        writer.array("configurationDifferences", self.differences) { $0.string($1) }
     }
 
     private func write(_ gateway: Member, to writer: inout JSONWriter) {
@@ -81,13 +73,10 @@ package struct ClusterStatus: Sendable {
         writer.member("name", gateway.name)
         writer.member("version", gateway.version)
         writer.member("since", WallTime.text(gateway.since))
-        let counts: [(StaticString, Int)] = [
-            ("workers", gateway.workers), ("slots", gateway.slots), ("busy", gateway.busy), ("wakes", gateway.wakes),
-        ]
-        for (name, count) in counts {
-            writer.key(name)
-            writer.integer(count)
-        }
+        writer.member("workers", gateway.workers)
+        writer.member("slots", gateway.slots)
+        writer.member("busy", gateway.busy)
+        writer.member("wakes", gateway.wakes)
         writer.member("lag", gateway.lag)
         writer.member("draining", gateway.isDraining)
         writer.member("own", gateway.number == self.own)

@@ -24,7 +24,7 @@ package enum ConfigurationDigests {
                 digests[digest.key] = digest.value
                 continue
             }
-            var rest = Fingerprint(continuing: digests["topics"])
+            var rest = digests["topics"].map { Fingerprint(value: $0) } ?? Fingerprint()
             rest.mix(digest.key)
             rest.mix(digest.value)
             digests["topics"] = rest.value
@@ -85,12 +85,7 @@ package enum ConfigurationDigests {
 
     /// A 64-bit hash that is the same in every process.
     private struct Fingerprint {
-        private(set) var value: UInt64 = 0xE703_7ED1_A0B4_28DB
-
-        init() {}
-
-        /// Creates a hash that continues from a previous value, if there is one.
-        init(continuing before: UInt64?) { self.value = before ?? self.value }
+        var value: UInt64 = 0xE703_7ED1_A0B4_28DB
 
         mutating func mix(_ number: UInt64) {
             self.value = FoldedProduct.of(self.value ^ number, 0xA076_1D64_78BD_642F)

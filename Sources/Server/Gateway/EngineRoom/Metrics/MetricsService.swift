@@ -6,15 +6,9 @@ import Synchronization
 /// A service that collects the figures for `GET /metrics` that take time to read. It uses a separate queue, so that
 /// neither the loops nor the engine wait. The engine then answers the request.
 package final class MetricsService: Sendable {
-    /// The sources of figures from other parts of the gateway.
-    package struct Sources: Sendable {
-        /// The numbers of open connections, by the role of their listener.
-        package let connections: @Sendable () -> [(role: ListenerRole, count: Int)]
-        /// The expiry of the edge's certificate, in seconds since 1970; nil if it is unknown.
-        package let certificateExpiry: @Sendable () -> Int64?
-        /// The topics named in the configuration.
-        package let topics: @Sendable () -> [String]
-    }
+    /// A function that reads the figures of a gateway from its parts. The start of the gateway is given in milliseconds
+    /// since 1970.
+    typealias Sources = @Sendable (_ startedAt: Int64) -> GatewayFigures
 
     private let engine: Mailbox<CommandBatch>
     private let startedAt = SystemClock.wall
@@ -27,7 +21,7 @@ package final class MetricsService: Sendable {
         self.engine = engine
     }
 
-    package func attach(_ sources: Sources) {
+    func attach(_ sources: @escaping Sources) {
         self.sources.withLock { $0 = sources }
     }
 
@@ -35,13 +29,7 @@ package final class MetricsService: Sendable {
     package func ask(reply: StreamAddress, for caller: Caller, afterFailedStore: AfterFailedStore) {
         self.queue.async {
             let sources = self.sources.withLock { $0 }
-            let figures = GatewayFigures(
-                process: .read(),
-                startedAt: self.startedAt,
-                connections: sources?.connections() ?? [],
-                certificateExpiry: sources?.certificateExpiry(),
-                topics: sources?.topics() ?? []
-            )
+            let figures = sources?(self.startedAt) ?? GatewayFigures(startedAt: self.startedAt)
             var batch = CommandBatch()
             batch.append(
                 .request(

@@ -2,22 +2,23 @@ import Engine
 import Wire
 
 extension MetricsText {
-    /// Writes a histogram with one series.
-    ///
-    /// - `unitsPerBase`: the number of recorded units per unit of the metric.
-    mutating func histogram(_ metric: Metric, _ histogram: Histogram, unitsPerBase: Int64) {
-        self.begin(metric)
-        self.series(metric, nil, histogram, unitsPerBase)
-    }
-
-    /// Writes a histogram with one series per value of its label.
-    mutating func histograms(_ metric: Metric, _ series: [(label: String, Histogram)], unitsPerBase: Int64) {
-        self.begin(metric)
-        for (label, histogram) in series { self.series(metric, label, histogram, unitsPerBase) }
+    /// Writes a metric with its values.
+    mutating func append(_ metric: Metric, _ values: GatewayMetric.Values) {
+        switch values {
+        case .one(let value): self.value(metric, value)
+        case .fraction(let value): self.fraction(metric, value)
+        case .each(let values): self.values(metric, values)
+        case .combined(let values): self.values(metric, byLabels: values)
+        case .histograms(let series, let unitsPerBase):
+            self.begin(metric)
+            for (label, histogram) in series { self.series(metric, label, histogram, unitsPerBase) }
+        case .durations(let series): self.histograms(metric, series)
+        case .absent: break
+        }
     }
 
     /// Writes a histogram in seconds, with one series per value of its label, from durations in milliseconds.
-    mutating func histograms(_ metric: Metric, _ series: [(label: String, DurationCounts)]) {
+    private mutating func histograms(_ metric: Metric, _ series: [(label: String, DurationCounts)]) {
         self.begin(metric)
         for (label, counts) in series {
             let own = metric.labelled([label])
@@ -33,6 +34,7 @@ extension MetricsText {
         }
     }
 
+    /// Writes one series of a histogram. `unitsPerBase` is the number of recorded units per unit of the metric.
     private mutating func series(_ metric: Metric, _ label: String?, _ histogram: Histogram, _ unitsPerBase: Int64) {
         let own = metric.labelled(label.map { [$0] } ?? [])
         var count: Int64 = 0

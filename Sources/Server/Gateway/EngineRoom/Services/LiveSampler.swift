@@ -9,48 +9,44 @@ package final class LiveSampler {
     /// The time of the next sample, in milliseconds of policy time.
     package private(set) var nextAt: Int64 = 0
     private let service: LiveService
-    private let records: GatewayRecords
 
-    package init(_ service: LiveService, _ records: GatewayRecords) {
+    package init(_ service: LiveService) {
         self.service = service
-        self.records = records
     }
 
     /// Takes a sample if the next one is due.
-    package func look(_ now: Instant, _ workspace: Workspace, _ requests: RequestService, loopCount: Int) {
+    package func look(_ now: Instant, _ workspace: Workspace, _ room: RoomState, loopCount: Int) {
         guard now.milliseconds >= self.nextAt else { return }
         // No samples are made up for the seconds during which the process was suspended.
         let next = self.nextAt + Self.interval
         self.nextAt = next > now.milliseconds ? next : now.milliseconds + Self.interval
         workspace.dispatcher.advanceDurations(to: now)
-        if workspace.failure == nil { requests.room.recent.look(workspace.engine, now) }
+        if workspace.failure == nil { room.recent.look(workspace.engine, now) }
         let at = workspace.offset.wall(now)
-        let rejected = self.records.rejectionsShown.total.reduce(0, +)
+        let rejected = room.records.rejectionsShown.total.reduce(0, +)
         let workers = workspace.workerCounts(nil)
         let sample = LiveSample(at: at, workspace.engine.totalsShown, rejected: rejected, workers)
         guard self.service.isWatched else { return self.service.take(sample, nil) }
-        self.service.take(sample, self.snapshot(at: at, now, workspace, requests, loopCount))
+        self.service.take(sample, self.snapshot(at: at, now, workspace, room, loopCount))
     }
 
     private func snapshot(
         at: Int64,
         _ now: Instant,
         _ workspace: Workspace,
-        _ requests: RequestService,
+        _ room: RoomState,
         _ loopCount: Int
     ) -> LiveSnapshot {
         let (engine, dispatcher) = (workspace.engine, workspace.dispatcher)
         return LiveSnapshot(
             at: at,
-            statistics: workspace.statistics(requests.room),
+            statistics: workspace.statistics(nil, room),
             topics: engine.topicSnapshots(countMax: LiveSnapshot.topicsMax).map { topic in
                 LiveSnapshot.Topic(
-                    name: topic.name,
-                    counters: topic.countersShown,
-                    isPaused: topic.isPaused,
+                    snapshot: topic,
                     workers: workspace.workerCounts(topic.index),
-                    webhook: requests.webhooks[topic.name],
-                    recent: workspace.recent(topic.index, requests.room)
+                    webhook: room.webhooks[topic.name],
+                    recent: workspace.recent(topic.index, room)
                 )
             },
             topicCount: engine.topicCount,
@@ -65,7 +61,7 @@ package final class LiveSampler {
             },
             streamCount: dispatcher.streamCount,
             loopCount: loopCount,
-            isDraining: requests.isDraining,
+            isDraining: room.isDraining,
             failure: workspace.failure?.error.message
         )
     }

@@ -8,21 +8,15 @@ package final class PushService {
     /// because an operator must free them; memory becomes free when wakes end.
     private static let retryAfterSeconds: (places: Int64, memory: Int64) = (300, 30)
 
-    private let records: GatewayRecords
-    private let limits: LimitCounts
-    private var isDraining = false
+    private let room: RoomState
 
-    package init(_ records: GatewayRecords, _ limits: LimitCounts) {
-        self.records = records
-        self.limits = limits
+    package init(_ room: RoomState) {
+        self.room = room
     }
-
-    /// Makes the service refuse all further pushes, because the gateway is shutting down.
-    package func drain() { self.isDraining = true }
 
     /// Processes a push that arrived on `stream`.
     package func take(_ push: Push, from stream: StreamAddress, _ workspace: Workspace) -> PushReply {
-        guard !self.isDraining else { return self.refuse(push, .shutdown, from: stream, workspace) }
+        guard !self.room.isDraining else { return self.refuse(push, .shutdown, from: stream, workspace) }
         var expiration = Expiration(push.expiration, workspace.offset)
         if workspace.remote != nil { expiration = workspace.dispatcher.reachingElsewhere(push, expiration) }
         do throws(Refusal) {
@@ -59,7 +53,7 @@ package final class PushService {
 
     /// Counts a refused push.
     func countRejected(_ reason: Int, _ topic: ByteView, _ workspace: Workspace) {
-        self.records.countRejected(reason, workspace.engine.findTopic(topic))
+        self.room.records.countRejected(reason, workspace.engine.findTopic(topic))
     }
 
     private func refuse(
@@ -68,7 +62,7 @@ package final class PushService {
         from stream: StreamAddress,
         _ workspace: Workspace
     ) -> PushReply {
-        if let limit = refusal.limit, !push.isDryRun { self.limits.met(limit) }
+        if let limit = refusal.limit, !push.isDryRun { self.room.limits.met(limit) }
         func refuse(_ reason: APNSReason, retryAfter seconds: Int64 = 0) -> PushReply {
             var reply = self.refuse(push, reason, from: stream, workspace)
             reply.retryAfterSeconds = UInt32(clamping: seconds)

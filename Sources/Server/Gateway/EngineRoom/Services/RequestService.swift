@@ -7,46 +7,54 @@ import Wire
 package final class RequestService {
     private let stage: EffectStage
     private let pushes: PushService
-    let room: RoomState
-    private var lists = LongLists()
+    private let room: RoomState
+    /// The requests for long lists.
+    ///
+    /// A list examines every topic or every device with tasks, and may take as long as a thousand pushes. So that many
+    /// lists neither delay other requests nor fill the memory, a step writes at most one list, and none while another
+    /// list waits for its commit. A list of devices examines all devices and takes several steps.
+    private var lists = FIFOQueue<(list: LongList, request: EngineRequest)>()
 
-    package init(
-        _ stage: EffectStage,
-        _ records: GatewayRecords,
-        _ limits: LimitCounts,
-        _ pushes: PushService,
-        commitTimes: @escaping () -> CommitTimes
-    ) {
+    package init(_ stage: EffectStage, _ room: RoomState, _ pushes: PushService) {
         self.stage = stage
         self.pushes = pushes
-        self.room = RoomState(records, limits, commitTimes: commitTimes)
+        self.room = room
     }
-
-    package var isDraining: Bool { self.room.isDraining }
-
-    /// The last reported status of each webhook, by topic.
-    var webhooks: [String: WebhookStatus] { self.room.webhooks }
 
     package func perform(_ request: EngineRequest, _ workspace: Workspace) {
         do throws(APIError) {
-            switch try request.work.perform(AuthorizedScope(workspace, request.caller, self.room)) {
-            case .outcome(let outcome): self.stage.answer(request.reply, outcome)
-            case .history(let subject): self.ask(request, subject, workspace)
-            case .stream(let topic, let subscription):
-                // The stream must begin before its first wakes, which the subscription may launch immediately.
-                let warning = workspace.engine.configuration.permittedTasks.warning(
-                    topic: topic.withByteView { $0.string },
-                    tasks: subscription.tasks,
-                    worker: subscription.label
-                )
-                self.stage.subscribed(request.reply, warning)
-                _ = topic.withByteView { workspace.dispatcher.subscribed(request.reply, topic: $0, subscription) }
-            case .list(let list): self.lists.append(list, request)
-            case .push(let push, let token, let topic):
-                self.stage.answer(request.reply, .pushed(self.pushes.take(push, to: token, of: topic, workspace)))
-            }
+            let scope = AuthorizedScope(workspace: workspace, caller: request.caller, room: self.room)
+            self.answer(request, try request.work.perform(scope), workspace)
         } catch {
             self.stage.answer(request.reply, .refused(error))
+        }
+    }
+
+    private func answer(_ request: EngineRequest, _ reply: EngineReply, _ workspace: Workspace) {
+        switch reply {
+        case .outcome(let outcome): self.stage.answer(request.reply, outcome)
+        case .history(let subject):
+            self.stage.ask(
+                HistoryQuestion(
+                    request,
+                    subject: subject,
+                    key: workspace.engine.historyKey,
+                    offset: workspace.offset,
+                    policies: self.room.records.policies
+                )
+            )
+        case .stream(let topic, let subscription):
+            // The stream must begin before its first wakes, which the subscription may launch immediately.
+            let warning = workspace.engine.configuration.permittedTasks.warning(
+                topic: topic.withByteView { $0.string },
+                tasks: subscription.tasks,
+                worker: subscription.label
+            )
+            self.stage.subscribed(request.reply, warning)
+            _ = topic.withByteView { workspace.dispatcher.subscribed(request.reply, topic: $0, subscription) }
+        case .list(let list): self.lists.append((list, request))
+        case .push(let push, let token, let topic):
+            self.stage.answer(request.reply, .pushed(self.pushes.take(push, to: token, of: topic, workspace)))
         }
     }
 
@@ -62,72 +70,26 @@ package final class RequestService {
         self.stage.answer(request.reply, .refused(failure.refusal(error)))
     }
 
-    /// Stops launching wakes, and tells all outputs to end their streams.
+    /// Refuses all further pushes, stops launching wakes, and tells all outputs to end their streams.
     package func drain(_ workspace: Workspace) {
         self.room.isDraining = true
         workspace.dispatcher.drain()
         self.stage.draining()
     }
 
-    /// Records the status of a topic's webhook; nil if the topic no longer has a webhook.
-    package func webhookChanged(_ topic: String, _ status: WebhookStatus?) { self.room.webhooks[topic] = status }
-
     /// True if the next step will continue or write a long list.
-    package var isLongListNext: Bool { self.lists.isNext(self.stage.group) }
+    package var isLongListNext: Bool { !self.lists.isEmpty && !self.stage.group.hasLongList }
 
     /// Continues the next long list if the step has room for it, and answers its request when the list is complete.
     package func writeNextLongList(_ workspace: Workspace) {
-        guard self.lists.isNext(self.stage.group), let (list, request) = self.lists.takeNext(workspace) else { return }
+        guard !self.stage.group.hasLongList, let (list, request) = self.lists.first else { return }
+        let failure = workspace.failure
+        guard failure?.durableError != nil || list.search(workspace) else { return }
+        _ = self.lists.popFirst()
         self.stage.group.hasLongList = true
-        if let failure = workspace.failure, let error = failure.durableError {
+        if let failure, let error = failure.durableError {
             return self.stage.answer(request.reply, .refused(failure.refusal(error)))
         }
-        switch list.finish(workspace) {
-        case .outcome(let outcome): self.stage.answer(request.reply, outcome)
-        case .history(let subject): self.ask(request, subject, workspace)
-        }
-    }
-
-    private func ask(_ request: EngineRequest, _ subject: HistoryQuestion.Subject, _ workspace: Workspace) {
-        self.stage.ask(
-            HistoryQuestion(
-                request,
-                subject: subject,
-                key: workspace.engine.historyKey,
-                offset: workspace.offset,
-                policies: self.room.records.policies
-            )
-        )
-    }
-}
-
-/// The queue of requests for long lists.
-///
-/// A list examines every topic or every device with tasks, and may take as long as a thousand pushes. So that many
-/// lists neither delay other requests nor fill the memory, a step writes at most one list, and none while another list
-/// waits for its commit. A list of devices examines all devices and takes several steps.
-private struct LongLists {
-    private var entries: [(list: LongList, request: EngineRequest)] = []
-    /// The index of the first list that is not written yet.
-    private var first = 0
-
-    mutating func append(_ list: LongList, _ request: EngineRequest) { self.entries.append((list, request)) }
-
-    /// Returns true if a list is waiting and `group` has room for it.
-    func isNext(_ group: StepGroup) -> Bool { self.first < self.entries.count && !group.hasLongList }
-
-    /// Continues the search of the next list.
-    ///
-    /// - Returns: the list and its request when the search has ended, or when the store has failed and cannot be read;
-    ///   otherwise nil.
-    mutating func takeNext(_ workspace: Workspace) -> (list: LongList, request: EngineRequest)? {
-        let next = self.entries[self.first]
-        guard workspace.failure?.durableError != nil || next.list.search(workspace) else { return nil }
-        self.first += 1
-        if self.first == self.entries.count {
-            self.entries.removeAll()
-            self.first = 0
-        }
-        return next
+        self.answer(request, list.finish(workspace), workspace)
     }
 }

@@ -17,14 +17,12 @@ package struct GatewayStore: Sendable {
         self.kind = configuration.store
         self.acceptsJournalLoss = configuration.acceptsJournalLoss
         self.historyLimits =
-            switch configuration.store {
-            case .memory: .inMemory
-            case .sqlite, .postgresql:
-                HistoryLimits(
-                    bytesMax: configuration.limits.historyBytesMax,
-                    ageMillisecondsMax: Int64(configuration.limits.historySeconds) * 1000
-                )
-            }
+            configuration.store == .memory
+            ? .inMemory
+            : HistoryLimits(
+                bytesMax: configuration.limits.historyBytesMax,
+                ageMillisecondsMax: Int64(configuration.limits.historySeconds) * 1000
+            )
     }
 
     static let journalName = "journal.sqlite"
@@ -93,11 +91,7 @@ package struct GatewayStore: Sendable {
 
     /// Opens the history. Without a journal file, the history is in memory.
     package func openHistory(key: HashKey, onFailure: @escaping @Sendable (HistoryFailure) -> Void) -> HistoryFile {
-        let path: String? =
-            switch self.kind {
-            case .memory, .postgresql: nil
-            case .sqlite: self.historyPath
-            }
+        let path = self.kind == .sqlite ? self.historyPath : nil
         return HistoryFile(path: path, key: key, limits: self.historyLimits, onFailure: onFailure)
     }
 }

@@ -45,12 +45,9 @@ struct PolicyReplay: Sendable {
         writer.member("conditionReports", recorded.conditionReports)
         writer.member("isWhole", isWhole)
         self.writePolicies(changes, to: &writer)
-        writer.key("recorded")
-        recorded.outcome.write(to: &writer)
-        writer.key("replayed")
-        replayed.write(to: &writer)
-        writer.key("whatIf")
-        changed.write(to: &writer)
+        recorded.outcome.write("recorded", to: &writer)
+        replayed.write("replayed", to: &writer)
+        changed.write("whatIf", to: &writer)
         writer.endObject()
     }
 
@@ -58,8 +55,7 @@ struct PolicyReplay: Sendable {
     func writePolicies(_ changes: [PolicyChange], to writer: inout JSONWriter) {
         let policy = PolicyParameter.allCases.map { ($0, $0.value(in: self.parameters)) }
         for (name, values) in [("policy", policy), ("changes", changes)] as [(StaticString, [PolicyChange])] {
-            writer.key(name)
-            writer.beginObject()
+            writer.beginObject(name)
             for (parameter, value) in values {
                 writer.key(parameter.rawValue)
                 writer.number(value)

@@ -143,32 +143,24 @@ struct ReplayOutcome: Sendable {
         self.tasks.add(other.tasks)
     }
 
-    /// Appends the outcome of one device as an object.
-    func write(to writer: inout JSONWriter) {
-        writer.beginObject()
-        self.pushes.write(as: .ofDevicePushes, to: &writer)
-        writer.beginArray("launches")
-        for launch in self.launches {
-            writer.beginObject()
-            writer.member("at", launch.at)
-            writer.member("attempt", launch.attempt)
-            writer.member("coalesced", launch.coalesced)
-            writer.member("result", launch.result?.rawValue)
-            writer.endObject()
+    /// Appends the outcome as a member.
+    ///
+    /// - `isOfTopic`: true for a topic, whose launches are only counted; false for one device.
+    func write(_ name: StaticString, isOfTopic: Bool = false, to writer: inout JSONWriter) {
+        writer.beginObject(name)
+        self.pushes.write(ended: "completed", merged: "coalesced", isOfTopic: isOfTopic, to: &writer)
+        if !isOfTopic {
+            writer.array("launches", self.launches) { writer, launch in
+                writer.beginObject()
+                writer.member("at", launch.at)
+                writer.member("attempt", launch.attempt)
+                writer.member("coalesced", launch.coalesced)
+                writer.member("result", launch.result?.rawValue)
+                writer.endObject()
+            }
         }
-        writer.endArray()
         writer.beginObject("tasks")
-        self.tasks.write(as: .ofDeviceTasks, to: &writer)
-        writer.endObject()
-        writer.endObject()
-    }
-
-    /// Appends the outcome of a topic as an object.
-    func writeTotals(to writer: inout JSONWriter) {
-        writer.beginObject()
-        self.pushes.write(as: .ofTopicPushes, to: &writer)
-        writer.beginObject("tasks")
-        self.tasks.write(as: .ofTopicTasks, to: &writer)
+        self.tasks.write(ended: "ended", merged: "replaced", isOfTopic: isOfTopic, to: &writer)
         writer.endObject()
         writer.endObject()
     }
@@ -176,29 +168,6 @@ struct ReplayOutcome: Sendable {
 
 /// The counts of pushes or of tasks. Each arrival has ended, was merged or discarded, or is still waiting.
 struct ReplayCounts: Sendable {
-    /// The names of the members.
-    struct Names {
-        let counts: [String]
-        let waits: [String]
-
-        static let ofDevicePushes = Names(
-            counts: ["launched", "completed", "coalesced", "discarded", "waiting"],
-            waits: ["meanWait", "maxWait"]
-        )
-        static let ofDeviceTasks = Names(
-            counts: ["launched", "ended", "replaced", "discarded", "waiting"],
-            waits: ["meanWait", "maxWait"]
-        )
-        static let ofTopicPushes = Names(
-            counts: ["launches", "completed", "coalesced", "discarded", "waiting"],
-            waits: ["meanWaitMs", "maxWaitMs"]
-        )
-        static let ofTopicTasks = Names(
-            counts: ["launches", "ended", "replaced", "discarded", "waiting"],
-            waits: ["meanWaitMs", "maxWaitMs"]
-        )
-    }
-
     var launched = 0
     var ended = 0
     /// The number of arrivals that were coalesced or replaced by later ones.
@@ -233,16 +202,19 @@ struct ReplayCounts: Sendable {
     }
 
     /// Appends the counts, and the mean and the maximum wait in milliseconds, as members.
-    fileprivate func write(as names: Names, to writer: inout JSONWriter) {
-        let counts = [self.launched, self.ended, self.merged, self.discarded, self.waiting]
-        for (name, count) in zip(names.counts, counts) {
-            writer.key(name)
-            writer.integer(count)
-        }
-        let waits = [self.waitCount > 0 ? self.waitSum / self.waitCount : 0, self.waitMax]
-        for (name, wait) in zip(names.waits, waits) {
-            writer.key(name)
-            writer.optional(self.waitCount > 0 ? wait : nil) { writer, wait in writer.integer(wait) }
-        }
+    fileprivate func write(
+        ended: StaticString,
+        merged: StaticString,
+        isOfTopic: Bool,
+        to writer: inout JSONWriter
+    ) {
+        writer.member(isOfTopic ? "launches" : "launched", self.launched)
+        writer.member(ended, self.ended)
+        writer.member(merged, self.merged)
+        writer.member("discarded", self.discarded)
+        writer.member("waiting", self.waiting)
+        let mean = self.waitCount > 0 ? self.waitSum / self.waitCount : nil
+        writer.member(isOfTopic ? "meanWaitMs" : "meanWait", mean)
+        writer.member(isOfTopic ? "maxWaitMs" : "maxWait", self.waitCount > 0 ? self.waitMax : nil)
     }
 }
