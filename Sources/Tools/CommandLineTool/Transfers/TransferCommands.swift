@@ -92,7 +92,7 @@ package enum TransferCommands {
         let agent = try TransferClient(parsed)
         let isJSON = parsed.isSet("--json")
         let transfers = try await TransferClient.call { () throws(BackgroundTransferError) in
-            try await agent.session.transfers(in: state) { page in if isJSON { Console.out(json: page) } }
+            try await agent.session.calls.transfers(in: state) { page in if isJSON { Console.out(json: page) } }
         }
         if !isJSON { Console.out(TransferText.list(transfers)) }
         return 0
