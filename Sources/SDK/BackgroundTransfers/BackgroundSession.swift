@@ -139,14 +139,6 @@ extension BackgroundSession {
         try await self.calls.transfers(in: state)
     }
 
-    /// Returns the session's transfers and passes each page of the list to `page` exactly as the agent sent it.
-    package func transfers(
-        in state: BackgroundTransfer.State?,
-        page: (String) -> Void
-    ) async throws(BackgroundTransferError) -> [BackgroundTransfer] {
-        try await self.calls.transfers(in: state, page: page)
-    }
-
     /// Returns the finished downloads whose files were not moved with ``take(_:to:replacing:)``, in the order in which
     /// they were added. The handler of a wake calls this method.
     ///

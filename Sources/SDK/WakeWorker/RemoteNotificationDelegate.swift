@@ -60,7 +60,7 @@ extension WakeWorker {
     public func runDelegate(_ delegate: some RemoteNotificationDelegate) async throws(WakeWorkerError) {
         try await self.run { [weak self] notification in
             guard let worker = self else { return .failed }
-            let completion = Completion()
+            let completion = Completion<BackgroundFetchResult>()
             let order = DelegateOrder()
             let expire: @Sendable () -> Void = {
                 if notification.graceLeft != nil {

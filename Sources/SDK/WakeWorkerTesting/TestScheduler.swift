@@ -48,22 +48,19 @@ public final class TestScheduler: Sendable {
 
 extension TestScheduler: TaskRequestRecorder {
     package func submit(_ request: BackgroundTaskRequest) throws(BackgroundTaskError) -> BackgroundTaskSubmission {
-        let outcome: Result<BackgroundTaskSubmission, BackgroundTaskError> = self.state.withLock { state in
+        try self.state.withLock { state throws(BackgroundTaskError) in
             if let code = state.refusal {
-                return .failure(BackgroundTaskError(code, "the test refuses \(request.identifier): \(code)"))
+                throw BackgroundTaskError(code, "the test refuses \(request.identifier): \(code)")
             }
             state.submitted.append(request)
             let isReplaced = state.pending.contains { $0.identifier == request.identifier }
             state.pending.removeAll { $0.identifier == request.identifier }
             state.pending.append(PendingTaskRequest(request, submittedAt: .now))
-            return .success(
-                BackgroundTaskSubmission(
-                    identifier: request.identifier,
-                    disposition: isReplaced ? .replaced : .scheduled
-                )
+            return BackgroundTaskSubmission(
+                identifier: request.identifier,
+                disposition: isReplaced ? .replaced : .scheduled
             )
         }
-        return try outcome.get()
     }
 
     package func pendingRequests() -> [PendingTaskRequest] { self.state.withLock { $0.pending } }

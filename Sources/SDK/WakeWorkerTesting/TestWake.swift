@@ -84,19 +84,18 @@ private final class TestExtender: WakeExtender {
 
     func extend(_ wake: String, by duration: Duration) async throws(WakeWorkerError) -> Duration {
         let last = self.lastDeadline
-        let outcome: Result<Duration, WakeWorkerError> = self.grant.withLock { grant in
+        return try self.grant.withLock { grant throws(WakeWorkerError) in
             guard !grant.isOver, let lease = grant.lease else {
-                return .failure(.test(.wakeEnded, "the test has ended the wake"))
+                throw .test(.wakeEnded, "the test has ended the wake")
             }
             guard lease.deadline < last else {
-                return .failure(.test(.extensionLimitReached, "the wake has all the time of its extensionLimit"))
+                throw .test(.extensionLimitReached, "the wake has all the time of its extensionLimit")
             }
             let deadline = max(lease.deadline, min(.now + max(.seconds(1), duration), last))
             grant.extensions.append(duration)
             lease.extended(to: deadline)
-            return .success(deadline - .now)
+            return deadline - .now
         }
-        return try outcome.get()
     }
 
     func tell(_ progress: TaskProgress, of wake: String) async throws(WakeWorkerError) {}

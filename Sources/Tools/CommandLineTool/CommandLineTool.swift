@@ -27,7 +27,7 @@ package enum CommandLineTool {
                 guard status == 0, !Self.lasting.contains(parsed.command.name) else { return status }
             }
             if let error = Console.outputError {
-                throw CommandFailure(.failed, "the output is lost: standard output takes nothing (\(error))")
+                throw .failed("the output is lost: standard output takes nothing (\(error))")
             }
             return 0
         } catch {

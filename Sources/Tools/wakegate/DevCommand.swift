@@ -94,7 +94,7 @@ package enum DevCommand {
     static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         try ServeCommand.checkLimits()
         let given = try self.base(parsed)
-        var configuration = try ServeCommand.configuration(parsed, file: nil, base: given, isWhole: false)
+        var configuration = try ServeCommand.configuration(parsed, file: nil, base: given)
         configuration.acceptsJournalLoss = parsed.isSet("--accept-loss")
         let makesCertificates = configuration.certificateFile == nil && configuration.privateKeyFile == nil
         if let file = parsed.text("--faults") { configuration.faultRules = try self.faultRules(file) }
@@ -169,8 +169,7 @@ package enum DevCommand {
             if !FileSystem.exists(folder) { try? FileSystem.makeFolder(folder, mode: 0o700) }
             try DevelopmentCertificates.make(in: folder)
         } catch {
-            throw CommandFailure(
-                .failed,
+            throw .failed(
                 "the TLS material cannot be made in \(folder): \(error); choose another folder with --certs DIR"
             )
         }

@@ -9,13 +9,9 @@ extension CommandDefinition {
         options: [
             OptionDefinition("--from", "STATE", "the state folder; its gateway must have ended", isRequired: true),
             OptionDefinition("--config", "FILE", "the configuration, JSON5, whose `store` names the database"),
-            OptionDefinition(
-                "--set",
-                "KEY=VALUE",
+            .set(
                 "set any configuration key, such as store=postgresql:///wakegate",
-                value: .setting,
-                isRepeatable: true,
-                words: GatewayConfiguration.keys.map { "\($0.name)=" }
+                GatewayConfiguration.keys.map(\.name)
             ),
         ],
         example: "wakegate import --config /etc/wakegate/wakegate.json5 --from /var/lib/wakegate",
@@ -37,12 +33,7 @@ extension CommandDefinition {
 enum ImportCommand {
     static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let from = parsed.text("--from") ?? ""
-        let configuration = try ServeCommand.configuration(
-            parsed,
-            file: parsed.text("--config"),
-            base: GatewayConfiguration(),
-            isWhole: false
-        )
+        let configuration = try ServeCommand.configuration(parsed, file: parsed.text("--config"))
         let faults = configuration.databaseFaults()
         if !faults.isEmpty { throw CommandFailure(.badConfiguration, ServeCommand.message(faults)) }
         guard configuration.database != nil else {
@@ -52,7 +43,7 @@ enum ImportCommand {
             )
         }
         guard FileSystem.exists(CommandFile.absolute(from)) else {
-            throw CommandFailure(.failed, "the folder \(from) does not exist; name the state folder with --from STATE")
+            throw .failed("the folder \(from) does not exist; name the state folder with --from STATE")
         }
         // The lock is held until this process ends. No gateway can then start on the folder during the import.
         let folder = try StateFolder(from)
@@ -62,7 +53,7 @@ enum ImportCommand {
             }
             Console.out(self.text(report))
             return 0
-        } catch { throw CommandFailure(.failed, error.message) }
+        } catch { throw .failed(error.message) }
     }
 
     private static func text(_ report: StateImport.Report) -> String {

@@ -129,13 +129,7 @@ package enum KeyCommands {
         guard let file = parsed.text("--config") else {
             throw .usage("--keys is missing; write --keys DIR, or --config FILE of a gateway with providerKeys")
         }
-        let configuration = try ServeCommand.configuration(
-            parsed,
-            file: file,
-            base: GatewayConfiguration(),
-            isWhole: false
-        )
-        guard let path = configuration.providerKeysFolder else {
+        guard let path = try ServeCommand.configuration(parsed, file: file).providerKeysFolder else {
             throw CommandFailure(.badConfiguration, "\(file) sets no providerKeys; set it, or write --keys DIR")
         }
         return ProviderKeyFolder(path)
@@ -148,7 +142,7 @@ package enum KeyCommands {
         do throws(ProviderKeyError) {
             return try body()
         } catch {
-            throw CommandFailure(.failed, error.message)
+            throw .failed(error.message)
         }
     }
 }

@@ -183,21 +183,16 @@ package struct StateFolder: Sendable {
         do throws(SystemError) {
             file = try OpenFile(lockFile, O_RDWR | O_CREAT | O_NONBLOCK | O_CLOEXEC, mode: 0o600)
         } catch {
-            throw CommandFailure(
-                .failed,
+            throw .failed(
                 "\(lockFile) cannot be opened: \(error.message); make the folder writable for the user that runs "
                     + "WakeGate, free space there, or choose another with --state DIR"
             )
         }
         guard (try? file.status())?.kind == .file else {
-            throw CommandFailure(
-                .failed,
-                "\(lockFile) is not a regular file; remove it, or choose another folder with --state DIR"
-            )
+            throw .failed("\(lockFile) is not a regular file; remove it, or choose another folder with --state DIR")
         }
         guard flock(file.descriptor, LOCK_EX | LOCK_NB) == 0 else {
-            throw CommandFailure(
-                .failed,
+            throw .failed(
                 "another \(user) is using the state folder \(self.path); stop it, or choose another with --state DIR"
             )
         }
@@ -229,10 +224,7 @@ package struct StateFolder: Sendable {
         guard cause.number != EEXIST else { return self.syncParent(of: path) }
         guard cause.number == ENOENT, !isParentMade, let slash = path.lastIndex(of: "/"), slash != path.startIndex
         else {
-            throw CommandFailure(
-                .failed,
-                "the state folder \(path) cannot be made: \(cause.message); choose another with --state DIR"
-            )
+            throw .failed("the state folder \(path) cannot be made: \(cause.message); choose another with --state DIR")
         }
         try self.make(String(path[..<slash]))
         // There is only one more attempt. In some folders, such as /proc, every name is missing and cannot be created.
@@ -252,8 +244,7 @@ package struct StateFolder: Sendable {
     }
 
     private static func dangling(_ path: String, _ link: String) -> CommandFailure {
-        CommandFailure(
-            .failed,
+        .failed(
             "the state folder \(path) cannot be made: \(link) is a link that leads nowhere; make the folder it names, "
                 + "as by mounting it, remove the link, or choose another with --state DIR"
         )
@@ -318,18 +309,16 @@ package struct StateFolder: Sendable {
 
     private static func checkMode(of path: String, admitsRoot: Bool) throws(CommandFailure) {
         guard let status = try? FileSystem.status(path), status.kind == .folder else {
-            throw CommandFailure(.failed, "the state folder \(path) is not a folder; choose another with --state DIR")
+            throw .failed("the state folder \(path) is not a folder; choose another with --state DIR")
         }
         guard status.owner == geteuid() || (admitsRoot && geteuid() == 0) else {
-            throw CommandFailure(
-                .failed,
+            throw .failed(
                 "the state folder \(path) belongs to another user; run as that user, or choose another with --state DIR"
             )
         }
         guard status.permissions & 0o077 == 0 else {
             let mode = String(status.permissions, radix: 8)
-            throw CommandFailure(
-                .failed,
+            throw .failed(
                 "others may enter the state folder \(path) (mode 0\(mode)); name a folder that is the gateway's alone "
                     + "with --state DIR, or if this one is: chmod 700 \(path)"
             )

@@ -56,7 +56,7 @@ package enum ServeCommand {
     static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         try self.checkLimits()
         let file = parsed.text("--config")
-        var configuration = try self.configuration(parsed, file: file, base: GatewayConfiguration(), isWhole: true)
+        var configuration = try self.configuration(parsed, file: file, isWhole: true)
         configuration.acceptsJournalLoss = parsed.isSet("--accept-loss")
         let sockets = parsed.isSet("--check") ? [] : try self.takeSockets()
         if parsed.isSet("--check") {
@@ -87,7 +87,7 @@ package enum ServeCommand {
     /// Checks the limits before any file is opened, because some code traps if it cannot open a file.
     static func checkLimits() throws(CommandFailure) {
         do throws(TransportError) { try ProcessLimits.checkDescriptors() } catch {
-            throw CommandFailure(.failed, error.message)
+            throw .failed(error.message)
         }
     }
 
@@ -184,8 +184,8 @@ package enum ServeCommand {
     static func configuration(
         _ parsed: ParsedCommand,
         file: String?,
-        base: GatewayConfiguration,
-        isWhole: Bool
+        base: GatewayConfiguration = GatewayConfiguration(),
+        isWhole: Bool = false
     ) throws(CommandFailure) -> GatewayConfiguration {
         do throws(ConfigurationError) {
             return try ConfigurationLoader.load(file: file, settings: ServerSettings.settings(parsed), base: base)
@@ -226,7 +226,7 @@ package enum ServeCommand {
         do {
             return try await GatewayProcess.run(configuration, source: source, onReady: onReady, onNews: onNews)
         } catch {
-            throw CommandFailure(.failed, "\(error)")
+            throw .failed("\(error)")
         }
     }
 }
@@ -239,14 +239,7 @@ extension OptionDefinition {
         OptionDefinition("--plain", "ADDRESS", "the edge in cleartext, for tests; off for none", isRepeatable: true),
         OptionDefinition("--state", "DIR", "the state folder"),
         OptionDefinition("--accept-loss", "", "start on a journal that lacks what was committed last, once"),
-        OptionDefinition(
-            "--set",
-            "KEY=VALUE",
-            "set any configuration key, such as policy.launchInterval=600",
-            value: .setting,
-            isRepeatable: true,
-            words: GatewayConfiguration.keys.map { "\($0.name)=" }
-        ),
+        .set("set any configuration key, such as policy.launchInterval=600", GatewayConfiguration.keys.map(\.name)),
     ]
 }
 

@@ -109,7 +109,7 @@ enum TokenCommands {
             text = try token.text(signedWith: try TokenKey.make(in: folder))
             try IssuedTokens.add(token, issuedAt: issuedAt, in: folder)
         } catch {
-            throw CommandFailure(.failed, "\(error)")
+            throw .failed("\(error)")
         }
         Console.out("\(text)\n")
         let scope = topics.isEmpty ? "every topic" : topics.joined(separator: ", ")
@@ -127,8 +127,7 @@ enum TokenCommands {
         }
         let folder = try self.folder(parsed)
         guard TokenKey.exists(in: folder) else {
-            throw CommandFailure(
-                .failed,
+            throw .failed(
                 "no token was issued from \(folder): token.key is missing; name the gateway's folder with --state DIR"
             )
         }
@@ -138,7 +137,7 @@ enum TokenCommands {
             guard isListed || parsed.isSet("--unlisted") else { throw Self.unlisted(id, folder) }
             try RevokedTokens.add(id, in: prepared)
         } catch {
-            throw CommandFailure(.failed, error.message)
+            throw .failed(error.message)
         }
         Console.error("wakegate: token \(id) of \(folder) is revoked")
         return 0
@@ -181,17 +180,11 @@ enum TokenCommands {
         if let folder = parsed.text("--state") {
             named = folder
         } else {
-            named = try ServeCommand.configuration(
-                parsed,
-                file: parsed.text("--config"),
-                base: GatewayConfiguration(),
-                isWhole: false
-            ).stateFolder
+            named = try ServeCommand.configuration(parsed, file: parsed.text("--config")).stateFolder
         }
         let folder = CommandFile.absolute(named)
         guard mayBeNew || FileSystem.exists(folder) else {
-            throw CommandFailure(
-                .failed,
+            throw .failed(
                 "the state folder \(folder) does not exist; name the gateway's with --state DIR or --config FILE"
             )
         }
@@ -239,7 +232,7 @@ enum TokenListCommand {
         let folder = try TokenCommands.folder(parsed)
         let rows: [Row]
         do throws(CredentialError) { rows = try self.rows(in: folder) } catch {
-            throw CommandFailure(.failed, error.message)
+            throw .failed(error.message)
         }
         let now = SystemClock.wall / 1000
         if parsed.isSet("--json") {
@@ -274,12 +267,7 @@ enum TokenListCommand {
                 self.instant(row.usedAt) ?? "never", topics ?? "-",
             ]
         }
-        let table = [["id", "state", "role", "expires", "last used", "topics"]] + lines
-        let widths = (0..<5).map { column in table.map { $0[column].count }.max() ?? 0 }
-        return table.map { row in
-            let cells = zip(row, widths).map { $0 + String(repeating: " ", count: $1 - $0.count) }
-            return TerminalText.sanitized((cells + [row[5]]).joined(separator: "  ")) + "\n"
-        }.joined()
+        return TableText.lines([["id", "state", "role", "expires", "last used", "topics"]] + lines)
     }
 
     private static func json(_ rows: [Row], _ now: Int64) -> String {

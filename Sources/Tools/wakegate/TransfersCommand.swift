@@ -36,14 +36,7 @@ extension CommandDefinition {
             OptionDefinition("--trust", "FILE", "PEM file of the certificate authorities for transfers"),
             OptionDefinition("--config", "FILE", "the configuration file, JSON5; options override it"),
             OptionDefinition("--check", "", "check the configuration, show every fault, and end"),
-            OptionDefinition(
-                "--set",
-                "KEY=VALUE",
-                "set any key of the configuration, such as limits.running=8",
-                value: .setting,
-                isRepeatable: true,
-                words: AgentKey.all.map { "\($0.name)=" }
-            ),
+            .set("set any key of the configuration, such as limits.running=8", AgentKey.all.map(\.name)),
         ],
         example: "wakegate transfers --state ./transfers --listen unix:/run/user/1000/transfers.sock --check",
         notes: [
@@ -126,7 +119,7 @@ package enum TransfersCommand {
             }
             return 0
         } catch {
-            throw CommandFailure(.failed, "\(error)")
+            throw .failed("\(error)")
         }
     }
 

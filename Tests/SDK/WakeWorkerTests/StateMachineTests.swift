@@ -455,13 +455,13 @@ struct ProgressStateMachineTests {
     @Test("A change is reported immediately, then at most four times a second, and only the newest one")
     mutating func paced() {
         var machine = ProgressStateMachine()
-        #expect(machine.nextMoment == nil && machine.momentReached(now: 0) == .nothing)
+        #expect(machine.nextMoment == nil && machine.momentReached(now: 0) == false)
         var told: [Int64] = []
         // Something changes every ten milliseconds for ten seconds, and each report is answered five milliseconds
         // later.
         for now in stride(from: Int64(1000), to: 11_000, by: 10) {
             machine.changed()
-            if machine.momentReached(now: now) == .tell {
+            if machine.momentReached(now: now) == true {
                 told.append(now)
                 #expect(machine.nextMoment == nil, "one report is on its way at most")
                 machine.answered(.accepted, now: now + 5, using: &self.generator)
@@ -475,13 +475,13 @@ struct ProgressStateMachineTests {
     mutating func last() {
         var machine = ProgressStateMachine()
         machine.changed()
-        #expect(machine.momentReached(now: 0) == .tell)
+        #expect(machine.momentReached(now: 0) == true)
         machine.changed()
         // While the first report is being sent, the second one waits for its answer.
         machine.handlerEnded(now: 10)
-        #expect(machine.holdsResult && machine.momentReached(now: 11) == .nothing)
+        #expect(machine.holdsResult && machine.momentReached(now: 11) == false)
         machine.answered(.accepted, now: 20, using: &self.generator)
-        #expect(machine.holdsResult && machine.nextMoment == 10 && machine.momentReached(now: 20) == .tell)
+        #expect(machine.holdsResult && machine.nextMoment == 10 && machine.momentReached(now: 20) == true)
         #expect(machine.holdsResult)
         machine.answered(.accepted, now: 30, using: &self.generator)
         #expect(!machine.holdsResult && machine.nextMoment == nil)
@@ -494,7 +494,7 @@ struct ProgressStateMachineTests {
         #expect(!silent.holdsResult)
         var told = ProgressStateMachine()
         told.changed()
-        #expect(told.momentReached(now: 0) == .tell)
+        #expect(told.momentReached(now: 0) == true)
         told.answered(.accepted, now: 1, using: &self.generator)
         told.handlerEnded(now: 2)
         #expect(!told.holdsResult)
@@ -506,14 +506,14 @@ struct ProgressStateMachineTests {
         machine.changed()
         var (now, waits): (Int64, [Int64]) = (0, [])
         for _ in 0..<6 {
-            #expect(machine.momentReached(now: now) == .tell)
+            #expect(machine.momentReached(now: now) == true)
             machine.answered(.failed(retryAfter: 0), now: now, using: &self.generator)
             let next = try #require(machine.nextMoment)
             waits.append(next - now)
             now = next
         }
         #expect(waits.allSatisfy { (250...5000).contains($0) } && waits[5] >= 2500, "\(waits)")
-        #expect(machine.momentReached(now: now) == .tell)
+        #expect(machine.momentReached(now: now) == true)
         machine.answered(.failed(retryAfter: 60_000), now: now, using: &self.generator)
         #expect(machine.nextMoment == now + 60_000)
     }
@@ -522,23 +522,23 @@ struct ProgressStateMachineTests {
     mutating func gracePeriod() {
         var machine = ProgressStateMachine()
         machine.changed()
-        #expect(machine.momentReached(now: 0) == .tell)
+        #expect(machine.momentReached(now: 0) == true)
         machine.answered(.failed(retryAfter: 60_000), now: 0, using: &self.generator)
         machine.handlerEnded(now: 100)
         #expect(machine.holdsResult && machine.nextMoment == 100 + ProgressStateMachine.lastReportTimeout)
-        #expect(machine.momentReached(now: 100 + ProgressStateMachine.lastReportTimeout) == .giveUp)
+        #expect(machine.momentReached(now: 100 + ProgressStateMachine.lastReportTimeout) == false)
         #expect(!machine.holdsResult && machine.nextMoment == nil)
         machine.changed()
-        #expect(machine.momentReached(now: 1_000_000) == .nothing)
+        #expect(machine.momentReached(now: 1_000_000) == false)
     }
 
     @Test("A report without an answer does not delay the result longer, either")
     mutating func unanswered() {
         var machine = ProgressStateMachine()
         machine.changed()
-        #expect(machine.momentReached(now: 0) == .tell)
+        #expect(machine.momentReached(now: 0) == true)
         machine.handlerEnded(now: 0)
-        #expect(machine.momentReached(now: ProgressStateMachine.lastReportTimeout) == .giveUp && !machine.holdsResult)
+        #expect(machine.momentReached(now: ProgressStateMachine.lastReportTimeout) == false && !machine.holdsResult)
         machine.answered(.failed(retryAfter: 0), now: 6000, using: &self.generator)
         #expect(!machine.holdsResult && machine.nextMoment == nil)
     }
@@ -547,11 +547,11 @@ struct ProgressStateMachineTests {
     mutating func over(isRefused: Bool) {
         var machine = ProgressStateMachine()
         machine.changed()
-        #expect(machine.momentReached(now: 0) == .tell)
+        #expect(machine.momentReached(now: 0) == true)
         machine.handlerEnded(now: 0)
         if isRefused { machine.answered(.refused, now: 1, using: &self.generator) } else { machine.abandoned() }
         #expect(!machine.holdsResult && machine.nextMoment == nil)
         machine.changed()
-        #expect(machine.momentReached(now: 10_000) == .nothing && !machine.holdsResult)
+        #expect(machine.momentReached(now: 10_000) == false && !machine.holdsResult)
     }
 }

@@ -128,12 +128,12 @@ struct WatchViewTests {
         let fields = #"["at","accepted","launched","completed","coalesced","rejected","pending","inFlight"]"#
         let rows = (1...5).map { "[\(1_800_000_000_000 + $0 * 1000),\($0 * 10),0,0,0,0,0,0]" }
         model.past(try JSONReader.read("{\"fields\":\(fields),\"samples\":[\(rows.joined(separator: ","))]}"))
-        #expect(model.rates(of: \.accepted) == [10, 10, 10, 10])
+        #expect(model.rates(of: .accepted) == [10, 10, 10, 10])
         model.take(try self.event(second: 6))
-        #expect(model.rates(of: \.accepted).count == 5)
+        #expect(model.rates(of: .accepted).count == 5)
         var restarted = try self.model(seconds: 9)
         restarted.take(try self.event(second: 2))
-        #expect(restarted.rates(of: \.accepted).allSatisfy { $0 == 10 })
+        #expect(restarted.rates(of: .accepted).allSatisfy { $0 == 10 })
     }
 
     @Test(

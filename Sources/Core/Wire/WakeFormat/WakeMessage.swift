@@ -3,24 +3,24 @@ package struct WakeMessage: Hashable, Sendable {
     package let wake: String
     package let device: String
     package let topic: String
-    package let apnsID: String?
-    package let collapseID: String?
-    package let priority: Int
-    package let attempt: Int
-    package let coalesced: Int
+    package private(set) var apnsID: String?
+    package private(set) var collapseID: String?
+    package private(set) var priority = 5
+    package private(set) var attempt = 1
+    package private(set) var coalesced = 0
     /// The times of arrival, first arrival and deadline, in milliseconds since 1970 by the gateway's clock. The maximum
     /// is `instantMax`.
-    package let receivedAt: Int64
-    package let firstReceivedAt: Int64
+    package private(set) var receivedAt: Int64 = 0
+    package private(set) var firstReceivedAt: Int64 = 0
     package let deadline: Int64
     /// The milliseconds from the event to the deadline, computed by the gateway; at most `timeLeftMax`. They do not
     /// depend on the worker's clock.
-    package let timeLeft: Int64?
+    package private(set) var timeLeft: Int64?
     /// The trace of the push; nil if its provider sent none.
-    package let traceparent: String?
-    package let tracestate: String?
+    package private(set) var traceparent: String?
+    package private(set) var tracestate: String?
     /// The traces of coalesced pushes, newest first.
-    package let traceLinks: [String]
+    package private(set) var traceLinks: [String] = []
     /// The JSON text of the push; empty for a wake without a push.
     package let payload: [UInt8]
 
@@ -31,6 +31,15 @@ package struct WakeMessage: Hashable, Sendable {
     package static let instantMax: Int64 = 253_402_300_799_999
     /// The maximum accepted number of coalesced pushes or of launches.
     package static let countMax = 1_000_000_000
+
+    /// Creates the message of the first launch of a push, for the test of a handler.
+    package init(wake: String, device: String, topic: String, payload: [UInt8]) {
+        self.wake = wake
+        self.device = device
+        self.topic = topic
+        self.deadline = 0
+        self.payload = payload
+    }
 
     /// Parses the data; nil if a required member is missing or the wake is for a task.
     package init?(_ data: [UInt8]) {

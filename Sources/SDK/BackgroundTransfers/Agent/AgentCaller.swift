@@ -54,36 +54,33 @@ package struct AgentCaller: Sendable {
     ///   - method: the HTTP method.
     ///   - path: the path of the request, including its query.
     ///   - body: the request body, in JSON.
-    ///   - isIdempotent: true if the request may be repeated; by default true for all methods except POST.
     ///   - hasNoTimeout: true to wait for the answer without a timeout.
     /// - Returns: the answer as a JSON object, or null if its body is empty.
     package func answer(
         _ method: String,
         _ path: String,
         _ body: [UInt8]? = nil,
-        isIdempotent: Bool? = nil,
         hasNoTimeout: Bool = false
     ) async throws(BackgroundTransferError) -> JSONValue {
-        try self.value(
-            try await self.response(method, path, body, isIdempotent: isIdempotent, hasNoTimeout: hasNoTimeout)
-        )
+        let response = try await self.response(method, path, body, hasNoTimeout: hasNoTimeout)
+        if response.body.isEmpty { return .null }
+        guard let value = JSONValue(object: response.body) else { throw self.unreadable }
+        return value
     }
 
     /// Returns the body of a successful answer exactly as the agent sent it.
     package func text(_ method: String, _ path: String) async throws(BackgroundTransferError) -> String {
-        try await self.response(method, path, nil, isIdempotent: nil, hasNoTimeout: false).text
+        try await self.response(method, path, nil, hasNoTimeout: false).text
     }
 
     private func response(
         _ method: String,
         _ path: String,
         _ body: [UInt8]?,
-        isIdempotent: Bool?,
         hasNoTimeout: Bool
     ) async throws(BackgroundTransferError) -> HTTPResponse {
         var request = self.request(method, path, body: body)
         if hasNoTimeout { request.timeoutMilliseconds = nil }
-        let mayArriveTwice = isIdempotent ?? (method != "POST")
         var backoff = Backoff(firstMilliseconds: 100, lastMilliseconds: 2000)
         var generator = RandomBits()
         var tries = 0
@@ -91,24 +88,16 @@ package struct AgentCaller: Sendable {
             tries += 1
             let fault: BackgroundTransferError
             let mayRepeat: Bool
-            switch await self.outcome(request) {
-            case .success(let response):
+            do throws(HTTPClientError) {
+                let response = try await self.thread.perform(request)
                 guard !response.isSuccess else { return response }
                 (fault, mayRepeat) = (Self.refusal(response), true)
-            case .failure(let error):
-                (fault, mayRepeat) = (self.error(error), mayArriveTwice || !error.mayHaveArrived)
+            } catch {
+                (fault, mayRepeat) = (self.error(error), method != "POST" || !error.mayHaveArrived)
             }
             guard mayRepeat, fault.isPassing, tries < self.triesMax, !Task.isCancelled else { throw fault }
             request.isFresh = true
             await self.thread.wait(milliseconds: Int64(backoff.failed(using: &generator)))
-        }
-    }
-
-    private func outcome(_ request: HTTPRequest) async -> Result<HTTPResponse, HTTPClientError> {
-        do throws(HTTPClientError) {
-            return .success(try await self.thread.perform(request))
-        } catch {
-            return .failure(error)
         }
     }
 }
@@ -116,12 +105,6 @@ package struct AgentCaller: Sendable {
 // MARK: - Answers
 
 extension AgentCaller {
-    private func value(_ response: HTTPResponse) throws(BackgroundTransferError) -> JSONValue {
-        if response.body.isEmpty { return .null }
-        guard let value = JSONValue(object: response.body) else { throw self.unreadable }
-        return value
-    }
-
     /// The error for an answer that this library cannot read.
     var unreadable: BackgroundTransferError {
         BackgroundTransferError(
@@ -214,13 +197,8 @@ package struct AgentLocation: Hashable, Sendable {
         user: String? = ProcessFigures.userName,
         exists: (String) -> Bool = FileSystem.exists
     ) throws(BackgroundTransferError) {
-        if let address {
-            self.path = try Self.path(address, "the agent")
-            self.others = []
-            return
-        }
-        if let address = variables(Self.variable), !address.isEmpty {
-            self.path = try Self.path(address, Self.variable)
+        if let given = address ?? variables(Self.variable), address != nil || !given.isEmpty {
+            self.path = try Self.path(given, address == nil ? Self.variable : "the agent")
             self.others = []
             return
         }

@@ -41,8 +41,7 @@ final class EventReader {
                 let connection = try await self.connected()
                 // Deliver the events of the list before waiting for more.
                 guard self.undelivered.isEmpty else { continue }
-                guard let error = self.take(await connection.next()) else { continue }
-                throw error
+                try self.take(await connection.next())
             } catch {
                 try await self.failed(error)
             }
@@ -50,20 +49,13 @@ final class EventReader {
         return nil
     }
 
-    /// - Returns: the reason why the stream ended, or nil if it is open.
-    private func take(_ items: [EventConnection.Item]) -> BackgroundTransferError? {
-        var events: [BackgroundSessionEvent] = []
-        var failure: BackgroundTransferError?
-        for item in items {
-            switch item {
-            case .ended(let error): failure = error
-            case .event(let event):
-                guard let event = BackgroundSessionEvent(name: event.name, data: event.data) else { continue }
-                if self.follower.received(event) { events.append(event) }
-            }
-        }
-        self.undelivered = events.reversed() + self.undelivered
-        return failure
+    /// - Throws: the reason why the stream has ended.
+    private func take(_ item: EventConnection.Item?) throws(BackgroundTransferError) {
+        guard let item else { throw Task.isCancelled ? .taskCancelled : EventConnection.over }
+        let event = try item.get()
+        guard let event = BackgroundSessionEvent(name: event.name, data: event.data), self.follower.received(event)
+        else { return }
+        self.undelivered.insert(event, at: 0)
     }
 
     /// Returns an open event stream. The transfers are listed after the first event on the stream. Therefore no change
@@ -74,9 +66,7 @@ final class EventReader {
         let connection = EventConnection(self.calls.caller)
         self.connection = connection
         connection.open("\(self.calls.path)/events")
-        let first = await connection.next()
-        if let error = self.take(first) { throw error }
-        guard !first.isEmpty else { throw .taskCancelled }
+        try self.take(await connection.next())
         // Earlier changes are in the list, and later changes arrive on the stream.
         let listed = self.follower.listed(try await self.calls.transfers())
         self.undelivered = listed.reversed() + self.undelivered
@@ -98,7 +88,7 @@ final class EventReader {
         // If the agent was never reached, the error is thrown immediately. The requests have already waited for the
         // agent.
         guard error.isPassing, self.wasThere, now - since < Self.gracePeriod else { throw error }
-        await self.calls.wait(milliseconds: self.backoff.failed(using: &self.generator))
+        await self.calls.caller.thread.wait(milliseconds: Int64(self.backoff.failed(using: &self.generator)))
     }
 }
 

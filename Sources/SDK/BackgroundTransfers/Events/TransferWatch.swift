@@ -147,17 +147,10 @@ package final class SessionCalls: Sendable {
         _ method: String,
         _ rest: String,
         _ body: [UInt8]? = nil,
-        isIdempotent: Bool? = nil,
         hasNoTimeout: Bool = false
     ) async throws(BackgroundTransferError) -> JSONValue {
         try await self.prepared { () throws(BackgroundTransferError) in
-            try await self.caller.answer(
-                method,
-                self.path + rest,
-                body,
-                isIdempotent: isIdempotent,
-                hasNoTimeout: hasNoTimeout
-            )
+            try await self.caller.answer(method, self.path + rest, body, hasNoTimeout: hasNoTimeout)
         }
     }
 
@@ -194,7 +187,7 @@ package final class SessionCalls: Sendable {
     /// Returns all transfers in the order in which they were added, requesting one page at a time.
     ///
     /// - `page`: receives each page exactly as the agent sent it.
-    func transfers(
+    package func transfers(
         in state: BackgroundTransfer.State? = nil,
         page: (String) -> Void = { _ in }
     ) async throws(BackgroundTransferError) -> [BackgroundTransfer] {
@@ -217,9 +210,5 @@ package final class SessionCalls: Sendable {
             guard listed.count >= Self.pageSize, let last = listed.last?["transfer"]?.text else { return transfers }
             after = "&after=\(last)"
         }
-    }
-
-    func wait(milliseconds: Int) async {
-        await self.caller.thread.wait(milliseconds: Int64(milliseconds))
     }
 }

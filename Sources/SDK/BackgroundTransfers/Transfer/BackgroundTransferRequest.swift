@@ -116,12 +116,6 @@ enum AbsolutePath {
 }
 
 extension JSONValue {
-    /// The value as a number of seconds; nil for any other value.
-    var seconds: Duration? {
-        guard case .number(let number) = self, case .exact(let milliseconds) = number.milliseconds else { return nil }
-        return .milliseconds(milliseconds)
-    }
-
     /// The value as an instant in milliseconds since 1970; nil for any other value.
     var instant: Date? { self.integer.map { Date(timeIntervalSince1970: Double($0) / 1000) } }
 }

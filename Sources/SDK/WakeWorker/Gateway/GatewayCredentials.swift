@@ -118,7 +118,9 @@ final class GatewayProof: Sendable {
         case nil: return nil
         case .text(let token): text = token
         case .file(let path):
-            guard let bytes = Self.contents(path) else {
+            // The file is opened without blocking. Opening a FIFO would otherwise block the thread until a writer
+            // appears, and with it all workers of the process.
+            guard let bytes = try? OrdinaryFile.contents(path, bytesMax: Self.bytesMax) else {
                 guard FileSystem.exists(path) else {
                     throw self.fault("the token's file \(path) is missing: no such file")
                 }
@@ -157,14 +159,6 @@ final class GatewayProof: Sendable {
 
     private func fault(_ message: String) -> WakeWorkerError {
         WakeWorkerError(.badCredentials, message, isPassing: self.mayPass())
-    }
-
-    /// Returns the first bytes of a regular file; nil if the file cannot be read or is not a regular file.
-    ///
-    /// The file is opened without blocking. Opening a FIFO would otherwise block the thread until a writer appears, and
-    /// with it all workers of the process.
-    private static func contents(_ path: String) -> [UInt8]? {
-        (try? OrdinaryFile.contents(path, bytesMax: Self.bytesMax)) ?? nil
     }
 
     /// The maximum number of bytes read from a token's file.

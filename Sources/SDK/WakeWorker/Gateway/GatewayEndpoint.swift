@@ -113,6 +113,23 @@ extension GatewayEndpoint {
         )
     }
 
+    /// Returns the error of a request, whether the request may succeed later, and the `retry-after` of an answer with
+    /// status 429, in milliseconds; nil if the gateway answered with success.
+    ///
+    /// The `retry-after` of a 503 is ignored. It announces the end of a restart, and the random waits already spread
+    /// the workers.
+    func failure(
+        of result: Result<HTTPResponse, HTTPClientError>
+    ) -> (error: WakeWorkerError, isPassing: Bool, retryAfter: Int64)? {
+        switch result {
+        case .success(let response) where response.isSuccess: return nil
+        case .success(let response):
+            let seconds = response.status == 429 ? response.header("retry-after").flatMap { Int64($0) } ?? 0 : 0
+            return (Self.refusal(response), self.isPassing(response.status), max(0, min(seconds, 300)) * 1000)
+        case .failure(let error): return (self.error(error), self.isPassing(error), 0)
+        }
+    }
+
     /// Records that the gateway accepted the credentials of a request.
     func accepted() {
         self.proof.accepted()
@@ -164,15 +181,15 @@ struct GatewayCaller: Sendable {
         while true {
             let mayRepeat: Bool
             let fault: WakeWorkerError
-            switch await self.outcome(method, path, body, isFresh: isConnectionDoubtful) {
-            case .success(let response):
+            do throws(WakeWorkerError) {
+                let response = try await self.response(method, path, body, isFresh: isConnectionDoubtful)
                 guard !response.isSuccess else {
                     self.endpoint.accepted()
                     return response
                 }
                 fault = GatewayEndpoint.refusal(response)
                 mayRepeat = self.endpoint.isPassing(response.status) && Self.wait(fault) <= Self.gracePeriod
-            case .failure(let error):
+            } catch {
                 fault = error
                 // A request that is not idempotent is not repeated if it may have arrived. A second registration, for
                 // example, would create a second device.
@@ -193,22 +210,18 @@ struct GatewayCaller: Sendable {
         return refusal.retryAfter ?? 0
     }
 
-    private func outcome(
+    private func response(
         _ method: String,
         _ path: String,
         _ body: [UInt8]?,
         isFresh: Bool
-    ) async -> Result<HTTPResponse, WakeWorkerError> {
-        do throws(WakeWorkerError) {
-            var request = try self.endpoint.request(method, path, body: body)
-            request.isFresh = isFresh
-            do throws(HTTPClientError) {
-                return .success(try await self.thread.perform(request))
-            } catch {
-                return .failure(self.endpoint.error(error))
-            }
+    ) async throws(WakeWorkerError) -> HTTPResponse {
+        var request = try self.endpoint.request(method, path, body: body)
+        request.isFresh = isFresh
+        do throws(HTTPClientError) {
+            return try await self.thread.perform(request)
         } catch {
-            return .failure(error)
+            throw self.endpoint.error(error)
         }
     }
 

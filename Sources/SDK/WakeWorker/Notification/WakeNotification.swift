@@ -14,36 +14,37 @@ package import Wire
 /// ```
 public struct WakeNotification: Identifiable, Sendable {
     /// The wake's identifier: 128 random bits, new for every launch.
-    public let id: String
+    public var id: String { self.message.wake }
     /// The token of the device, in hexadecimal digits.
-    public let deviceToken: String
+    public var deviceToken: String { self.message.device }
     /// The topic of the device.
-    public let topic: String
+    public var topic: String { self.message.topic }
     /// The `apns-id` of the push; nil if an operator requested the wake without an `apns-id`.
-    public let apnsID: String?
+    public var apnsID: String? { self.message.apnsID }
     /// The collapse id that the provider sent; nil if it sent none.
-    public let collapseID: String?
+    public var collapseID: String? { self.message.collapseID }
     /// The push's priority: 1, 5 or 10.
-    public let priority: Int
+    public var priority: Int { self.message.priority }
     /// The number of this attempt of the push, starting at 1.
-    public let attempt: Int
+    public var attempt: Int { self.message.attempt }
     /// The number of older pushes that were coalesced into this push.
-    public let coalescedCount: Int
+    public var coalescedCount: Int { self.message.coalesced }
     /// The time at which the gateway accepted the push, in milliseconds since 1970 by the gateway's clock.
-    public let receivedAt: Int64
+    public var receivedAt: Int64 { self.message.receivedAt }
     /// The time at which the gateway accepted the oldest of the coalesced pushes, in the same unit.
-    public let firstReceivedAt: Int64
+    public var firstReceivedAt: Int64 { self.message.firstReceivedAt }
     /// The trace context of the push, from the provider's `traceparent` header (W3C Trace Context); nil if it sent
     /// none. Spans of the handler should be children of this context.
-    public let traceparent: String?
+    public var traceparent: String? { self.message.traceparent }
     /// The provider's `tracestate` header; nil if it sent none.
-    public let tracestate: String?
+    public var tracestate: String? { self.message.tracestate }
     /// The `traceparent` values of at most eight coalesced pushes, newest first. Use them as span links.
-    public let traceLinks: [String]
+    public var traceLinks: [String] { self.message.traceLinks }
     /// The JSON text of the push, as the provider sent it; empty for a wake without a push.
-    public let payload: [UInt8]
+    public var payload: [UInt8] { self.message.payload }
     /// The original deadline of the wake, in milliseconds since 1970 by the gateway's clock.
-    package let firstDeadline: Int64
+    package var firstDeadline: Int64 { self.message.deadline }
+    private let message: WakeMessage
     let lease: WakeLease
 
     /// Creates a notification for the test of a handler. No gateway is involved.
@@ -68,21 +69,8 @@ public struct WakeNotification: Identifiable, Sendable {
 
     /// Creates a notification with this lease, for tests. No gateway is involved.
     package init(deviceToken: String, topic: String, payload: String, _ lease: WakeLease) {
-        self.id = "00000000000000000000000000000000"
-        self.deviceToken = deviceToken
-        self.topic = topic
-        self.apnsID = nil
-        self.collapseID = nil
-        self.priority = 5
-        self.attempt = 1
-        self.coalescedCount = 0
-        self.receivedAt = 0
-        self.firstReceivedAt = 0
-        self.traceparent = nil
-        self.tracestate = nil
-        self.traceLinks = []
-        self.payload = Array(payload.utf8)
-        self.firstDeadline = 0
+        let id = "00000000000000000000000000000000"
+        self.message = WakeMessage(wake: id, device: deviceToken, topic: topic, payload: Array(payload.utf8))
         self.lease = lease
     }
 
@@ -92,21 +80,7 @@ public struct WakeNotification: Identifiable, Sendable {
     }
 
     init(_ message: WakeMessage, _ lease: WakeLease) {
-        self.id = message.wake
-        self.deviceToken = message.device
-        self.topic = message.topic
-        self.apnsID = message.apnsID
-        self.collapseID = message.collapseID
-        self.priority = message.priority
-        self.attempt = message.attempt
-        self.coalescedCount = message.coalesced
-        self.receivedAt = message.receivedAt
-        self.firstReceivedAt = message.firstReceivedAt
-        self.traceparent = message.traceparent
-        self.tracestate = message.tracestate
-        self.traceLinks = message.traceLinks
-        self.payload = message.payload
-        self.firstDeadline = message.deadline
+        self.message = message
         self.lease = lease
     }
 
@@ -138,7 +112,7 @@ extension WakeNotification {
     package var graceLeft: Duration? { self.lease.graceLeft }
 
     /// Makes `completion` fail when the wake ends, or immediately if the handler has no time left to clean up.
-    func fail(_ completion: Completion) { self.lease.fail(completion) }
+    func fail(_ completion: Completion<BackgroundFetchResult>) { self.lease.fail(completion) }
 
     /// Requests more time, as `beginBackgroundTask` does on iOS.
     ///
@@ -187,17 +161,17 @@ public enum BackgroundFetchResult: String, Hashable, Sendable, CaseIterable {
 }
 
 /// A result that is set once. One task can wait for it.
-final class Completion: Sendable {
+final class Completion<Value: Sendable>: Sendable {
     private enum State {
         case begun
-        case awaited(CheckedContinuation<BackgroundFetchResult, Never>)
-        case completed(BackgroundFetchResult)
+        case awaited(CheckedContinuation<Value, Never>)
+        case completed(Value)
     }
 
     private let state = Mutex(State.begun)
 
-    func awaited(by continuation: CheckedContinuation<BackgroundFetchResult, Never>) {
-        let early: BackgroundFetchResult? = self.state.withLock { state in
+    func awaited(by continuation: CheckedContinuation<Value, Never>) {
+        let early: Value? = self.state.withLock { state in
             if case .completed(let result) = state { return result }
             state = .awaited(continuation)
             return nil
@@ -214,7 +188,7 @@ final class Completion: Sendable {
 
     /// - Returns: false if a result was already set.
     @discardableResult
-    func complete(_ result: BackgroundFetchResult) -> Bool {
+    func complete(_ result: Value) -> Bool {
         let before = self.state.withLock { state in
             defer { if case .completed = state {} else { state = .completed(result) } }
             return state
@@ -231,9 +205,9 @@ final class Completion: Sendable {
 
 /// The shared state of a completion handler. If the handler is released without a call, the wake fails.
 final class CompletionCall: Sendable {
-    private let completion: Completion
+    private let completion: Completion<BackgroundFetchResult>
 
-    init(_ completion: Completion) {
+    init(_ completion: Completion<BackgroundFetchResult>) {
         self.completion = completion
     }
 
@@ -279,7 +253,7 @@ package final class WakeLease: Sendable {
         /// The time after the deadline in which the wake may continue if the gateway sends nothing.
         var silence = Duration.zero
         /// The completion that fails when the wake ends.
-        var failing: Completion?
+        var failing: Completion<BackgroundFetchResult>?
     }
 
     private let term: Mutex<Term>
@@ -356,7 +330,7 @@ package final class WakeLease: Sendable {
 
     /// Fails `completion` when the wake ends, if the handler was cancelled because of a near deadline. Otherwise fails
     /// it immediately.
-    func fail(_ completion: Completion) {
+    func fail(_ completion: Completion<BackgroundFetchResult>) {
         let isOver = self.term.withLock { term in
             if term.isExpiring { term.failing = completion }
             return !term.isExpiring

@@ -65,8 +65,8 @@ struct SubscriptionRequest: Sendable {
         self.stopMax = Self.milliseconds(stopLimit)
     }
 
-    /// Converts a duration to milliseconds. The limits above exclude an overflow.
-    private static func milliseconds(_ duration: Duration) -> Int64 {
+    /// Converts a duration of at most a day to milliseconds.
+    static func milliseconds(_ duration: Duration) -> Int64 {
         let (seconds, attoseconds) = duration.components
         return seconds * 1000 + attoseconds / 1_000_000_000_000_000
     }

@@ -151,13 +151,13 @@ extension WakeStateMachine {
         }
     }
 
-    /// The outcome of sending a result.
+    /// The outcome of sending a result or a progress report.
     package enum Answer: Hashable, Sendable {
-        /// The gateway has received the result.
+        /// The gateway has received it.
         case accepted
-        /// The gateway will never accept the result.
+        /// The gateway will never accept it, nor a later progress report of the wake.
         case refused
-        /// The result may not have arrived. The gateway requests a wait of at least `retryAfter` milliseconds.
+        /// It may not have arrived. The gateway requests a wait of at least `retryAfter` milliseconds.
         case failed(retryAfter: Int64)
     }
 

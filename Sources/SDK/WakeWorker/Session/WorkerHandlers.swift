@@ -36,7 +36,7 @@ struct WorkerHandlers: Sendable {
         switch handler {
         case .launch(let action):
             return { lease in
-                let launch = TaskLaunch(message, lease)
+                let launch = TaskLaunch(message: message, lease: lease)
                 return {
                     try await action(launch)
                     return .newData

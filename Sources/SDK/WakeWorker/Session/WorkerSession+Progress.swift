@@ -8,7 +8,7 @@ extension WorkerSession {
                 let request = try self.request.progress(progress, wake: wake)
                 try self.askForTime(request, .progress(wake: wake, waiter), of: wake, on: loop)
             } catch {
-                waiter.answer(.failure(error))
+                waiter.complete(.failure(error))
             }
         }
     }
@@ -19,12 +19,15 @@ extension WorkerSession {
         _ waiter: ExtensionWaiter?,
         on loop: HTTPLoop
     ) {
-        if waiter == nil { self.reportAnswered(id, result, on: loop) }
+        if waiter == nil {
+            let (answer, error) = self.outcome(of: result, id)
+            self.reportAnswered(id, answer, error, on: loop)
+        }
         switch result {
         case .success(let response) where response.isSuccess:
             guard let instant = JSONValue(object: response.body)?["deadline"]?.integer, let wake = self.wakes[id]
             else {
-                waiter?.answer(.failure(Self.noDeadline))
+                waiter?.complete(.failure(Self.noDeadline))
                 break
             }
             // `instant` is a time by the gateway's clock. Only its difference from the wake's original deadline is
@@ -37,9 +40,9 @@ extension WorkerSession {
             let timeLeft = max(0, min(deadline - loop.now, WakeMessage.timeLeftMax))
             self.wakes[id]?.machine.extended(to: loop.now + timeLeft)
             wake.lease.extended(to: .now + .milliseconds(timeLeft))
-            waiter?.answer(.success(.milliseconds(timeLeft)))
-        case .success(let response): waiter?.answer(.failure(GatewayEndpoint.refusal(response)))
-        case .failure(let error): waiter?.answer(.failure(self.request.endpoint.error(error)))
+            waiter?.complete(.success(.milliseconds(timeLeft)))
+        case .success(let response): waiter?.complete(.failure(GatewayEndpoint.refusal(response)))
+        case .failure(let error): waiter?.complete(.failure(self.request.endpoint.error(error)))
         }
         self.releaseOutcome(id, on: loop)
         self.schedule(id)
@@ -73,10 +76,7 @@ extension WorkerSession {
 
     /// Sends the current progress if a report is due.
     func reportMoment(_ id: String, on loop: HTTPLoop) {
-        switch self.wakes[id]?.reports.momentReached(now: loop.now) {
-        case .tell: self.report(id, on: loop)
-        case .nothing, .giveUp, nil: break
-        }
+        if self.wakes[id]?.reports.momentReached(now: loop.now) == true { self.report(id, on: loop) }
     }
 
     private func report(_ id: String, on loop: HTTPLoop) {
@@ -87,39 +87,18 @@ extension WorkerSession {
             request.timeoutMilliseconds = self.request.timing.reportTimeout
             try self.askForTime(request, .progress(wake: id, nil), of: id, on: loop)
         } catch {
-            self.reportFailed(id, error.isPassing ? .failed(retryAfter: 0) : .refused, error, on: loop)
+            self.reportAnswered(id, error.isPassing ? .failed(retryAfter: 0) : .refused, error, on: loop)
         }
     }
 
     private func reportAnswered(
         _ id: String,
-        _ result: Result<HTTPResponse, HTTPClientError>,
-        on loop: HTTPLoop
-    ) {
-        switch result {
-        case .success(let response) where response.isSuccess:
-            self.wakes[id]?.reports.answered(.accepted, now: loop.now, using: &self.generator)
-        case .success(let response):
-            let answer: ProgressStateMachine.Answer =
-                self.request.endpoint.isPassing(response.status)
-                ? .failed(retryAfter: Self.retryAfter(response)) : .refused
-            self.reportFailed(id, answer, GatewayEndpoint.refusal(response), on: loop)
-        case .failure(let error):
-            if error.code == .timedOut { self.wakes[id]?.isConnectionDoubtful = true }
-            let answer: ProgressStateMachine.Answer =
-                self.request.endpoint.isPassing(error) ? .failed(retryAfter: 0) : .refused
-            self.reportFailed(id, answer, self.request.endpoint.error(error), on: loop)
-        }
-    }
-
-    private func reportFailed(
-        _ id: String,
-        _ answer: ProgressStateMachine.Answer,
-        _ error: WakeWorkerError,
+        _ answer: WakeStateMachine.Answer,
+        _ error: WakeWorkerError?,
         on loop: HTTPLoop
     ) {
         // The `expired` event already reports that a wake has ended.
-        if answer == .refused, error.code != .wakeEnded, self.wakes[id] != nil {
+        if answer == .refused, let error, error.code != .wakeEnded, self.wakes[id] != nil {
             self.events.yield(.progressRefused(wake: id, reason: error))
         }
         self.wakes[id]?.reports.answered(answer, now: loop.now, using: &self.generator)
@@ -209,37 +188,24 @@ extension ProgressStateMachine {
     /// Ends all reports, so the result no longer waits for them.
     package mutating func abandoned() { self.state = .over }
 
-    package enum MomentReachedAction: Hashable, Sendable {
-        case nothing
-        case tell
-        /// The last report did not arrive in time. Send the result without the report.
-        case giveUp
-    }
-
-    package mutating func momentReached(now: Int64) -> MomentReachedAction {
-        guard let moment = self.nextMoment, moment <= now else { return .nothing }
+    /// If the last report did not arrive in time, the result no longer waits for it.
+    ///
+    /// - Returns: true if a report must be sent.
+    package mutating func momentReached(now: Int64) -> Bool {
+        guard let moment = self.nextMoment, moment <= now else { return false }
         if let end = self.resultWaitsUntil, end <= now {
             self.state = .over
-            return .giveUp
+            return false
         }
-        guard self.state == .quiet else { return .nothing }
+        guard self.state == .quiet else { return false }
         self.state = .telling
         self.isBehind = false
         self.reportsAt = now + Self.interval
-        return .tell
-    }
-
-    /// The outcome of sending a report.
-    package enum Answer: Hashable, Sendable {
-        case accepted
-        /// The gateway will accept no reports of this wake.
-        case refused
-        /// The report may not have arrived. The gateway requests a wait of at least `retryAfter` milliseconds.
-        case failed(retryAfter: Int64)
+        return true
     }
 
     package mutating func answered(
-        _ answer: Answer,
+        _ answer: WakeStateMachine.Answer,
         now: Int64,
         using generator: inout some RandomNumberGenerator
     ) {

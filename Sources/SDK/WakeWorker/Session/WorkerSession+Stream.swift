@@ -95,7 +95,7 @@ extension WorkerSession {
         case .expiring(let wake, let deadline, let timeLeft):
             let timeLeft = timeLeft ?? deadline - SystemClock.wall
             self.wakeExpiring(wake, gatewayDeadline: deadline, timeLeft: timeLeft, on: loop)
-        case .expired(let wake, let reason): self.wakeEnded(wake, reason == .lost ? .lost : .expired, reason, on: loop)
+        case .expired(let wake, let reason): self.wakeEnded(wake, reason, on: loop)
         case .conditions(let device, let fields):
             self.handlers.conditions?.yield(DeviceConditionsChange(device, DeviceConditions(fields)))
         case .unknown: break
@@ -111,23 +111,11 @@ extension WorkerSession {
     }
 
     func streamEnded(_ result: Result<HTTPResponse, HTTPClientError>, on loop: HTTPLoop) {
-        switch result.map(self.reader.whole) {
-        case .success(let response) where !response.isSuccess:
-            let retryAfter = Self.retryAfter(response)
-            let isPassing = self.request.endpoint.isPassing(response.status)
-            self.streamEnded(
-                GatewayEndpoint.refusal(response),
-                isPassing: isPassing,
-                retryAfter: retryAfter,
-                on: loop
-            )
-        case .success:
+        guard let failure = self.request.endpoint.failure(of: result.map(self.reader.whole)) else {
             let reason = WakeWorkerError(.unreachable, "the gateway ended the stream; it may be restarting")
-            self.streamEnded(reason, isPassing: true, on: loop)
-        case .failure(let error):
-            let isPassing = self.request.endpoint.isPassing(error)
-            self.streamEnded(self.request.endpoint.error(error), isPassing: isPassing, on: loop)
+            return self.streamEnded(reason, isPassing: true, on: loop)
         }
+        self.streamEnded(failure.error, isPassing: failure.isPassing, retryAfter: failure.retryAfter, on: loop)
     }
 
     /// Processes the end of the stream. Its unanswered wakes launch on other workers, so their handlers are cancelled.
@@ -136,7 +124,7 @@ extension WorkerSession {
         self.isRenewing = false
         self.releases.streamEnded()
         self.reports.subscriptionChanged(false, on: loop)
-        for wake in Array(self.wakes.keys) { self.wakeEnded(wake, .lost, .lost, on: loop) }
+        for wake in Array(self.wakes.keys) { self.wakeEnded(wake, .lost, on: loop) }
         guard isPassing else {
             if !self.subscription.isStopping { self.failure = reason }
             return self.subscription.failed()
@@ -147,17 +135,6 @@ extension WorkerSession {
             self.events.yield(.disconnected(reason: reason, retryIn: .milliseconds(wait)))
         case .over: break
         }
-    }
-
-    /// Returns the `retry-after` of an answer with status 429, in milliseconds; otherwise 0.
-    ///
-    /// The `retry-after` of a 503 is ignored. It announces the end of a restart, and the random waits already spread
-    /// the workers.
-    static func retryAfter(_ response: HTTPResponse) -> Int64 {
-        guard response.status == 429, let seconds = response.header("retry-after").flatMap({ Int64($0) }) else {
-            return 0
-        }
-        return max(0, min(seconds, 300)) * 1000
     }
 
     // MARK: Stopping
@@ -177,12 +154,8 @@ extension WorkerSession {
     }
 
     func drainAnswered(_ result: Result<HTTPResponse, HTTPClientError>, on loop: HTTPLoop) {
-        switch result {
-        case .success(let response) where response.isSuccess: break
-        case .success(let response):
-            self.drainFailed(isPassing: self.request.endpoint.isPassing(response.status), on: loop)
-        case .failure(let error): self.drainFailed(isPassing: self.request.endpoint.isPassing(error), on: loop)
-        }
+        guard let failure = self.request.endpoint.failure(of: result) else { return }
+        self.drainFailed(isPassing: failure.isPassing, on: loop)
     }
 
     /// Ignores the wakes that arrive from now on. They launch on other workers, but only after the stream ends. To

@@ -125,14 +125,9 @@ extension WorkerSession {
     /// Processes the end of a wake that ended at the gateway before its result arrived.
     ///
     /// - `reason`: the reason; nil if unknown.
-    func wakeEnded(
-        _ id: String,
-        _ ending: WakeStateMachine.Ending,
-        _ reason: ExpirationReason?,
-        on loop: HTTPLoop
-    ) {
-        switch self.wakes[id]?.machine.ended(ending) {
-        case .cancelHandler: self.cancelHandler(id, ending, reason)
+    func wakeEnded(_ id: String, _ reason: ExpirationReason?, on loop: HTTPLoop) {
+        switch self.wakes[id]?.machine.ended(reason == .lost ? .lost : .expired) {
+        case .cancelHandler: self.cancelHandler(id, reason)
         case .forget: self.forget(id)
         case .nothing, nil: break
         }
@@ -186,7 +181,7 @@ extension WorkerSession {
         let now = loop.now
         switch self.wakes[id]?.machine.momentReached(now: now) {
         case .send(let result): self.send(result, id, on: loop)
-        case .cancelHandler: self.cancelHandler(id, .expired, .deadline)
+        case .cancelHandler: self.cancelHandler(id, .deadline)
         case .forget: self.forget(id)
         // Another process may have extended the deadline, such as a command that the handler runs.
         case .ask: self.extend(id, milliseconds: 1000, nil, on: loop)
@@ -200,14 +195,14 @@ extension WorkerSession {
         self.schedule(id)
     }
 
-    private func cancelHandler(_ id: String, _ ending: WakeStateMachine.Ending, _ reason: ExpirationReason?) {
+    private func cancelHandler(_ id: String, _ reason: ExpirationReason?) {
         self.wakes[id]?.lease.expired(reason)
         self.wakes[id]?.task?.cancel()
         self.wakes[id]?.lease.reporting?.progress.cancel()
-        switch ending {
-        case .expired: self.events.yield(.expired(wake: id, reason: BackgroundTaskExpiration(reason ?? .deadline)))
-        case .lost: self.events.yield(.lost(wake: id))
-        }
+        self.events.yield(
+            reason == .lost
+                ? .lost(wake: id) : .expired(wake: id, reason: BackgroundTaskExpiration(reason ?? .deadline))
+        )
     }
 
     func forget(_ id: String) {
@@ -253,24 +248,24 @@ extension WorkerSession {
             self.progressAnswered(wake, result, waiter, on: loop)
             self.heedWarning(wake, on: loop)
         case .result(let wake):
-            switch result {
-            case .success(let response) where response.isSuccess: self.resultAnswered(wake, .accepted, nil, on: loop)
-            case .success(let response):
-                let refusal = GatewayEndpoint.refusal(response)
-                // Gateways of earlier versions do not support returned wakes. The wake then fails instead.
-                let takesNoRelease = self.wakes[wake]?.release != nil && refusal.refusal?.reason == "BadPath"
-                if takesNoRelease { self.wakes[wake]?.release = nil }
-                let answer: WakeStateMachine.Answer =
-                    takesNoRelease || self.request.endpoint.isPassing(response.status)
-                    ? .failed(retryAfter: Self.retryAfter(response)) : .refused
-                self.resultAnswered(wake, answer, refusal, on: loop)
-            case .failure(let error):
-                if error.code == .timedOut { self.wakes[wake]?.isConnectionDoubtful = true }
-                let answer: WakeStateMachine.Answer =
-                    self.request.endpoint.isPassing(error) ? .failed(retryAfter: 0) : .refused
-                self.resultAnswered(wake, answer, self.request.endpoint.error(error), on: loop)
+            var (answer, error) = self.outcome(of: result, wake)
+            // Gateways of earlier versions do not support returned wakes. The wake then fails instead.
+            if self.wakes[wake]?.release != nil, error?.refusal?.reason == "BadPath" {
+                self.wakes[wake]?.release = nil
+                answer = .failed(retryAfter: 0)
             }
+            self.resultAnswered(wake, answer, error, on: loop)
         }
+    }
+
+    /// Returns the outcome of sending a result or a progress report, and the error unless it was accepted.
+    func outcome(
+        of result: Result<HTTPResponse, HTTPClientError>,
+        _ wake: String
+    ) -> (WakeStateMachine.Answer, WakeWorkerError?) {
+        guard let failure = self.request.endpoint.failure(of: result) else { return (.accepted, nil) }
+        if failure.error.code == .timedOut { self.wakes[wake]?.isConnectionDoubtful = true }
+        return (failure.isPassing ? .failed(retryAfter: failure.retryAfter) : .refused, failure.error)
     }
 
     private func resultAnswered(
@@ -312,7 +307,7 @@ extension WorkerSession {
 
 extension WorkerSession: WakeExtender {
     func extend(_ wake: String, by duration: Duration) async throws(WakeWorkerError) -> Duration {
-        let milliseconds = Self.milliseconds(duration)
+        let milliseconds = SubscriptionRequest.milliseconds(min(max(.seconds(1), duration), .seconds(86_400)))
         return try await self.timeLeft(of: wake) { self.extend(wake, milliseconds: milliseconds, $0, on: $1) }
     }
 
@@ -330,16 +325,17 @@ extension WorkerSession: WakeExtender {
                 self.thread.submit { loop in
                     waiter.awaited(by: continuation)
                     guard self.wakes[wake]?.machine.isRunning == true else {
-                        return waiter.answer(.failure(Self.noSuchWake))
+                        waiter.complete(.failure(Self.noSuchWake))
+                        return
                     }
-                    guard !waiter.isAnswered else { return }
+                    guard !waiter.isCompleted else { return }
                     ask(waiter, loop)
                     self.settle(on: loop)
                 }
             }
         } onCancel: {
             // The gateway may still grant the time, but the caller does not wait for it.
-            self.thread.submit { _ in waiter.answer(.failure(Self.cancelled)) }
+            self.thread.submit { _ in _ = waiter.complete(.failure(Self.cancelled)) }
         }
         return try result.get()
     }
@@ -385,13 +381,13 @@ extension WorkerSession: WakeExtender {
                 self.wakes[id]?.keepAlive.refused()
             }
             self.gotNoTime(id)
-            waiter?.answer(.failure(error))
+            waiter?.complete(.failure(error))
         }
     }
 
     private func gotNoTime(_ id: String) {
         switch self.wakes[id]?.machine.gotNoTime() {
-        case .cancelHandler: self.cancelHandler(id, .expired, .deadline)
+        case .cancelHandler: self.cancelHandler(id, .deadline)
         case .forget: self.forget(id)
         case .nothing, nil: break
         }
@@ -419,7 +415,7 @@ extension WorkerSession: WakeExtender {
             self.wakes[id]?.keepAlive.extended(to: deadline)
             self.wakes[id]?.lease.extended(to: .now + .milliseconds(timeLeft))
             self.schedule(id)
-            waiter?.answer(.success(.milliseconds(timeLeft)))
+            waiter?.complete(.success(.milliseconds(timeLeft)))
             return
         case .success(let response):
             error = GatewayEndpoint.refusal(response)
@@ -435,38 +431,6 @@ extension WorkerSession: WakeExtender {
         self.gotNoTime(id)
         self.releaseOutcome(id, on: loop)
         self.schedule(id)
-        waiter?.answer(.failure(error))
-    }
-
-    /// Returns the duration in milliseconds, clamped to the range from one second to one day.
-    private static func milliseconds(_ duration: Duration) -> Int64 {
-        let (seconds, attoseconds) = duration.components
-        guard seconds < 86_400 else { return 86_400_000 }
-        guard seconds > 0 else { return 1000 }
-        return max(1000, seconds * 1000 + attoseconds / 1_000_000_000_000_000)
-    }
-}
-
-/// A request for more time by a caller that waits for the answer. Only the first answer counts.
-///
-/// `@unchecked Sendable`: accessed only on its `HTTPThread`.
-final class ExtensionWaiter: @unchecked Sendable {
-    typealias Answer = Result<Duration, WakeWorkerError>
-
-    private var continuation: CheckedContinuation<Answer, Never>?
-    private var first: Answer?
-
-    var isAnswered: Bool { self.first != nil }
-
-    func awaited(by continuation: CheckedContinuation<Answer, Never>) {
-        if let first = self.first { return continuation.resume(returning: first) }
-        self.continuation = continuation
-    }
-
-    func answer(_ answer: Answer) {
-        guard self.first == nil else { return }
-        self.first = answer
-        self.continuation?.resume(returning: answer)
-        self.continuation = nil
+        waiter?.complete(.failure(error))
     }
 }

@@ -44,6 +44,9 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         }
     }
 
+    /// A request for more time by a caller that waits for the answer. Only the first answer counts.
+    typealias ExtensionWaiter = Completion<Result<Duration, WakeWorkerError>>
+
     /// The purpose of a request other than the stream.
     enum Purpose {
         case result(wake: String)
@@ -232,8 +235,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         for (id, purpose) in self.purposes {
             loop.cancel(id)
             switch purpose {
-            case .extend(_, let waiter): waiter?.answer(.failure(Self.noSuchWake))
-            case .progress(_, let waiter): waiter?.answer(.failure(Self.noSuchWake))
+            case .extend(_, let waiter), .progress(_, let waiter): waiter?.complete(.failure(Self.noSuchWake))
             case .result, .drain: break
             }
         }

@@ -307,7 +307,7 @@ extension BackgroundTaskContext {
     var isExpiring: Bool { self.lease.graceLeft != nil }
 
     /// Makes `completion` fail when the wake ends, or immediately if the handler has no time left to clean up.
-    func fail(_ completion: Completion) { self.lease.fail(completion) }
+    func fail(_ completion: Completion<BackgroundFetchResult>) { self.lease.fail(completion) }
 
     /// The reason why the handler's task was cancelled. It is nil if the task was not cancelled or the worker was
     /// stopped.

@@ -269,9 +269,9 @@ public final class ScheduledTask: Sendable {
         set { self.expiration.set(newValue) }
     }
 
-    private init(_ context: BackgroundTaskContext, _ completion: Completion, _ expiration: ExpirationBox) {
+    private init(_ context: BackgroundTaskContext, _ call: CompletionCall, _ expiration: ExpirationBox) {
         self.context = context
-        self.call = CompletionCall(completion)
+        self.call = call
         self.expiration = expiration
     }
 
@@ -291,12 +291,12 @@ public final class ScheduledTask: Sendable {
         on executor: (any TaskExecutor)?,
         _ handler: @Sendable (ScheduledTask) -> Void
     ) async throws {
-        let (completion, expiration) = (Completion(), ExpirationBox())
+        let (completion, expiration) = (Completion<BackgroundFetchResult>(), ExpirationBox())
         let result = await withTaskCancellationHandler {
             await withTaskExecutorPreference(executor) {
                 await withCheckedContinuation { continuation in
                     completion.awaited(by: continuation)
-                    handler(ScheduledTask(context, completion, expiration))
+                    handler(ScheduledTask(context, CompletionCall(completion), expiration))
                 }
             }
         } onCancel: {

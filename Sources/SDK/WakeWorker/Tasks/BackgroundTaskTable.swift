@@ -65,44 +65,32 @@ final class BackgroundTaskRegistry: Sendable {
         var tasks = BackgroundTaskTable<Handler>()
         /// True if the program requested changes of conditions.
         var wantsConditions = false
-    }
-
-    private struct State {
-        var registrations = Registrations()
         /// True after the worker was started.
         var isSealed = false
     }
 
-    private let state = Mutex(State())
+    private let state = Mutex(Registrations())
 
     /// - Throws: `alreadyRunning` if the worker was started, and the errors of the table.
     func register(_ name: BackgroundTaskName, _ handler: Handler) throws(WakeWorkerError) {
-        // The closure of `withLock` cannot infer a typed error, so it returns a result.
-        let outcome: Result<Void, WakeWorkerError> = self.state.withLock { state in
+        try self.state.withLock { state throws(WakeWorkerError) in
             guard !state.isSealed else {
                 let what = name.isSession ? "session" : "task"
                 let message = "the \(what) \(name.text) is registered after run(); register all handlers before it"
                 let hint = "; \(name.pattern) stands for identifiers that are not known by then"
-                return .failure(WakeWorkerError(.alreadyRunning, message + (name.isSession ? "" : hint)))
+                throw WakeWorkerError(.alreadyRunning, message + (name.isSession ? "" : hint))
             }
-            do throws(WakeWorkerError) {
-                return .success(try state.registrations.tasks.register(name, handler))
-            } catch {
-                return .failure(error)
-            }
+            try state.tasks.register(name, handler)
         }
-        try outcome.get()
     }
 
-    func wantConditions() {
-        self.state.withLock { $0.registrations.wantsConditions = true }
-    }
+    func wantConditions() { self.state.withLock { $0.wantsConditions = true } }
 
     /// Returns the registrations and prevents further registrations.
     func seal() -> Registrations {
         self.state.withLock { state in
             state.isSealed = true
-            return state.registrations
+            return state
         }
     }
 }
@@ -111,12 +99,7 @@ final class BackgroundTaskRegistry: Sendable {
 /// the unmodified message.
 package struct TaskLaunch: Sendable {
     package let message: TaskMessage
-    private let lease: WakeLease
-
-    init(_ message: TaskMessage, _ lease: WakeLease) {
-        self.message = message
-        self.lease = lease
-    }
+    let lease: WakeLease
 
     /// The time until which the task may run, by this machine's clock. Further progress and extensions move it.
     package var deadline: ContinuousClock.Instant { self.lease.deadline }

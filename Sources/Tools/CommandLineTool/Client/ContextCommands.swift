@@ -125,7 +125,7 @@ enum ContextCommands {
     static func show(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let (_, file) = try self.file()
         guard let name = parsed.arguments.first ?? file.current else {
-            throw CommandFailure(.failed, "no context is in use; name one, or see `wakegate context list`")
+            throw .failed("no context is in use; name one, or see `wakegate context list`")
         }
         guard let context = file.contexts[name] else { throw file.unknown(name) }
         let rows = [
@@ -151,7 +151,7 @@ enum ContextCommands {
 
     private static func file() throws(CommandFailure) -> (path: String, file: ContextFile) {
         guard let path = ContextFile.path(ProcessInfo.processInfo.environment) else {
-            throw CommandFailure(.failed, "no folder for contexts is known; set XDG_CONFIG_HOME, or HOME, to a path")
+            throw .failed("no folder for contexts is known; set XDG_CONFIG_HOME, or HOME, to a path")
         }
         return (path, try ContextFile.read(path))
     }
@@ -198,17 +198,17 @@ struct ContextFile: Codable, Hashable {
     static func read(_ path: String) throws(CommandFailure) -> ContextFile {
         guard let status = try? FileSystem.status(path) else { return ContextFile() }
         guard status.permissions & 0o077 == 0 else {
-            throw CommandFailure(.failed, "others may use \(path), which may hold tokens; run: chmod 600 \(path)")
+            throw .failed("others may use \(path), which may hold tokens; run: chmod 600 \(path)")
         }
         let bytes: [UInt8]?
         do throws(SystemError) { bytes = try OrdinaryFile.contents(path, bytesMax: Self.bytesMax) } catch {
-            throw CommandFailure(.failed, "\(path) cannot be read (\(error.reason)); \(error.remedy)")
+            throw .failed("\(path) cannot be read (\(error.reason)); \(error.remedy)")
         }
         guard let bytes else {
-            throw CommandFailure(.failed, "\(path) is not a regular file; remove it, and add the contexts anew")
+            throw .failed("\(path) is not a regular file; remove it, and add the contexts anew")
         }
         guard let file = try? JSONDecoder().decode(ContextFile.self, from: Data(bytes)) else {
-            throw CommandFailure(.failed, "\(path) holds no contexts; remove it, and add the contexts anew")
+            throw .failed("\(path) holds no contexts; remove it, and add the contexts anew")
         }
         return file
     }
@@ -223,7 +223,7 @@ struct ContextFile: Codable, Hashable {
             try Self.makeFolders(folder)
             try OrdinaryFile.replace(path, with: Array(data) + [0x0A], mode: 0o600)
         } catch {
-            throw CommandFailure(.failed, "\(path) cannot be written (\(error.reason)); \(error.remedy)")
+            throw .failed("\(path) cannot be written (\(error.reason)); \(error.remedy)")
         }
     }
 

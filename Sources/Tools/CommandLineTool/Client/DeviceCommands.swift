@@ -4,10 +4,7 @@ package import Wire
 extension CommandDefinition {
     static let token = ArgumentDefinition("TOKEN", "the device token, hexadecimal")
 
-    private static let conditionWords = [
-        "appState=", "backgroundRefresh=", "batteryLevel=", "charging=", "lowPowerMode=", "thermalState=",
-        "memoryPressure=", "network=",
-    ]
+    private static let conditionWords = DeviceCommands.conditionNames.map { "\($0)=" }
 
     package static let deviceRegister = CommandDefinition(
         "device register",
@@ -259,7 +256,7 @@ package enum DeviceActions {
             guard !tokens.isEmpty else { return 0 }
             if !self.parsed.isSet("--yes") {
                 guard Console.confirms("wakegate: continue? [y/N] ") else {
-                    throw CommandFailure(.failed, "nothing was done; answer y, or add --yes")
+                    throw .failed("nothing was done; answer y, or add --yes")
                 }
             }
             var (done, refused) = (0, [String: Int]())

@@ -9,10 +9,7 @@ package enum GatewayAnswer {
     package static func object(_ response: HTTPResponse) throws(CommandFailure) -> JSONValue {
         try self.check(response)
         guard let value = JSONValue(object: response.body) else {
-            throw CommandFailure(
-                .failed,
-                "the answer is not a JSON object; check whether --gateway names a WakeGate gateway"
-            )
+            throw .failed("the answer is not a JSON object; check whether --gateway names a WakeGate gateway")
         }
         return value
     }
@@ -26,12 +23,12 @@ package enum GatewayAnswer {
     static func check(_ response: HTTPResponse, _ remedy: (String) -> String?) throws(CommandFailure) {
         guard !response.isSuccess else { return }
         let refusal = self.refusal(response)
-        guard let remedy = (response.refusal?.reason).flatMap(remedy) else { throw CommandFailure(.failed, refusal) }
+        guard let remedy = (response.refusal?.reason).flatMap(remedy) else { throw .failed(refusal) }
         // A remedy that names a route of the API is replaced by commands of this program.
         guard let end = refusal.firstRange(of: "; "), refusal[end.upperBound...].contains(" /v1/") else {
-            throw CommandFailure(.failed, "\(refusal)\n\(remedy)")
+            throw .failed("\(refusal)\n\(remedy)")
         }
-        throw CommandFailure(.failed, "\(refusal[..<end.upperBound])\(remedy)")
+        throw .failed("\(refusal[..<end.upperBound])\(remedy)")
     }
 
     /// The remedies for reasons, with commands of this program.
@@ -122,9 +119,7 @@ struct ListPages {
 
     /// Returns the query of a page: the options with these names, the page's limit, and its start.
     static func query(_ parsed: ParsedCommand, _ names: [String], limit: Int, after: String?) -> [String] {
-        var query = names.compactMap { name in
-            parsed.parameter(name)
-        }
+        var query = names.compactMap(parsed.parameter)
         query.append("limit=\(limit)")
         if let after { query.append("after=\(URLPath.component(after))") }
         return query

@@ -104,8 +104,7 @@ package struct GatewayLocation: Sendable {
         }
         guard !self.lacks("CERTIFICATE-----", certificate) else {
             let remedy = "name the PEM file of the certificate to show"
-            throw CommandFailure(
-                .failed,
+            throw .failed(
                 "\(certificate), which \(sources.certificateName) names, holds no certificate in PEM; \(remedy)"
             )
         }
@@ -115,7 +114,7 @@ package struct GatewayLocation: Sendable {
                 sources.key == nil
                 ? (sources.certificateName, "name the file of its key with --key")
                 : (sources.keyName, "name the PEM file of the key")
-            throw CommandFailure(.failed, "\(key), which \(name) names, holds no private key in PEM; \(remedy)")
+            throw .failed("\(key), which \(name) names, holds no private key in PEM; \(remedy)")
         }
     }
 
@@ -134,10 +133,7 @@ package struct GatewayLocation: Sendable {
         guard let path else { return }
         let bytes: [UInt8]?
         do throws(SystemError) { bytes = try OrdinaryFile.contents(path, bytesMax: Self.authorityBytesMax) } catch {
-            throw CommandFailure(
-                .failed,
-                "\(path), which \(name) names, cannot be read (\(error.reason)); \(error.remedy)"
-            )
+            throw .failed("\(path), which \(name) names, cannot be read (\(error.reason)); \(error.remedy)")
         }
         // Only regular files are checked, because a pipe can be read only once.
         guard let text = bytes.map({ String(decoding: $0, as: UTF8.self) }) else { return }
@@ -146,7 +142,7 @@ package struct GatewayLocation: Sendable {
         )
         guard isPEM else {
             let remedy = "name the PEM file of the authority that signed the gateway's certificate"
-            throw CommandFailure(.failed, "\(path), which \(name) names, holds no certificate in PEM; \(remedy)")
+            throw .failed("\(path), which \(name) names, holds no certificate in PEM; \(remedy)")
         }
     }
 
@@ -168,7 +164,7 @@ package struct GatewayLocation: Sendable {
         }
         guard token.count == 1 else {
             let remedy = "--token-file takes the token alone, as `wakegate token issue` prints it"
-            throw CommandFailure(.failed, "\(path) holds \(token.count) words; \(remedy)")
+            throw .failed("\(path) holds \(token.count) words; \(remedy)")
         }
         return token[0]
     }
@@ -254,7 +250,7 @@ package struct GatewayLocation: Sendable {
 
     /// Returns the failure to report if the gateway has not answered.
     package func failure(_ error: HTTPClientError) -> CommandFailure {
-        CommandFailure(.failed, self.explain(error))
+        .failed(self.explain(error))
     }
 
     /// True if a client certificate is set and all its files exist.

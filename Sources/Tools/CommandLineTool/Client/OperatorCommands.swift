@@ -29,7 +29,7 @@ enum HealthCommand {
         request.timeoutMilliseconds = self.timeoutMilliseconds
         let response = try location.answer(request, with: try location.client())
         guard response.status != 503 else {
-            throw CommandFailure(.failed, "the gateway is not ready: \(Self.line(response.text))")
+            throw .failed("the gateway is not ready: \(Self.line(response.text))")
         }
         try GatewayAnswer.check(response)
         Console.out("\(Self.line(response.text))\n")
@@ -129,7 +129,7 @@ package enum ReloadCommand {
     static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let response = try parsed.ask("POST", "/v1/reload")
         guard let faults = self.faults(response) else { return try parsed.show(response, self.text) }
-        throw CommandFailure(.failed, "the old configuration stays in effect, as the new one has \(faults)")
+        throw .failed("the old configuration stays in effect, as the new one has \(faults)")
     }
 
     /// Returns the changed keys, one per line.

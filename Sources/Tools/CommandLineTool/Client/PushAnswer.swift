@@ -1,4 +1,3 @@
-import Glibc
 package import HTTPClient
 package import Wire
 
@@ -117,7 +116,7 @@ package struct PushAdvice: Sendable {
         guard let reason = answer.reason else {
             return "no gateway answers like that; see whether --gateway names the edge of one"
         }
-        return self.request(reason) ?? self.proof(reason) ?? self.gateway(reason)
+        return self.request(reason)
     }
 
     private func accepted(_ disposition: String) -> String? {
@@ -136,7 +135,7 @@ package struct PushAdvice: Sendable {
 
     // MARK: Refused
 
-    /// Explains a refusal whose cause is the request itself.
+    /// Explains a refusal, usually one whose cause is the request itself.
     private func request(_ reason: APNSReason) -> String? {
         switch reason {
         case .badDeviceToken: self.badDeviceToken
@@ -162,11 +161,7 @@ package struct PushAdvice: Sendable {
         case .unregistered, .expiredToken:
             "the device was removed; a provider forgets its token. `wakegate device register \(self.device) --topic "
                 + "\(self.topic)` brings it back"
-        case .idleTimeout, .topicDisallowed, .badCertificate, .badCertificateEnvironment, .expiredProviderToken,
-            .forbidden, .invalidProviderToken, .missingProviderToken, .unrelatedKeyIdInToken,
-            .badEnvironmentKeyIdInToken, .tooManyProviderTokenUpdates, .tooManyRequests, .internalServerError,
-            .serviceUnavailable, .shutdown:
-            nil
+        default: self.proof(reason)
         }
     }
 
@@ -180,7 +175,7 @@ package struct PushAdvice: Sendable {
             + "\(self.topic)` does it, and registration: \"open\" takes every token"
     }
 
-    /// Explains a refusal whose cause is the sender's credentials.
+    /// Explains a refusal whose cause is the sender's credentials, or the gateway.
     private func proof(_ reason: APNSReason) -> String? {
         switch reason {
         case .invalidProviderToken:
@@ -204,11 +199,7 @@ package struct PushAdvice: Sendable {
         case .forbidden:
             "this listener takes no requests for that host or from this machine; write its address, 127.0.0.1 for one, "
                 + "in --gateway, or let `wakegate dev --network` name this machine's network"
-        case .badCollapseId, .badDeviceToken, .badExpirationDate, .badMessageId, .badPriority, .badTopic,
-            .deviceTokenNotForTopic, .duplicateHeaders, .idleTimeout, .invalidPushType, .missingDeviceToken,
-            .missingTopic, .payloadEmpty, .badPath, .methodNotAllowed, .expiredToken, .unregistered, .payloadTooLarge,
-            .tooManyRequests, .internalServerError, .serviceUnavailable, .shutdown, .badDryRun:
-            nil
+        default: self.gateway(reason)
         }
     }
 
@@ -221,13 +212,7 @@ package struct PushAdvice: Sendable {
             "the gateway cannot store, or is full; its log says which, and `wakegate health` when it is well again"
         case .internalServerError: "the gateway failed; its log says how"
         case .idleTimeout: "the connection was idle for too long; send the push again"
-        case .badCollapseId, .badDeviceToken, .badExpirationDate, .badMessageId, .badPriority, .badTopic,
-            .deviceTokenNotForTopic, .duplicateHeaders, .invalidPushType, .missingDeviceToken, .missingTopic,
-            .payloadEmpty, .topicDisallowed, .badCertificate, .badCertificateEnvironment, .expiredProviderToken,
-            .forbidden, .invalidProviderToken, .missingProviderToken, .unrelatedKeyIdInToken,
-            .badEnvironmentKeyIdInToken, .badPath, .methodNotAllowed, .expiredToken, .unregistered, .payloadTooLarge,
-            .tooManyProviderTokenUpdates, .badDryRun:
-            nil
+        default: nil
         }
     }
 }

@@ -370,7 +370,7 @@ package enum PushPayloadOption {
             payload = Array(text.utf8)
         }
         guard payload.count <= self.bytesMax else {
-            throw CommandFailure(.failed, "\(name) is longer than \(self.bytesMax) bytes; send less")
+            throw .failed("\(name) is longer than \(self.bytesMax) bytes; send less")
         }
         if let fault = self.fault(payload) {
             throw .usage("\(name) \(fault); nothing was sent\nwrite a JSON object, such as \(self.silent)")
@@ -432,7 +432,7 @@ package struct ProviderToken: Hashable, Sendable {
         do {
             return "bearer \(message).\(Base64.urlText(try sign(Array(message.utf8), self.keyFile)))"
         } catch {
-            throw CommandFailure(.failed, "--provider-key: \(error)")
+            throw .failed("--provider-key: \(error)")
         }
     }
 }
@@ -466,10 +466,7 @@ struct PushFollower {
             request.timeoutMilliseconds = Int(min(Self.answerTimes.last, time))
             let response = try self.location.answer(request, with: client)
             guard response.status != 404 || !response.text.contains("\"BadPath\"") else {
-                throw CommandFailure(
-                    .failed,
-                    "\(self.location.url) has no delivery log; name the admin listener: --admin"
-                )
+                throw .failed("\(self.location.url) has no delivery log; name the admin listener: --admin")
             }
             let answer = try GatewayAnswer.object(response)
             for line in history.newLines(answer) {
@@ -487,8 +484,7 @@ struct PushFollower {
             let left = deadline - SystemClock.monotonic
             guard left > 0 else {
                 let state = answer["state"]?.text ?? "unknown"
-                throw CommandFailure(
-                    .failed,
+                throw .failed(
                     "push \(history.apnsID) is \(state) after \(self.timeoutSeconds) s; wait longer with --timeout "
                         + "DURATION, and see why with `wakegate stats --device \(ShellText.quoted(self.device))`"
                 )

@@ -16,7 +16,6 @@ struct StreamWatch {
         case stopped
         /// The stream was lost for a temporary reason. A retry may succeed.
         case lost(String)
-        case refused(CommandFailure)
     }
 
     let path: String
@@ -37,7 +36,7 @@ struct StreamWatch {
     /// - Throws: `CommandFailure` if the gateway refuses the stream or was never reachable.
     mutating func run() throws(CommandFailure) -> Int32 {
         guard let signals = SignalPipe.open([SIGINT, SIGTERM]) else {
-            throw CommandFailure(.failed, "signals cannot be watched; close some files and try again")
+            throw .failed("signals cannot be watched; close some files and try again")
         }
         var backoff = Backoff()
         var random = RandomBits()
@@ -45,9 +44,8 @@ struct StreamWatch {
             let before = self.streams
             switch try self.stream(signals) {
             case .stopped: return 0
-            case .refused(let failure): throw failure
             case .lost(let cause):
-                guard self.streams > 0 else { throw CommandFailure(.failed, cause) }
+                guard self.streams > 0 else { throw .failed(cause) }
                 if self.streams > before { backoff.succeeded() }
                 let wait = backoff.failed(using: &random)
                 Console.error("wakegate: \(cause); \(self.words.opening) again in \(wait) ms")
@@ -96,7 +94,7 @@ struct StreamWatch {
                     if response.isSuccess { self.opened(location) }
                 case .body(_, let bytes):
                     if let ending = self.show(bytes, &reader, signals) { return ending }
-                case .ended(_, let result): return self.ending(result.map(reader.whole), location)
+                case .ended(_, let result): return try self.ending(result.map(reader.whole), location)
                 }
             }
         }
@@ -120,16 +118,19 @@ struct StreamWatch {
         return nil
     }
 
-    private func ending(_ result: Result<HTTPResponse, HTTPClientError>, _ location: GatewayLocation) -> Ending {
+    private func ending(
+        _ result: Result<HTTPResponse, HTTPClientError>,
+        _ location: GatewayLocation
+    ) throws(CommandFailure) -> Ending {
         switch result {
         case .failure(let error):
-            let isPassing = [.unreachable, .timedOut, .broken].contains(error.code)
-            return isPassing ? .lost(location.explain(error)) : .refused(location.failure(error))
+            guard [.unreachable, .timedOut, .broken].contains(error.code) else { throw location.failure(error) }
+            return .lost(location.explain(error))
         case .success(let response) where response.isSuccess: return .lost("the gateway ended the stream")
         case .success(let response):
             let text = GatewayAnswer.refusal(response)
-            let isPassing = response.status >= 500 || response.status == 429
-            return isPassing ? .lost(text) : .refused(CommandFailure(.failed, text))
+            guard response.status >= 500 || response.status == 429 else { throw .failed(text) }
+            return .lost(text)
         }
     }
 }
@@ -189,9 +190,7 @@ package enum EventsCommand {
 
     /// Returns the path of the stream, with its filters.
     package static func path(_ parsed: ParsedCommand) -> String {
-        let query = ["topic", "device", "outcome"].compactMap { name in
-            parsed.parameter(name)
-        }
+        let query = ["topic", "device", "outcome"].compactMap(parsed.parameter)
         return query.isEmpty ? "/v1/events" : "/v1/events?\(query.joined(separator: "&"))"
     }
 

@@ -92,13 +92,9 @@ package enum TaskMoment {
     /// Returns the number of days between 1970-01-01 and a day of the Gregorian calendar. It counts years from March,
     /// because a leap day is then the last day of its year.
     private static func days(before year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
-        let years = month > 2 ? year : year - 1
+        // The calendar repeats after 400 years, which are added because years must not be negative.
+        let years = (month > 2 ? year : year - 1) + 400
         let daysOfYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
-        let leaps = self.floor(years, 4) - self.floor(years, 100) + self.floor(years, 400)
-        return years * 365 + leaps + daysOfYear - 719_468
-    }
-
-    private static func floor(_ number: Int64, _ divisor: Int64) -> Int64 {
-        number / divisor - (number % divisor < 0 ? 1 : 0)
+        return years * 365 + years / 4 - years / 100 + years / 400 + daysOfYear - 719_468 - 146_097
     }
 }

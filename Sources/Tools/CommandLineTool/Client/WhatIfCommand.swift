@@ -28,14 +28,7 @@ extension CommandDefinition {
 extension OptionDefinition {
     /// The option `--set policy.NAME=VALUE`.
     static func policy(_ help: String) -> OptionDefinition {
-        OptionDefinition(
-            "--set",
-            "KEY=VALUE",
-            help,
-            value: .setting,
-            isRepeatable: true,
-            words: PolicyParameter.allCases.map { "policy.\($0.rawValue)=" }
-        )
+        .set(help, PolicyParameter.allCases.map { "policy.\($0.rawValue)" })
     }
 }
 

@@ -124,6 +124,12 @@ package struct OptionDefinition: Sendable {
         self.words = words
     }
 
+    /// Returns the option `--set KEY=VALUE`. A shell completes the keys.
+    package static func set(_ help: String, _ keys: [String]) -> OptionDefinition {
+        let words = keys.map { "\($0)=" }
+        return OptionDefinition("--set", "KEY=VALUE", help, value: .setting, isRepeatable: true, words: words)
+    }
+
     /// The option as the help shows it, such as `--topic TOPIC`.
     package var usage: String { self.placeholder.isEmpty ? self.name : "\(self.name) \(self.placeholder)" }
 }
@@ -186,10 +192,6 @@ package struct ParsedCommand: Sendable {
     package var arguments: [String] = []
     /// The words after `--`.
     package var trailing: [String] = []
-
-    package init(_ command: CommandDefinition) {
-        self.command = command
-    }
 
     package func isSet(_ option: String) -> Bool { self.values[option] != nil }
 

@@ -25,9 +25,10 @@ package struct CommandFailure: Error, Hashable, Sendable, CustomStringConvertibl
     }
 
     /// Creates a failure for an invalid command line.
-    package static func usage(_ message: String) -> CommandFailure {
-        CommandFailure(.badUsage, message)
-    }
+    package static func usage(_ message: String) -> CommandFailure { CommandFailure(.badUsage, message) }
+
+    /// Creates a failure for any other reason than one with a status of its own.
+    package static func failed(_ message: String) -> CommandFailure { CommandFailure(.failed, message) }
 
     package var description: String { self.message }
 }
@@ -48,7 +49,7 @@ package enum CommandFile {
         do throws(SystemError) {
             return try OpenFile(path, O_RDONLY | O_NOCTTY | O_CLOEXEC).contents(bytesMax: bytesMax)
         } catch {
-            throw CommandFailure(.failed, "\(path) cannot be read (\(error.reason)); \(remedy)")
+            throw .failed("\(path) cannot be read (\(error.reason)); \(remedy)")
         }
     }
 
@@ -66,7 +67,7 @@ package enum CommandFile {
             } catch {
                 guard error.number == EINTR else {
                     let remedy = "name a file behind @ instead of -"
-                    throw CommandFailure(.failed, "standard input cannot be read (\(error.reason)); \(remedy)")
+                    throw .failed("standard input cannot be read (\(error.reason)); \(remedy)")
                 }
             }
         }

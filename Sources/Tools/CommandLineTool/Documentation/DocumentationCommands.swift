@@ -82,10 +82,7 @@ struct DocumentationCommands: Sendable {
             do throws(SystemError) {
                 try OrdinaryFile.replace(file.path, with: Array(page.text.utf8), mode: 0o644)
             } catch {
-                throw CommandFailure(
-                    .failed,
-                    "\(file.path) cannot be written (\(error.reason)); name a folder of your own"
-                )
+                throw .failed("\(file.path) cannot be written (\(error.reason)); name a folder of your own")
             }
         }
         return 0

@@ -84,7 +84,7 @@ package struct CommandParser {
 
 extension CommandParser {
     private func parse(_ words: [String], of command: CommandDefinition) throws(CommandFailure) -> ParsedLine {
-        var parsed = ParsedCommand(command)
+        var parsed = ParsedCommand(command: command)
         var index = 0
         var hasTrailing = false
         while index < words.count {
@@ -114,7 +114,7 @@ extension CommandParser {
             if parsed.values[name] != nil, !option.isRepeatable {
                 throw Self.usage("\(name) was given twice; give it once", of: command)
             }
-            try Self.check(value, of: option, in: command)
+            try Self.check(value, of: option)
             parsed.values[name, default: []].append(value)
         }
         if command.trailing == nil {
@@ -167,11 +167,7 @@ extension CommandParser {
         return words[index - 1]
     }
 
-    private static func check(
-        _ value: String,
-        of option: OptionDefinition,
-        in command: CommandDefinition
-    ) throws(CommandFailure) {
+    private static func check(_ value: String, of option: OptionDefinition) throws(CommandFailure) {
         switch option.value {
         case .none: break
         case .text:

@@ -45,7 +45,7 @@ package enum SimulateCommand {
             // The read error is reported first, because it may be the cause of an incomplete line.
             if let failure = lines.failure { throw self.unreadable(path, failure) }
             guard error.line != nil else { throw .usage(error.description) }
-            throw CommandFailure(.failed, "\(path == "-" ? "standard input" : path): \(error)")
+            throw .failed("\(path == "-" ? "standard input" : path): \(error)")
         }
         if let failure = lines.failure { throw self.unreadable(path, failure) }
         if !output.isEmpty { Console.out(json: output) }
@@ -54,10 +54,7 @@ package enum SimulateCommand {
 
     private static func unreadable(_ path: String, _ error: SystemError) -> CommandFailure {
         let name = path == "-" ? "standard input" : path
-        return CommandFailure(
-            .failed,
-            "\(name) cannot be read (\(error.reason)); name a trace file, or - for standard input"
-        )
+        return .failed("\(name) cannot be read (\(error.reason)); name a trace file, or - for standard input")
     }
 
     /// Returns the name and the value of each `policy.NAME=VALUE`. A value is a number or a duration such as `10m`.

@@ -78,10 +78,7 @@ package enum SizeText {
             ),
             ("disk", "\(self.bytes(part.diskBytes)) a node, a third of which stays free"),
         ]
-        let width = (lines.map(\.0.count).max() ?? 0) + 2
-        return lines.map { name, value in
-            name + String(repeating: " ", count: width - name.count) + value + "\n"
-        }.joined()
+        return TableText.lines(lines.map { [$0.0, $0.1] })
     }
 
     private static func load(_ load: ClusterSize.Load, launches: Double) -> String {
@@ -98,10 +95,12 @@ package enum SizeText {
     }
 
     /// Formats a whole number with thousands separators.
-    package static func count(_ number: Double) -> String {
-        var digits = Array(String(Int(number.rounded())))
+    package static func count(_ number: Double) -> String { self.grouped(Int(number.rounded())) }
+
+    static func grouped(_ number: Int) -> String {
+        var digits = Array(String(number.magnitude))
         for place in stride(from: digits.count - 3, to: 0, by: -3) { digits.insert(",", at: place) }
-        return String(digits)
+        return (number < 0 ? "-" : "") + String(digits)
     }
 
     /// Formats a number of bytes in decimal units, with at least two significant digits.

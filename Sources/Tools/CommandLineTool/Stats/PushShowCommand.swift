@@ -75,8 +75,8 @@ package enum PushShowCommand {
             ["payload", push["payloadBytes"]?.number.map { "\(JSONNumber.text(of: $0)) bytes" } ?? "-"],
             ["attempts", self.number(push["attempts"])],
             ["worker", push["worker"]?.text ?? "-"],
-            ["held by", self.list(push["held"]?.elements.compactMap(\.text) ?? [])],
-            ["waited", self.list(ExplainText.waits(push["waited"]))],
+            ["held by", ExplainText.list(push["held"]?.elements.compactMap(\.text) ?? [])],
+            ["waited", ExplainText.list(ExplainText.waits(push["waited"]))],
         ]
         if push["state"]?.text == "pending" {
             members.append(["expires", TableText.due(push["expiresAt"])])
@@ -94,8 +94,6 @@ package enum PushShowCommand {
 
     private static func number(_ value: JSONValue?) -> String { value?.number.map { JSONNumber.text(of: $0) } ?? "-" }
 
-    private static func list(_ texts: [String]) -> String { texts.isEmpty ? "-" : texts.joined(separator: ", ") }
-
     private static func state(_ push: JSONValue, _ heir: JSONValue) -> String {
         let state = push["state"]?.text ?? "-"
         guard let next = push["into"]?.text else { return push["reason"]?.text.map { "\(state): \($0)" } ?? state }
@@ -103,7 +101,7 @@ package enum PushShowCommand {
         let launch = heir["events"]?.elements.last { $0["event"]?.text == "launched" }
         let end = self.state(heir, heir)
         let waits = ExplainText.waits(heir["waited"])
-        let waited = waits.isEmpty ? "" : ", waited \(self.list(waits))"
+        let waited = waits.isEmpty ? "" : ", waited \(ExplainText.list(waits))"
         guard let launch else { return "\(state); \(id) is \(end)\(waited)" }
         return "\(state); woken as \(id) at \(TableText.moment(launch["at"])) (\(end))\(waited)"
     }

@@ -350,7 +350,7 @@ package enum ExplainText {
         add("registered", self.instant(device["registeredAt"]))
         add("pending", self.push(device["pending"]))
         add("in flight", self.push(device["inFlight"]))
-        add("held by", (device["held"]?.elements ?? []).compactMap(\.text).joined(separator: ", ").ifNotEmpty ?? "-")
+        add("held by", self.list(device["held"]?.elements.compactMap(\.text) ?? []))
         add("next eligible", device["nextEligibleAt"]?.number.map { TimeText.due($0) } ?? "at once")
         add("last launch", self.instant(device["lastLaunchAt"]) ?? "never")
         add("launches in window", self.launches(device))
@@ -364,9 +364,9 @@ package enum ExplainText {
         return lines.map { TerminalText.sanitized($0) + "\n" }.joined()
     }
 
-    private static func instant(_ value: JSONValue?) -> String? {
-        value?.number.map { TimeText.instant($0) }
-    }
+    private static func instant(_ value: JSONValue?) -> String? { value?.number.map { TimeText.instant($0) } }
+
+    static func list(_ texts: [String]) -> String { texts.isEmpty ? "-" : texts.joined(separator: ", ") }
 
     /// Returns the times for which a push or a task has waited, each with its cause, such as `10 min interval`.
     static func waits(_ waited: JSONValue?) -> [String] {
@@ -416,8 +416,4 @@ package enum ExplainText {
         ]
         return parts.compactMap { $0 }.joined(separator: "  ")
     }
-}
-
-extension String {
-    fileprivate var ifNotEmpty: String? { self.isEmpty ? nil : self }
 }

@@ -32,8 +32,8 @@ package struct WatchModel: Sendable {
         self.event = event
         self.trouble = nil
         let sample = WatchSample(at: event["at"]?.number ?? 0, stats: event["stats"] ?? .null)
-        if let last = self.samples.last, sample.at <= last.at || sample.accepted < last.accepted {
-            self.samples.removeAll { $0.at >= sample.at || $0.accepted > sample.accepted }
+        if let last = self.samples.last, sample[.at] <= last[.at] || sample[.accepted] < last[.accepted] {
+            self.samples.removeAll { $0[.at] >= sample[.at] || $0[.accepted] > sample[.accepted] }
         }
         self.samples.append(sample)
         if self.samples.count > Self.samplesMax { self.samples.removeFirst() }
@@ -41,12 +41,12 @@ package struct WatchModel: Sendable {
         for topic in event["topics"]?["listed"]?.elements ?? [] {
             let key = "topic \(topic["topic"]?.text ?? "")"
             seen.insert(key)
-            self.count(key, sample.at, [topic["accepted"]?.number ?? 0, topic["launched"]?.number ?? 0])
+            self.count(key, sample[.at], [topic["accepted"]?.number ?? 0, topic["launched"]?.number ?? 0])
         }
         for stream in event["streams"]?["listed"]?.elements ?? [] {
             let key = "stream \(stream["stream"]?.text ?? "")"
             seen.insert(key)
-            self.count(key, sample.at, [stream["wakes"]?.number ?? 0])
+            self.count(key, sample[.at], [stream["wakes"]?.number ?? 0])
         }
         self.counters = self.counters.filter { seen.contains($0.key) }
     }
@@ -59,16 +59,16 @@ package struct WatchModel: Sendable {
     package func rates(_ key: String) -> [Double]? { self.counters[key]?.rates }
 
     /// Returns the rate per second of a counter for each sample; nil for a gap in the samples.
-    package func rates(of counter: KeyPath<WatchSample, Double>) -> [Double?] {
+    package func rates(of counter: WatchSample.Field) -> [Double?] {
         zip(self.samples, self.samples.dropFirst()).map { before, now in
-            let seconds = (now.at - before.at) / 1000
+            let seconds = (now[.at] - before[.at]) / 1000
             guard seconds > 0, seconds < 4 else { return nil }
-            return max(0, now[keyPath: counter] - before[keyPath: counter]) / seconds
+            return max(0, now[counter] - before[counter]) / seconds
         }
     }
 
     /// Returns the mean rate of the last five samples, which are a second apart.
-    package func rate(of counter: KeyPath<WatchSample, Double>) -> Double? {
+    package func rate(of counter: WatchSample.Field) -> Double? {
         let last = self.rates(of: counter).suffix(5).compactMap(\.self)
         return last.isEmpty ? nil : last.reduce(0, +) / Double(last.count)
     }
@@ -87,45 +87,30 @@ package struct WatchModel: Sendable {
 
 /// The counters and gauges of the gateway at one time.
 package struct WatchSample: Sendable {
-    /// The time in milliseconds since 1970.
-    package let at: Double
-    package let accepted: Double
-    package let launched: Double
-    package let completed: Double
-    package let coalesced: Double
-    package let rejected: Double
-    package let pending: Double
-    package let inFlight: Double
+    /// The name of a number, as in `GET /v1/samples`.
+    package enum Field: String, CaseIterable, Sendable {
+        /// The time in milliseconds since 1970.
+        case at
+        case accepted, launched, completed, coalesced, rejected, pending, inFlight
+    }
+
+    private var values: [Field: Double] = [:]
 
     /// Creates a sample from the statistics of all topics or of one topic.
     package init(at: Double, stats: JSONValue) {
-        func number(_ group: String, _ name: String) -> Double { stats[group]?[name]?.number ?? 0 }
-        self.at = at
-        self.accepted = number("pushes", "accepted")
-        self.launched = number("wakes", "launched")
-        self.completed = number("pushes", "completed")
-        self.coalesced = number("pushes", "coalesced")
-        self.rejected = stats["pushes"]?["rejected"]?.members.reduce(0) { $0 + ($1.value.number ?? 0) } ?? 0
-        self.pending = number("pushes", "pending")
-        self.inFlight = number("pushes", "inFlight")
+        for field in Field.allCases { self.values[field] = stats["pushes"]?[field.rawValue]?.number }
+        self.values[.at] = at
+        self.values[.launched] = stats["wakes"]?["launched"]?.number
+        self.values[.rejected] = stats["pushes"]?["rejected"]?.members.reduce(0) { $0 + ($1.value.number ?? 0) }
     }
 
     /// Creates a sample from a row of `GET /v1/samples`, whose columns `fields` names; nil if the row is malformed.
     package init?(row: [JSONValue], fields: [String]) {
-        func number(_ name: String) -> Double? {
-            fields.firstIndex(of: name).flatMap { $0 < row.count ? row[$0].number : nil }
+        for (name, value) in zip(fields, row) {
+            if let field = Field(rawValue: name) { self.values[field] = value.number }
         }
-        guard let at = number("at"), let accepted = number("accepted"), let launched = number("launched"),
-            let completed = number("completed"), let coalesced = number("coalesced"),
-            let rejected = number("rejected"), let pending = number("pending"), let inFlight = number("inFlight")
-        else { return nil }
-        self.at = at
-        self.accepted = accepted
-        self.launched = launched
-        self.completed = completed
-        self.coalesced = coalesced
-        self.rejected = rejected
-        self.pending = pending
-        self.inFlight = inFlight
+        guard self.values.count == Field.allCases.count else { return nil }
     }
+
+    package subscript(field: Field) -> Double { self.values[field] ?? 0 }
 }

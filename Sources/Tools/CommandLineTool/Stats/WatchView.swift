@@ -22,7 +22,9 @@ package struct WatchView: Sendable {
     package var lines: [StyledLine] {
         var lines = [self.head]
         if let trouble = self.model.trouble { lines.append(StyledLine(trouble, .bad)) }
-        guard self.model.event != nil else { return self.cut(lines + [StyledLine("waiting for the gateway", .faint)]) }
+        guard self.model.event != nil else {
+            return self.size.framed(lines + [StyledLine("waiting for the gateway", .faint)])
+        }
         lines.append(StyledLine())
         lines += self.rates + [self.results] + self.tasks + [self.holds] + self.limits
         // The last line and an empty line above each of the two tables also need rows.
@@ -33,12 +35,7 @@ package struct WatchView: Sendable {
         let topicShare = min(topics.count, rest - workerShare)
         lines += Self.table(topics, of: self.model.event?["topics"]?["count"]?.number, rows: topicShare)
         lines += Self.table(workers, of: self.model.event?["streams"]?["count"]?.number, rows: workerShare)
-        return self.cut(lines)
-    }
-
-    private func cut(_ lines: [StyledLine]) -> [StyledLine] {
-        let foot = StyledLine("q quits", .faint)
-        return Array(lines.prefix(max(0, self.size.height - 1))) + [foot]
+        return self.size.framed(lines)
     }
 
     // MARK: Head
@@ -79,7 +76,7 @@ package struct WatchView: Sendable {
     private var rates: [StyledLine] {
         let stats = self.model.event?["stats"] ?? .null
         let (pushes, wakes, workers) = (stats["pushes"] ?? .null, stats["wakes"] ?? .null, stats["workers"] ?? .null)
-        let shares = zip(self.model.rates(of: \.coalesced), self.model.rates(of: \.completed)).map { parts -> Double? in
+        let shares = zip(self.model.rates(of: .coalesced), self.model.rates(of: .completed)).map { parts -> Double? in
             guard let coalesced = parts.0, let completed = parts.1, coalesced + completed > 0 else { return nil }
             return coalesced / (coalesced + completed)
         }
@@ -90,8 +87,8 @@ package struct WatchView: Sendable {
             "\(Self.count(pushes["inFlight"])) in flight, \(Self.count(workers["busy"])) of "
             + "\(Self.count(workers["slots"])) slots busy, \(Self.text(connected)) worker\(connected == 1 ? "" : "s")"
         return [
-            self.rate("pushes", \.accepted, .first, "\(Self.count(pushes["accepted"])) accepted"),
-            self.rate("launches", \.launched, .second, "\(Self.count(wakes["launched"])) launched"),
+            self.rate("pushes", .accepted, .first, "\(Self.count(pushes["accepted"])) accepted"),
+            self.rate("launches", .launched, .second, "\(Self.count(wakes["launched"])) launched"),
             self.row(
                 "coalesced",
                 shares.last.flatMap(\.self).map { "\(Int(saturating: $0 * 100 + 0.5)) %" } ?? "-",
@@ -101,11 +98,11 @@ package struct WatchView: Sendable {
                     ? StatsText.fewPushesPerLaunch(stats)
                     : "\(perLaunchText) push\(perLaunch == 1 ? "" : "es") a launch"
             ),
-            self.rate("refused", \.rejected, .bad, Self.sum(pushes["rejected"])),
+            self.rate("refused", .rejected, .bad, Self.sum(pushes["rejected"])),
             self.row(
                 "waiting",
                 Self.count(pushes["pending"]),
-                Sparkline.text(self.model.samples.map(\.pending), width: self.sparkWidth),
+                Sparkline.text(self.model.samples.map { $0[.pending] }, width: self.sparkWidth),
                 .warning,
                 slots
             ),
@@ -116,7 +113,7 @@ package struct WatchView: Sendable {
 
     private func rate(
         _ name: String,
-        _ counter: KeyPath<WatchSample, Double>,
+        _ counter: WatchSample.Field,
         _ style: StyledLine.Style,
         _ note: String
     ) -> StyledLine {
@@ -283,14 +280,7 @@ package struct WatchView: Sendable {
 extension WatchView {
     static func text(_ number: Double) -> String {
         let digits = JSONNumber.text(of: number)
-        guard let value = Int(digits), value.magnitude >= 1000 else { return digits }
-        let magnitude = String(value.magnitude)
-        var text = ""
-        for (index, digit) in magnitude.enumerated() {
-            if index > 0, (magnitude.count - index) % 3 == 0 { text.append(",") }
-            text.append(digit)
-        }
-        return value < 0 ? "-\(text)" : text
+        return Int(digits).map(SizeText.grouped) ?? digits
     }
 
     static func count(_ value: JSONValue?) -> String { value?.number.map { self.text($0) } ?? "-" }
@@ -330,9 +320,8 @@ extension WatchView {
             return self.model.trouble ?? "waiting for the gateway"
         }
         let stats = event["stats"] ?? .null
-        let rates = [("pushes/s", \WatchSample.accepted), ("launches/s", \.launched), ("refused/s", \.rejected)].map {
-            "\($0.0) \(self.model.rate(of: $0.1).map { Self.rate($0) } ?? "-")"
-        }
+        let counters = [("pushes/s", WatchSample.Field.accepted), ("launches/s", .launched), ("refused/s", .rejected)]
+        let rates = counters.map { "\($0.0) \(self.model.rate(of: $0.1).map { Self.rate($0) } ?? "-")" }
         let held = Self.sum(stats["devices"]?["held"])
         let parts =
             [TimeText.instant(event["at"]?.number ?? 0)] + rates + [
@@ -410,7 +399,7 @@ struct StatsView: WatchedView {
         let text = self.model.event.map { ExplainText.text($0) } ?? ""
         var lines = WrappedText.lines(text, width: size.width).map { StyledLine($0) }
         if let trouble = self.model.trouble { lines.insert(StyledLine(trouble, .bad), at: 0) }
-        return Array(lines.prefix(max(0, size.height - 1))) + [StyledLine("q quits", .faint)]
+        return size.framed(lines)
     }
 
     mutating func text() -> String {

@@ -29,8 +29,7 @@ package enum TaskCommands {
         // Only the admin listener reports the end of a task, so the access to it is checked before the submission.
         let device = try location.answer(location.request("GET", self.devicePath(parsed)), with: location.client())
         guard device.status != 405 else {
-            throw CommandFailure(
-                .failed,
+            throw .failed(
                 "\(location.url) does not say how a task ends; --wait needs the admin listener: name it with --gateway"
             )
         }
@@ -60,7 +59,7 @@ package enum TaskCommands {
         let (kind, state) = (parsed.text("--kind"), parsed.text("--state"))
         let model = TaskListModel(title: location.place, kind: kind, state: state)
         let connection = try WatchConnection(path, location)
-        var session = ViewSession(TaskListWatch(model), connection, isJSON: parsed.isSet("--json"))
+        var session = ViewSession(model, connection, isJSON: parsed.isSet("--json"))
         return try session.run()
     }
 
@@ -85,7 +84,7 @@ package enum TaskCommands {
             Console.error("wakegate: the task is cancelled")
         } else {
             let problem = "the device has no task \(parsed.arguments[1]) that waits, or is continued and runs"
-            throw CommandFailure(.failed, "\(problem); `wakegate task list` shows all its tasks")
+            throw .failed("\(problem); `wakegate task list` shows all its tasks")
         }
         return 0
     }

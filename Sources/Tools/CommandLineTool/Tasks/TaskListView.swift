@@ -109,7 +109,7 @@ package struct TaskListView: Sendable {
         var lines = [self.head]
         if let trouble = self.model.trouble { lines.append(StyledLine(trouble, .bad)) }
         guard let tasks = self.model.tasks else {
-            return self.cut(lines + [StyledLine("waiting for the gateway", .faint)])
+            return self.size.framed(lines + [StyledLine("waiting for the gateway", .faint)])
         }
         if tasks.isEmpty { lines.append(StyledLine("no tasks", .faint)) }
         // The last line and the number of omitted tasks also need rows.
@@ -123,11 +123,7 @@ package struct TaskListView: Sendable {
             room -= block.count
             lines += block
         }
-        return self.cut(lines)
-    }
-
-    private func cut(_ lines: [StyledLine]) -> [StyledLine] {
-        Array(lines.prefix(max(0, self.size.height - 1))) + [StyledLine("q quits", .faint)]
+        return self.size.framed(lines)
     }
 
     private var head: StyledLine {
@@ -171,24 +167,18 @@ package struct TaskListView: Sendable {
 }
 
 /// The live view of `wakegate task list --watch`.
-struct TaskListWatch: WatchedView {
-    private var model: TaskListModel
-
-    init(_ model: TaskListModel) {
-        self.model = model
-    }
-
+extension TaskListModel: WatchedView {
     mutating func take(_ news: WatchConnection.News) {
         switch news {
         case .past: break
-        case .event(let answer, _): self.model.take(answer, at: SystemClock.monotonic)
-        case .lost(let cause): self.model.lost(WatchConnection.News.trouble(cause))
+        case .event(let answer, _): self.take(answer, at: SystemClock.monotonic)
+        case .lost(let cause): self.lost(WatchConnection.News.trouble(cause))
         }
     }
 
     func lines(_ size: Terminal.Size) -> [StyledLine] {
-        TaskListView(self.model, size: size, now: SystemClock.wall).lines
+        TaskListView(self, size: size, now: SystemClock.wall).lines
     }
 
-    mutating func text() -> String { self.model.changes() }
+    mutating func text() -> String { self.changes() }
 }

@@ -129,7 +129,6 @@ package struct TaskStatus: Hashable, Sendable {
     }
 
     package let key: Key
-    package let topic: String
     package let kind: String
     package let isRunning: Bool
     /// The title that a person sees: the last reported title, the title of the request, or the identifier.
@@ -156,7 +155,6 @@ package struct TaskStatus: Hashable, Sendable {
             submittedAt: task["submittedAt"]?.number ?? 0,
             wake: task["wake"]?.text
         )
-        self.topic = task["topic"]?.text ?? ""
         self.kind = task["kind"]?.text ?? "-"
         self.isRunning = state == "running"
         self.title = progress["title"]?.text ?? task["title"]?.text ?? name

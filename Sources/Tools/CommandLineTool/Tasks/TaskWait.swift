@@ -25,14 +25,7 @@ package enum TaskEnding: Hashable, Sendable {
 
     /// The ending as one word.
     package var name: String {
-        switch self {
-        case .success: "success"
-        case .failure: "failure"
-        case .expired: "expired"
-        case .cancelled: "cancelled"
-        case .interrupted: "interrupted"
-        case .dropped(let reason): reason
-        }
+        if case .dropped(let reason) = self { reason } else { "\(self)" }
     }
 
     /// Reads the ending from a result or discard event; nil for other events.
@@ -190,7 +183,7 @@ struct TaskWaitSession {
             hasAnswered: true
         )
         guard let signals = SignalPipe.open([SIGINT, SIGTERM, SIGWINCH]) else {
-            throw CommandFailure(.failed, "signals cannot be watched; close some files and try again")
+            throw .failed("signals cannot be watched; close some files and try again")
         }
         self.signals = signals
         self.wait = TaskWait(identifier)
@@ -249,8 +242,7 @@ struct TaskWaitSession {
             let answer = try self.location.answer(self.location.request("GET", path), with: self.location.client())
             let events = try GatewayAnswer.object(answer)["events"]?.elements ?? []
             guard let ending = self.wait.ending(events) else {
-                throw CommandFailure(
-                    .failed,
+                throw .failed(
                     "the task waits and runs no more, and the device's events do not say how it ended; see "
                         + "`wakegate stats --device \(ShellText.quoted(self.device))`"
                 )

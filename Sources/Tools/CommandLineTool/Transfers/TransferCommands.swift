@@ -92,19 +92,15 @@ package enum TransferCommands {
         let agent = try TransferClient(parsed)
         let isJSON = parsed.isSet("--json")
         let transfers = try await TransferClient.call { () throws(BackgroundTransferError) in
-            try await agent.session.transfers(in: state) { page in if isJSON { Console.out(json: page) } }
+            try await agent.session.calls.transfers(in: state) { page in if isJSON { Console.out(json: page) } }
         }
         if !isJSON { Console.out(TransferText.list(transfers)) }
         return 0
     }
 
     static func wait(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
-        var wanted: Set<BackgroundTransferID>?
-        if parsed.arguments.count > 1 {
-            wanted = []
-            for text in parsed.arguments.dropFirst() { wanted?.insert(try TransferClient.transfer(text)) }
-        }
-        return try await self.wait(parsed, TransferClient(parsed), wanted)
+        let named = try parsed.arguments.dropFirst().map(TransferClient.transfer)
+        return try await self.wait(parsed, TransferClient(parsed), named.isEmpty ? nil : Set(named))
     }
 
     /// - Returns: the exit status: 0 if all transfers finished.
@@ -134,11 +130,9 @@ package enum TransferCommands {
                     : "TRANSFER is missing; name the transfer, or write --all for every one that has not ended"
             )
         }
-        var ids: [BackgroundTransferID] = []
-        for text in parsed.arguments.dropFirst() { ids.append(try TransferClient.transfer(text)) }
+        let named = try parsed.arguments.dropFirst().map(TransferClient.transfer)
         let agent = try TransferClient(parsed)
         let keeps = parsed.isSet("--keep")
-        let named = ids
         let count = try await TransferClient.call { () throws(BackgroundTransferError) in
             let meant = isAll ? try await agent.session.transfers().filter { !$0.state.isEnd }.map(\.id) : named
             for id in meant { try await agent.session.cancel(id, keep: keeps) }
@@ -178,7 +172,7 @@ package enum TransferCommands {
         for transfer in finished {
             do throws(CommandFailure) {
                 guard let place = transfer.note, !place.isEmpty else {
-                    throw CommandFailure(.failed, "its note names no place; take it to one by its name")
+                    throw .failed("its note names no place; take it to one by its name")
                 }
                 try await self.take(agent, transfer.id, to: place, parsed)
             } catch {

@@ -8,7 +8,10 @@ extension CommandDefinition {
     )
     private static let exampleTransfer = String(repeating: "0badcafe", count: 4)
     private static let exampleSession = "com.example.app.downloads"
-    private static let yesOrNo = ["yes", "no"]
+
+    private static func yesOrNo(_ name: String, _ help: String) -> OptionDefinition {
+        OptionDefinition(name, "yes|no", help, words: ["yes", "no"])
+    }
 
     private static let whereTheAgentIs = """
         The agent is looked for at --agent, at WAKEGATE_TRANSFERS, at wakegate/transfers.sock in XDG_RUNTIME_DIR, and at
@@ -125,32 +128,15 @@ extension CommandDefinition {
         options: [
             OptionDefinition("--device", "TOKEN", "who is woken when all transfers have ended"),
             OptionDefinition("--topic", "TOPIC", "that device's topic"),
-            OptionDefinition("--launch-events", "yes|no", "whether the worker is woken; default: yes", words: yesOrNo),
-            OptionDefinition(
+            yesOrNo("--launch-events", "whether the worker is woken; default: yes"),
+            yesOrNo(
                 "--discretionary",
-                "yes|no",
-                "wait for power, no low power mode, a cool machine, and a network without limits; default: no",
-                words: yesOrNo
+                "wait for power, no low power mode, a cool machine, and a network without limits; default: no"
             ),
-            OptionDefinition("--metered", "yes|no", "go over a metered network, too; default: yes", words: yesOrNo),
-            OptionDefinition(
-                "--constrained",
-                "yes|no",
-                "go over a network with data saving, too; default: yes",
-                words: yesOrNo
-            ),
-            OptionDefinition(
-                "--after-force-quit",
-                "yes|no",
-                "continue while the app is force-quit on the device; default: no",
-                words: yesOrNo
-            ),
-            OptionDefinition(
-                "--early-answers",
-                "yes|no",
-                "finish an upload that the server accepts unread; default: no",
-                words: yesOrNo
-            ),
+            yesOrNo("--metered", "go over a metered network, too; default: yes"),
+            yesOrNo("--constrained", "go over a network with data saving, too; default: yes"),
+            yesOrNo("--after-force-quit", "continue while the app is force-quit on the device; default: no"),
+            yesOrNo("--early-answers", "finish an upload that the server accepts unread; default: no"),
             OptionDefinition(
                 "--request-timeout",
                 "DURATION",

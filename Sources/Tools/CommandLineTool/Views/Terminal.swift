@@ -16,6 +16,11 @@ package struct Terminal: ~Copyable {
             self.width = width
             self.height = height
         }
+
+        /// Returns the lines of a view that the screen has rows for, above a line with the key that ends the view.
+        func framed(_ lines: [StyledLine]) -> [StyledLine] {
+            lines.prefix(max(0, self.height - 1)) + [StyledLine("q quits", .faint)]
+        }
     }
 
     /// The previous settings of standard input; nil if it is not a terminal.
@@ -29,9 +34,6 @@ package struct Terminal: ~Copyable {
     deinit {
         self.leave()
     }
-
-    /// The current size of the screen.
-    package var size: Size { Self.currentSize }
 
     /// The current size of the terminal of standard output.
     static var currentSize: Size { Self.size(of: STDOUT_FILENO) }
@@ -175,7 +177,7 @@ struct ViewSession<View: WatchedView> {
     /// - Throws: `CommandFailure` if the gateway refuses the request or was never reachable.
     mutating func run() throws(CommandFailure) -> Int32 {
         guard let signals = SignalPipe.open([SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP]) else {
-            throw CommandFailure(.failed, "signals cannot be watched; close some files and try again")
+            throw .failed("signals cannot be watched; close some files and try again")
         }
         guard Console.isTerminal, !self.isJSON else { return try self.runInLines(signals) }
         // Waits for the first event before it switches screens. An error then appears on the normal screen.
@@ -186,7 +188,7 @@ struct ViewSession<View: WatchedView> {
         let descriptors = terminal.hasKeys ? [signals, STDIN_FILENO] : [signals]
         while true {
             for item in news { self.view.take(item) }
-            let size = terminal.size
+            let size = Terminal.currentSize
             terminal.show(self.view.lines(size).map { $0.text(width: size.width, isColoured: isColoured) })
             news = try self.connection.next(descriptors)
             for signal in SignalPipe.read(signals) {

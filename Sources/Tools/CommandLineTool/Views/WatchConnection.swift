@@ -149,18 +149,11 @@ final class WatchConnection {
     }
 
     private func lost(_ cause: String) throws(CommandFailure) -> News {
-        guard self.hasAnswered else { throw CommandFailure(.failed, "the gateway cannot be watched: \(cause)") }
-        self.client.cancelIfAny(self.request)
-        self.client.cancelIfAny(self.past)
+        guard self.hasAnswered else { throw .failed("the gateway cannot be watched: \(cause)") }
+        for id in [self.request, self.past].compactMap(\.self) { self.client.cancel(id) }
         self.request = nil
         self.past = nil
         self.asksAt = SystemClock.monotonic + Int64(self.backoff.failed(using: &self.random))
         return .lost(cause)
-    }
-}
-
-extension HTTPClient {
-    fileprivate func cancelIfAny(_ id: HTTPRequestID?) {
-        if let id { self.cancel(id) }
     }
 }

@@ -59,7 +59,7 @@ final class CommandLoop {
     private var isStartFailureLogged = false
     private var jobs: [Int32: Job] = [:]
     /// This program's standard output and standard error. They also receive the commands' output.
-    private var logs = [OutputLog(STDOUT_FILENO), OutputLog(STDERR_FILENO)]
+    private var logs = [OutputLog(descriptor: STDOUT_FILENO), OutputLog(descriptor: STDERR_FILENO)]
     private var buffer = [UInt8](repeating: 0, count: 65_536)
     /// The reason why the guard could not be restarted; nil otherwise. The worker ends after this failure.
     private(set) var failure: CommandFailure?
@@ -70,7 +70,7 @@ final class CommandLoop {
         self.settings = settings
         self.commandGuard = try CommandGuard()
         guard let signals = SignalPipe.open([SIGCHLD, SIGTERM, SIGINT]) else {
-            throw CommandFailure(.failed, "no pipe can be made: \(SystemError(errno).message)")
+            throw .failed("no pipe can be made: \(SystemError(errno).message)")
         }
         self.signals = signals
     }
@@ -231,7 +231,7 @@ extension CommandLoop {
     private func takeOutput(_ index: Int, of job: inout Job) -> Bool {
         let bytes = job.process.read(CommandProcess.outputEnds[index], into: &self.buffer)
         let now = SystemClock.monotonic
-        for line in job.lines[index].received(bytes) { self.logs[index].append(line, now: now) }
+        for line in job.lines[index].received(bytes) { self.logs[index].queue.append(line, now: now) }
         return !bytes.isEmpty
     }
 
@@ -301,7 +301,7 @@ extension CommandLoop {
         for index in CommandProcess.outputEnds.indices {
             // A pipe has 64 KiB by default. A command without root privileges can enlarge it to at most 1 MiB.
             for _ in 0..<16 where self.takeOutput(index, of: &job) {}
-            if let line = job.lines[index].ended() { self.logs[index].append(line, now: SystemClock.monotonic) }
+            if let line = job.lines[index].ended() { self.logs[index].queue.append(line, now: SystemClock.monotonic) }
         }
         for _ in 0..<16 where self.takeProgress(of: &job) {}
     }
@@ -388,7 +388,7 @@ final class CommandThread: Sendable {
     func start(_ handlers: CommandLoop.SignalHandlers) throws(CommandFailure) {
         self.submit { $0.begin(handlers) }
         do throws(ThreadFailure) { try NamedThread("commands") { self.begin(self) } } catch {
-            throw CommandFailure(.failed, error.message)
+            throw .failed(error.message)
         }
     }
 

@@ -23,7 +23,7 @@ final class CommandGuard {
         let pid = unsafe wakegate_guard_start(&registry)
         guard pid > 0 else {
             let reason = SystemError(errno).message
-            throw CommandFailure(.failed, "the process that guards the commands cannot be started: \(reason)")
+            throw .failed("the process that guards the commands cannot be started: \(reason)")
         }
         return (pid, registry)
     }
@@ -376,14 +376,7 @@ struct OutputLog {
     private static let writeBytesMax = Int(PIPE_BUF)
 
     let descriptor: Int32
-    private(set) var queue = OutputQueue()
-
-    init(_ descriptor: Int32) {
-        self.descriptor = descriptor
-    }
-
-    /// Appends a line of a command.
-    mutating func append(_ line: [UInt8], now: Int64) { self.queue.append(line, now: now) }
+    var queue = OutputQueue()
 
     /// Appends a line of this program, after the report of dropped lines.
     mutating func appendOwn(_ line: String) {

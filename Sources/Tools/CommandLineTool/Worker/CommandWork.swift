@@ -158,7 +158,8 @@ package struct WorkerTasks: Hashable, Sendable {
         let isRefusalLogged = Mutex(false)
         let tell: @Sendable (CommandProgress) async -> Void = { progress in
             do throws(WakeWorkerError) {
-                try await launch.tell(TaskProgress(progress))
+                let (completed, total) = (progress.completed, progress.total)
+                try await launch.tell(TaskProgress(completed: completed, total: total, subtitle: progress.text))
             } catch {
                 guard error.code != .cancelled, error.code != .wakeEnded else { return }
                 let isFirst = isRefusalLogged.withLock { reported in
@@ -175,9 +176,3 @@ package struct WorkerTasks: Hashable, Sendable {
 
 /// The error of a command that did not end with exit status 0.
 private struct CommandNotSuccessful: Error {}
-
-extension TaskProgress {
-    fileprivate init(_ progress: CommandProgress) {
-        self.init(completed: progress.completed, total: progress.total, subtitle: progress.text)
-    }
-}

@@ -163,7 +163,7 @@ package enum WorkerCommand {
                 }
                 return nil
             } catch {
-                guard error.isCredentialRefused else { return CommandFailure(.failed, log.explain(error)) }
+                guard error.isCredentialRefused else { return .failed(log.explain(error)) }
                 let remedy = "Give this worker a token that is good (`wakegate token issue`), and start it again"
                 return CommandFailure(.refusedCredential, "\(log.explain(error)) \(remedy)")
             }
@@ -272,7 +272,7 @@ package final class WorkerLog: Sendable {
     private let location: GatewayLocation
     let commands: CommandThread
     /// True while the worker is subscribed.
-    private let isSubscribed = Mutex(false)
+    private let isSubscribed = Atomic(false)
 
     init(location: GatewayLocation, commands: CommandThread) {
         self.location = location
@@ -282,16 +282,13 @@ package final class WorkerLog: Sendable {
     func tell(_ event: WakeWorkerEvent) {
         switch event {
         case .subscribed:
-            self.isSubscribed.withLock { $0 = true }
+            self.isSubscribed.store(true, ordering: .relaxed)
             self.commands.log("subscribed at \(self.location.url)")
         case .warned(let warning): self.commands.log("the gateway warns: \(TerminalText.sanitized(warning))")
         case .disconnected(let reason, let wait):
             let (seconds, attoseconds) = wait.components
             let milliseconds = seconds * 1000 + attoseconds / 1_000_000_000_000_000
-            let wasSubscribed = self.isSubscribed.withLock { isSubscribed in
-                defer { isSubscribed = false }
-                return isSubscribed
-            }
+            let wasSubscribed = self.isSubscribed.exchange(false, ordering: .relaxed)
             let cause = Self.ending(reason.cause, wasSubscribed: wasSubscribed) ?? self.explain(reason)
             self.commands.log("\(cause); subscribing again in \(milliseconds) ms")
         case .expiring(let wake):

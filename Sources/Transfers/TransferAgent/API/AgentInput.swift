@@ -7,14 +7,7 @@ package enum AgentInput {
     static func session(_ name: String) throws(APIError) -> String {
         let isName =
             (1...255).contains(name.utf8.count) && name != "." && name != ".."
-            && name.utf8.allSatisfy { byte in
-                switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):
-                    true
-                default: false
-                }
-            }
+            && name.utf8.allSatisfy { ($0 | 0x20) &- 0x61 < 26 || $0 &- 0x30 < 10 || ".-_".utf8.contains($0) }
         guard isName else {
             throw APIError(400, "BadSession", "A session's name has 1 to 255 of A-Z a-z 0-9 . - _; choose another.")
         }
@@ -190,10 +183,7 @@ package enum AgentInput {
             let isName =
                 !name.isEmpty
                 && name.utf8.allSatisfy { byte in
-                    switch byte {
-                    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
-                    default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
-                    }
+                    byte &- 0x61 < 26 || byte &- 0x30 < 10 || "!#$%&'*+-.^_`|~".utf8.contains(byte)
                 }
             guard isName, !self.ownHeaders.contains(name) else {
                 throw self.badTransfer("headers", .string(name), "names of fields, and none that the agent writes")

@@ -83,33 +83,31 @@ extension AgentEngine {
 
     func status() -> [UInt8] {
         let conditions = self.machine.conditions
-        var json = JSONWriter()
-        json.beginObject()
-        json.member("version", self.settings.version)
-        json.member("commit", self.settings.commit)
-        json.member("sessions", self.scheduler.sessionNames.count)
-        json.member("transfers", self.scheduler.counts)
-        json.member("running", self.running.count)
-        json.member("metered", conditions.isMetered)
-        json.member("constrained", conditions.isConstrained)
-        json.member("power", conditions.hasExternalPower ? "external" : "battery")
-        json.member("lowPower", conditions.isLowPower)
-        json.member("thermal", self.machine.thermal)
-        json.member("network", conditions.hasNetwork)
-        json.member("gateway", self.settings.gateway.map { Redirection.withoutCredentials($0) })
-        json.beginObject("outbox")
-        json.member("waiting", self.outbox.count)
-        json.member("lastError", self.outbox.values.compactMap(\.lastError).last)
-        json.member("delivered", self.tally.delivered)
-        json.endObject()
-        json.member("storeFault", self.storeFault)
-        json.member("stateBytes", self.files.used)
-        json.member("bytesReceived", self.tally.received)
-        json.member("bytesSent", self.tally.sent)
-        json.member("taken", self.tally.taken)
-        json.member("expiredUntaken", self.tally.expiredUntaken)
-        json.endObject()
-        return json.buffer.view.array
+        return JSONWriter.object { json in
+            json.member("version", self.settings.version)
+            json.member("commit", self.settings.commit)
+            json.member("sessions", self.scheduler.sessionNames.count)
+            json.member("transfers", self.scheduler.counts)
+            json.member("running", self.running.count)
+            json.member("metered", conditions.isMetered)
+            json.member("constrained", conditions.isConstrained)
+            json.member("power", conditions.hasExternalPower ? "external" : "battery")
+            json.member("lowPower", conditions.isLowPower)
+            json.member("thermal", self.machine.thermal)
+            json.member("network", conditions.hasNetwork)
+            json.member("gateway", self.settings.gateway.map { Redirection.withoutCredentials($0) })
+            json.beginObject("outbox")
+            json.member("waiting", self.outbox.count)
+            json.member("lastError", self.outbox.values.compactMap(\.lastError).last)
+            json.member("delivered", self.tally.delivered)
+            json.endObject()
+            json.member("storeFault", self.storeFault)
+            json.member("stateBytes", self.files.used)
+            json.member("bytesReceived", self.tally.received)
+            json.member("bytesSent", self.tally.sent)
+            json.member("taken", self.tally.taken)
+            json.member("expiredUntaken", self.tally.expiredUntaken)
+        }
     }
 
     // MARK: Followers
@@ -156,12 +154,6 @@ extension AgentEngine {
 
 /// The JSON answers and events for callers.
 enum AgentEvents {
-    static func submitted(_ id: TransferID) -> [UInt8] {
-        JSONWriter.object { json in
-            json.member("transfer", "\(id)")
-        }
-    }
-
     /// Returns one event of a stream. `data` must be JSON without line feeds.
     static func event(_ name: String, _ data: [UInt8]) -> [UInt8] {
         Array("event: \(name)\ndata: ".utf8) + data + [0x0A, 0x0A]

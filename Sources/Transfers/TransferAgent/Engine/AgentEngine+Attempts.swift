@@ -65,7 +65,7 @@ extension AgentEngine {
                 details.sha256 = sha256
                 details.part?.synced = bytes
             }
-            _ = self.scheduler.attemptSucceeded(id, bytes: bytes, status: Int32(clamping: status), now: self.now)
+            self.scheduler.attemptSucceeded(id, bytes: bytes, status: Int32(clamping: status), now: self.now)
             self.ended(id, name: "finished")
         case .failed(let fault, let hasProgressed):
             self.running[id] = nil
@@ -125,20 +125,16 @@ extension AgentEngine {
         self.ended(id, name: "failed")
     }
 
-    func deadlinePassed(_ id: TransferID, _ action: Transfer.DeadlinePassedAction) {
-        switch action {
-        case .fail, .failAndStop:
-            self.stopAttempt(id)
-            let last = self.details(id).failure?.message ?? "none has ended."
-            self.failed(id, .timedOut(last))
-        case .ignore: ()
-        }
+    func deadlinePassed(_ id: TransferID) {
+        self.stopAttempt(id)
+        let last = self.details(id).failure?.message ?? "none has ended."
+        self.failed(id, .timedOut(last))
     }
 
     /// Stops a running transfer, which then waits. Its progress is kept.
     func hold(_ id: TransferID) {
         self.stopAttempt(id)
-        _ = self.scheduler.attemptStopped(id, now: self.now)
+        self.scheduler.attemptStopped(id, now: self.now)
     }
 
     func stopAttempt(_ id: TransferID) {

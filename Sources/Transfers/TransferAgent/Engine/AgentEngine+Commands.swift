@@ -191,7 +191,7 @@ extension AgentEngine {
             deadline: max(self.now, earliest) + (submission.resourceTimeout ?? session.resourceTimeout),
             notBefore: earliest
         )
-        guard self.scheduler.transferSubmitted(transfer, now: self.now) == .accepted else {
+        guard self.scheduler.transferSubmitted(transfer, now: self.now) else {
             self.hosts.leave(transfer.host)
             let maximum = self.settings.limits.transfersMax
             throw APIError(
@@ -216,7 +216,7 @@ extension AgentEngine {
         self.writes.append(.insertTransfer(transfer, host: submission.host, submission.spec, details))
         let withdraw = { self.withdraw(transfer, details.part == nil ? nil : resumable) }
         self.answerAfterCommit(stream, withdraw: withdraw) {
-            self.answer(stream, AgentAnswer(201, AgentEvents.submitted(transfer.id)))
+            self.answer(stream, AgentAnswer(201, JSONWriter.object { $0.member("transfer", "\(transfer.id)") }))
         }
     }
 
@@ -261,18 +261,17 @@ extension AgentEngine {
             if let transfer = self.scheduler.transfer(id), state == nil || transfer.state == state { found.append(id) }
             return found.count <= limit
         }
-        var shown = 0
-        var json = JSONWriter()
-        json.beginObject()
-        json.beginArray("transfers")
-        for id in found.prefix(limit) where shown == 0 || json.buffer.view.count < Self.listBytesMax {
-            self.shown(id).withByteView { json.raw($0) }
-            shown += 1
+        let list = JSONWriter.object { json in
+            var shown = 0
+            json.beginArray("transfers")
+            for id in found.prefix(limit) where shown == 0 || json.buffer.view.count < Self.listBytesMax {
+                self.shown(id).withByteView { json.raw($0) }
+                shown += 1
+            }
+            json.endArray()
+            json.member("next", shown < found.count ? "\(found[shown - 1])" : nil)
         }
-        json.endArray()
-        json.member("next", shown < found.count ? "\(found[shown - 1])" : nil)
-        json.endObject()
-        return AgentAnswer(200, json.buffer.view.array)
+        return AgentAnswer(200, list)
     }
 
     private func cancel(_ transfer: Transfer, keeps: Bool, for stream: StreamID) throws(APIError) {
@@ -280,14 +279,14 @@ extension AgentEngine {
         guard !self.moving.contains(id) else {
             throw APIError(409, "TakeUnderWay", "Its file is being moved to its place; ask again when that is done.")
         }
-        switch self.scheduler.cancelled(id, now: self.now) {
-        case .end, .endAndStop:
+        if self.scheduler.cancelled(id, now: self.now) {
             self.stopAttempt(id)
             let details = self.details(id)
             self.change(id) { $0.part = nil }
             if let part = details.part { self.cast(part, of: transfer, keeps: keeps) }
             self.ended(id, name: "cancelled")
-        case .ignore: self.forget(id)
+        } else {
+            self.forget(id)
         }
         self.answerAfterCommit(stream) { self.answer(stream, AgentAnswer(204)) }
     }
@@ -394,31 +393,28 @@ extension AgentEngine {
 
     func moved(_ id: TransferID, _ fault: StateFiles.TakeFault?, for stream: StreamID) {
         self.moving.remove(id)
+        self.change(id) { details in
+            details.destination = nil
+            if fault == nil { details.part = nil }
+        }
+        if let fault { return self.answerEvenIfCommitFails { self.refuse(stream, Self.refusal(fault)) } }
+        if self.scheduler.markTaken(id) { self.tally.taken += 1 }
+        self.answerEvenIfCommitFails { self.answer(stream, AgentAnswer(200, self.shown(id))) }
+    }
+
+    private static func refusal(_ fault: StateFiles.TakeFault) -> APIError {
         switch fault {
-        case nil:
-            self.change(id) { details in
-                details.destination = nil
-                details.part = nil
-            }
-            if self.scheduler.markTaken(id) == .take { self.tally.taken += 1 }
-            self.answerEvenIfCommitFails { self.answer(stream, AgentAnswer(200, self.shown(id))) }
-        case .exists?:
-            self.change(id) { $0.destination = nil }
+        case .exists:
             let message = "There is a file already; choose another place, or send \"replace\": true."
-            self.answerEvenIfCommitFails { self.refuse(stream, APIError(409, "FileExists", message)) }
-        case .gone?:
-            self.change(id) { $0.destination = nil }
+            return APIError(409, "FileExists", message)
+        case .gone:
             let message = "Its file is not in the state folder any more; cancel the transfer, and add it again."
-            self.answerEvenIfCommitFails { self.refuse(stream, APIError(410, "FileGone", message)) }
-        case .badPath(let words)?:
-            self.change(id) { $0.destination = nil }
+            return APIError(410, "FileGone", message)
+        case .badPath(let words):
             let remedy = "Name the absolute path of an ordinary file, or of none yet, in a folder that exists."
-            let message = "The file cannot be moved there: \(words). \(remedy)"
-            self.answerEvenIfCommitFails { self.refuse(stream, APIError(400, "BadPath", message)) }
-        case .noSpace(let words)?:
-            self.change(id) { $0.destination = nil }
-            let message = "Too little space for the file (\(words)); free some there."
-            self.answerEvenIfCommitFails { self.refuse(stream, APIError(507, "NoSpace", message)) }
+            return APIError(400, "BadPath", "The file cannot be moved there: \(words). \(remedy)")
+        case .noSpace(let words):
+            return APIError(507, "NoSpace", "Too little space for the file (\(words)); free some there.")
         }
     }
 }

@@ -61,7 +61,10 @@ extension AgentEngine {
         for (id, part, path) in moves { self.finishInterruptedMove(id, part, path) }
         found.unreadable += unreadable.count + nameless.count
         found.recoveredFiles = self.recoverFiles(of: unreadable)
-        if found.unreadable > 0 { self.logUnreadable(found) }
+        if found.unreadable > 0 {
+            let fields = ["rows": "\(found.unreadable)", "files": "\(found.recoveredFiles)"]
+            self.log.write(.transferStoreDamaged, fields.merging(["state": self.settings.stateFolder]) { $1 })
+        }
         self.flush()
         let known = Set(self.fileNames.values).union(self.resumableParts.keys).union(nameless)
         found.strayFiles = self.files.removeFiles(except: known)
@@ -101,12 +104,6 @@ extension AgentEngine {
             saved += 1
         }
         return saved
-    }
-
-    private func logUnreadable(_ found: RestoreSummary) {
-        var fields = ["rows": "\(found.unreadable)", "files": "\(found.recoveredFiles)"]
-        fields["state"] = self.settings.stateFolder
-        self.log.write(.transferStoreDamaged, fields)
     }
 
     private func logClockJump(_ jump: WallClockJump) {

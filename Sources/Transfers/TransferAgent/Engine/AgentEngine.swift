@@ -150,7 +150,7 @@ package final class AgentEngine {
     package func turn(_ messages: [AgentMessage]) {
         self.checkClocks()
         for message in messages { self.take(message) }
-        for (id, action) in self.scheduler.timePassed(now: self.now) { self.deadlinePassed(id, action) }
+        for id in self.scheduler.timePassed(now: self.now) { self.deadlinePassed(id) }
         if self.now >= self.nextPurge {
             self.nextPurge = self.now + min(Self.purgeEvery, self.settings.limits.untakenFor)
             self.purge()
@@ -393,7 +393,7 @@ package final class AgentEngine {
         self.checkClocks()
         for (id, entry) in self.running {
             entry.attempt.stop()
-            _ = self.scheduler.attemptStopped(id, now: self.now)
+            self.scheduler.attemptStopped(id, now: self.now)
         }
         self.running.removeAll()
         self.flush()

@@ -7,10 +7,8 @@ import Synchronization
 ///
 /// Long jobs run in parts and alternate with other jobs. No job waits until a whole file of another job is processed.
 package final class FileWorker: Sendable {
-    private struct Job: Sendable {
-        /// Performs the next part of the job. Returns true if parts remain.
-        let step: @Sendable () -> Bool
-    }
+    /// Performs the next part of a job. Returns true if parts remain.
+    private typealias Job = @Sendable () -> Bool
 
     private final class Ending: Sendable {
         let isSet = Atomic<Bool>(false)
@@ -42,7 +40,7 @@ package final class FileWorker: Sendable {
                 // New jobs run first. A new job therefore waits for at most one part of each started job.
                 let round = batch.jobs + begun
                 batch.removeAll()
-                begun = round.filter { !ending.isSet.load(ordering: .relaxed) && $0.step() }
+                begun = round.filter { !ending.isSet.load(ordering: .relaxed) && $0() }
             }
         }
     }
@@ -50,7 +48,7 @@ package final class FileWorker: Sendable {
     /// Calls `step` until it returns false, alternating with other jobs. No call begins after `stop`.
     package func submit(_ step: @escaping @Sendable () -> Bool) {
         var batch = Jobs()
-        batch.jobs = [Job(step: step)]
+        batch.jobs = [step]
         self.mailbox.submit(&batch)
     }
 
@@ -101,17 +99,18 @@ package final class FileVerification: @unchecked Sendable {
             guard let digest = self.digest else { throw SystemError(ENOMEM) }
             for _ in 0..<FileReading.chunksOfPart {
                 let chunk = try reading.chunk()
-                guard !chunk.isEmpty else { return Self.compared(digest.hex(), with: self.sha256 ?? "") }
-                digest.update(chunk)
+                guard chunk.isEmpty else {
+                    digest.update(chunk)
+                    continue
+                }
+                let (found, expected) = (digest.hex(), self.sha256 ?? "")
+                return found == expected
+                    ? .whole(sha256: found) : .fault(.badChecksum(expected: expected, found: found))
             }
             return nil
         } catch {
             return .fault(StateFiles.fault(error))
         }
-    }
-
-    private static func compared(_ found: String, with expected: String) -> Finish {
-        found == expected ? .whole(sha256: found) : .fault(.badChecksum(expected: expected, found: found))
     }
 
     private func begin() throws(SystemError) -> Finish? {

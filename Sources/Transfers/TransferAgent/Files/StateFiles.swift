@@ -303,22 +303,12 @@ extension StateFiles {
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
-    private static let chunkBytes = 1 << 20
-
     private static func isEqual(_ left: String, _ right: String) -> Bool {
-        guard let one = try? OpenFile(left, O_RDONLY | O_CLOEXEC),
-            let other = try? OpenFile(right, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
-        else { return false }
-        var rooms = (
-            [UInt8](repeating: 0, count: self.chunkBytes), [UInt8](repeating: 0, count: self.chunkBytes)
-        )
-        while true {
-            guard let count = try? Descriptor.read(one.descriptor, into: &rooms.0),
-                let same = try? Descriptor.read(other.descriptor, into: &rooms.1), count == same
-            else { return false }
-            guard count > 0 else { return true }
-            guard rooms.0[..<count] == rooms.1[..<count] else { return false }
+        guard let one = try? FileReading(left), let other = try? FileReading(right) else { return false }
+        while let chunk = try? one.chunk(), let same = try? other.chunk(), chunk == same {
+            if chunk.isEmpty { return true }
         }
+        return false
     }
 
     static func takeFault(_ error: SystemError, _ path: String) -> TakeFault {

@@ -112,12 +112,7 @@ package enum Redirection {
     /// Returns true if a header field may contain a secret.
     package static func isSecret(_ name: String) -> Bool { !self.harmless.contains(name.lowercased()) }
 
-    package static func isRedirect(_ status: Int) -> Bool {
-        switch status {
-        case 301, 302, 303, 307, 308: true
-        default: false
-        }
-    }
+    package static func isRedirect(_ status: Int) -> Bool { [301, 302, 303, 307, 308].contains(status) }
 
     /// Returns the method of the next request, as in browsers: after 303, GET unless the method was HEAD; after 301 and
     /// 302, GET instead of POST.

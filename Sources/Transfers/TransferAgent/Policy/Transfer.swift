@@ -82,20 +82,12 @@ package struct Transfer: Hashable, Sendable {
 // MARK: - Events
 
 extension Transfer {
-    package enum AttemptStartedAction: Hashable, Sendable {
-        case run
-        /// The transfer is running or has ended.
-        case ignore
-    }
-
-    package mutating func attemptStarted(now: Int64) -> AttemptStartedAction {
-        switch self.state {
-        case .waiting:
-            self.state = .running
-            self.mayBegin()
-            return .run
-        case .running, .finished, .failed, .cancelled: return .ignore
-        }
+    /// - Returns: true if the attempt must run; false if the transfer is running or has ended.
+    package mutating func attemptStarted() -> Bool {
+        guard self.state == .waiting else { return false }
+        self.state = .running
+        self.mayBegin()
+        return true
     }
 
     /// Records the progress: the answer's status and the transferred bytes.
@@ -148,122 +140,70 @@ extension Transfer {
         return .retry(at: self.notBefore)
     }
 
-    package enum NetworkCameAction: Hashable, Sendable {
-        /// The transfer may begin now.
-        case begin
-        case ignore
-    }
-
     /// Handles that the network is available again.
-    package mutating func networkCame() -> NetworkCameAction {
-        guard self.state == .waiting, self.awaitsNetwork else { return .ignore }
+    ///
+    /// - Returns: true if the transfer may begin now.
+    package mutating func networkCame() -> Bool {
+        guard self.state == .waiting, self.awaitsNetwork else { return false }
         self.mayBegin()
         self.failures = 0
-        return .begin
-    }
-
-    package enum WallClockChangeAction: Hashable, Sendable {
-        /// The earliest start time has changed.
-        case wait
-        case ignore
+        return true
     }
 
     /// Handles a step of the wall clock by `milliseconds`. A requested start time keeps its wall clock time. The
     /// deadline moves together with it.
-    package mutating func adjustForWallClockChange(by milliseconds: Int64, now: Int64) -> WallClockChangeAction {
-        guard self.state == .waiting, !self.isBackingOff, self.notBefore > now else { return .ignore }
+    ///
+    /// - Returns: true if the earliest start time has changed.
+    package mutating func adjustForWallClockChange(by milliseconds: Int64, now: Int64) -> Bool {
+        guard self.state == .waiting, !self.isBackingOff, self.notBefore > now else { return false }
         let other = max(now, self.notBefore &- milliseconds)
         self.deadline += other - self.notBefore
         self.notBefore = other
-        return .wait
-    }
-
-    package enum AttemptStoppedAction: Hashable, Sendable {
-        case wait
-        case ignore
+        return true
     }
 
     /// Handles that the agent has stopped an attempt. The attempt does not count and does not cause a backoff.
-    package mutating func attemptStopped() -> AttemptStoppedAction {
-        guard self.state == .running else { return .ignore }
+    ///
+    /// - Returns: true if the transfer waits now; false if it was not running.
+    package mutating func attemptStopped() -> Bool {
+        guard self.state == .running else { return false }
         self.state = .waiting
-        return .wait
+        return true
     }
 
-    package enum AttemptSucceededAction: Hashable, Sendable {
-        case finish
-        case ignore
-    }
-
-    /// Records that all bytes are transferred and durable.
-    package mutating func attemptSucceeded(bytes: Int64, status: Int32, now: Int64) -> AttemptSucceededAction {
-        guard self.state == .running else { return .ignore }
+    /// Records that all bytes are transferred and durable. Ignores a transfer that is not running.
+    package mutating func attemptSucceeded(bytes: Int64, status: Int32, now: Int64) {
+        guard self.state == .running else { return }
         self.attempts += 1
         self.failures = 0
         self.bytes = bytes
         self.total = bytes
         self.status = status
         self.end(.finished, now)
-        return .finish
     }
 
-    package enum CancelledAction: Hashable, Sendable {
-        /// The transfer is cancelled.
-        case end
-        /// The transfer is cancelled, and its attempt must be stopped.
-        case endAndStop
-        /// The transfer had already ended.
-        case ignore
+    /// - Returns: true if the transfer is cancelled, and an attempt must be stopped; false if it had already ended.
+    package mutating func cancelled(now: Int64) -> Bool {
+        guard !self.state.hasEnded else { return false }
+        self.end(.cancelled, now)
+        return true
     }
 
-    package mutating func cancelled(now: Int64) -> CancelledAction {
-        switch self.state {
-        case .waiting:
-            self.end(.cancelled, now)
-            return .end
-        case .running:
-            self.end(.cancelled, now)
-            return .endAndStop
-        case .finished, .failed, .cancelled: return .ignore
-        }
-    }
-
-    package enum DeadlinePassedAction: Hashable, Sendable {
-        case fail
-        /// The transfer has failed, and its attempt must be stopped.
-        case failAndStop
-        case ignore
-    }
-
-    package mutating func deadlinePassed(now: Int64) -> DeadlinePassedAction {
-        guard now >= self.deadline else { return .ignore }
-        switch self.state {
-        case .waiting:
-            self.end(.failed, now)
-            return .fail
-        case .running:
-            self.end(.failed, now)
-            return .failAndStop
-        case .finished, .failed, .cancelled: return .ignore
-        }
-    }
-
-    package enum TakenAction: Hashable, Sendable {
-        case take
-        case alreadyTaken
-        case notFinished
+    /// - Returns: true if the transfer has failed, and an attempt must be stopped; false if it had already ended or the
+    ///   deadline has not passed.
+    package mutating func deadlinePassed(now: Int64) -> Bool {
+        guard now >= self.deadline, !self.state.hasEnded else { return false }
+        self.end(.failed, now)
+        return true
     }
 
     /// Records that a caller moves or has moved the finished file to its destination.
-    package mutating func markTaken() -> TakenAction {
-        switch self.state {
-        case .finished where self.kind == .upload: return .notFinished
-        case .finished where self.isTaken: return .alreadyTaken
-        case .finished:
-            self.isTaken = true
-            return .take
-        case .waiting, .running, .failed, .cancelled: return .notFinished
-        }
+    ///
+    /// - Returns: false if the transfer is no finished download or its file was moved before.
+    package mutating func markTaken() -> Bool {
+        guard self.state == .finished, self.kind == .download, !self.isTaken else { return false }
+        self.isTaken = true
+        return true
     }
 
     private mutating func mayBegin() {

@@ -193,13 +193,10 @@ extension TransferScheduler {
         self.nextNumber = max(self.nextNumber, number + 1)
     }
 
-    package struct SessionRemovedAction: Hashable, Sendable {
-        package let stop: [TransferID]
-        package let forget: [TransferID]
-    }
-
     /// Removes a session and all of its transfers.
-    package mutating func sessionRemoved(_ number: Int32) -> SessionRemovedAction {
+    ///
+    /// - Returns: the running transfers, whose attempts must be stopped, and all transfers.
+    package mutating func sessionRemoved(_ number: Int32) -> (stop: [TransferID], forget: [TransferID]) {
         let stop = self.running(in: number)
         let all = self.transfers(where: { $0.session == number })
         for id in all {
@@ -210,7 +207,7 @@ extension TransferScheduler {
         if let entry = self.sessions.removeValue(forKey: number) { self.numbers[entry.name] = nil }
         self.turns.removeAll { $0 == number }
         self.changedSessions.remove(number)
-        return SessionRemovedAction(stop: stop, forget: all)
+        return (stop, all)
     }
 
     package mutating func listenerCame(_ number: Int32) {
@@ -277,16 +274,12 @@ extension TransferScheduler {
 // MARK: - Transfers
 
 extension TransferScheduler {
-    package enum TransferSubmittedAction: Hashable, Sendable {
-        case accepted
-        case tooMany
-    }
-
-    package mutating func transferSubmitted(_ transfer: Transfer, now: Int64) -> TransferSubmittedAction {
-        guard self.transfers.count < self.limits.transfersMax else { return .tooMany }
-        self.insert(transfer, now: now)
+    /// - Returns: false if there are too many transfers.
+    package mutating func transferSubmitted(_ transfer: Transfer, now: Int64) -> Bool {
+        guard self.transfers.count < self.limits.transfersMax else { return false }
+        self.restoreTransfer(transfer, now: now)
         self.changed.insert(transfer.id)
-        return .accepted
+        return true
     }
 
     /// Reverts a submission that cannot be stored.
@@ -297,11 +290,8 @@ extension TransferScheduler {
         self.sessions[transfer.session]?.counts[.waiting] -= 1
     }
 
+    /// Adds a transfer without a change to store.
     package mutating func restoreTransfer(_ transfer: Transfer, now: Int64) {
-        self.insert(transfer, now: now)
-    }
-
-    private mutating func insert(_ transfer: Transfer, now: Int64) {
         self.transfers[transfer.id] = transfer
         self.sessions[transfer.session]?.counts[transfer.state] += 1
         guard transfer.state == .waiting else { return }
@@ -375,25 +365,23 @@ extension TransferScheduler {
                 continue
             }
             idle = 0
-            if self.step(next, { $0.attemptStarted(now: now) }) == .run { begun.append(next) }
+            if self.step(next, { $0.attemptStarted() }) == true { begun.append(next) }
         }
         return begun
     }
 
-    /// Processes the transfers whose time has come. Returns those that have ended.
-    package mutating func timePassed(now: Int64) -> [(id: TransferID, action: Transfer.DeadlinePassedAction)] {
-        var ended: [(id: TransferID, action: Transfer.DeadlinePassedAction)] = []
+    /// Processes the transfers whose time has come. Returns those that have failed at their deadlines.
+    package mutating func timePassed(now: Int64) -> [TransferID] {
+        var failed: [TransferID] = []
         while let entry = self.timed.popDue(now) {
             guard let transfer = self.transfers[entry.value], !transfer.state.hasEnded else { continue }
             if now >= transfer.deadline, entry.moment == transfer.deadline {
-                if let action = self.step(entry.value, { $0.deadlinePassed(now: now) }) {
-                    ended.append((entry.value, action))
-                }
+                if self.step(entry.value, { $0.deadlinePassed(now: now) }) == true { failed.append(entry.value) }
             } else if transfer.state == .waiting, transfer.notBefore == entry.moment {
                 self.wait(transfer, now: now)
             }
         }
-        return ended
+        return failed
     }
 
     /// Removes the entries of ended transfers. They would otherwise remain until their time comes.
@@ -413,7 +401,7 @@ extension TransferScheduler {
         let hasNetworkAgain = self.conditions.hasNetwork == false && conditions.hasNetwork != false
         self.conditions = conditions
         if hasNetworkAgain {
-            for id in self.transfers(where: \.awaitsNetwork) where self.step(id, { $0.networkCame() }) == .begin {
+            for id in self.transfers(where: \.awaitsNetwork) where self.step(id, { $0.networkCame() }) == true {
                 if let transfer = self.transfers[id] { self.wait(transfer, now: now) }
             }
         }
@@ -444,7 +432,7 @@ extension TransferScheduler {
     /// Handles a step of the wall clock by `milliseconds`.
     package mutating func adjustForWallClockChange(by milliseconds: Int64, now: Int64) {
         for id in self.transfers(where: { $0.state == .waiting && $0.notBefore > now }) {
-            guard self.step(id, { $0.adjustForWallClockChange(by: milliseconds, now: now) }) == .wait,
+            guard self.step(id, { $0.adjustForWallClockChange(by: milliseconds, now: now) }) == true,
                 let transfer = self.transfers[id]
             else { continue }
             self.timed.insert(id, at: transfer.deadline)
@@ -485,27 +473,24 @@ extension TransferScheduler {
         return action ?? .ignore
     }
 
-    package mutating func attemptStopped(_ id: TransferID, now: Int64) -> Transfer.AttemptStoppedAction {
-        let action = self.step(id) { $0.attemptStopped() } ?? .ignore
-        if action == .wait, let transfer = self.transfers[id] { self.wait(transfer, now: now) }
-        return action
+    /// Handles that the agent has stopped an attempt. The transfer then waits.
+    package mutating func attemptStopped(_ id: TransferID, now: Int64) {
+        guard self.step(id, { $0.attemptStopped() }) == true, let transfer = self.transfers[id] else { return }
+        self.wait(transfer, now: now)
     }
 
-    package mutating func attemptSucceeded(
-        _ id: TransferID,
-        bytes: Int64,
-        status: Int32,
-        now: Int64
-    ) -> Transfer.AttemptSucceededAction {
-        self.step(id) { $0.attemptSucceeded(bytes: bytes, status: status, now: now) } ?? .ignore
+    package mutating func attemptSucceeded(_ id: TransferID, bytes: Int64, status: Int32, now: Int64) {
+        _ = self.step(id) { $0.attemptSucceeded(bytes: bytes, status: status, now: now) }
     }
 
-    package mutating func cancelled(_ id: TransferID, now: Int64) -> Transfer.CancelledAction {
-        self.step(id) { $0.cancelled(now: now) } ?? .ignore
+    /// - Returns: true if the transfer is cancelled, and an attempt must be stopped; false if it had already ended.
+    package mutating func cancelled(_ id: TransferID, now: Int64) -> Bool {
+        self.step(id) { $0.cancelled(now: now) } ?? false
     }
 
-    package mutating func markTaken(_ id: TransferID) -> Transfer.TakenAction {
-        self.step(id) { $0.markTaken() } ?? .notFinished
+    /// - Returns: false if the transfer is no finished download or its file was moved before.
+    package mutating func markTaken(_ id: TransferID) -> Bool {
+        self.step(id) { $0.markTaken() } ?? false
     }
 
     /// Removes an ended transfer.

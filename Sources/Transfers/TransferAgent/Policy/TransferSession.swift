@@ -56,34 +56,16 @@ package enum TransferState: UInt8, CaseIterable, Sendable {
     /// Terminal.
     case cancelled
 
-    package var name: String {
-        switch self {
-        case .waiting: "waiting"
-        case .running: "running"
-        case .finished: "finished"
-        case .failed: "failed"
-        case .cancelled: "cancelled"
-        }
-    }
+    package var name: String { "\(self)" }
 
-    package var hasEnded: Bool {
-        switch self {
-        case .waiting, .running: false
-        case .finished, .failed, .cancelled: true
-        }
-    }
+    package var hasEnded: Bool { self != .waiting && self != .running }
 }
 
 /// The direction of a transfer.
 package enum TransferKind: UInt8, CaseIterable, Sendable {
     case download, upload
 
-    package var name: String {
-        switch self {
-        case .download: "download"
-        case .upload: "upload"
-        }
-    }
+    package var name: String { "\(self)" }
 }
 
 /// The conditions of the machine on which the start of transfers depends.

@@ -302,7 +302,8 @@ package enum AgentSettingsReader {
                 "\(problem); write unix: and an absolute path, as --listen unix:/run/x, or set XDG_RUNTIME_DIR"
             )
         }
-        if let gateway = settings.gateway, !Self.isGateway(gateway) {
+        let starts = ["http://", "https://", "unix:/"]
+        if let gateway = settings.gateway, !starts.contains(where: { gateway.hasPrefix($0) && gateway != $0 }) {
             faults.append("gateway is \"\(gateway)\"; write an http or https URL, or unix: and an absolute path")
         }
         if settings.privateKey != nil, settings.certificate == nil {
@@ -312,9 +313,5 @@ package enum AgentSettingsReader {
             faults.append("retry.last is less than retry.first; write at least as much")
         }
         return faults
-    }
-
-    private static func isGateway(_ text: String) -> Bool {
-        ["http://", "https://", "unix:/"].contains { text.hasPrefix($0) && text.count > $0.count }
     }
 }

@@ -96,18 +96,14 @@ extension TransferSpec {
             }
             json.member("file", ifPresent: self.file)
             json.member("sha256", ifPresent: self.sha256)
-            if let maximum = self.bytesMax {
-                json.member("bytesMax", maximum)
-            }
-            if let timeout = self.requestTimeout { json.member("requestTimeout", timeout) }
+            json.member("bytesMax", ifPresent: self.bytesMax)
+            json.member("requestTimeout", ifPresent: self.requestTimeout)
             json.member("note", ifPresent: self.note)
         }
     }
 
     init?(stored: [UInt8]) {
-        guard let value = JSONValue(stored),
-            let url = value["url"]?.text
-        else { return nil }
+        guard let value = JSONValue(stored), let url = value["url"]?.text else { return nil }
         self.init(url: url)
         self.method = value["method"]?.text
         let texts = value["headers"]?.elements.compactMap(\.text) ?? []
@@ -128,9 +124,7 @@ extension TransferDetails {
             if let failure = self.failure {
                 json.member("reason", failure.reason)
                 json.member("message", failure.message)
-                if failure.repeats > 1 {
-                    json.member("repeats", Int64(failure.repeats))
-                }
+                if failure.repeats > 1 { json.member("repeats", failure.repeats) }
             }
             if let part = self.part {
                 json.member("part", part.file)
@@ -145,9 +139,7 @@ extension TransferDetails {
     }
 
     init?(stored: [UInt8]) {
-        guard let value = JSONValue(stored), case .object = value else {
-            return nil
-        }
+        guard let value = JSONValue(stored), case .object = value else { return nil }
         if let reason = value["reason"]?.text {
             let repeats = Int(clamping: value["repeats"]?.integer ?? 1)
             self.failure = Failure(reason: reason, message: value["message"]?.text ?? "", repeats: repeats)
@@ -227,24 +219,12 @@ struct StoredSession {
     /// The number of ended transfers whose end may not have reached a follower or the gateway.
     let unannouncedCount: Int
     /// True if the app was force-quit on the device, according to the gateway's last answer.
-    let isForceQuit: Bool
+    var isForceQuit = false
     /// True for the placeholder of a session whose row is damaged.
-    let isUnreadable: Bool
+    var isUnreadable = false
+}
 
-    init(
-        name: String,
-        session: TransferSession,
-        unannouncedCount: Int,
-        isForceQuit: Bool = false,
-        isUnreadable: Bool = false
-    ) {
-        self.name = name
-        self.session = session
-        self.unannouncedCount = unannouncedCount
-        self.isForceQuit = isForceQuit
-        self.isUnreadable = isUnreadable
-    }
-
+extension StoredSession {
     var stored: [UInt8] {
         JSONWriter.object { json in
             json.member("name", self.name)
@@ -257,8 +237,7 @@ struct StoredSession {
     }
 
     init?(stored: [UInt8]) {
-        guard let value = JSONValue(stored), let name = value["name"]?.text
-        else { return nil }
+        guard let value = JSONValue(stored), let name = value["name"]?.text else { return nil }
         var session = TransferSession()
         session.device = value["device"]?.text
         session.topic = value["topic"]?.text
@@ -271,12 +250,7 @@ struct StoredSession {
         session.requestTimeout = value["requestTimeout"]?.integer ?? session.requestTimeout
         session.resourceTimeout = value["resourceTimeout"]?.integer ?? session.resourceTimeout
         session.connectionsPerHost = Int(value["connectionsPerHost"]?.integer ?? 6)
-        let unannouncedCount = Int(value["untold"]?.integer ?? 0)
-        self.init(
-            name: name,
-            session: session,
-            unannouncedCount: unannouncedCount,
-            isForceQuit: value["isQuit"]?.bool ?? false
-        )
+        self.init(name: name, session: session, unannouncedCount: Int(value["untold"]?.integer ?? 0))
+        self.isForceQuit = value["isQuit"]?.bool ?? false
     }
 }
