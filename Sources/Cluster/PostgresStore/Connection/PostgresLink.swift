@@ -94,11 +94,6 @@ package final class PostgresLink {
     /// The server's version, such as 150018; 0 before the connection is open.
     package var version: Int { self.connection?.version ?? 0 }
 
-    package var isEncrypted: Bool { self.connection?.isEncrypted ?? false }
-
-    /// The transaction state of the session, according to the answers read so far.
-    package var transaction: PostgresTransaction { self.connection?.transaction ?? .unknown }
-
     /// Continues to connect, as far as possible without waiting for the server.
     ///
     /// - Parameter now: milliseconds of `SystemClock.monotonic`.
@@ -189,24 +184,14 @@ package final class PostgresLink {
         if self.connection?.prepare(name, sql) != true { self.lose() }
     }
 
-    /// Sends a statement without parameters; its rows are returned in binary.
-    package func query(_ sql: String) {
-        if self.connection?.query(sql) != true { self.lose() }
-    }
-
-    /// Sends a statement with parameters; its rows are returned in binary.
-    package func query(_ sql: String, _ parameters: borrowing PostgresParameters) {
+    /// Sends a statement; its rows are returned in binary.
+    package func query(_ sql: String, _ parameters: borrowing PostgresParameters = PostgresParameters()) {
         if self.connection?.query(sql, parameters) != true { self.lose() }
     }
 
     /// Sends the execution of a prepared statement; its rows are returned in binary.
     package func execute(_ name: String, _ parameters: borrowing PostgresParameters) {
         if self.connection?.execute(name, parameters) != true { self.lose() }
-    }
-
-    /// Sends the execution of a prepared statement without parameters.
-    package func execute(_ name: String) {
-        self.execute(name, PostgresParameters())
     }
 
     /// Ends a batch of statements.
@@ -295,37 +280,10 @@ package final class PostgresLink {
         )
     }
 
-    // MARK: Blocking calls
-
-    /// Executes several statements as one transaction, and waits for the result. No other statement may be in progress.
-    func script(_ sql: String) throws(PostgresError) {
-        if let failure = self.failure { throw failure }
-        guard let connection, connection.endPipeline() else {
-            throw PostgresError(kind: .client, message: "a statement is under way", server: self.server)
-        }
-        let result = connection.script(sql)
-        guard !self.isLost, connection.beginPipeline(), let result else {
-            throw self.failure ?? PostgresError(kind: .client, message: "no answer", server: self.server)
-        }
-        if result.status == .failed { throw PostgresError(result.fields, server: self.server) }
-    }
-
     /// Marks the connection as lost.
     package func abandon(_ message: String) {
         self.failure = self.failure ?? PostgresError(kind: .connectionLost, message: message, server: self.server)
     }
-}
-
-/// The transaction state of a session.
-package enum PostgresTransaction: Hashable, Sendable {
-    case none
-    case open
-    /// The transaction is open and has failed: it can only be rolled back.
-    case failed
-    /// A statement is being executed.
-    case busy
-    /// The connection is lost.
-    case unknown
 }
 
 /// A message of a server outside its answers: a warning, or the reason why the server ends the connection.

@@ -3,7 +3,7 @@
 /// Devices given by token are locked in the order of their tokens, so that transactions do not deadlock. After a lock
 /// timeout, the next attempt skips locked devices. Other statements always skip locked rows. One statement writes all
 /// rows of a transaction in a table, from arrays with one element per row.
-enum CommitStatement: Int, CaseIterable {
+enum CommitStatement: Int, PreparedStatement {
     case begin, commit, rollback, clock
     case lockTokens, lockTokensAndWakes, lockFreeTokens, lockHolder, lockDue
     case lockReady, lockReadyPushes, lockReadyDevices
@@ -17,10 +17,8 @@ enum CommitStatement: Int, CaseIterable {
     /// several.
     private static let names = Self.allCases.map { "wakegate_\($0)" }
 
-    /// The name of the prepared statement.
     var name: String { Self.names[self.rawValue] }
 
-    /// - Parameter clock: an expression for the primary's clock in milliseconds since 1970.
     func sql(clock: String) -> String {
         switch self {
         case .begin: "BEGIN"

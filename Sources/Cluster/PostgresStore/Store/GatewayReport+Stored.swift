@@ -246,7 +246,9 @@ extension ClusterView {
 
 /// The counts of refused pushes by reason, for one topic. A row has, for each reason, its name (with a length of 1
 /// byte) and its count (8 bytes, little-endian). Unknown reasons of newer gateways are retained.
-package struct RefusedCounts: Hashable {
+package struct RefusedCounts: PostgresScalar, Hashable {
+    package static var typeID: UInt32 { [UInt8].typeID }
+
     private var counts: [[UInt8]: Int64] = [:]
 
     /// Creates an empty set of counts.
@@ -268,7 +270,7 @@ package struct RefusedCounts: Hashable {
     }
 
     /// Writes a row in the order of the reasons' names.
-    package func store(to buffer: inout ByteBuffer) {
+    package func write(to buffer: inout ByteBuffer) {
         for (reason, count) in self.counts.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
             buffer.append(UInt8(reason.count))
             buffer.append(reason)

@@ -5,7 +5,7 @@ import Wire
 
 /// The connection for queries of rows and counts. It takes no row locks and no transaction ids. If the connection ends,
 /// unanswered queries are sent once more on the next connection.
-final class QuestionLink {
+final class QuestionLink: StoreLink {
     /// A query. A search through many devices reads one slice per query.
     struct Job {
         enum Subject {
@@ -23,7 +23,7 @@ final class QuestionLink {
         }
     }
 
-    private enum Purpose {
+    enum Purpose {
         case setUp
         case read(Job, LoadStep)
         case count(Job)
@@ -39,7 +39,7 @@ final class QuestionLink {
     }
 
     private let state: StoreState
-    private var session: Session<Purpose>?
+    private(set) var session: Session<Purpose, QuestionStatement>?
     private var phase = State.closed
     /// Queries that wait for a connection.
     private var waiting: [Job] = []
@@ -51,8 +51,6 @@ final class QuestionLink {
     init(_ state: StoreState) {
         self.state = state
     }
-
-    var waits: [Descriptor.Wait] { self.session?.waits ?? [] }
 
     /// The time of the next retry or timeout, on the monotonic clock; nil if there is none.
     var nextMoment: Int64? {
@@ -89,21 +87,17 @@ final class QuestionLink {
         self.phase = .connecting
     }
 
-    private func setUp() {
+    func connected() {
         guard let session = self.session, let gateway = self.state.number else { return }
         session.exchange(.setUp) { sender in
             // Set this only after connecting, because libpq checks the setting to find a server that accepts writes.
             sender.query("SET default_transaction_read_only = on")
-            for statement in QuestionStatement.allCases {
-                sender.prepare(statement.name, statement.sql(clock: self.state.settings.clock))
-            }
-            var parameters = PostgresParameters()
-            parameters.append(gateway.rawValue)
-            sender.run(QuestionStatement.standing, parameters)
+            sender.prepareAll(clock: self.state.settings.clock)
+            sender.run(.standing, gateway.rawValue)
         }
     }
 
-    private func setUpEnded(_ outcome: Session<Purpose>.Outcome) {
+    private func setUpEnded(_ outcome: ExchangeOutcome) {
         if let failure = outcome.failure { return self.ended(failure) }
         guard let standing = outcome.results.last, standing.count == 1, standing.flag(0, 0) else {
             return self.ended(.fenced)
@@ -131,44 +125,29 @@ final class QuestionLink {
         case .count(let topics):
             session.exchange(.count(job)) { sender in
                 var parameters = PostgresParameters()
-                if let topics {
-                    var numbers = PostgresArray(.int4)
-                    numbers.append(ConnectionCounters.everyTopic)
-                    for topic in topics { numbers.append(Int32(bitPattern: topic.rawValue)) }
-                    parameters.append(numbers)
-                } else {
-                    parameters.appendNull()
-                }
-                sender.run(QuestionStatement.count, parameters)
+                parameters.append(
+                    topics.map { topics in
+                        PostgresList([ConnectionCounters.everyTopic] + topics.map { Int32(bitPattern: $0.rawValue) })
+                    }
+                )
+                sender.run(.count, parameters)
             }
         }
     }
 
     // MARK: Reading
 
-    /// Sends and reads without blocking.
-    func advance() {
-        guard let session = self.session else { return }
-        var answered: [(purpose: Purpose, outcome: Session<Purpose>.Outcome)] = []
-        let turn = session.advance(into: &answered)
-        for (purpose, outcome) in answered where self.session === session {
-            switch purpose {
-            case .setUp: self.setUpEnded(outcome)
-            case .read(let job, let step):
-                self.answered(job, outcome, step.read(outcome.results).map { self.loaded(job.number, $0) })
-            case .count(let job): self.answered(job, outcome, self.counted(job.number, outcome))
-            }
-        }
-        guard self.session === session else { return }
-        switch turn {
-        case .continues: ()
-        case .connected: self.setUp()
-        case .ended(let failure): self.ended(failure)
+    func answered(_ purpose: Purpose, _ outcome: ExchangeOutcome) {
+        switch purpose {
+        case .setUp: self.setUpEnded(outcome)
+        case .read(let job, let step):
+            self.answered(job, outcome, step.read(outcome.results).map { self.loaded(job.number, $0) })
+        case .count(let job): self.answered(job, outcome, self.counted(job.number, outcome))
         }
     }
 
     /// - `reply`: the reply; nil if the rows do not match the statements.
-    private func answered(_ job: Job, _ outcome: Session<Purpose>.Outcome, _ reply: ClusterReply?) {
+    private func answered(_ job: Job, _ outcome: ExchangeOutcome, _ reply: ClusterReply?) {
         if !self.sent.isEmpty { self.sent.removeFirst() }
         guard outcome.failure == nil, let reply else {
             return self.state.fail(job.number, .refused(self.error(outcome.failure ?? .unexpectedAnswer)))
@@ -192,7 +171,7 @@ final class QuestionLink {
         return .loaded(number, LoadedDevices(loaded, now))
     }
 
-    private func counted(_ number: TransactionNumber, _ outcome: Session<Purpose>.Outcome) -> ClusterReply? {
+    private func counted(_ number: TransactionNumber, _ outcome: ExchangeOutcome) -> ClusterReply? {
         guard let rows = outcome.results.first else { return nil }
         var byTopic: [Int32: ActivityCounters] = [:]
         var rejections: [(topic: UInt32, content: [UInt8])] = []
@@ -220,7 +199,7 @@ final class QuestionLink {
 
     /// Handles the loss of the connection, or a failure to connect. Queries that were sent once are sent again; queries
     /// that were sent twice fail.
-    private func ended(_ failure: PostgresError) {
+    func ended(_ failure: PostgresError) {
         let isMade = if case .ready = self.phase { true } else { false }
         let error = StoreError(failure)
         for var job in self.sent {
@@ -254,13 +233,9 @@ final class QuestionLink {
 }
 
 /// The statements of the connection for queries, prepared once; each reads without locking rows.
-enum QuestionStatement: Int, CaseIterable {
+enum QuestionStatement: PreparedStatement {
     case standing, clock, readTokens, readTasks, readInOrder, readTopicsInOrder, readPending, count
 
-    /// The name of the prepared statement.
-    var name: String { "wakegate_\(self)" }
-
-    /// - Parameter clock: an expression for the primary's clock in milliseconds since 1970.
     func sql(clock: String) -> String {
         switch self {
         // Queries go only to the server that has the gateway's number and accepts writes.

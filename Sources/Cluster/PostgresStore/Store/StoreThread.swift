@@ -10,6 +10,8 @@ final class StoreThread {
     private let shared: SharedLink
     private let links: [CommitLink]
     private let questions: QuestionLink
+    /// All connections.
+    private let everyLink: [any StoreLink]
     private var waiting: [CommitLink.Job] = []
     /// The attachment to report to the engine once every connection is ready.
     private var attachment: Attachment?
@@ -33,6 +35,7 @@ final class StoreThread {
         self.shared = SharedLink(state)
         self.links = (1...max(1, settings.connections)).map { CommitLink(index: Int16($0), state) }
         self.questions = QuestionLink(state)
+        self.everyLink = [self.control, self.shared] + self.links + [self.questions]
     }
 
     func run() {
@@ -44,10 +47,7 @@ final class StoreThread {
             self.deliver()
             guard !self.isOver else { break }
             self.wait()
-            self.control.advance()
-            self.shared.advance()
-            for link in self.links { link.advance() }
-            self.questions.advance()
+            for link in self.everyLink { link.advance() }
             self.handleEvents()
         }
         self.control.close()
@@ -58,15 +58,10 @@ final class StoreThread {
     }
 
     private func wait() {
-        var waits =
-            [Descriptor.Wait(self.exchange.wakeup.descriptor, .readable)] + self.control.waits + self.shared.waits
-        for link in self.links { waits += link.waits }
-        waits += self.questions.waits
+        var waits = [Descriptor.Wait(self.exchange.wakeup.descriptor, .readable)]
+        for link in self.everyLink { waits += link.waits }
         let now = SystemClock.monotonic
-        var moments = self.links.compactMap(\.nextMoment) + [now + StoreSettings.heartbeatMilliseconds]
-        if let moment = self.control.nextMoment { moments.append(moment) }
-        if let moment = self.shared.nextMoment { moments.append(moment) }
-        if let moment = self.questions.nextMoment { moments.append(moment) }
+        var moments = self.everyLink.compactMap { $0.nextMoment } + [now + StoreSettings.heartbeatMilliseconds]
         if self.control.isClosed { moments.append(self.attachAt) }
         if let deadline = self.stopDeadline { moments.append(min(deadline, now + 50)) }
         let pause = (moments.min() ?? now) - now
@@ -138,10 +133,7 @@ final class StoreThread {
     private func timePassed(_ now: Int64) {
         if self.exchange.isStopping, self.stopDeadline == nil { self.stop(now) }
         if self.control.isClosed, now >= self.attachAt, self.stopDeadline == nil { self.control.connect() }
-        self.control.timePassed(now)
-        self.shared.timePassed(now)
-        for link in self.links { link.timePassed(now) }
-        self.questions.timePassed(now)
+        for link in self.everyLink { link.timePassed(now) }
         self.giveUpAttaching(now)
         self.stopGoesOn(now)
     }
