@@ -58,14 +58,14 @@ final class LibPQ {
 
     /// Returns the options in a connection string; nil if libpq cannot parse the string. Drops libpq's message, which
     /// contains parts of the string.
-    static func options(parsing text: String) -> [String: String]? {
+    static func options(parsing text: String) -> ConnectionOptions? {
         var message: UnsafeMutablePointer<CChar>?
         let options = unsafe PQconninfoParse(text, &message)
         unsafe PQfreemem(message)
-        return unsafe self.values(of: options)
+        return unsafe self.read(options)
     }
 
-    private static func values(of options: UnsafeMutablePointer<PQconninfoOption>?) -> [String: String]? {
+    private static func read(_ options: UnsafeMutablePointer<PQconninfoOption>?) -> ConnectionOptions? {
         guard let options = unsafe options else { return nil }
         defer { unsafe PQconninfoFree(options) }
         var values: [String: String] = [:]
@@ -76,13 +76,13 @@ final class LibPQ {
             }
             unsafe option += 1
         }
-        return values
+        return ConnectionOptions(values: values)
     }
 
     // MARK: Properties
 
     /// The effective options, including options of a service file and the environment; nil if memory is exhausted.
-    var options: [String: String]? { unsafe Self.values(of: PQconninfo(self.connection)) }
+    var options: ConnectionOptions? { unsafe Self.read(PQconninfo(self.connection)) }
 
     var descriptor: Int32 { unsafe PQsocket(self.connection) }
     var host: String { unsafe PQhost(self.connection).map { unsafe String(cString: $0) } ?? "" }

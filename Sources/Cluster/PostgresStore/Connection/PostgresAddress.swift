@@ -30,7 +30,7 @@ package struct PostgresAddress: Hashable, Sendable, CustomStringConvertible, Cus
         guard Self.isAddress(text) else {
             throw PostgresError(kind: .invalidAddress, message: "this is not the address of a database")
         }
-        guard let options = ConnectionOptions(parsing: text) else {
+        guard let options = LibPQ.options(parsing: text) else {
             throw PostgresError(kind: .invalidAddress, message: "libpq cannot read the address of the database")
         }
         let (names, addresses, ports) = (options.list("host"), options.list("hostaddr"), options.list("port"))
@@ -130,20 +130,7 @@ struct PostgresHost: Hashable, Sendable {
 
 /// The options of a connection string or of a connection: values by keyword.
 struct ConnectionOptions {
-    private let values: [String: String]
-
-    /// - Returns: nil if libpq cannot parse the text.
-    init?(parsing text: String) {
-        guard let values = LibPQ.options(parsing: text) else { return nil }
-        self.values = values
-    }
-
-    /// Reads the effective options of a connection, including options of the environment and a service file; nil if
-    /// memory is exhausted.
-    init?(of connection: LibPQ) {
-        guard let values = connection.options else { return nil }
-        self.values = values
-    }
+    let values: [String: String]
 
     /// Returns the value of an option; nil if it is not set or empty.
     subscript(_ keyword: String) -> String? {

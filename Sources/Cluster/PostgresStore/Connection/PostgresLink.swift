@@ -170,7 +170,7 @@ package final class PostgresLink {
         self.connection = connection
         // Before anything is sent, check the effective options, including options of a service file and the
         // environment.
-        guard let options = ConnectionOptions(of: connection) else {
+        guard let options = connection.options else {
             throw PostgresError(kind: .client, message: "out of memory for a connection", server: self.tried)
         }
         for host in PostgresHost.list(in: options) { try self.address.check(host, options) }

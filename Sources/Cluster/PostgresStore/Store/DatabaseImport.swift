@@ -331,23 +331,15 @@ struct ImportProgress: Hashable {
     /// The policy time of every row, also after a resumption.
     var now: Instant
     /// The number of devices written.
-    var next: Int
+    var next = 0
     /// True if the counters and shared values are written as well.
-    var isDone: Bool
+    var isDone = false
     /// The number of devices whose delivery log is written, in the order of their numbers.
     var nextLogged = 0
     /// True if the whole delivery log is written.
     var isLogDone = false
     /// The negative gateway number of the rows with counters.
     var number: Int32
-
-    init(fingerprint: UInt64, now: Instant, next: Int = 0, isDone: Bool = false, number: Int32) {
-        self.fingerprint = fingerprint
-        self.now = now
-        self.next = next
-        self.isDone = isDone
-        self.number = number
-    }
 
     /// The fields as words separated by spaces.
     var content: [UInt8] {
@@ -356,6 +348,9 @@ struct ImportProgress: Hashable {
         return Array("\(state) \(rows) \(self.nextLogged) \(self.isLogDone ? 1 : 0)".utf8)
     }
 
+}
+
+extension ImportProgress {
     /// Parses the fields; nil if they are invalid.
     init?(_ content: ByteView) {
         let words = content.string.split(separator: " ")

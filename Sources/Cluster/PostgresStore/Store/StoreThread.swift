@@ -54,11 +54,10 @@ final class StoreThread {
         self.shared.close()
         for link in self.links { link.close() }
         self.questions.close(self.failure)
-        self.exchange.ended()
     }
 
     private func wait() {
-        var waits = [Descriptor.Wait(self.exchange.wakeup.descriptor, .readable)]
+        var waits = [Descriptor.Wait(self.exchange.descriptor, .readable)]
         for link in self.everyLink { waits += link.waits }
         let now = SystemClock.monotonic
         var moments = self.everyLink.compactMap { $0.nextMoment } + [now + StoreSettings.heartbeatMilliseconds]
@@ -66,7 +65,7 @@ final class StoreThread {
         if let deadline = self.stopDeadline { moments.append(min(deadline, now + 50)) }
         let pause = (moments.min() ?? now) - now
         Descriptor.wait(for: &waits, milliseconds: Int32(clamping: max(0, pause)))
-        if waits[0].isOver { self.exchange.wakeup.silence() }
+        if waits[0].isOver { self.exchange.silence() }
     }
 
     // MARK: Requests
