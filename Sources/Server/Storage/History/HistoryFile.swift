@@ -174,7 +174,7 @@ package final class HistoryFile: HistorySource {
             return
         }
         self.attempt { () throws(SQLiteError) in
-            if self.path != nil { try store.table.sync() }
+            if self.path != nil { try store.table.database.syncLog() }
             self.durableSequence = min(store.written.newest, self.collected.oldestRecord.map { $0 - 1 } ?? .max)
             self.unsynced.removeAll()
         }

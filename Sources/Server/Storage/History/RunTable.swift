@@ -164,11 +164,6 @@ final class RunTable {
         self.isLogCopied = logPages == copiedPages
     }
 
-    /// Makes all committed transactions durable.
-    func sync() throws(SQLiteError) {
-        try self.database.syncLog()
-    }
-
     /// Returns at most `count` free pages to the file system.
     func giveBack(_ count: Int) throws(SQLiteError) {
         try self.transaction { () throws(SQLiteError) in
@@ -426,17 +421,15 @@ final class RunWriter {
         if self.chunk.eventCount == 0 { self.firstDevice = event.device }
         let names = self.chunk.append(event)
         let number = self.run.eventChunks.count
-        if names.apnsID, let apnsID = event.apnsID { self.append(PushEntry(apnsID, chunk: number, self.table.key)) }
+        if names.apnsID, let apnsID = event.apnsID {
+            self.entries.append(PushEntry(apnsID, chunk: number, self.table.key).word)
+        }
         if names.related, let related = event.relatedPush {
-            self.append(PushEntry(related, chunk: number, self.table.key))
+            self.entries.append(PushEntry(related, chunk: number, self.table.key).word)
         }
         self.run.oldest = min(self.run.oldest, event.at)
         self.run.newest = max(self.run.newest, event.at)
         self.run.events += 1
-    }
-
-    private func append(_ entry: PushEntry) {
-        self.entries.append(entry.word)
     }
 
     /// Writes the remaining events, the index, and the run's row.

@@ -251,7 +251,7 @@ package final class Journal: RecordStore {
         while self.records.rows.first < end, let row = self.records.rows.oldest, self.pace.spend(on: row) {
             if row.liveBytes > 0 { try self.copyLiveRecords(of: self.records.rows.first, table) }
             self.droppedBytes += Int(row.bytes)
-            self.records.dropOldestRow()
+            self.records.rows.dropOldest()
         }
     }
 
@@ -292,7 +292,7 @@ package final class Journal: RecordStore {
     private func beginRow() {
         self.content.removeAll()
         JournalRow.appendHeader(self.stamp, to: &self.content)
-        self.records.appendRow()
+        self.records.rows.append()
     }
 
     private func endRow(_ table: JournalTable) throws(StoreError) {

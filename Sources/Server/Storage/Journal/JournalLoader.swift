@@ -4,7 +4,7 @@ package import Wire
 
 /// Reads a journal from its newest row to its oldest. The first record of a key is therefore its newest.
 package struct JournalLoader: ~Copyable {
-    private(set) var records = LiveRecords()
+    private var records = LiveRecords()
     private let path: String
     /// The rows read so far, the newest first.
     private var rows: [RowLedger.Row] = []
@@ -114,7 +114,7 @@ package struct JournalLoader: ~Copyable {
         }
         self.rows.reverse()
         self.records.held.finishLoading(self.rows, oldest: self.oldest)
-        self.records.setRows(RowLedger(rows: self.rows, first: self.oldest))
+        self.records.rows = RowLedger(rows: self.rows, first: self.oldest)
         return self.records
     }
 

@@ -9,13 +9,12 @@ package struct LiveRecords: ~Copyable {
 
     /// The location of each record by kind and index: row id << 20 | record bytes; 0 for a key without a record.
     private var places: [[UInt64]]
-    private(set) var rows: RowLedger
+    var rows = RowLedger()
     /// The rows that are kept for the history.
     var held = HeldEvents()
 
     init() {
         self.places = Array(repeating: [], count: 1 + RecordKey.Kind.allCases.reduce(0) { max($0, Int($1.rawValue)) })
-        self.rows = RowLedger()
     }
 
     static func canHold(_ key: RecordKey, bytes: Int) -> Bool {
@@ -51,21 +50,9 @@ package struct LiveRecords: ~Copyable {
         return old
     }
 
-    mutating func appendRow() {
-        self.rows.append()
-    }
-
     mutating func setNewestRow(contentBytes: Int) {
         self.rows.setNewest(contentBytes: contentBytes)
         self.held.endRow(bytes: contentBytes + RowLedger.overheadBytes)
-    }
-
-    mutating func dropOldestRow() {
-        self.rows.dropOldest()
-    }
-
-    mutating func setRows(_ rows: consuming RowLedger) {
-        self.rows = rows
     }
 
     /// Returns the index of a key in `places`. `RecordKey.everyTopic`, the largest index, wraps around to index 0. All

@@ -1,5 +1,6 @@
 internal import CSQLite
 import Glibc
+import Platform
 package import Wire
 
 /// A connection to an SQLite file. One caller at a time may use it, on any thread.
@@ -70,20 +71,7 @@ package final class SQLiteDatabase {
 
     /// Returns a URI for the path that makes SQLite treat the file as immutable.
     private static func immutableURI(_ path: String) -> String {
-        var uri = path.utf8.first == UInt8(ascii: "/") ? "file://" : "file:"
-        for byte in path.utf8 {
-            let isPlain =
-                switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "/"), UInt8(ascii: "."), UInt8(ascii: "-"),
-                    UInt8(ascii: "_"):
-                    true
-                default: false
-                }
-            let digits = String(byte, radix: 16)
-            uri += isPlain ? String(UnicodeScalar(byte)) : "%" + (byte < 16 ? "0" : "") + digits
-        }
-        return uri + "?immutable=1"
+        (path.utf8.first == UInt8(ascii: "/") ? "file://" : "file:") + FileSystem.percentEncoded(path) + "?immutable=1"
     }
 
     /// Runs one or more statements whose rows are ignored.
@@ -143,19 +131,24 @@ package final class SQLiteDatabase {
     /// A passive checkpoint syncs the file only if no commit is made during it. Without this call, the first such
     /// checkpoint would have to sync the writes of all earlier checkpoints.
     package func syncFile() throws(SQLiteError) {
-        var found: UnsafeMutablePointer<sqlite3_file>?
-        try unsafe self.check(sqlite3_file_control(self.connection, nil, SQLITE_FCNTL_FILE_POINTER, &found))
-        guard let file = unsafe found, let methods = unsafe file.pointee.pMethods else { return }
-        try unsafe self.check(methods.pointee.xSync(file, SQLITE_SYNC_NORMAL))
+        try self.sync(SQLITE_FCNTL_FILE_POINTER)
     }
 
     /// Syncs the write-ahead log. All commits are then durable.
     package func syncLog() throws(SQLiteError) {
-        var found: UnsafeMutablePointer<sqlite3_file>?
-        try unsafe self.check(sqlite3_file_control(self.connection, nil, SQLITE_FCNTL_JOURNAL_POINTER, &found))
-        // The pointer has no methods if no log exists.
-        guard let file = unsafe found, let methods = unsafe file.pointee.pMethods else { return }
+        try self.sync(SQLITE_FCNTL_JOURNAL_POINTER)
+    }
+
+    private func sync(_ operation: Int32) throws(SQLiteError) {
+        guard let file = try unsafe self.file(operation), let methods = unsafe file.pointee.pMethods else { return }
         try unsafe self.check(methods.pointee.xSync(file, SQLITE_SYNC_NORMAL))
+    }
+
+    /// Returns the file that an operation of `sqlite3_file_control` names. It has no methods if it does not exist.
+    private func file(_ operation: Int32) throws(SQLiteError) -> UnsafeMutablePointer<sqlite3_file>? {
+        var file: UnsafeMutablePointer<sqlite3_file>?
+        try unsafe self.check(sqlite3_file_control(self.connection, nil, operation, &file))
+        return unsafe file
     }
 
     /// Makes the connection leave the write-ahead log unchanged when it closes. By default, the last connection copies
@@ -183,13 +176,10 @@ package final class SQLiteDatabase {
     ///
     /// After a failed sync, the kernel may treat pages as written although they are not on the disk. It treats
     /// rewritten pages as new writes. The next sync therefore writes them or fails.
-    package func rewriteLog() throws(SQLiteError) {
-        var found: UnsafeMutablePointer<sqlite3_file>?
-        try unsafe self.check(
-            sqlite3_file_control(self.connection, nil, SQLITE_FCNTL_JOURNAL_POINTER, &found)
-        )
-        // The pointer has no methods if no log exists.
-        guard let file = unsafe found, let methods = unsafe file.pointee.pMethods else { return }
+    private func rewriteLog() throws(SQLiteError) {
+        guard let file = try unsafe self.file(SQLITE_FCNTL_JOURNAL_POINTER),
+            let methods = unsafe file.pointee.pMethods
+        else { return }
         let headerBytes = 32
         var header = [UInt8](repeating: 0, count: headerBytes)
         guard try unsafe self.check(read: methods.pointee.xRead(file, &header, Int32(headerBytes), 0)) else { return }
@@ -217,8 +207,8 @@ package final class SQLiteDatabase {
     }
 
     /// Copies the current state of the whole database into a new file. Other connections may write at the same time.
-    package func backUp(to path: String, vfs: String? = nil) throws(SQLiteError) {
-        let target = try SQLiteDatabase(path: path, mode: .create, vfs: vfs)
+    package func backUp(to path: String) throws(SQLiteError) {
+        let target = try SQLiteDatabase(path: path, mode: .create)
         guard let backup = unsafe sqlite3_backup_init(target.connection, "main", self.connection, "main") else {
             throw unsafe SQLiteError(sqlite3_extended_errcode(target.connection), target.connection)
         }
