@@ -24,10 +24,10 @@ final class LibPQ {
     private var formats: [Int32] = []
 
     /// Starts a connection; sends nothing before `poll`.
-    init(_ words: ConnectionWords) {
+    init(_ words: [(keyword: String, value: String)]) {
         var text: [CChar] = []
         var places: [(keyword: Int, value: Int)] = []
-        for word in words.words {
+        for word in words {
             let keyword = text.count
             text += word.keyword.utf8CString
             places.append((keyword, text.count))

@@ -57,21 +57,19 @@ package final class PostgresLink {
     ///   - settings: the settings of the session, such as `idle_session_timeout`.
     ///   - firstHost: the index of the server to try first; the others follow in cyclic order.
     ///   - hostMilliseconds: the timeout for each server in milliseconds, after which the next server is tried.
-    ///   - now: milliseconds of `SystemClock.monotonic`.
     package init(
         _ address: PostgresAddress,
         application: String,
         settings: [PostgresSetting] = [],
         firstHost: Int = 0,
-        hostMilliseconds: Int64 = 5_000,
-        now: Int64 = SystemClock.monotonic
+        hostMilliseconds: Int64 = 5_000
     ) {
         self.address = address
         self.application = application
         self.settings = settings
         self.firstHost = firstHost
         self.hostMilliseconds = hostMilliseconds
-        self.tryNextHost(now)
+        self.tryNextHost()
     }
 
     // MARK: Connecting
@@ -95,23 +93,17 @@ package final class PostgresLink {
     package var version: Int { self.connection?.version ?? 0 }
 
     /// Continues to connect, as far as possible without waiting for the server.
-    ///
-    /// - Parameter now: milliseconds of `SystemClock.monotonic`.
-    package func advance(now: Int64 = SystemClock.monotonic) {
+    package func advance() {
         guard self.phase == .reading || self.phase == .writing else { return }
-        if let deadline = self.deadline, now >= deadline {
-            let seconds = Double(self.hostMilliseconds) / 1000
-            self.hostFailed(
-                PostgresError(kind: .unreachable, message: "no answer within \(seconds) s", server: self.tried),
-                now
-            )
-            return
+        if let deadline = self.deadline, SystemClock.monotonic >= deadline {
+            let message = "no answer within \(Double(self.hostMilliseconds) / 1000) s"
+            return self.hostFailed(PostgresError(kind: .unreachable, message: message, server: self.tried))
         }
         switch self.connection?.poll() {
         case .readable: self.phase = .reading
         case .writable: self.phase = .writing
-        case .nothing: self.begin(now)
-        case .failed, nil: self.hostFailed(self.connectError, now)
+        case .nothing: self.begin()
+        case .failed, nil: self.hostFailed(self.connectError)
         }
     }
 
@@ -124,21 +116,22 @@ package final class PostgresLink {
         ConnectFailure.read(self.connection?.message ?? "", server: self.tried)
     }
 
-    private func begin(_ now: Int64) {
+    private func begin() {
         guard self.connection?.beginPipeline() == true else {
-            self.hostFailed(PostgresError(kind: .client, message: "libpq takes no pipeline", server: self.tried), now)
-            return
+            return self.hostFailed(
+                PostgresError(kind: .client, message: "libpq takes no pipeline", server: self.tried)
+            )
         }
         self.deadline = nil
         self.phase = .ready
     }
 
-    private func hostFailed(_ error: PostgresError, _ now: Int64) {
+    private func hostFailed(_ error: PostgresError) {
         self.attempts.append(error)
-        self.tryNextHost(now)
+        self.tryNextHost()
     }
 
-    private func tryNextHost(_ now: Int64) {
+    private func tryNextHost() {
         while true {
             self.connection = nil
             self.triedCount += 1
@@ -146,7 +139,7 @@ package final class PostgresLink {
             do throws(PostgresError) {
                 try self.start()
                 self.phase = .writing
-                self.deadline = now + self.hostMilliseconds
+                self.deadline = SystemClock.monotonic + self.hostMilliseconds
                 return
             } catch {
                 self.attempts.append(error)
@@ -160,13 +153,9 @@ package final class PostgresLink {
     private func start() throws(PostgresError) {
         let hosts = self.address.hosts
         let host = hosts.isEmpty ? nil : hosts[self.hostIndex]
-        let words = ConnectionWords(
-            self.address,
-            host: host,
-            application: self.application,
-            settings: self.settings
+        let connection = LibPQ(
+            self.address.words(host: host, application: self.application, settings: self.settings)
         )
-        let connection = LibPQ(words)
         self.connection = connection
         // Before anything is sent, check the effective options, including options of a service file and the
         // environment.

@@ -39,8 +39,8 @@ enum CommitStatement: Int, PreparedStatement {
         case .insertDevices: Self.insertDevicesSQL
         case .updateDevices: Self.updateDevicesSQL
         case .upsertDue: Self.upsertDueSQL
-        case .deleteDue: Self.deleteDueSQL
-        case .deleteReady: Self.deleteReadySQL
+        case .deleteDue: "DELETE FROM wakegate.due WHERE device = ANY($1::bytea[])"
+        case .deleteReady: "DELETE FROM wakegate.ready WHERE device = ANY($1::bytea[])"
         case .insertReady: Self.insertReadySQL
         case .insertWakes: Self.insertWakesSQL
         case .endWakes: Self.endWakesSQL
@@ -54,7 +54,7 @@ enum CommitStatement: Int, PreparedStatement {
         case .burialRows: Self.burialRowsSQL
         case .foldCounters: Self.foldCountersSQL
         case .foldRejections: Self.foldRejectionsSQL
-        case .endBurial: Self.endBurialSQL
+        case .endBurial: "UPDATE wakegate.gateway SET buried = true WHERE number = $1::integer"
         case .wakesOfHolder: Self.wakesOfHolderSQL
         case .holders: Self.holdersSQL
         case .resolve: Self.resolveSQL
@@ -257,10 +257,6 @@ enum CommitStatement: Int, PreparedStatement {
         ON CONFLICT (device) DO UPDATE SET at = excluded.at
         """
 
-    private static let deleteDueSQL = "DELETE FROM wakegate.due WHERE device = ANY($1::bytea[])"
-
-    private static let deleteReadySQL = "DELETE FROM wakegate.ready WHERE device = ANY($1::bytea[])"
-
     private static let insertReadySQL = """
         INSERT INTO wakegate.ready (device, kind, name, resources, topic, since)
         SELECT device, kind, name, string_to_array(resources, ','), topic, since
@@ -390,6 +386,4 @@ enum CommitStatement: Int, PreparedStatement {
         SELECT 0, 0, 0, topic, content FROM unnest($2::integer[], $3::bytea[]) u(topic, content)
         ON CONFLICT (gateway, connection, topic) DO UPDATE SET content = excluded.content
         """
-
-    private static let endBurialSQL = "UPDATE wakegate.gateway SET buried = true WHERE number = $1::integer"
 }

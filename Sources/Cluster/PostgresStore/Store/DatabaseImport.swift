@@ -262,14 +262,7 @@ package final class DatabaseImport {
     }
 
     private func storeValue(_ name: String, _ content: [UInt8]) throws(PostgresError) {
-        try self.client.query(
-            """
-            INSERT INTO wakegate.value (name, content) VALUES ($1::text, $2::bytea)
-            ON CONFLICT (name) DO UPDATE SET content = excluded.content, version = nextval('wakegate.value_version')
-            """,
-            name,
-            content
-        )
+        try self.client.query(ControlStatement.storeValue.sql(clock: ""), name, content)
     }
 
     // MARK: Delivery log

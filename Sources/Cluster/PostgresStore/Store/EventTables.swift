@@ -118,18 +118,13 @@ package enum EventTables {
 
     /// Events of one device in one transaction.
     package struct Row {
-        /// The number of the device in the history.
-        package let device: Int64
-        /// The policy time of the first event.
-        package let at: Int64
+        /// At least one event, in chronological order.
         package fileprivate(set) var events: [HistoryEvent]
 
-        /// - Parameter events: at least one event, in chronological order.
-        init(events: [HistoryEvent]) {
-            self.device = Int64(bitPattern: events[0].device)
-            self.at = events[0].at.milliseconds
-            self.events = events
-        }
+        /// The number of the device in the history.
+        package var device: Int64 { Int64(bitPattern: self.events[0].device) }
+        /// The policy time of the first event.
+        package var at: Int64 { self.events[0].at.milliseconds }
 
         /// Returns the events in the format of `EventRecord`.
         package func body() -> [UInt8] {

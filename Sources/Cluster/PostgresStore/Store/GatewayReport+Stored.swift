@@ -51,10 +51,7 @@ extension GatewayReport {
     }
 
     private func appendOffers(to buffer: inout ByteBuffer) {
-        var offers = ByteBuffer()
-        var count = 0
-        for offer in self.offers {
-            var bytes = ByteBuffer()
+        Self.append(self.offers, bytesMax: Self.offerBytesMax, to: &buffer) { offer, bytes in
             bytes.append(halfWord: offer.slots.topic.rawValue)
             bytes.append(halfWord: UInt32(clamping: offer.streams))
             bytes.append(halfWord: UInt32(clamping: offer.slots.count))
@@ -64,20 +61,13 @@ extension GatewayReport {
                 Self.append(count: names.count, to: &bytes)
                 for name in names { Self.append(name, to: &bytes) }
             }
-            guard offers.count + bytes.count <= Self.offerBytesMax else { continue }
-            offers.append(bytes.view)
-            count += 1
         }
-        Self.append(count: count, to: &buffer)
-        buffer.append(offers.view)
     }
 
     private func appendDurations(to buffer: inout ByteBuffer) {
-        var durations = ByteBuffer()
-        var count = 0
         let rows = WakeDurationRow.sorted(self.durations)
-        for row in rows.filter({ $0.worker == nil }) + rows.filter({ $0.worker != nil }) {
-            var bytes = ByteBuffer()
+        let ordered = rows.filter { $0.worker == nil } + rows.filter { $0.worker != nil }
+        Self.append(ordered, bytesMax: Self.durationBytesMax, to: &buffer) { row, bytes in
             bytes.append(halfWord: row.topic.rawValue)
             bytes.append(row.kind.task?.storedCode ?? 0)
             bytes.append(row.worker == nil ? 0 : 1 as UInt8)
@@ -90,12 +80,27 @@ extension GatewayReport {
                 bytes.append(halfWord: UInt32(bucket))
                 bytes.append(halfWord: UInt32(clamping: times))
             }
-            guard durations.count + bytes.count <= Self.durationBytesMax else { continue }
-            durations.append(bytes.view)
+        }
+    }
+
+    /// Appends a list of the items that fit into `bytesMax` bytes.
+    private static func append<Item>(
+        _ items: [Item],
+        bytesMax: Int,
+        to buffer: inout ByteBuffer,
+        _ write: (Item, inout ByteBuffer) -> Void
+    ) {
+        var list = ByteBuffer()
+        var count = 0
+        for item in items {
+            var bytes = ByteBuffer()
+            write(item, &bytes)
+            guard list.count + bytes.count <= bytesMax else { continue }
+            list.append(bytes.view)
             count += 1
         }
-        Self.append(count: count, to: &buffer)
-        buffer.append(durations.view)
+        self.append(count: count, to: &buffer)
+        buffer.append(list.view)
     }
 
     private static func append(count: Int, to buffer: inout ByteBuffer) {

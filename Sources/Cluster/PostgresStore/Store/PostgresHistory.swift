@@ -106,10 +106,8 @@ package final class PostgresHistory: HistorySource {
                 $0.device == device && !$0.isNamePart && $0.names(apnsID)
             }
         }
-        let ordered = events.enumerated().sorted {
-            ($0.element.at, $0.offset) < ($1.element.at, $1.offset)
-        }
-        return ordered.suffix(HistoryFile.pushEventsMax).map(\.element)
+        // The sort is stable.
+        return events.sorted { $0.at < $1.at }.suffix(HistoryFile.pushEventsMax)
     }
 
     /// Returns the devices that received a push and the time of its first receipt, in the order of these times.
@@ -158,8 +156,8 @@ package final class PostgresHistory: HistorySource {
     package func tidy() -> Bool {
         self.summarizeAgain()
         let age = self.limits.ageMillisecondsMax
-        var deleted = self.delete(Self.oldEvents, from: .event, age, Self.deletedMax)
-        deleted += self.delete(Self.oldPushes, from: .push, age, Self.deletedMax)
+        var deleted = self.delete(Self.old(.event), from: .event, age, Self.deletedMax)
+        deleted += self.delete(Self.old(.push), from: .push, age, Self.deletedMax)
         deleted += self.query(Self.deleteOldBundles, age, Self.deletedBundlesMax)?.affectedCount ?? 0
         let failure = self.takeFailure()
         _ = self.query("SELECT wakegate.summarize()")
@@ -321,19 +319,14 @@ extension PostgresHistory {
         ) e ORDER BY e.id LIMIT $8::bigint
         """
 
-    private static let oldEvents = """
+    private static func old(_ table: EventTables.Summarized) -> String {
+        """
         ctid = ANY(ARRAY(
-            SELECT ctid FROM wakegate.event
+            SELECT ctid FROM wakegate.\(table)
             WHERE at < (SELECT max(moment) FROM wakegate.connection) - $1::bigint
             LIMIT $2::bigint FOR UPDATE SKIP LOCKED))
         """
-
-    private static let oldPushes = """
-        ctid = ANY(ARRAY(
-            SELECT ctid FROM wakegate.push
-            WHERE at < (SELECT max(moment) FROM wakegate.connection) - $1::bigint
-            LIMIT $2::bigint FOR UPDATE SKIP LOCKED))
-        """
+    }
 
     private static let deleteOldBundles = """
         DELETE FROM wakegate.bundle WHERE ctid = ANY(ARRAY(

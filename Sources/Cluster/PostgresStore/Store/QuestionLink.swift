@@ -10,17 +10,13 @@ final class QuestionLink: StoreLink {
     struct Job {
         enum Subject {
             case read(ReadPlan)
-            case count(topics: [TopicIndex]?)
+            /// The topics to count; nil for all.
+            case count([TopicIndex]?)
         }
 
         let number: TransactionNumber
         let subject: Subject
-        fileprivate var isRepeated = false
-
-        init(_ number: TransactionNumber, _ subject: Subject) {
-            self.number = number
-            self.subject = subject
-        }
+        var isRepeated = false
     }
 
     enum Purpose {
@@ -29,18 +25,10 @@ final class QuestionLink: StoreLink {
         case count(Job)
     }
 
-    private enum State {
-        /// Can move to: connecting.
-        case closed
-        /// Connecting, and preparing statements. Can move to: ready, closed.
-        case connecting
-        /// Can move to: closed.
-        case ready
-    }
-
     private let state: StoreState
     private(set) var session: Session<Purpose, QuestionStatement>?
-    private var phase = State.closed
+    /// True if the statements are prepared.
+    private var isReady = false
     /// Queries that wait for a connection.
     private var waiting: [Job] = []
     /// Queries that were sent, in order.
@@ -54,11 +42,8 @@ final class QuestionLink: StoreLink {
 
     /// The time of the next retry or timeout, on the monotonic clock; nil if there is none.
     var nextMoment: Int64? {
-        switch self.phase {
-        case .closed: self.state.number == nil ? nil : self.retryAt
-        case .connecting: self.session?.server.deadline ?? self.answerDeadline
-        case .ready: self.answerDeadline
-        }
+        guard let session = self.session else { return self.state.number == nil ? nil : self.retryAt }
+        return session.server.deadline ?? self.answerDeadline
     }
 
     private var answerDeadline: Int64? { self.session?.waitsSince.map { $0 + StoreSettings.questionMilliseconds } }
@@ -67,11 +52,11 @@ final class QuestionLink: StoreLink {
 
     /// Connects if it is time, and handles a deadline that has passed.
     func timePassed(_ now: Int64) {
-        if case .closed = self.phase {
-            guard self.state.number != nil, now >= self.retryAt else { return }
-            return self.connect()
+        guard let session = self.session else {
+            if self.state.number != nil, now >= self.retryAt { self.connect() }
+            return
         }
-        if let deadline = self.session?.server.deadline, now >= deadline { return self.advance() }
+        if let deadline = session.server.deadline, now >= deadline { return self.advance() }
         guard let deadline = self.answerDeadline, now >= deadline else { return }
         self.ended(PostgresError(kind: .connectionLost, message: "no answer to a question"))
     }
@@ -84,7 +69,6 @@ final class QuestionLink: StoreLink {
                 PostgresSetting("statement_timeout", "\(self.state.settings.questionStatementMilliseconds)"),
             ]
         self.session = Session(self.state, settings)
-        self.phase = .connecting
     }
 
     func connected() {
@@ -102,7 +86,7 @@ final class QuestionLink: StoreLink {
         guard let standing = outcome.results.last, standing.count == 1, standing.flag(0, 0) else {
             return self.ended(.fenced)
         }
-        self.phase = .ready
+        self.isReady = true
         self.pause = RetryPause()
         let waiting = self.waiting
         self.waiting = []
@@ -112,8 +96,9 @@ final class QuestionLink: StoreLink {
     // MARK: Asking
 
     /// Sends a query as soon as a connection is open.
-    func ask(_ job: Job) {
-        if case .ready = self.phase { self.send(job) } else { self.waiting.append(job) }
+    func ask(_ number: TransactionNumber, _ subject: Job.Subject) {
+        let job = Job(number: number, subject: subject)
+        if self.isReady { self.send(job) } else { self.waiting.append(job) }
     }
 
     private func send(_ job: Job) {
@@ -200,7 +185,6 @@ final class QuestionLink: StoreLink {
     /// Handles the loss of the connection, or a failure to connect. Queries that were sent once are sent again; queries
     /// that were sent twice fail.
     func ended(_ failure: PostgresError) {
-        let isMade = if case .ready = self.phase { true } else { false }
         let error = StoreError(failure)
         for var job in self.sent {
             guard !job.isRepeated else {
@@ -211,9 +195,9 @@ final class QuestionLink: StoreLink {
             self.waiting.append(job)
         }
         self.sent = []
-        if !isMade { self.refuse(error) }
+        if !self.isReady { self.refuse(error) }
         self.session = nil
-        self.phase = .closed
+        self.isReady = false
         self.retryAt = self.pause.next()
     }
 
@@ -221,7 +205,7 @@ final class QuestionLink: StoreLink {
     func close(_ error: StoreError) {
         self.refuse(error)
         self.session = nil
-        self.phase = .closed
+        self.isReady = false
         self.retryAt = 0
     }
 

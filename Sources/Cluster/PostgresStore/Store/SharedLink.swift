@@ -12,15 +12,6 @@ final class SharedLink: StoreLink {
         case storeValue(PendingValue)
     }
 
-    private enum State {
-        /// Can move to: connecting.
-        case closed
-        /// Can move to: working, closed.
-        case connecting
-        /// Can move to: closed.
-        case working
-    }
-
     /// A value to share with all gateways.
     struct PendingValue {
         let name: String
@@ -42,7 +33,6 @@ final class SharedLink: StoreLink {
 
     private let state: StoreState
     private(set) var session: Session<Purpose, ControlStatement>?
-    private var phase = State.closed
     private var retryAt: Int64 = 0
     private var pause = RetryPause()
     private var events: [Event] = []
@@ -63,14 +53,11 @@ final class SharedLink: StoreLink {
         self.state = state
     }
 
-    private var isWorking: Bool { if case .working = self.phase { true } else { false } }
+    private var isWorking: Bool { self.session?.isReady ?? false }
 
     var nextMoment: Int64? {
-        switch self.phase {
-        case .closed: self.state.number == nil ? nil : self.retryAt
-        case .connecting: self.session?.server.deadline
-        case .working: self.senders.nextMoment
-        }
+        guard let session = self.session else { return self.state.number == nil ? nil : self.retryAt }
+        return session.isReady ? self.senders.nextMoment : session.server.deadline
     }
 
     /// Returns the events since the last call, in order.
@@ -83,25 +70,19 @@ final class SharedLink: StoreLink {
 
     /// Connects or checks the senders of notices, if it is time.
     func timePassed(_ now: Int64) {
-        switch self.phase {
-        case .closed:
-            guard self.state.number != nil, now >= self.retryAt else { return }
-            self.connect()
-        case .connecting:
-            if let deadline = self.session?.server.deadline, now >= deadline { self.advance() }
-        case .working:
+        guard let session = self.session else {
+            if self.state.number != nil, now >= self.retryAt { self.session = Session(self.state, SessionSetup.shared) }
+            return
+        }
+        if session.isReady {
             self.senders.timePassed(now)
             self.checkSenders()
+        } else if let deadline = session.server.deadline, now >= deadline {
+            self.advance()
         }
     }
 
-    private func connect() {
-        self.session = Session(self.state, SessionSetup.shared)
-        self.phase = .connecting
-    }
-
     func connected() {
-        self.phase = .working
         self.session?.exchange(.listen) { sender in
             sender.query(SessionSetup.durable)
             sender.query("LISTEN wakegate")
@@ -310,7 +291,6 @@ final class SharedLink: StoreLink {
     /// Closes the connection.
     func close() {
         self.session = nil
-        self.phase = .closed
         self.isNotifying = false
         self.isMakingTopics = false
         self.isStoringValue = false

@@ -72,9 +72,9 @@ final class StoreThread {
 
     private func take(_ request: ClusterRequest) {
         switch request {
-        case .load(let number, let plan): self.append(.load(number, plan), number)
-        case .count(let number, let topics): self.ask(QuestionLink.Job(number, .count(topics: topics)))
-        case .read(let number, let plan): self.ask(QuestionLink.Job(number, .read(plan)))
+        case .load(let number, let plan): if self.accepts(number) { self.waiting.append(.load(number, plan)) }
+        case .count(let number, let topics): if self.accepts(number) { self.questions.ask(number, .count(topics)) }
+        case .read(let number, let plan): if self.accepts(number) { self.questions.ask(number, .read(plan)) }
         case .commit(let number, let writes): self.links.first { $0.open == number }?.commit(writes)
         case .abandon(let number): self.links.first { $0.open == number }?.abandon()
         case .addTopics(let names): if self.state.isAttached { self.shared.addTopics(names) }
@@ -85,18 +85,11 @@ final class StoreThread {
         }
     }
 
-    private func append(_ job: CommitLink.Job, _ number: TransactionNumber) {
-        guard self.state.isAttached, self.stopDeadline == nil else {
-            return self.state.fail(number, .refused(self.failure))
-        }
-        self.waiting.append(job)
-    }
-
-    private func ask(_ job: QuestionLink.Job) {
-        guard self.state.isAttached, self.stopDeadline == nil else {
-            return self.state.fail(job.number, .refused(self.failure))
-        }
-        self.questions.ask(job)
+    /// Fails a transaction and returns false if the store is detached or stops.
+    private func accepts(_ number: TransactionNumber) -> Bool {
+        let isAccepted = self.state.isAttached && self.stopDeadline == nil
+        if !isAccepted { self.state.fail(number, .refused(self.failure)) }
+        return isAccepted
     }
 
     private func dispatch() {
