@@ -236,10 +236,8 @@ package final class HistoryFile: HistorySource {
         let written = self.attempt { () throws(SQLiteError) in
             try store.pushEvents(apnsID, countMax: Self.pushEventsMax)
         }
-        let events = ((written ?? []) + collected).enumerated().sorted {
-            ($0.element.at, $0.offset) < ($1.element.at, $1.offset)
-        }
-        return events.suffix(Self.pushEventsMax).map(\.element)
+        // The sort is stable.
+        return ((written ?? []) + collected).sorted { $0.at < $1.at }.suffix(Self.pushEventsMax)
     }
 
     package func pushes(behind place: LoggedPush?, notBefore oldest: Instant, countMax: Int) -> LoggedPushes {

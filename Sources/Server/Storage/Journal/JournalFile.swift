@@ -39,7 +39,7 @@ enum JournalFile {
     /// Opens the connection that commits to an existing, verified journal, and makes its content durable.
     static func takeOver(
         _ location: JournalLocation,
-        _ found: FoundJournal
+        _ found: JournalInspection
     ) throws(StoreError) -> (SQLiteDatabase, JournalMarkFile, JournalMark) {
         let database = try self.connect(location, .readWrite)
         try self.checkIdentity(database)

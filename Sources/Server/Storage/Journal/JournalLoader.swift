@@ -39,6 +39,21 @@ package struct JournalLoader: ~Copyable {
         return try loader.finish()
     }
 
+    /// Passes the newest record of each key of a journal's file, in the state of the last successful commit. It uses a
+    /// separate connection, and does not change the file.
+    ///
+    /// The writes of a failed commit are not visible, even if the failed journal is still open.
+    ///
+    /// - Throws: `StoreError` if the file cannot be read completely. The caller must then discard the records passed so
+    ///   far.
+    package static func load(
+        path: String,
+        vfs: String? = nil,
+        _ take: (RecordKey, ByteView) throws(StoreError) -> Void
+    ) throws(StoreError) {
+        _ = try self.load(try JournalFile.open(path, mode: .readOnly, vfs: vfs), take)
+    }
+
     private mutating func read(
         _ row: Int64,
         checksum: Int64,
@@ -120,25 +135,6 @@ package struct JournalLoader: ~Copyable {
 
     private func damaged(_ fault: String) -> StoreError {
         StoreError(damaged: self.path, fault)
-    }
-}
-
-/// Reads a journal's file on a separate connection, without changing it.
-package enum JournalReader {
-    /// Passes the newest record of each key, in the state of the last successful commit. A record's view is valid
-    /// during the call.
-    ///
-    /// The writes of a failed commit are not visible, even if the failed journal is still open.
-    ///
-    /// - Throws: `StoreError` if the file cannot be read completely. The caller must then discard the records passed so
-    ///   far.
-    package static func load(
-        path: String,
-        vfs: String? = nil,
-        _ take: (RecordKey, ByteView) throws(StoreError) -> Void
-    ) throws(StoreError) {
-        let database = try JournalFile.open(path, mode: .readOnly, vfs: vfs)
-        _ = try JournalLoader.load(database, take)
     }
 }
 

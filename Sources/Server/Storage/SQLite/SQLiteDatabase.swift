@@ -13,15 +13,21 @@ package final class SQLiteDatabase {
         case fileAlone
         /// Read and write; creates the file if it does not exist.
         case create
+
+        fileprivate var flags: Int32 {
+            switch self {
+            case .readOnly, .fileAlone: SQLITE_OPEN_READONLY
+            case .readWrite: SQLITE_OPEN_READWRITE
+            case .create: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+            }
+        }
     }
 
     /// The extent of a checkpoint.
     package enum Checkpoint: Sendable {
         /// Copies as many pages as possible without waiting.
         case passive
-        /// Copies all pages. The next commit then restarts the log. Fails with `busy` instead of waiting.
-        case restart
-        /// Copies all pages and truncates the log.
+        /// Copies all pages and truncates the log. Fails with `busy` instead of waiting.
         case truncate
     }
 
@@ -36,13 +42,8 @@ package final class SQLiteDatabase {
     /// - `vfs`: the name of the file system layer; nil for the default one.
     package init(path: String, mode: Mode, vfs: String? = nil) throws(SQLiteError) {
         self.path = path
-        var flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
-        switch mode {
-        case .readOnly: flags |= SQLITE_OPEN_READONLY
-        case .fileAlone: flags |= SQLITE_OPEN_READONLY | SQLITE_OPEN_URI
-        case .readWrite: flags |= SQLITE_OPEN_READWRITE
-        case .create: flags |= SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
-        }
+        let uri = mode == .fileAlone ? SQLITE_OPEN_URI : 0
+        let flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | mode.flags | uri
         var connection: OpaquePointer?
         let name = mode == .fileAlone ? Self.immutableURI(path) : path
         let code = unsafe sqlite3_open_v2(name, &connection, flags, vfs)
@@ -114,12 +115,7 @@ package final class SQLiteDatabase {
     package func checkpoint(_ mode: Checkpoint) throws(SQLiteError) -> (logPages: Int, copiedPages: Int) {
         var logPages: Int32 = 0
         var copiedPages: Int32 = 0
-        let mode =
-            switch mode {
-            case .passive: SQLITE_CHECKPOINT_PASSIVE
-            case .restart: SQLITE_CHECKPOINT_RESTART
-            case .truncate: SQLITE_CHECKPOINT_TRUNCATE
-            }
+        let mode = mode == .passive ? SQLITE_CHECKPOINT_PASSIVE : SQLITE_CHECKPOINT_TRUNCATE
         try unsafe self.check(
             sqlite3_wal_checkpoint_v2(self.connection, nil, mode, &logPages, &copiedPages)
         )
@@ -302,7 +298,6 @@ package final class SQLiteStatement {
 /// any thread.
 @safe
 package final class SQLiteFile {
-    package let path: String
     private let file: UnsafeMutablePointer<sqlite3_file>
 
     /// Returns true if the file exists and is not empty.
@@ -318,7 +313,6 @@ package final class SQLiteFile {
     /// - `path`: the absolute path, not a symbolic link.
     /// - `mode`: with `create`, the first sync also makes the file's name durable.
     package init(path: String, mode: SQLiteDatabase.Mode, vfs: String? = nil) throws(SQLiteError) {
-        self.path = path
         guard let layer = unsafe sqlite3_vfs_find(vfs) else {
             throw SQLiteError(kind: .other, code: SQLITE_ERROR, message: "no file system layer \(vfs ?? "")")
         }
@@ -327,12 +321,7 @@ package final class SQLiteFile {
         unsafe memory.initializeMemory(as: UInt8.self, repeating: 0, count: bytes)
         unsafe self.file = memory.assumingMemoryBound(to: sqlite3_file.self)
         // With this file type, SQLite's layers take no locks and do not copy permissions from another file.
-        var flags = SQLITE_OPEN_SUPER_JOURNAL
-        switch mode {
-        case .readOnly, .fileAlone: flags |= SQLITE_OPEN_READONLY
-        case .readWrite: flags |= SQLITE_OPEN_READWRITE
-        case .create: flags |= SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
-        }
+        let flags = SQLITE_OPEN_SUPER_JOURNAL | mode.flags
         var opened: Int32 = 0
         let code = unsafe layer.pointee.xOpen(layer, path, self.file, flags, &opened)
         guard code == SQLITE_OK else { throw unsafe SQLiteError(code, layer) }
