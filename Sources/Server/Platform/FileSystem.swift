@@ -25,12 +25,7 @@ package enum FileSystem {
 
     /// Returns the reason why this process may not read `path`, as a clause; nil if reading is allowed.
     package static func unreadable(_ path: String) -> String? {
-        do throws(SystemError) {
-            try self.checkAccess(path, R_OK)
-            return nil
-        } catch {
-            return error.reason
-        }
+        unsafe access(path, R_OK) == 0 ? nil : SystemError.last.reason
     }
 
     /// - `rights`: a combination of `R_OK`, `W_OK` and `X_OK`.
@@ -412,12 +407,7 @@ package enum Descriptor {
     /// - Returns: false if the rest cannot be written.
     @discardableResult
     package static func writeAll(_ descriptor: Int32, _ bytes: ByteView) -> Bool {
-        do throws(SystemError) {
-            try self.writeWhole(descriptor, bytes)
-            return true
-        } catch {
-            return false
-        }
+        (try? self.writeWhole(descriptor, bytes)) != nil
     }
 
     /// Opens a placeholder for each closed standard descriptor. Otherwise a file or socket opened later would get the
