@@ -308,14 +308,7 @@ package struct PowerState: Hashable, Sendable {
 package enum ThermalState: String, Sendable, CaseIterable, Comparable {
     case nominal, fair, serious, critical
 
-    private var rank: Int {
-        switch self {
-        case .nominal: 0
-        case .fair: 1
-        case .serious: 2
-        case .critical: 3
-        }
-    }
+    private var rank: Int { Self.allCases.firstIndex(of: self) ?? 0 }
 
     package static func < (left: Self, right: Self) -> Bool { left.rank < right.rank }
 }

@@ -143,11 +143,8 @@ package final class NetlinkSocket {
         NetlinkSocket(wakegate_netlink_open_questions(timeoutMilliseconds))
     }
 
-    /// Requests all links.
-    func askForLinks() -> Bool { wakegate_netlink_ask(self.descriptor, Int32(RTM_GETLINK)) == 0 }
-
-    /// Requests all routes.
-    func askForRoutes() -> Bool { wakegate_netlink_ask(self.descriptor, Int32(RTM_GETROUTE)) == 0 }
+    /// Requests all links (`RTM_GETLINK`) or all routes (`RTM_GETROUTE`).
+    func ask(for type: Int) -> Bool { wakegate_netlink_ask(self.descriptor, Int32(type)) == 0 }
 
     /// Returns the next datagram, truncated to the buffer; nil if there is none.
     package func receive(into buffer: inout [UInt8]) -> ArraySlice<UInt8>? {
@@ -183,8 +180,8 @@ package final class KernelNetwork: NetworkSource {
     package func read() -> NetworkReading? {
         guard let socket = NetlinkSocket.questions(timeoutMilliseconds: Self.timeoutMilliseconds) else { return nil }
         var reading = NetworkReading()
-        guard socket.askForLinks(), self.takeAnswer(from: socket, into: &reading), socket.askForRoutes(),
-            self.takeAnswer(from: socket, into: &reading)
+        guard socket.ask(for: RTM_GETLINK), self.takeAnswer(from: socket, into: &reading),
+            socket.ask(for: RTM_GETROUTE), self.takeAnswer(from: socket, into: &reading)
         else { return nil }
         return reading
     }

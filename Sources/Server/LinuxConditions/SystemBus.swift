@@ -35,7 +35,7 @@ package final class SystemBus {
     /// - Parameter socket: the path of the bus's socket; nil for the system's bus.
     package init(socket: String?) throws(SystemError) {
         var bus: OpaquePointer?
-        let address = socket.map { "unix:path=\(Self.escaped($0))" }
+        let address = socket.map { "unix:path=\(FileSystem.percentEncoded($0))" }
         let result = unsafe wakegate_bus_open(&bus, address)
         guard result >= 0, let bus = unsafe bus else { throw SystemError(-result) }
         unsafe self.bus = bus
@@ -118,22 +118,6 @@ package final class SystemBus {
         let result = unsafe wakegate_bus_call(self.bus, service, path, interface, member, first, second, &cookie)
         guard result >= 0 else { throw SystemError(-result) }
         return cookie
-    }
-
-    /// Returns a path in the encoding of D-Bus addresses.
-    private static func escaped(_ path: String) -> String {
-        let digits = Array("0123456789abcdef".utf8)
-        var escaped: [UInt8] = []
-        for byte in path.utf8 {
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "/"),
-                UInt8(ascii: "."):
-                escaped.append(byte)
-            default: escaped += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-            }
-        }
-        return String(decoding: escaped, as: UTF8.self)
     }
 }
 

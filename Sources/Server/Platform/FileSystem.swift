@@ -23,19 +23,9 @@ package enum FileSystem {
         unsafe access(path, F_OK) == 0
     }
 
-    /// Returns true if this process may read `path`.
-    package static func isReadable(_ path: String) -> Bool {
-        unsafe access(path, R_OK) == 0
-    }
-
     /// Returns the reason why this process may not read `path`, as a clause; nil if reading is allowed.
     package static func unreadable(_ path: String) -> String? {
-        do throws(SystemError) {
-            try self.checkAccess(path, R_OK)
-            return nil
-        } catch {
-            return error.reason
-        }
+        unsafe access(path, R_OK) == 0 ? nil : SystemError.last.reason
     }
 
     /// - `rights`: a combination of `R_OK`, `W_OK` and `X_OK`.
@@ -49,6 +39,17 @@ package enum FileSystem {
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
         guard unsafe realpath(path, &buffer) != nil else { throw .last }
         return String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    /// Returns a path with all bytes percent-encoded except letters, digits, `/`, `.`, `-` and `_`.
+    package static func percentEncoded(_ path: String) -> String {
+        path.utf8.reduce(into: "") { encoded, byte in
+            if (byte | 0x20) &- 0x61 < 26 || byte &- 0x30 < 10 || "/.-_".utf8.contains(byte) {
+                encoded.unicodeScalars.append(Unicode.Scalar(byte))
+            } else {
+                encoded += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16)
+            }
+        }
     }
 
     /// - `mode`: the permissions, reduced by the process's umask.
@@ -406,12 +407,7 @@ package enum Descriptor {
     /// - Returns: false if the rest cannot be written.
     @discardableResult
     package static func writeAll(_ descriptor: Int32, _ bytes: ByteView) -> Bool {
-        do throws(SystemError) {
-            try self.writeWhole(descriptor, bytes)
-            return true
-        } catch {
-            return false
-        }
+        (try? self.writeWhole(descriptor, bytes)) != nil
     }
 
     /// Opens a placeholder for each closed standard descriptor. Otherwise a file or socket opened later would get the

@@ -32,11 +32,20 @@ package final class NamedThread: Sendable {
         signals: Signals = .inherited,
         _ run: @escaping @Sendable () -> Void
     ) throws(ThreadFailure) {
-        let body = unsafe Unmanaged.passRetained(ThreadBody(name: name, signals: signals, run: run))
+        let body = ThreadBody {
+            unsafe wakegate_name_thread(name)
+            if signals == .blocked {
+                var all = sigset_t()
+                unsafe sigfillset(&all)
+                unsafe pthread_sigmask(SIG_BLOCK, &all, nil)
+            }
+            run()
+        }
+        let context = unsafe Unmanaged.passRetained(body)
         var handle = pthread_t()
-        let error = unsafe pthread_create(&handle, nil, runThreadBody, body.toOpaque())
+        let error = unsafe pthread_create(&handle, nil, runThreadBody, context.toOpaque())
         guard error == 0 else {
-            unsafe body.release()
+            unsafe context.release()
             throw ThreadFailure(cause: SystemError(error).message)
         }
         self.handle = handle
@@ -75,31 +84,17 @@ package struct ThreadFailure: Error, Hashable, Sendable, CustomStringConvertible
     package var description: String { self.message }
 }
 
-/// The parameters of a new thread.
+/// The function of a new thread.
 private final class ThreadBody: Sendable {
-    let name: String
-    let signals: NamedThread.Signals
     let run: @Sendable () -> Void
 
-    init(name: String, signals: NamedThread.Signals, run: @escaping @Sendable () -> Void) {
-        self.name = name
-        self.signals = signals
+    init(_ run: @escaping @Sendable () -> Void) {
         self.run = run
-    }
-
-    func begin() {
-        unsafe wakegate_name_thread(self.name)
-        if self.signals == .blocked {
-            var all = sigset_t()
-            unsafe sigfillset(&all)
-            unsafe pthread_sigmask(SIG_BLOCK, &all, nil)
-        }
-        self.run()
     }
 }
 
 private func runThreadBody(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-    unsafe Unmanaged<ThreadBody>.fromOpaque(context.unsafelyUnwrapped).takeRetainedValue().begin()
+    unsafe Unmanaged<ThreadBody>.fromOpaque(context.unsafelyUnwrapped).takeRetainedValue().run()
     return nil
 }
 
@@ -114,13 +109,8 @@ package enum SignalPipe {
     /// Catches `signals`, and returns the descriptor on which each arrives as one byte with the signal's number; nil if
     /// no pipe can be created.
     package static func open(_ signals: [Int32]) -> Int32? {
-        var ends: [Int32] = [-1, -1]
-        guard unsafe pipe(&ends) == 0 else { return nil }
-        for end in ends {
-            _ = fcntl(end, F_SETFL, fcntl(end, F_GETFL) | O_NONBLOCK)
-            _ = fcntl(end, F_SETFD, FD_CLOEXEC)
-        }
-        unsafe self.writeEnd = ends[1]
+        guard let pipe = try? Descriptor.pipe() else { return nil }
+        unsafe self.writeEnd = pipe.writing
         for signal in signals {
             _ = Glibc.signal(signal) { number in
                 let saved = errno
@@ -132,7 +122,7 @@ package enum SignalPipe {
         // The parent process may have left the signals blocked, as threads of libdispatch do. They would then never
         // arrive.
         NamedThread.unblock(signals)
-        return ends[0]
+        return pipe.reading
     }
 
     /// Ends a wait for the descriptor. May be called on any thread.

@@ -90,7 +90,10 @@ package enum Systemd {
     package static func takeSockets() throws(ServiceManagerError) -> [InheritedSocket] {
         var names: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
         let count = unsafe sd_listen_fds_with_names(1, &names)
-        defer { unsafe Self.free(names) }
+        defer {
+            for index in 0..<Int(max(0, count)) { unsafe free(names?[index]) }
+            unsafe free(names)
+        }
         guard count >= 0 else {
             let why = unsafe String(cString: strerror(-count))
             throw ServiceManagerError(message: "the sockets that the service manager passed cannot be taken: \(why)")
@@ -114,16 +117,6 @@ package enum Systemd {
         var text = [CChar](repeating: 0, count: 256)
         guard unsafe wakegate_systemd_address(descriptor, &text, text.count) == 0 else { return nil }
         return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    }
-
-    private static func free(_ names: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?) {
-        guard let names = unsafe names else { return }
-        var name = unsafe names
-        while let text = unsafe name.pointee {
-            unsafe Glibc.free(text)
-            unsafe name += 1
-        }
-        unsafe Glibc.free(names)
     }
 }
 

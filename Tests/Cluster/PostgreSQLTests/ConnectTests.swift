@@ -92,7 +92,7 @@ struct ConnectTests {
         let server = try PostgresServer.shared()
         let link = try LinkUnderTest.connected(server.socketAddress())
         #expect(link.run { $0.query("SELECT 1::int8") }.results.first?.int64(0, 0) == 1)
-        #expect(!link.link.isEncrypted)
+        #expect(link.isEncrypted == false)
         #expect(link.link.version >= 150_000)
     }
 
@@ -123,7 +123,7 @@ struct TLSTests {
                 + "?sslmode=verify-full&sslrootcert=\(authority.certificate)"
         }
         let link = try LinkUnderTest.connected(address("localhost", authority))
-        #expect(link.link.isEncrypted)
+        #expect(link.isEncrypted == true)
         let unknown = LinkUnderTest(try PostgresAddress(address("localhost", unknownPeer))).link.failure
         #expect(unknown?.kind == .untrusted)
         #expect(unknown?.message.contains("certificate verify failed") == true)

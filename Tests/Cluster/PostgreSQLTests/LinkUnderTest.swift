@@ -84,6 +84,12 @@ final class LinkUnderTest {
         return outcome
     }
 
+    /// True if the server reports the connection as encrypted; nil if the connection is lost.
+    var isEncrypted: Bool? {
+        let outcome = self.run { $0.query("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()") }
+        return outcome.results.first?.flag(0, 0)
+    }
+
     /// Waits until the connection is lost.
     func waitForLoss() {
         let deadline = SystemClock.monotonic + Self.waitMax
@@ -101,12 +107,9 @@ final class LinkUnderTest {
     }
 }
 
-extension PostgresElements {
-    /// The bytes of every complete element; nil for NULL.
-    var all: [[UInt8]?] {
-        var rest = self
-        var all: [[UInt8]?] = []
-        while let element = rest.next() { all.append(element.bytes?.array) }
-        return all
+extension PostgresClient {
+    /// Executes statements that are separated by semicolons.
+    func run(_ statements: String) throws {
+        for statement in statements.split(separator: ";") { try self.query(String(statement)) }
     }
 }

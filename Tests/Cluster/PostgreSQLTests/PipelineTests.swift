@@ -61,42 +61,24 @@ struct PipelineTests {
         let outcome = link.run { link in
             link.prepare("sum", "SELECT $1::int8 + $2::int8")
             for index in 0..<3 {
-                var parameters = PostgresParameters()
-                parameters.append(Int64(index))
-                parameters.append(Int64(10))
-                link.execute("sum", parameters)
+                link.execute("sum", PostgresParameters(Int64(index), Int64(10)))
             }
             link.query("BEGIN")
             link.query("COMMIT")
         }
         #expect(outcome.results.count == 6)
         #expect(outcome.results.dropFirst().prefix(3).map { $0.int64(0, 0) } == [10, 11, 12])
-        #expect(link.link.transaction == .none)
     }
 
     @Test("Output beyond the socket's buffer is sent piece by piece")
     func large() throws {
         let link = try LinkUnderTest.connected(self.database)
         let large = [UInt8](repeating: 7, count: 8_000_000)
-        var parameters = PostgresParameters()
-        parameters.append(large)
         let outcome = link.run { link in
-            for _ in 0..<4 { link.query("SELECT $1::bytea", parameters) }
+            for _ in 0..<4 { link.query("SELECT $1::bytea", PostgresParameters(large)) }
         }
         #expect(outcome.results.count == 4)
         #expect(outcome.results.allSatisfy { $0.bytes(0, 0).count == large.count })
-    }
-
-    @Test("The transaction state of a session is known")
-    func transaction() throws {
-        let link = try LinkUnderTest.connected(self.database)
-        #expect(link.link.transaction == .none)
-        _ = link.run { $0.query("BEGIN") }
-        #expect(link.link.transaction == .open)
-        _ = link.run { $0.query("SELECT 1/0") }
-        #expect(link.link.transaction == .failed)
-        _ = link.run { $0.query("ROLLBACK") }
-        #expect(link.link.transaction == .none)
     }
 
     @Test("Session settings apply from the first query and override those of the user")
@@ -131,12 +113,10 @@ struct PipelineTests {
         while listener.notifications.count < 2, !listener.link.isLost { listener.wait() }
         #expect(listener.notifications.map(\.payload) == ["one", "two"])
         #expect(listener.notifications.allSatisfy { $0.channel == "wakegate" && $0.sender == sender.link.backend })
-        let client = try PostgresClient(PostgresAddress(self.database), application: "test")
-        try client.query("LISTEN wakegate")
-        try client.query("NOTIFY wakegate, 'mine'")
-        let own = try #require(try client.notification(waitingAtMost: 60_000))
-        #expect(own.payload == "mine")
-        #expect(own.sender == client.backend)
+        _ = listener.run { $0.query("NOTIFY wakegate, 'mine'") }
+        while listener.notifications.count < 3, !listener.link.isLost { listener.wait() }
+        #expect(listener.notifications.last?.payload == "mine")
+        #expect(listener.notifications.last?.sender == listener.link.backend)
     }
 
     @Test("Notices are kept until they are taken, up to a limit")
@@ -151,14 +131,5 @@ struct PipelineTests {
         let many = link.link.takeNotices()
         #expect(many.count == 256)
         #expect(many.first?.message == "1")
-    }
-
-    @Test("A script runs as one transaction and leaves the session usable")
-    func script() throws {
-        let client = try PostgresClient(PostgresAddress(self.database), application: "test")
-        try client.script("CREATE TABLE s (x int); INSERT INTO s VALUES (1), (2);")
-        let error = try #require(throws: PostgresError.self) { try client.script("DELETE FROM s; SELECT 1/0;") }
-        #expect(error.state == "22012")
-        #expect(try client.query("SELECT count(*) FROM s").int64(0, 0) == 2)
     }
 }

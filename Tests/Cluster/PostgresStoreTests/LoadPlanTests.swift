@@ -322,7 +322,8 @@ struct LoadPlanTests {
     func slowQuestion() throws {
         let rig = try StoreRig(self.address, questionMilliseconds: 300)
         let other = try PostgresClient(try PostgresAddress(self.address), application: "other")
-        try other.script("BEGIN; LOCK TABLE wakegate.device IN ACCESS EXCLUSIVE MODE")
+        try other.query("BEGIN")
+        try other.query("LOCK TABLE wakegate.device IN ACCESS EXCLUSIVE MODE")
         var plan = ReadPlan()
         plan.tokens = self.tokens([1])
         let failure = #expect(throws: ClusterFailure.self) { try rig.read(plan) }
@@ -331,7 +332,7 @@ struct LoadPlanTests {
             return
         }
         #expect(error.message.contains("may take 300 ms. Ask for less"))
-        try other.script("COMMIT")
+        try other.query("COMMIT")
         #expect(try rig.read(plan).devices.isEmpty)
         rig.stop()
         self.rig.stop()
@@ -382,13 +383,9 @@ struct LoadPlanTests {
         try rig.write([1, 2, 3]) { .of($0, $1, launched: [(.numbered(UInt64($0)), $1.now + 1000)]) }
         let other = try PostgresClient(try PostgresAddress(self.address), application: "other")
         let token = DeviceToken.numbered(2).hex
-        try other.script(
-            """
-            SET application_name = 'an "editor"';
-            BEGIN;
-            SELECT FROM wakegate.device WHERE token = '\\x\(token)' FOR UPDATE
-            """
-        )
+        try other.query("SET application_name = 'an \"editor\"'")
+        try other.query("BEGIN")
+        try other.query("SELECT FROM wakegate.device WHERE token = '\\x\(token)' FOR UPDATE")
         var plan = LoadPlan.tokens([1, 2])
         plan.wakes = [.numbered(3), .numbered(2)]
         let failure = #expect(throws: ClusterFailure.self) { try rig.load(plan) }
@@ -407,7 +404,7 @@ struct LoadPlanTests {
         writes.devices = [.of(1, loaded, record: 5), .of(3, loaded, record: 5)]
         rig.submit(.commit(number, writes))
         try rig.committed(number)
-        try other.script("COMMIT")
+        try other.query("COMMIT")
         #expect(try rig.find(plan).passedOver.isEmpty)
         rig.stop()
         self.rig.stop()
@@ -418,7 +415,8 @@ struct LoadPlanTests {
         let rig = try StoreRig(self.address, lockMilliseconds: 250)
         try rig.write([1]) { .of($0, $1) }
         let other = try PostgresClient(try PostgresAddress(self.address), application: "other")
-        try other.script("BEGIN; LOCK TABLE wakegate.device IN ACCESS EXCLUSIVE MODE")
+        try other.query("BEGIN")
+        try other.query("LOCK TABLE wakegate.device IN ACCESS EXCLUSIVE MODE")
         var plan = LoadPlan.tokens([1])
         plan.passesOverLocked = true
         let failure = #expect(throws: ClusterFailure.self) { try rig.load(plan) }
@@ -427,7 +425,7 @@ struct LoadPlanTests {
             return
         }
         #expect(holder != nil)
-        try other.script("COMMIT")
+        try other.query("COMMIT")
         #expect(try rig.find(.tokens([1])).devices.count == 1)
         rig.stop()
         self.rig.stop()

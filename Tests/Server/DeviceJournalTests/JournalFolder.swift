@@ -68,7 +68,7 @@ final class JournalFolder {
     /// Returns the records that a reader finds in `name`.
     func read(_ name: String = "journal.sqlite") throws -> [RecordKey: [UInt8]] {
         var records: [RecordKey: [UInt8]] = [:]
-        try JournalReader.load(path: self.path(name)) { key, bytes in records[key] = bytes.array }
+        try JournalLoader.load(path: self.path(name)) { key, bytes in records[key] = bytes.array }
         return records
     }
 

@@ -24,10 +24,10 @@ final class LibPQ {
     private var formats: [Int32] = []
 
     /// Starts a connection; sends nothing before `poll`.
-    init(_ words: ConnectionWords) {
+    init(_ words: [(keyword: String, value: String)]) {
         var text: [CChar] = []
         var places: [(keyword: Int, value: Int)] = []
-        for word in words.words {
+        for word in words {
             let keyword = text.count
             text += word.keyword.utf8CString
             places.append((keyword, text.count))
@@ -58,14 +58,14 @@ final class LibPQ {
 
     /// Returns the options in a connection string; nil if libpq cannot parse the string. Drops libpq's message, which
     /// contains parts of the string.
-    static func options(parsing text: String) -> [String: String]? {
+    static func options(parsing text: String) -> ConnectionOptions? {
         var message: UnsafeMutablePointer<CChar>?
         let options = unsafe PQconninfoParse(text, &message)
         unsafe PQfreemem(message)
-        return unsafe self.values(of: options)
+        return unsafe self.read(options)
     }
 
-    private static func values(of options: UnsafeMutablePointer<PQconninfoOption>?) -> [String: String]? {
+    private static func read(_ options: UnsafeMutablePointer<PQconninfoOption>?) -> ConnectionOptions? {
         guard let options = unsafe options else { return nil }
         defer { unsafe PQconninfoFree(options) }
         var values: [String: String] = [:]
@@ -76,32 +76,21 @@ final class LibPQ {
             }
             unsafe option += 1
         }
-        return values
+        return ConnectionOptions(values: values)
     }
 
     // MARK: Properties
 
     /// The effective options, including options of a service file and the environment; nil if memory is exhausted.
-    var options: [String: String]? { unsafe Self.values(of: PQconninfo(self.connection)) }
+    var options: ConnectionOptions? { unsafe Self.read(PQconninfo(self.connection)) }
 
     var descriptor: Int32 { unsafe PQsocket(self.connection) }
     var host: String { unsafe PQhost(self.connection).map { unsafe String(cString: $0) } ?? "" }
     var port: String { unsafe PQport(self.connection).map { unsafe String(cString: $0) } ?? "" }
     var backend: Int32 { unsafe PQbackendPID(self.connection) }
     var version: Int { unsafe Int(PQserverVersion(self.connection)) }
-    var isEncrypted: Bool { unsafe PQsslInUse(self.connection) != 0 }
     var isBad: Bool { unsafe PQstatus(self.connection) == CONNECTION_BAD }
     var message: String { unsafe String(cString: PQerrorMessage(self.connection)) }
-
-    var transaction: PostgresTransaction {
-        switch unsafe PQtransactionStatus(self.connection) {
-        case PQTRANS_IDLE: .none
-        case PQTRANS_INTRANS: .open
-        case PQTRANS_INERROR: .failed
-        case PQTRANS_ACTIVE: .busy
-        case _: .unknown
-        }
-    }
 
     // MARK: Connecting
 
@@ -124,20 +113,10 @@ final class LibPQ {
         return unsafe PQsetnonblocking(self.connection, 1) == 0 && PQenterPipelineMode(self.connection) == 1
     }
 
-    /// Leaves pipeline mode. Each call then executes one statement and blocks until it has ended. No statement may be
-    /// in progress.
-    func endPipeline() -> Bool {
-        unsafe PQexitPipelineMode(self.connection) == 1 && PQsetnonblocking(self.connection, 0) == 0
-    }
-
     // MARK: Sending; each call returns true if the statement was queued
 
     func prepare(_ name: String, _ sql: String) -> Bool {
         unsafe PQsendPrepare(self.connection, name, sql, 0, nil) == 1
-    }
-
-    func query(_ sql: String) -> Bool {
-        unsafe PQsendQueryParams(self.connection, sql, 0, nil, nil, nil, nil, 1) == 1
     }
 
     func query(_ sql: String, _ parameters: borrowing PostgresParameters) -> Bool {
@@ -159,12 +138,6 @@ final class LibPQ {
     /// Passes queued bytes to the system. Returns 0 if all were passed, 1 if some remain, and -1 if the connection is
     /// lost.
     func flush() -> Int32 { unsafe PQflush(self.connection) }
-
-    /// Executes statements and waits for the result.
-    func script(_ sql: String) -> LibPQResult? {
-        guard let result = unsafe PQexec(self.connection, sql) else { return nil }
-        return unsafe LibPQResult(result)
-    }
 
     /// Records the address of each parameter for libpq, which copies the values before it returns.
     private func point(to parameters: borrowing PostgresParameters) {
@@ -243,7 +216,7 @@ final class LibPQResult {
     }
 
     var rowCount: Int { unsafe Int(PQntuples(self.result)) }
-    var columnCount: Int { unsafe Int(PQnfields(self.result)) }
+    private var columnCount: Int { unsafe Int(PQnfields(self.result)) }
     var tag: String { unsafe String(cString: PQcmdStatus(self.result)) }
     var affected: String { unsafe String(cString: PQcmdTuples(self.result)) }
     var fields: ResultFields { unsafe ResultFields(self.result) }

@@ -28,30 +28,24 @@ package struct PostgresAddress: Hashable, Sendable, CustomStringConvertible, Cus
     ///   without `sslmode=verify-full`. Options of a service file and the environment are checked when connecting.
     package init(_ text: String, isInsecureAllowed: Bool = false) throws(PostgresError) {
         guard Self.isAddress(text) else {
-            throw PostgresError(kind: .invalidAddress, message: "this is not the address of a database")
+            throw Self.invalid("this is not the address of a database")
         }
-        guard let options = ConnectionOptions(parsing: text) else {
-            throw PostgresError(kind: .invalidAddress, message: "libpq cannot read the address of the database")
+        guard let options = LibPQ.options(parsing: text) else {
+            throw Self.invalid("libpq cannot read the address of the database")
         }
         let (names, addresses, ports) = (options.list("host"), options.list("hostaddr"), options.list("port"))
         let count = max(names.count, addresses.count)
         guard names.isEmpty || addresses.isEmpty || names.count == addresses.count,
             ports.count <= 1 || ports.count == max(count, 1), count < 2 || !(names + addresses).contains("")
         else {
-            throw PostgresError(
-                kind: .invalidAddress,
-                message: "hosts, addresses and ports of the address are not equally many, or one is empty"
-            )
+            throw Self.invalid("hosts, addresses and ports of the address are not equally many, or one is empty")
         }
         // If a password contains an unencoded delimiter, libpq parses the rest of it as a host, a port or a database.
         let database = options["dbname"] ?? ""
         guard !(names + addresses + [database]).contains(where: { $0.dropFirst().contains("@") }),
             ports.allSatisfy({ $0.isEmpty || (UInt16($0) ?? 0) > 0 })
         else {
-            throw PostgresError(
-                kind: .invalidAddress,
-                message: "a host, a port or the database in the address is none"
-            )
+            throw Self.invalid("a host, a port or the database in the address is none")
         }
         self.text = text
         self.hosts = count == 0 ? [] : PostgresHost.list(in: options)
@@ -65,6 +59,10 @@ package struct PostgresAddress: Hashable, Sendable, CustomStringConvertible, Cus
         let service = options["service"].map { "service \($0): " } ?? ""
         self.description = "\(service)postgresql://\(user)\(servers)/\(database)\(wanted)"
         if let remote = self.hosts.first(where: \.isRemote) { try self.check(remote, options) }
+    }
+
+    private static func invalid(_ message: String) -> PostgresError {
+        PostgresError(kind: .invalidAddress, message: message)
     }
 
     /// Returns true if a text looks like the address of a database, valid or not.
@@ -130,20 +128,7 @@ struct PostgresHost: Hashable, Sendable {
 
 /// The options of a connection string or of a connection: values by keyword.
 struct ConnectionOptions {
-    private let values: [String: String]
-
-    /// - Returns: nil if libpq cannot parse the text.
-    init?(parsing text: String) {
-        guard let values = LibPQ.options(parsing: text) else { return nil }
-        self.values = values
-    }
-
-    /// Reads the effective options of a connection, including options of the environment and a service file; nil if
-    /// memory is exhausted.
-    init?(of connection: LibPQ) {
-        guard let values = connection.options else { return nil }
-        self.values = values
-    }
+    let values: [String: String]
 
     /// Returns the value of an option; nil if it is not set or empty.
     subscript(_ keyword: String) -> String? {
@@ -157,38 +142,41 @@ struct ConnectionOptions {
     }
 }
 
-/// The keywords and values for a new connection; the last value of a keyword is effective.
-struct ConnectionWords {
-    private(set) var words: [(keyword: String, value: String)]
-
+extension PostgresAddress {
+    /// Returns the keywords and values for a new connection; the last value of a keyword is effective.
+    ///
     /// - Parameters:
-    ///   - address: the connection string.
     ///   - host: the server to connect to; nil if the address names none.
     ///   - application: the name that the server shows.
     ///   - settings: the settings of the session.
-    init(_ address: PostgresAddress, host: PostgresHost?, application: String, settings: [PostgresSetting]) {
+    func words(
+        host: PostgresHost?,
+        application: String,
+        settings: [PostgresSetting]
+    ) -> [(keyword: String, value: String)] {
         // Defaults that the string may override: a peer that disappears is detected within ten seconds.
-        self.words = [
+        var words: [(keyword: String, value: String)] = [
             ("keepalives_idle", "5"), ("keepalives_interval", "2"), ("keepalives_count", "3"),
             ("tcp_user_timeout", "10000"),
             // Without this, libpq would try Kerberos encryption before TLS.
-            ("gssencmode", "disable"), ("fallback_application_name", application), ("dbname", address.text),
+            ("gssencmode", "disable"), ("fallback_application_name", application), ("dbname", self.text),
         ]
         if let host {
             // An empty value would not override the lists in the address.
-            if !host.name.isEmpty { self.words.append(("host", host.name)) }
-            if !host.address.isEmpty { self.words.append(("hostaddr", host.address)) }
+            if !host.name.isEmpty { words.append(("host", host.name)) }
+            if !host.address.isEmpty { words.append(("hostaddr", host.address)) }
             if !host.port.isEmpty {
-                self.words.append(("port", host.port))
-            } else if address.hosts.count > 1 {
+                words.append(("port", host.port))
+            } else if self.hosts.count > 1 {
                 // libpq reads several hosts without ports as a list of empty ports, which does not fit one host.
-                self.words.append(("port", "5432"))
+                words.append(("port", "5432"))
             }
         }
-        self.words.append(("client_encoding", "UTF8"))
-        guard !settings.isEmpty else { return }
-        let arguments = [address.serverOptions] + settings.map(\.argument)
-        self.words.append(("options", arguments.filter { !$0.isEmpty }.joined(separator: " ")))
+        words.append(("client_encoding", "UTF8"))
+        guard !settings.isEmpty else { return words }
+        let arguments = [self.serverOptions] + settings.map(\.argument)
+        words.append(("options", arguments.filter { !$0.isEmpty }.joined(separator: " ")))
+        return words
     }
 }
 

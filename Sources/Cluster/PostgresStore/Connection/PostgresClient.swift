@@ -49,15 +49,6 @@ package final class PostgresClient {
     /// The server's version, such as 150018.
     package var version: Int { self.link.version }
 
-    package var transaction: PostgresTransaction { self.link.transaction }
-
-    /// Executes one statement without parameters.
-    @discardableResult
-    package func query(_ sql: String) throws(PostgresError) -> PostgresRows {
-        self.link.query(sql)
-        return try self.answer()
-    }
-
     /// Executes one statement.
     @discardableResult
     package func query(
@@ -68,43 +59,14 @@ package final class PostgresClient {
         return try self.answer()
     }
 
-    /// Prepares a statement under a name.
-    package func prepare(_ name: String, _ sql: String) throws(PostgresError) {
-        self.link.prepare(name, sql)
-        _ = try self.answer()
-    }
-
-    /// Executes a prepared statement.
+    /// Executes one statement with these values as parameters.
     @discardableResult
-    package func execute(
-        _ name: String,
-        _ parameters: borrowing PostgresParameters
+    package func query<each Value: PostgresValue>(
+        _ sql: String,
+        _ values: repeat each Value
     ) throws(PostgresError) -> PostgresRows {
-        self.link.execute(name, parameters)
-        return try self.answer()
+        try self.query(sql, PostgresParameters(repeat each values))
     }
-
-    /// Executes several statements as one transaction, which is rolled back if any statement fails.
-    package func script(_ sql: String) throws(PostgresError) {
-        try self.link.script(sql)
-    }
-
-    /// Waits for the next notification. Returns nil if none arrives in time.
-    ///
-    /// - Throws: an error if the connection is lost.
-    package func notification(waitingAtMost milliseconds: Int64) throws(PostgresError) -> PostgresNotification? {
-        let deadline = SystemClock.monotonic + milliseconds
-        while true {
-            if let notification = self.link.notification() { return notification }
-            let wait = deadline - SystemClock.monotonic
-            guard wait > 0 else { return nil }
-            Descriptor.wait(for: self.link.descriptor, .readable, milliseconds: Int32(min(wait, 60_000)))
-            guard self.link.consume() else { throw self.loss }
-        }
-    }
-
-    /// Returns the server's notices since the last call.
-    package func takeNotices() -> [PostgresNotice] { self.link.takeNotices() }
 
     private func answer() throws(PostgresError) -> PostgresRows {
         self.link.sync()

@@ -107,18 +107,6 @@ extension PostgresError {
             }
         }
 
-        /// True if a retry may succeed, on this connection or on a new connection.
-        package var isTransient: Bool {
-            switch self {
-            case .unreachable, .connectionLost, .deadlock, .serialization, .lockNotAvailable, .readOnly, .adminShutdown,
-                .idleTimeout, .cancelled, .diskFull, .outOfMemory, .tooManyConnections:
-                true
-            case .invalidAddress, .insecure, .untrusted, .notAllowed, .pool, .noDatabase, .uniqueViolation,
-                .wrongSchema, .insufficientPrivilege, .corrupt, .client, .other:
-                false
-            }
-        }
-
         /// The remedy as one sentence.
         package var remedy: String {
             switch self {

@@ -57,21 +57,19 @@ package final class PostgresLink {
     ///   - settings: the settings of the session, such as `idle_session_timeout`.
     ///   - firstHost: the index of the server to try first; the others follow in cyclic order.
     ///   - hostMilliseconds: the timeout for each server in milliseconds, after which the next server is tried.
-    ///   - now: milliseconds of `SystemClock.monotonic`.
     package init(
         _ address: PostgresAddress,
         application: String,
         settings: [PostgresSetting] = [],
         firstHost: Int = 0,
-        hostMilliseconds: Int64 = 5_000,
-        now: Int64 = SystemClock.monotonic
+        hostMilliseconds: Int64 = 5_000
     ) {
         self.address = address
         self.application = application
         self.settings = settings
         self.firstHost = firstHost
         self.hostMilliseconds = hostMilliseconds
-        self.tryNextHost(now)
+        self.tryNextHost()
     }
 
     // MARK: Connecting
@@ -94,29 +92,18 @@ package final class PostgresLink {
     /// The server's version, such as 150018; 0 before the connection is open.
     package var version: Int { self.connection?.version ?? 0 }
 
-    package var isEncrypted: Bool { self.connection?.isEncrypted ?? false }
-
-    /// The transaction state of the session, according to the answers read so far.
-    package var transaction: PostgresTransaction { self.connection?.transaction ?? .unknown }
-
     /// Continues to connect, as far as possible without waiting for the server.
-    ///
-    /// - Parameter now: milliseconds of `SystemClock.monotonic`.
-    package func advance(now: Int64 = SystemClock.monotonic) {
+    package func advance() {
         guard self.phase == .reading || self.phase == .writing else { return }
-        if let deadline = self.deadline, now >= deadline {
-            let seconds = Double(self.hostMilliseconds) / 1000
-            self.hostFailed(
-                PostgresError(kind: .unreachable, message: "no answer within \(seconds) s", server: self.tried),
-                now
-            )
-            return
+        if let deadline = self.deadline, SystemClock.monotonic >= deadline {
+            let message = "no answer within \(Double(self.hostMilliseconds) / 1000) s"
+            return self.hostFailed(PostgresError(kind: .unreachable, message: message, server: self.tried))
         }
         switch self.connection?.poll() {
         case .readable: self.phase = .reading
         case .writable: self.phase = .writing
-        case .nothing: self.begin(now)
-        case .failed, nil: self.hostFailed(self.connectError, now)
+        case .nothing: self.begin()
+        case .failed, nil: self.hostFailed(self.connectError)
         }
     }
 
@@ -129,21 +116,22 @@ package final class PostgresLink {
         ConnectFailure.read(self.connection?.message ?? "", server: self.tried)
     }
 
-    private func begin(_ now: Int64) {
+    private func begin() {
         guard self.connection?.beginPipeline() == true else {
-            self.hostFailed(PostgresError(kind: .client, message: "libpq takes no pipeline", server: self.tried), now)
-            return
+            return self.hostFailed(
+                PostgresError(kind: .client, message: "libpq takes no pipeline", server: self.tried)
+            )
         }
         self.deadline = nil
         self.phase = .ready
     }
 
-    private func hostFailed(_ error: PostgresError, _ now: Int64) {
+    private func hostFailed(_ error: PostgresError) {
         self.attempts.append(error)
-        self.tryNextHost(now)
+        self.tryNextHost()
     }
 
-    private func tryNextHost(_ now: Int64) {
+    private func tryNextHost() {
         while true {
             self.connection = nil
             self.triedCount += 1
@@ -151,7 +139,7 @@ package final class PostgresLink {
             do throws(PostgresError) {
                 try self.start()
                 self.phase = .writing
-                self.deadline = now + self.hostMilliseconds
+                self.deadline = SystemClock.monotonic + self.hostMilliseconds
                 return
             } catch {
                 self.attempts.append(error)
@@ -165,17 +153,13 @@ package final class PostgresLink {
     private func start() throws(PostgresError) {
         let hosts = self.address.hosts
         let host = hosts.isEmpty ? nil : hosts[self.hostIndex]
-        let words = ConnectionWords(
-            self.address,
-            host: host,
-            application: self.application,
-            settings: self.settings
+        let connection = LibPQ(
+            self.address.words(host: host, application: self.application, settings: self.settings)
         )
-        let connection = LibPQ(words)
         self.connection = connection
         // Before anything is sent, check the effective options, including options of a service file and the
         // environment.
-        guard let options = ConnectionOptions(of: connection) else {
+        guard let options = connection.options else {
             throw PostgresError(kind: .client, message: "out of memory for a connection", server: self.tried)
         }
         for host in PostgresHost.list(in: options) { try self.address.check(host, options) }
@@ -189,24 +173,14 @@ package final class PostgresLink {
         if self.connection?.prepare(name, sql) != true { self.lose() }
     }
 
-    /// Sends a statement without parameters; its rows are returned in binary.
-    package func query(_ sql: String) {
-        if self.connection?.query(sql) != true { self.lose() }
-    }
-
-    /// Sends a statement with parameters; its rows are returned in binary.
-    package func query(_ sql: String, _ parameters: borrowing PostgresParameters) {
+    /// Sends a statement; its rows are returned in binary.
+    package func query(_ sql: String, _ parameters: borrowing PostgresParameters = PostgresParameters()) {
         if self.connection?.query(sql, parameters) != true { self.lose() }
     }
 
     /// Sends the execution of a prepared statement; its rows are returned in binary.
     package func execute(_ name: String, _ parameters: borrowing PostgresParameters) {
         if self.connection?.execute(name, parameters) != true { self.lose() }
-    }
-
-    /// Sends the execution of a prepared statement without parameters.
-    package func execute(_ name: String) {
-        self.execute(name, PostgresParameters())
     }
 
     /// Ends a batch of statements.
@@ -295,37 +269,10 @@ package final class PostgresLink {
         )
     }
 
-    // MARK: Blocking calls
-
-    /// Executes several statements as one transaction, and waits for the result. No other statement may be in progress.
-    func script(_ sql: String) throws(PostgresError) {
-        if let failure = self.failure { throw failure }
-        guard let connection, connection.endPipeline() else {
-            throw PostgresError(kind: .client, message: "a statement is under way", server: self.server)
-        }
-        let result = connection.script(sql)
-        guard !self.isLost, connection.beginPipeline(), let result else {
-            throw self.failure ?? PostgresError(kind: .client, message: "no answer", server: self.server)
-        }
-        if result.status == .failed { throw PostgresError(result.fields, server: self.server) }
-    }
-
     /// Marks the connection as lost.
     package func abandon(_ message: String) {
         self.failure = self.failure ?? PostgresError(kind: .connectionLost, message: message, server: self.server)
     }
-}
-
-/// The transaction state of a session.
-package enum PostgresTransaction: Hashable, Sendable {
-    case none
-    case open
-    /// The transaction is open and has failed: it can only be rolled back.
-    case failed
-    /// A statement is being executed.
-    case busy
-    /// The connection is lost.
-    case unknown
 }
 
 /// A message of a server outside its answers: a warning, or the reason why the server ends the connection.

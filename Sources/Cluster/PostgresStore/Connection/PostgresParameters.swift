@@ -1,64 +1,118 @@
+package import Engine
 package import Wire
 
-/// Consecutive binary values in one buffer: the parameters of a statement, or the elements of an array.
-package protocol PostgresValues: ~Copyable {
-    var buffer: ByteBuffer { get set }
-
-    /// Begins a value of `count` bytes.
-    mutating func begin(_ count: Int)
+/// A parameter of a statement.
+package protocol PostgresValue {
+    /// Appends the value in PostgreSQL's binary format.
+    func write(to buffer: inout ByteBuffer)
 }
 
-extension PostgresValues where Self: ~Copyable {
-    package mutating func append(_ value: Bool) {
-        self.begin(1)
-        self.buffer.append(value ? 1 : 0)
+/// A value that may be an element of an array.
+package protocol PostgresScalar: PostgresValue {
+    /// PostgreSQL's type id of the value.
+    static var typeID: UInt32 { get }
+}
+
+extension PostgresScalar where Self: FixedWidthInteger & BitwiseCopyable {
+    package func write(to buffer: inout ByteBuffer) { buffer.append(memoryOf: self.bigEndian) }
+}
+
+extension Int16: PostgresScalar { package static var typeID: UInt32 { 21 } }
+extension Int32: PostgresScalar { package static var typeID: UInt32 { 23 } }
+extension Int64: PostgresScalar { package static var typeID: UInt32 { 20 } }
+
+extension Bool: PostgresValue {
+    package func write(to buffer: inout ByteBuffer) { buffer.append(self ? 1 : 0) }
+}
+
+/// Text. PostgreSQL rejects text that contains NUL.
+extension String: PostgresScalar {
+    package static var typeID: UInt32 { 25 }
+    package func write(to buffer: inout ByteBuffer) { buffer.append(self) }
+}
+
+/// Bytes.
+extension Array: PostgresValue, PostgresScalar where Element == UInt8 {
+    package static var typeID: UInt32 { 17 }
+    package func write(to buffer: inout ByteBuffer) { buffer.append(self) }
+}
+
+extension DeviceToken: PostgresScalar {
+    package static var typeID: UInt32 { 17 }
+    package func write(to buffer: inout ByteBuffer) { self.withBytes { buffer.append($0) } }
+}
+
+/// Counters in their stored format, as bytes.
+extension ActivityCounters: PostgresScalar {
+    package static var typeID: UInt32 { 17 }
+    package func write(to buffer: inout ByteBuffer) { self.store(to: &buffer) }
+}
+
+/// The id of a wake as a uuid.
+extension WakeID: PostgresScalar {
+    package static var typeID: UInt32 { 2950 }
+
+    package func write(to buffer: inout ByteBuffer) {
+        buffer.append(memoryOf: self.first.bigEndian)
+        buffer.append(memoryOf: self.second.bigEndian)
+    }
+}
+
+/// The id of a push as a uuid. The first byte is in the lowest bits of the words.
+extension APNsID: PostgresScalar {
+    package static var typeID: UInt32 { 2950 }
+
+    package func write(to buffer: inout ByteBuffer) {
+        buffer.append(memoryOf: self.first.littleEndian)
+        buffer.append(memoryOf: self.second.littleEndian)
+    }
+}
+
+extension RowLocation: PostgresScalar {
+    package static var typeID: UInt32 { 27 }
+
+    package func write(to buffer: inout ByteBuffer) {
+        buffer.append(memoryOf: self.block.bigEndian)
+        buffer.append(memoryOf: self.offset.bigEndian)
+    }
+}
+
+/// An array as one parameter.
+package struct PostgresList<Element: PostgresScalar>: PostgresValue {
+    private let elements: [Element]
+
+    package init(_ elements: [Element]) {
+        self.elements = elements
     }
 
-    package mutating func append(_ value: Int16) { self.append(integer: value) }
+    package func write(to buffer: inout ByteBuffer) { buffer.append(arrayOf: self.elements) { $0 } }
+}
 
-    package mutating func append(_ value: Int32) { self.append(integer: value) }
-
-    package mutating func append(_ value: Int64) { self.append(integer: value) }
-
-    package mutating func append(_ bytes: ByteView) {
-        self.begin(bytes.count)
-        self.buffer.append(bytes)
-    }
-
-    package mutating func append(_ bytes: [UInt8]) {
-        self.begin(bytes.count)
-        self.buffer.append(bytes)
-    }
-
-    /// Appends text. PostgreSQL rejects text that contains NUL.
-    package mutating func append(_ text: String) {
-        self.begin(text.utf8.count)
-        self.buffer.append(text)
-    }
-
-    package mutating func append(_ token: DeviceToken) {
-        self.begin(token.count)
-        token.withBytes { bytes in self.buffer.append(bytes) }
-    }
-
-    /// Appends a wake's id as a uuid.
-    package mutating func append(_ id: WakeID) { self.append(uuid: (id.first, id.second)) }
-
-    /// Appends a uuid given as two big-endian words.
-    package mutating func append(uuid: (UInt64, UInt64)) {
-        self.begin(16)
-        self.buffer.append(memoryOf: uuid.0.bigEndian)
-        self.buffer.append(memoryOf: uuid.1.bigEndian)
-    }
-
-    private mutating func append<Value: FixedWidthInteger & BitwiseCopyable>(integer value: Value) {
-        self.begin(MemoryLayout<Value>.size)
-        self.buffer.append(memoryOf: value.bigEndian)
+extension ByteBuffer {
+    /// Appends a one-dimensional array in PostgreSQL's binary format.
+    ///
+    /// The format: the number of dimensions (4 bytes), a flag for nulls (4), the type of the elements (4), their count
+    /// (4), the first index (4), then each element after its length (4), all big-endian.
+    fileprivate mutating func append<Items: Collection, Value: PostgresScalar>(
+        arrayOf items: Items,
+        _ value: (Items.Element) -> Value
+    ) {
+        self.append(memoryOf: UInt32(1).bigEndian)
+        self.append(memoryOf: UInt32(0).bigEndian)
+        self.append(memoryOf: Value.typeID.bigEndian)
+        self.append(memoryOf: UInt32(items.count).bigEndian)
+        self.append(memoryOf: UInt32(1).bigEndian)
+        for item in items {
+            let start = self.count
+            self.append(memoryOf: Int32(0))
+            value(item).write(to: &self)
+            self.overwrite(memoryOf: Int32(self.count - start - 4).bigEndian, at: start)
+        }
     }
 }
 
 /// The binary parameters of one statement, in order.
-package struct PostgresParameters: PostgresValues, ~Copyable {
+package struct PostgresParameters: ~Copyable {
     /// The position of a parameter in the buffer.
     struct Place {
         let offset: Int
@@ -67,110 +121,33 @@ package struct PostgresParameters: PostgresValues, ~Copyable {
     }
 
     private(set) var places: [Place] = []
-    package var buffer = ByteBuffer()
+    private var buffer = ByteBuffer()
 
-    package init() { self.appendMark() }
+    package init<each Value: PostgresValue>(_ values: repeat each Value) {
+        // An unused byte, so that every value has an address: libpq treats a null address as NULL.
+        self.buffer.append(0)
+        repeat self.append(each values)
+    }
 
     package var count: Int { self.places.count }
 
     /// The bytes of all parameters, after one unused byte.
     var bytes: ByteView { self.buffer.view }
 
-    /// Removes every parameter and keeps the memory.
-    package mutating func removeAll() {
-        self.places.removeAll(keepingCapacity: true)
-        self.buffer.removeAll()
-        self.appendMark()
+    /// Appends a value; nil for NULL.
+    package mutating func append(_ value: (some PostgresValue)?) {
+        let offset = self.buffer.count
+        value?.write(to: &self.buffer)
+        self.places.append(Place(offset: offset, count: value == nil ? -1 : self.buffer.count - offset))
     }
 
-    package mutating func append(_ array: borrowing PostgresArray) { self.append(array.view) }
-
-    package mutating func append(_ texts: [String]) {
-        var array = PostgresArray(.text)
-        for text in texts { array.append(text) }
-        self.append(array)
+    /// Appends an array with one element for each item.
+    package mutating func append<Items: Collection, Value: PostgresScalar>(
+        _ items: Items,
+        _ value: (Items.Element) -> Value
+    ) {
+        let offset = self.buffer.count
+        self.buffer.append(arrayOf: items, value)
+        self.places.append(Place(offset: offset, count: self.buffer.count - offset))
     }
-
-    package mutating func append(_ tokens: [DeviceToken]) {
-        var array = PostgresArray(.bytes)
-        for token in tokens { array.append(token) }
-        self.append(array)
-    }
-
-    package mutating func appendNull() {
-        self.places.append(Place(offset: self.buffer.count, count: -1))
-    }
-
-    /// Appends an unused byte, so that every value has an address: libpq treats a null address as NULL.
-    private mutating func appendMark() { self.buffer.append(0) }
-
-    package mutating func begin(_ count: Int) {
-        self.places.append(Place(offset: self.buffer.count, count: count))
-    }
-}
-
-/// A one-dimensional array in PostgreSQL's binary format.
-///
-/// The format: the number of dimensions (4 bytes), a flag for nulls (4), the type of the elements (4), their count (4),
-/// the first index (4), then each element after its length (4), all big-endian.
-package struct PostgresArray: PostgresValues, ~Copyable {
-    private static let flagOffset = 4
-    private static let countOffset = 12
-
-    package let element: PostgresElement
-    package private(set) var count = 0
-    package var buffer = ByteBuffer()
-
-    package init(_ element: PostgresElement) {
-        self.element = element
-        self.appendHeader()
-    }
-
-    /// The whole array; valid until it changes.
-    package var view: ByteView { self.buffer.view }
-
-    /// Removes every element and keeps the memory.
-    package mutating func removeAll() {
-        self.buffer.removeAll()
-        self.count = 0
-        self.appendHeader()
-    }
-
-    package mutating func append(_ place: RowLocation) {
-        self.begin(6)
-        self.buffer.append(memoryOf: place.block.bigEndian)
-        self.buffer.append(memoryOf: place.offset.bigEndian)
-    }
-
-    package mutating func appendNull() {
-        self.buffer.overwrite(memoryOf: UInt32(1).bigEndian, at: Self.flagOffset)
-        self.begin(-1)
-    }
-
-    /// Begins an element of `bytes` bytes; -1 for NULL.
-    package mutating func begin(_ bytes: Int) {
-        self.count += 1
-        self.buffer.overwrite(memoryOf: UInt32(self.count).bigEndian, at: Self.countOffset)
-        self.buffer.append(memoryOf: Int32(bytes).bigEndian)
-    }
-
-    private mutating func appendHeader() {
-        self.buffer.append(memoryOf: UInt32(1).bigEndian)
-        self.buffer.append(memoryOf: UInt32(0).bigEndian)
-        self.buffer.append(memoryOf: self.element.rawValue.bigEndian)
-        self.buffer.append(memoryOf: UInt32(0).bigEndian)
-        self.buffer.append(memoryOf: UInt32(1).bigEndian)
-    }
-}
-
-/// The element types of arrays, by PostgreSQL's type ids.
-package enum PostgresElement: UInt32, CaseIterable, Sendable {
-    case bool = 16
-    case bytes = 17
-    case int8 = 20
-    case int2 = 21
-    case int4 = 23
-    case text = 25
-    case place = 27
-    case uuid = 2950
 }

@@ -4,7 +4,7 @@ import Policy
 import Wire
 
 /// A connection that commits one transaction at a time, each in two round trips.
-final class CommitLink {
+final class CommitLink: StoreLink {
     /// A unit of work for a connection.
     enum Job {
         case load(TransactionNumber, LoadPlan)
@@ -29,7 +29,7 @@ final class CommitLink {
         let ended: [WakeID]
     }
 
-    private enum Purpose {
+    enum Purpose {
         case setUp, load, blocked, commit, rollback, retire, fold
     }
 
@@ -51,7 +51,7 @@ final class CommitLink {
     /// The number of this connection, starting at 1.
     private let index: Int16
     private let state: StoreState
-    private var session: Session<Purpose>?
+    private(set) var session: Session<Purpose, CommitStatement>?
     private var phase = State.closed
     /// A commit whose answer was lost.
     private var doubt: Commit?
@@ -79,9 +79,6 @@ final class CommitLink {
     /// The number of the open transaction; nil if there is none.
     var open: TransactionNumber? { if case .open(let open) = self.phase { open.number } else { nil } }
 
-    var waits: [Descriptor.Wait] { self.session?.waits ?? [] }
-
-    /// The next time at which `timePassed` has work, on the monotonic clock; nil if there is none.
     var nextMoment: Int64? {
         switch self.phase {
         case .closed: self.state.number == nil ? nil : self.retryAt
@@ -122,34 +119,20 @@ final class CommitLink {
         self.phase = .connecting
     }
 
-    private func setUp() {
+    func connected() {
         guard let session = self.session, let gateway = self.gateway else { return }
         session.exchange(.setUp) { sender in
             sender.query(SessionSetup.durable)
-            for statement in CommitStatement.allCases {
-                sender.prepare(statement.name, statement.sql(clock: self.state.settings.clock))
-            }
+            sender.prepareAll(clock: self.state.settings.clock)
             if let doubt = self.doubt {
-                sender.run(.resolve, self.place(doubt.gateway))
-                var wakes = PostgresArray(.uuid)
-                for wake in doubt.ended { wakes.append(wake) }
-                var parameters = PostgresParameters()
-                parameters.append(wakes)
-                parameters.append(doubt.gateway.rawValue)
-                sender.run(.holders, parameters)
+                sender.run(.resolve, doubt.gateway.rawValue, self.index)
+                sender.run(.holders, PostgresList(doubt.ended), doubt.gateway.rawValue)
             }
-            sender.run(.resolve, self.place(gateway))
+            sender.run(.resolve, gateway.rawValue, self.index)
         }
     }
 
-    private func place(_ gateway: GatewayNumber) -> PostgresParameters {
-        var parameters = PostgresParameters()
-        parameters.append(gateway.rawValue)
-        parameters.append(self.index)
-        return parameters
-    }
-
-    private func setUpEnded(_ outcome: Session<Purpose>.Outcome) {
+    private func setUpEnded(_ outcome: ExchangeOutcome) {
         if let failure = outcome.failure { return self.ended(failure) }
         // A state that no standby has confirmed may be lost by a failover.
         if let warning = outcome.unreplicated { return self.ended(warning) }
@@ -190,11 +173,9 @@ final class CommitLink {
         case .retire(let gateway):
             self.phase = .retiring(gateway)
             session.exchange(.retire) { sender in
-                var parameters = PostgresParameters()
-                parameters.append(gateway.rawValue)
                 sender.run(.begin)
-                sender.run(.lockBurial, parameters)
-                sender.run(.burialRows, parameters)
+                sender.run(.lockBurial, gateway.rawValue)
+                sender.run(.burialRows, gateway.rawValue)
             }
         }
     }
@@ -246,21 +227,7 @@ final class CommitLink {
 
     // MARK: Reading
 
-    /// Sends and reads as far as possible without waiting.
-    func advance() {
-        guard let session = self.session else { return }
-        var answered: [(purpose: Purpose, outcome: Session<Purpose>.Outcome)] = []
-        let turn = session.advance(into: &answered)
-        for (purpose, outcome) in answered where self.session === session { self.answered(purpose, outcome) }
-        guard self.session === session else { return }
-        switch turn {
-        case .continues: ()
-        case .connected: self.setUp()
-        case .ended(let failure): self.ended(failure)
-        }
-    }
-
-    private func answered(_ purpose: Purpose, _ outcome: Session<Purpose>.Outcome) {
+    func answered(_ purpose: Purpose, _ outcome: ExchangeOutcome) {
         switch (purpose, self.phase) {
         case (.setUp, _): self.setUpEnded(outcome)
         case (.load, .loading(let number, let step)): self.loaded(number, step, outcome)
@@ -277,7 +244,7 @@ final class CommitLink {
         }
     }
 
-    private func loaded(_ number: TransactionNumber, _ step: LoadStep, _ outcome: Session<Purpose>.Outcome) {
+    private func loaded(_ number: TransactionNumber, _ step: LoadStep, _ outcome: ExchangeOutcome) {
         if let failure = outcome.failure, failure.kind == .lockNotAvailable, step.passesOverLocked {
             // Locked rows are skipped here, so the lock is on the table.
             self.session?.exchange(.blocked) { sender in
@@ -295,7 +262,7 @@ final class CommitLink {
         self.state.replies.append(.loaded(number, LoadedDevices(loaded, now)))
     }
 
-    private func committed(_ commit: Commit, _ outcome: Session<Purpose>.Outcome) {
+    private func committed(_ commit: Commit, _ outcome: ExchangeOutcome) {
         if let failure = outcome.failure {
             self.rollBack()
             if failure.state == PostgresError.fencedState {
@@ -335,7 +302,7 @@ final class CommitLink {
 
     // MARK: Burying
 
-    private func retirementRead(_ gateway: GatewayNumber, _ outcome: Session<Purpose>.Outcome) {
+    private func retirementRead(_ gateway: GatewayNumber, _ outcome: ExchangeOutcome) {
         guard outcome.failure == nil, outcome.results.count == 3, outcome.results[1].count == 1,
             outcome.results[1].flag(0, 0)
         else { return self.rollBack() }
@@ -351,44 +318,25 @@ final class CommitLink {
                 guard refused[topic, default: RefusedCounts()].add(content) else { return self.rollBack() }
             }
         }
-        let foldCounters = Self.fold(counters, of: gateway) { $0.store(to: &$1) }
-        let foldRefused = Self.fold(refused, of: gateway) { $0.store(to: &$1) }
-        var dead = PostgresParameters()
-        dead.append(gateway.rawValue)
         self.session?.exchange(.fold) { sender in
-            sender.run(.foldCounters, foldCounters)
-            sender.run(.foldRejections, foldRefused)
-            sender.run(.endBurial, dead)
+            sender.run(.foldCounters, Self.fold(counters, of: gateway))
+            sender.run(.foldRejections, Self.fold(refused, of: gateway))
+            sender.run(.endBurial, gateway.rawValue)
             sender.run(.commit)
         }
     }
 
     /// Returns parameters that add the counts of a dead gateway to the counts of earlier dead gateways, by topic.
-    private static func fold<Counts>(
-        _ counts: [Int32: Counts],
-        of gateway: GatewayNumber,
-        _ store: (Counts, inout ByteBuffer) -> Void
-    ) -> PostgresParameters {
-        var topics = PostgresArray(.int4)
-        var contents = PostgresArray(.bytes)
-        for (topic, counts) in counts.sorted(by: { $0.key < $1.key }) {
-            var buffer = ByteBuffer()
-            store(counts, &buffer)
-            topics.append(topic)
-            contents.append(buffer.view)
-        }
-        var parameters = PostgresParameters()
-        parameters.append(gateway.rawValue)
-        parameters.append(topics)
-        parameters.append(contents)
-        return parameters
+    private static func fold(_ counts: [Int32: some PostgresScalar], of gateway: GatewayNumber) -> PostgresParameters {
+        let counts = counts.sorted { $0.key < $1.key }
+        return PostgresParameters(gateway.rawValue, PostgresList(counts.map(\.key)), PostgresList(counts.map(\.value)))
     }
 
     // MARK: Ending
 
     /// Handles the loss of the connection. An open transaction is rolled back, and the result of a commit in progress
     /// is in doubt.
-    private func ended(_ failure: PostgresError) {
+    func ended(_ failure: PostgresError) {
         self.failure = StoreError(failure)
         let reason: ClusterFailure = self.state.isAttached ? .conflict : .refused(self.failure ?? .unknown)
         self.endJob(reason)

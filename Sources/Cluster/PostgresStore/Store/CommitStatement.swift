@@ -3,7 +3,7 @@
 /// Devices given by token are locked in the order of their tokens, so that transactions do not deadlock. After a lock
 /// timeout, the next attempt skips locked devices. Other statements always skip locked rows. One statement writes all
 /// rows of a transaction in a table, from arrays with one element per row.
-enum CommitStatement: Int, CaseIterable {
+enum CommitStatement: Int, PreparedStatement {
     case begin, commit, rollback, clock
     case lockTokens, lockTokensAndWakes, lockFreeTokens, lockHolder, lockDue
     case lockReady, lockReadyPushes, lockReadyDevices
@@ -17,10 +17,8 @@ enum CommitStatement: Int, CaseIterable {
     /// several.
     private static let names = Self.allCases.map { "wakegate_\($0)" }
 
-    /// The name of the prepared statement.
     var name: String { Self.names[self.rawValue] }
 
-    /// - Parameter clock: an expression for the primary's clock in milliseconds since 1970.
     func sql(clock: String) -> String {
         switch self {
         case .begin: "BEGIN"
@@ -41,8 +39,8 @@ enum CommitStatement: Int, CaseIterable {
         case .insertDevices: Self.insertDevicesSQL
         case .updateDevices: Self.updateDevicesSQL
         case .upsertDue: Self.upsertDueSQL
-        case .deleteDue: Self.deleteDueSQL
-        case .deleteReady: Self.deleteReadySQL
+        case .deleteDue: "DELETE FROM wakegate.due WHERE device = ANY($1::bytea[])"
+        case .deleteReady: "DELETE FROM wakegate.ready WHERE device = ANY($1::bytea[])"
         case .insertReady: Self.insertReadySQL
         case .insertWakes: Self.insertWakesSQL
         case .endWakes: Self.endWakesSQL
@@ -56,7 +54,7 @@ enum CommitStatement: Int, CaseIterable {
         case .burialRows: Self.burialRowsSQL
         case .foldCounters: Self.foldCountersSQL
         case .foldRejections: Self.foldRejectionsSQL
-        case .endBurial: Self.endBurialSQL
+        case .endBurial: "UPDATE wakegate.gateway SET buried = true WHERE number = $1::integer"
         case .wakesOfHolder: Self.wakesOfHolderSQL
         case .holders: Self.holdersSQL
         case .resolve: Self.resolveSQL
@@ -259,10 +257,6 @@ enum CommitStatement: Int, CaseIterable {
         ON CONFLICT (device) DO UPDATE SET at = excluded.at
         """
 
-    private static let deleteDueSQL = "DELETE FROM wakegate.due WHERE device = ANY($1::bytea[])"
-
-    private static let deleteReadySQL = "DELETE FROM wakegate.ready WHERE device = ANY($1::bytea[])"
-
     private static let insertReadySQL = """
         INSERT INTO wakegate.ready (device, kind, name, resources, topic, since)
         SELECT device, kind, name, string_to_array(resources, ','), topic, since
@@ -392,6 +386,4 @@ enum CommitStatement: Int, CaseIterable {
         SELECT 0, 0, 0, topic, content FROM unnest($2::integer[], $3::bytea[]) u(topic, content)
         ON CONFLICT (gateway, connection, topic) DO UPDATE SET content = excluded.content
         """
-
-    private static let endBurialSQL = "UPDATE wakegate.gateway SET buried = true WHERE number = $1::integer"
 }

@@ -7,8 +7,8 @@ import Wire
 /// second, and reads the topics and values that all gateways share.
 ///
 /// It writes no devices and waits only briefly for locks, because a gateway with a late heartbeat loses its number.
-final class ControlLink {
-    private enum Purpose {
+final class ControlLink: StoreLink {
+    enum Purpose {
         case greet, schemaFind, schemaRead, schemaLock, schemaReadLocked, schemaLockHolder, schemaMake, enter, register
         case beat, sweep, report, fenceMasked, news, leave
     }
@@ -38,7 +38,7 @@ final class ControlLink {
     private static let numberAttemptsMax = 1000
 
     private let state: StoreState
-    private var session: Session<Purpose>?
+    private(set) var session: Session<Purpose, ControlStatement>?
     private var phase = State.closed
     private var number: GatewayNumber?
     private var gracePeriodMilliseconds = StoreSettings.answerMilliseconds
@@ -59,11 +59,9 @@ final class ControlLink {
         self.state = state
     }
 
-    var waits: [Descriptor.Wait] { self.session?.waits ?? [] }
     var isClosed: Bool { if case .closed = self.phase { true } else { false } }
     private var isWorking: Bool { if case .working = self.phase { true } else { false } }
 
-    /// The next time at which `timePassed` has work, on the monotonic clock; nil if there is none.
     var nextMoment: Int64? {
         switch self.phase {
         case .closed: nil
@@ -92,7 +90,7 @@ final class ControlLink {
 
     private var serverName: String { self.session?.server.server ?? "the server" }
 
-    private func greet() {
+    func connected() {
         guard let session = self.session else { return }
         guard session.server.version >= 150_000 else {
             return self.end(StoreError(server: self.serverName, oldServer: session.server.version))
@@ -108,7 +106,7 @@ final class ControlLink {
         }
     }
 
-    private func attachStepEnded(_ purpose: Purpose, _ outcome: Session<Purpose>.Outcome) {
+    private func attachStepEnded(_ purpose: Purpose, _ outcome: ExchangeOutcome) {
         guard let session = self.session else { return }
         if let failure = outcome.failure {
             if case .schemaLock = purpose, failure.kind == .lockNotAvailable { return self.findSchemaLockHolder() }
@@ -121,7 +119,7 @@ final class ControlLink {
                     isOfServer: false
                 )
             }
-            return self.end(failure)
+            return self.ended(failure)
         }
         switch purpose {
         case .greet: self.greeted(outcome)
@@ -139,13 +137,13 @@ final class ControlLink {
         case .schemaMake: self.schemaMade(outcome)
         case .enter: self.register(outcome)
         case .register: self.registered(outcome)
-        case .beat, .sweep, .report, .fenceMasked, .news, .leave: ()
+        default: ()
         }
     }
 
-    private func greeted(_ outcome: Session<Purpose>.Outcome) {
+    private func greeted(_ outcome: ExchangeOutcome) {
         guard let session = self.session, let row = outcome.results.last, row.count == 1 else {
-            return self.end(.unexpectedAnswer)
+            return self.ended(.unexpectedAnswer)
         }
         // A pool assigns its own backend numbers, and drops the settings that clients request.
         guard row.int32(0, 2) == session.server.backend, !row.flag(0, 3) else {
@@ -160,8 +158,8 @@ final class ControlLink {
 
     // MARK: The tables
 
-    private func schemaRead(_ outcome: Session<Purpose>.Outcome, isLocked: Bool) {
-        guard let row = outcome.results.last, row.count == 1 else { return self.end(.unexpectedAnswer) }
+    private func schemaRead(_ outcome: ExchangeOutcome, isLocked: Bool) {
+        guard let row = outcome.results.last, row.count == 1 else { return self.ended(.unexpectedAnswer) }
         switch Schema.verdict(found: row.int32(0, 0), oldest: row.int32(0, 1)) {
         case .newer(let found): self.end(StoreError(server: self.serverName, newerSchema: found), isOfServer: false)
         case .older(let found): if isLocked { self.makeSchema(from: found) } else { self.lockSchema() }
@@ -224,10 +222,10 @@ final class ControlLink {
             AND has_table_privilege(c.oid, 'UPDATE') AND has_table_privilege(c.oid, 'DELETE'))
         """
 
-    private func schemaMade(_ outcome: Session<Purpose>.Outcome) {
+    private func schemaMade(_ outcome: ExchangeOutcome) {
         self.gracePeriodMilliseconds = StoreSettings.answerMilliseconds
         guard let rights = outcome.results.last, rights.count == 1 else {
-            return self.end(.unexpectedAnswer)
+            return self.ended(.unexpectedAnswer)
         }
         guard rights.text(0, 1).isEmpty else {
             let (role, tables) = (rights.text(0, 0), rights.text(0, 1))
@@ -237,12 +235,10 @@ final class ControlLink {
             )
         }
         self.session?.exchange(.enter) { sender in
-            for statement in ControlStatement.allCases {
-                sender.prepare(statement.name, statement.sql(clock: self.state.settings.clock))
-            }
+            sender.prepareAll(clock: self.state.settings.clock)
             sender.run(.durable)
             sender.query("SELECT FROM wakegate.meta FOR UPDATE")
-            sender.run(.keepTime, self.reachedMoment)
+            sender.run(.keepTime, self.state.time.last.milliseconds)
             // Any role that may connect can lock future numbers, so skip locked numbers.
             sender.query(
                 """
@@ -254,7 +250,7 @@ final class ControlLink {
         }
     }
 
-    private func register(_ outcome: Session<Purpose>.Outcome) {
+    private func register(_ outcome: ExchangeOutcome) {
         guard let row = outcome.results.last, row.count == 1 else {
             return self.end(StoreError(server: self.serverName, lockedNumbers: Self.numberAttemptsMax))
         }
@@ -275,17 +271,17 @@ final class ControlLink {
                 SELECT \(number), i, true FROM generate_series(1, \(self.state.settings.connections)) i
                 """
             )
-            sender.run(.topicsFrom, Self.parameters(Int32(0)))
-            sender.run(.valuesChanged, self.knownValues([:]))
+            sender.run(.topicsFrom, Int32(0))
+            sender.run(.valuesChanged, PostgresList([String]()), PostgresList([Int64]()))
             sender.query("SELECT coalesce(max(moment), 0)::bigint FROM wakegate.connection")
-            sender.run(ControlStatement.clock)
+            sender.run(.clock)
         }
     }
 
-    private func registered(_ outcome: Session<Purpose>.Outcome) {
+    private func registered(_ outcome: ExchangeOutcome) {
         let results = outcome.results.suffix(4)
         guard results.count == 4, let clock = results.last, clock.count == 1, let number = self.number else {
-            return self.end(.unexpectedAnswer)
+            return self.ended(.unexpectedAnswer)
         }
         let first = results.startIndex
         self.topics = []
@@ -307,19 +303,6 @@ final class ControlLink {
         self.events.append(.entered(attachment))
     }
 
-    /// The latest policy time known to this gateway.
-    private var reachedMoment: PostgresParameters {
-        var parameters = PostgresParameters()
-        parameters.append(self.state.time.last.milliseconds)
-        return parameters
-    }
-
-    private static func parameters(_ value: Int32) -> PostgresParameters {
-        var parameters = PostgresParameters()
-        parameters.append(value)
-        return parameters
-    }
-
     // MARK: Working
 
     /// Sends a heartbeat if one is due, and ends the connection if an answer is overdue.
@@ -339,8 +322,8 @@ final class ControlLink {
         self.session?.exchange(.beat) { sender in
             sender.run(.durability)
             sender.run(.light)
-            sender.run(.fence, Self.parameters(number.rawValue))
-            sender.run(.keepTime, self.reachedMoment)
+            sender.run(.fence, number.rawValue)
+            sender.run(.keepTime, self.state.time.last.milliseconds)
             sender.run(.raiseOldest)
             sender.run(.forget)
         }
@@ -352,10 +335,8 @@ final class ControlLink {
     private func sweep() {
         self.session?.exchange(.sweep) { sender in
             sender.run(.light)
-            var parameters = PostgresParameters()
-            parameters.append(self.state.time.last.milliseconds - StoreSettings.wakeMemoryMilliseconds)
-            parameters.append(StoreSettings.sweepCountMax)
-            sender.run(.sweepWakes, parameters)
+            let end = self.state.time.last.milliseconds - StoreSettings.wakeMemoryMilliseconds
+            sender.run(.sweepWakes, end, StoreSettings.sweepCountMax)
         }
     }
 
@@ -368,22 +349,10 @@ final class ControlLink {
         }
         self.isReadingNews = true
         self.session?.exchange(.news) { sender in
-            sender.run(.topicsFrom, Self.parameters(Int32(self.topics.count)))
-            sender.run(.valuesChanged, self.knownValues(self.valueVersions))
+            sender.run(.topicsFrom, Int32(self.topics.count))
+            let known = Array(self.valueVersions)
+            sender.run(.valuesChanged, PostgresList(known.map(\.key)), PostgresList(known.map(\.value)))
         }
-    }
-
-    private func knownValues(_ versions: [String: Int64]) -> PostgresParameters {
-        var names = PostgresArray(.text)
-        var numbers = PostgresArray(.int8)
-        for (name, version) in versions {
-            names.append(name)
-            numbers.append(version)
-        }
-        var parameters = PostgresParameters()
-        parameters.append(names)
-        parameters.append(numbers)
-        return parameters
     }
 
     /// Writes the gateway's report, and reads the state of the cluster.
@@ -392,10 +361,7 @@ final class ControlLink {
         self.isReporting = true
         self.session?.exchange(.report) { sender in
             sender.run(.light)
-            var parameters = PostgresParameters()
-            parameters.append(number.rawValue)
-            parameters.append(report.stored())
-            sender.run(.report, parameters)
+            sender.run(.report, number.rawValue, report.stored())
             for statement in [ControlStatement.clock, .members, .dead, .ready, .nextDue, .totals] {
                 sender.run(statement)
             }
@@ -428,7 +394,7 @@ final class ControlLink {
         self.session?.exchange(.fenceMasked) { sender in
             sender.run(.light)
             sender.query("SELECT set_config('lock_timeout', '300', true)")
-            sender.run(.fenceMasked, Self.parameters(number.rawValue))
+            sender.run(.fenceMasked, number.rawValue)
         }
     }
 
@@ -439,32 +405,13 @@ final class ControlLink {
             return
         }
         self.phase = .leaving
-        self.session?.exchange(.leave) { sender in sender.run(.leave, Self.parameters(number.rawValue)) }
+        self.session?.exchange(.leave) { sender in sender.run(.leave, number.rawValue) }
     }
 
     // MARK: Reading
 
-    /// Sends and reads as far as possible without waiting.
-    func advance() {
-        guard let session = self.session else { return }
-        var answered: [(purpose: Purpose, outcome: Session<Purpose>.Outcome)] = []
-        let turn = session.advance(into: &answered)
-        for (purpose, outcome) in answered where self.session === session {
-            if case .attaching = self.phase {
-                self.attachStepEnded(purpose, outcome)
-            } else {
-                self.answered(purpose, outcome)
-            }
-        }
-        guard self.session === session else { return }
-        switch turn {
-        case .continues: ()
-        case .connected: self.greet()
-        case .ended(let failure): self.end(failure)
-        }
-    }
-
-    private func answered(_ purpose: Purpose, _ outcome: Session<Purpose>.Outcome) {
+    func answered(_ purpose: Purpose, _ outcome: ExchangeOutcome) {
+        if case .attaching = self.phase { return self.attachStepEnded(purpose, outcome) }
         switch purpose {
         case .beat: self.beatAnswered(outcome)
         case .sweep:
@@ -475,16 +422,13 @@ final class ControlLink {
             self.reported(outcome)
         case .news: self.newsRead(outcome)
         case .leave: self.events.append(.left)
-        case .fenceMasked: ()
-        case .greet, .schemaFind, .schemaRead, .schemaLock, .schemaReadLocked, .schemaLockHolder, .schemaMake, .enter,
-            .register:
-            ()
+        default: ()
         }
     }
 
-    private func beatAnswered(_ outcome: Session<Purpose>.Outcome) {
+    private func beatAnswered(_ outcome: ExchangeOutcome) {
         if let row = outcome.results.first, row.count == 1 { self.durabilityRead(row.text(0, 0), row.flag(0, 1)) }
-        if let failure = outcome.failure, !failure.isConflict { self.end(failure) }
+        if let failure = outcome.failure, !failure.isConflict { self.ended(failure) }
     }
 
     /// Warns if the setting lets a commit be confirmed before it is durable. Warns again only after the setting has
@@ -502,7 +446,7 @@ final class ControlLink {
         )
     }
 
-    private func newsRead(_ outcome: Session<Purpose>.Outcome) {
+    private func newsRead(_ outcome: ExchangeOutcome) {
         self.isReadingNews = false
         defer {
             if self.hasMoreNews {
@@ -537,14 +481,14 @@ final class ControlLink {
         }
     }
 
-    private func reported(_ outcome: Session<Purpose>.Outcome) {
+    private func reported(_ outcome: ExchangeOutcome) {
         if let failure = outcome.failure {
             // If another session has locked this gateway's row, the report is repeated in a second.
-            if !failure.isConflict { self.end(failure) }
+            if !failure.isConflict { self.ended(failure) }
             return
         }
         guard outcome.results.count == 8, outcome.results[2].count == 1 else { return }
-        guard outcome.results[1].count == 1 else { return self.end(.fenced) }
+        guard outcome.results[1].count == 1 else { return self.ended(.fenced) }
         let view = ClusterView(results: outcome.results, time: &self.state.time)
         self.state.replies.append(.view(view))
         let isAnySilent = view.members.contains {
@@ -555,7 +499,7 @@ final class ControlLink {
 
     // MARK: Ending
 
-    private func end(_ failure: PostgresError) { self.end(StoreError(failure), isOfServer: failure.isOfServer) }
+    func ended(_ failure: PostgresError) { self.end(StoreError(failure), isOfServer: failure.isOfServer) }
 
     /// - `isOfServer`: true if another server may succeed.
     private func end(_ error: StoreError, isOfServer: Bool = true) {

@@ -1,5 +1,5 @@
 /// The statements of the control connection.
-enum ControlStatement: Int, CaseIterable {
+enum ControlStatement: PreparedStatement {
     case light, durable, report, members, fence, fenceMasked, dead, ready, nextDue, totals, clock, keepTime, leave
     case durability
     case raiseOldest, forget
@@ -11,10 +11,6 @@ enum ControlStatement: Int, CaseIterable {
     /// interrupted reads them to find out whether its last commit succeeded.
     private static let memoryMilliseconds: Int64 = 86_400_000
 
-    /// The name of the prepared statement.
-    var name: String { "wakegate_\(self)" }
-
-    /// - Parameter clock: an expression for the primary's clock in milliseconds since 1970.
     func sql(clock: String) -> String {
         switch self {
         // Rows that only describe the current state need not be durable.

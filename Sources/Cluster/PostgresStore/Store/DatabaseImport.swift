@@ -92,8 +92,7 @@ package final class DatabaseImport {
             return Self.error("Another import into this database is under way.", "Wait until it has ended.")
         }
         if let progress = try self.storedProgress() { return try self.resume(progress) }
-        var names = PostgresParameters()
-        names.append(self.source.topics)
+        let names = PostgresList(self.source.topics)
         let known = try self.client.query(
             """
             SELECT coalesce(string_agg(name, ', ' ORDER BY name), '')::text FROM wakegate.topic
@@ -140,13 +139,15 @@ package final class DatabaseImport {
     }
 
     private func storedProgress() throws(PostgresError) -> ImportProgress? {
-        var parameters = PostgresParameters()
-        parameters.append(ImportProgress.name(self.source.id))
-        let rows = try self.client.query("SELECT content FROM wakegate.value WHERE name = $1::text", parameters)
+        let rows = try self.value(ImportProgress.name(self.source.id))
         return rows.count == 1 ? ImportProgress(rows.bytes(0, 0)) : nil
     }
 
-    private func addTopics(_ names: borrowing PostgresParameters) throws(PostgresError) {
+    private func value(_ name: String) throws(PostgresError) -> PostgresRows {
+        try self.client.query("SELECT content FROM wakegate.value WHERE name = $1::text", name)
+    }
+
+    private func addTopics(_ names: PostgresList<String>) throws(PostgresError) {
         try self.client.query(
             """
             INSERT INTO wakegate.topic (id, name)
@@ -159,14 +160,12 @@ package final class DatabaseImport {
     }
 
     private func findTopics() throws(PostgresError) {
-        var names = PostgresParameters()
-        names.append(self.source.topics)
         let rows = try self.client.query(
             """
             SELECT t.id FROM unnest($1::text[]) WITH ORDINALITY n(name, place)
             JOIN wakegate.topic t ON t.name = n.name ORDER BY n.place
             """,
-            names
+            PostgresList(self.source.topics)
         )
         guard rows.count == self.source.topics.count else { throw .unexpectedAnswer }
         self.topicNumbers = (0..<rows.count).map { rows.int32($0, 0) }
@@ -201,22 +200,18 @@ package final class DatabaseImport {
         try self.transaction { () throws(PostgresError) in
             try self.writeCounters(counts)
             for (name, content) in values.sorted(by: { $0.key < $1.key }) {
-                var parameters = PostgresParameters()
-                parameters.append(name)
-                parameters.append(content)
                 let answer = try self.client.query(
                     "INSERT INTO wakegate.value (name, content) VALUES ($1::text, $2::bytea) ON CONFLICT DO NOTHING",
-                    parameters
+                    name,
+                    content
                 )
                 if answer.affectedCount == 0 { kept.append(name) }
             }
             if let countingSince { try self.writeCountingStart(countingSince.name, countingSince.milliseconds) }
             // Policy time continues from here for the next gateway that attaches.
-            var moment = PostgresParameters()
-            moment.append(self.progress.now.milliseconds)
             try self.client.query(
                 "UPDATE wakegate.connection SET moment = greatest(moment, $1::bigint) WHERE gateway = 0",
-                moment
+                self.progress.now.milliseconds
             )
             self.progress.isDone = true
             try self.saveProgress()
@@ -228,9 +223,7 @@ package final class DatabaseImport {
     private func writeCounters(_ counts: Counts) throws(PostgresError) {
         let counters = [(ConnectionCounters.everyTopic, counts.total)] + zip(self.topicNumbers, counts.topics)
         for (topic, counters) in counters {
-            var buffer = ByteBuffer()
-            counters.store(to: &buffer)
-            try self.count("books (gateway, connection, topic, counts)", topic, buffer.view.array)
+            try self.count("books (gateway, connection, topic, counts)", topic, counters)
         }
         for (topic, content) in counts.rejections {
             let isAll = topic == RecordKey.everyTopic
@@ -243,22 +236,18 @@ package final class DatabaseImport {
         }
     }
 
-    private func count(_ table: String, _ topic: Int32, _ content: [UInt8]) throws(PostgresError) {
-        var parameters = PostgresParameters()
-        parameters.append(self.progress.number)
-        parameters.append(topic)
-        parameters.append(content)
+    private func count(_ table: String, _ topic: Int32, _ content: some PostgresValue) throws(PostgresError) {
         let number = table.hasPrefix("rejection") ? "1, " : ""
         try self.client.query(
             "INSERT INTO wakegate.\(table) VALUES ($1::integer, 1, \(number)$2::integer, $3::bytea)",
-            parameters
+            self.progress.number,
+            topic,
+            content
         )
     }
 
     private func writeCountingStart(_ name: String, _ milliseconds: Int64) throws(PostgresError) {
-        var parameters = PostgresParameters()
-        parameters.append(name)
-        let rows = try self.client.query("SELECT content FROM wakegate.value WHERE name = $1::text", parameters)
+        let rows = try self.value(name)
         if rows.count == 1, rows.bytes(0, 0).count == 8 {
             let stored = Int64(littleEndian: rows.bytes(0, 0).load(Int64.self, at: 0))
             guard milliseconds < stored else { return }
@@ -273,16 +262,7 @@ package final class DatabaseImport {
     }
 
     private func storeValue(_ name: String, _ content: [UInt8]) throws(PostgresError) {
-        var parameters = PostgresParameters()
-        parameters.append(name)
-        parameters.append(content)
-        try self.client.query(
-            """
-            INSERT INTO wakegate.value (name, content) VALUES ($1::text, $2::bytea)
-            ON CONFLICT (name) DO UPDATE SET content = excluded.content, version = nextval('wakegate.value_version')
-            """,
-            parameters
-        )
+        try self.client.query(ControlStatement.storeValue.sql(clock: ""), name, content)
     }
 
     // MARK: Delivery log
@@ -344,23 +324,15 @@ struct ImportProgress: Hashable {
     /// The policy time of every row, also after a resumption.
     var now: Instant
     /// The number of devices written.
-    var next: Int
+    var next = 0
     /// True if the counters and shared values are written as well.
-    var isDone: Bool
+    var isDone = false
     /// The number of devices whose delivery log is written, in the order of their numbers.
     var nextLogged = 0
     /// True if the whole delivery log is written.
     var isLogDone = false
     /// The negative gateway number of the rows with counters.
     var number: Int32
-
-    init(fingerprint: UInt64, now: Instant, next: Int = 0, isDone: Bool = false, number: Int32) {
-        self.fingerprint = fingerprint
-        self.now = now
-        self.next = next
-        self.isDone = isDone
-        self.number = number
-    }
 
     /// The fields as words separated by spaces.
     var content: [UInt8] {
@@ -369,6 +341,9 @@ struct ImportProgress: Hashable {
         return Array("\(state) \(rows) \(self.nextLogged) \(self.isLogDone ? 1 : 0)".utf8)
     }
 
+}
+
+extension ImportProgress {
     /// Parses the fields; nil if they are invalid.
     init?(_ content: ByteView) {
         let words = content.string.split(separator: " ")
@@ -408,21 +383,12 @@ struct ImportRows: StatementRunner {
     /// Writes the ended wakes, so that late results find their device. No imported wake is in flight. The holder is 0,
     /// because no gateway of this database has launched these wakes.
     private func writeWakes(_ rows: [SharedDeviceChange]) throws(PostgresError) {
-        var wakes = PostgresArray(.uuid)
-        var tokens = PostgresArray(.bytes)
-        var deadlines = PostgresArray(.int8)
-        for row in rows {
-            for (wake, deadline) in row.launched {
-                wakes.append(wake)
-                tokens.append(row.device.token)
-                deadlines.append(deadline.milliseconds)
-            }
-        }
-        guard wakes.count > 0 else { return }
+        let wakes = SharedDeviceChange.launched(rows)
+        guard !wakes.isEmpty else { return }
         var parameters = PostgresParameters()
-        parameters.append(wakes)
-        parameters.append(tokens)
-        parameters.append(deadlines)
+        parameters.append(wakes) { $0.wake }
+        parameters.append(wakes) { $0.token }
+        parameters.append(wakes) { $0.deadline.milliseconds }
         parameters.append(self.now.milliseconds)
         try self.client.query(
             """

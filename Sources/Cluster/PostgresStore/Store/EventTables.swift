@@ -118,18 +118,13 @@ package enum EventTables {
 
     /// Events of one device in one transaction.
     package struct Row {
-        /// The number of the device in the history.
-        package let device: Int64
-        /// The policy time of the first event.
-        package let at: Int64
+        /// At least one event, in chronological order.
         package fileprivate(set) var events: [HistoryEvent]
 
-        /// - Parameter events: at least one event, in chronological order.
-        init(events: [HistoryEvent]) {
-            self.device = Int64(bitPattern: events[0].device)
-            self.at = events[0].at.milliseconds
-            self.events = events
-        }
+        /// The number of the device in the history.
+        package var device: Int64 { Int64(bitPattern: self.events[0].device) }
+        /// The policy time of the first event.
+        package var at: Int64 { self.events[0].at.milliseconds }
 
         /// Returns the events in the format of `EventRecord`.
         package func body() -> [UInt8] {
@@ -160,6 +155,15 @@ package enum EventTables {
             guard case .push = event.kind, let apns = event.apnsID else { return nil }
             return (apns, Int64(bitPattern: event.device), event.at.milliseconds)
         }
+    }
+
+    /// Returns the parameters of `CommitStatement.insertPushes`.
+    static func parameters(of pushes: [(apns: APNsID, device: Int64, at: Int64)]) -> PostgresParameters {
+        var parameters = PostgresParameters()
+        parameters.append(pushes) { $0.apns }
+        parameters.append(pushes) { $0.device }
+        parameters.append(pushes) { $0.at }
+        return parameters
     }
 }
 
@@ -270,18 +274,12 @@ package struct BundleFilter {
 ///
 /// A device's rows are read in the order of their ids. Imported rows have negative ids and rows of gateways have
 /// positive ids, so imported rows come first even if they are written last.
-struct ImportedEvents: ~Copyable {
+struct ImportedEvents {
     /// The maximum time span of one row, in milliseconds. It is limited, because a row is deleted by the age of its
     /// first event.
     private static let spanMax: Int64 = 3_600_000
 
-    private var ids = PostgresArray(.int8)
-    private var devices = PostgresArray(.int8)
-    private var moments = PostgresArray(.int8)
-    private var bodies = PostgresArray(.bytes)
-    private var pushed = PostgresArray(.uuid)
-    private var pushedDevices = PostgresArray(.int8)
-    private var pushedMoments = PostgresArray(.int8)
+    private var rows: [(id: Int64, row: EventTables.Row)] = []
 
     /// Appends all events of one device.
     ///
@@ -292,17 +290,7 @@ struct ImportedEvents: ~Copyable {
         while start < newestFirst.count {
             let end = Self.end(ofRowFrom: start, newestFirst)
             id -= 1
-            let row = EventTables.Row(events: newestFirst[start..<end].reversed())
-            self.ids.append(id)
-            self.devices.append(row.device)
-            self.moments.append(row.at)
-            self.bodies.append(row.body())
-            for push in EventTables.pushes(row.events) {
-                // The first byte is in the lowest bits of the identifier's words.
-                self.pushed.append(uuid: (push.apns.first.byteSwapped, push.apns.second.byteSwapped))
-                self.pushedDevices.append(push.device)
-                self.pushedMoments.append(push.at)
-            }
+            self.rows.append((id, EventTables.Row(events: newestFirst[start..<end].reversed())))
             start = end
         }
     }
@@ -326,12 +314,12 @@ struct ImportedEvents: ~Copyable {
 
     /// Writes the rows. The caller has begun a transaction.
     func write(to client: PostgresClient) throws(PostgresError) {
-        guard self.ids.count > 0 else { return }
+        guard !self.rows.isEmpty else { return }
         var parameters = PostgresParameters()
-        parameters.append(self.devices)
-        parameters.append(self.ids)
-        parameters.append(self.moments)
-        parameters.append(self.bodies)
+        parameters.append(self.rows) { $0.row.device }
+        parameters.append(self.rows) { $0.id }
+        parameters.append(self.rows) { $0.row.at }
+        parameters.append(self.rows) { $0.row.body() }
         try client.query(
             """
             INSERT INTO wakegate.event (device, id, at, body)
@@ -339,11 +327,8 @@ struct ImportedEvents: ~Copyable {
             """,
             parameters
         )
-        guard self.pushed.count > 0 else { return }
-        parameters = PostgresParameters()
-        parameters.append(self.pushed)
-        parameters.append(self.pushedDevices)
-        parameters.append(self.pushedMoments)
-        try client.query(CommitStatement.insertPushes.sql(clock: ""), parameters)
+        let pushes = self.rows.flatMap { EventTables.pushes($0.row.events) }
+        guard !pushes.isEmpty else { return }
+        try client.query(CommitStatement.insertPushes.sql(clock: ""), EventTables.parameters(of: pushes))
     }
 }

@@ -1,5 +1,6 @@
 package import Engine
 import Policy
+import Storage
 package import Wire
 
 /// The stored format of a report. Numbers in parentheses are bytes, integers are little-endian, a text begins with its
@@ -50,10 +51,7 @@ extension GatewayReport {
     }
 
     private func appendOffers(to buffer: inout ByteBuffer) {
-        var offers = ByteBuffer()
-        var count = 0
-        for offer in self.offers {
-            var bytes = ByteBuffer()
+        Self.append(self.offers, bytesMax: Self.offerBytesMax, to: &buffer) { offer, bytes in
             bytes.append(halfWord: offer.slots.topic.rawValue)
             bytes.append(halfWord: UInt32(clamping: offer.streams))
             bytes.append(halfWord: UInt32(clamping: offer.slots.count))
@@ -63,20 +61,13 @@ extension GatewayReport {
                 Self.append(count: names.count, to: &bytes)
                 for name in names { Self.append(name, to: &bytes) }
             }
-            guard offers.count + bytes.count <= Self.offerBytesMax else { continue }
-            offers.append(bytes.view)
-            count += 1
         }
-        Self.append(count: count, to: &buffer)
-        buffer.append(offers.view)
     }
 
     private func appendDurations(to buffer: inout ByteBuffer) {
-        var durations = ByteBuffer()
-        var count = 0
         let rows = WakeDurationRow.sorted(self.durations)
-        for row in rows.filter({ $0.worker == nil }) + rows.filter({ $0.worker != nil }) {
-            var bytes = ByteBuffer()
+        let ordered = rows.filter { $0.worker == nil } + rows.filter { $0.worker != nil }
+        Self.append(ordered, bytesMax: Self.durationBytesMax, to: &buffer) { row, bytes in
             bytes.append(halfWord: row.topic.rawValue)
             bytes.append(row.kind.task?.storedCode ?? 0)
             bytes.append(row.worker == nil ? 0 : 1 as UInt8)
@@ -89,12 +80,27 @@ extension GatewayReport {
                 bytes.append(halfWord: UInt32(bucket))
                 bytes.append(halfWord: UInt32(clamping: times))
             }
-            guard durations.count + bytes.count <= Self.durationBytesMax else { continue }
-            durations.append(bytes.view)
+        }
+    }
+
+    /// Appends a list of the items that fit into `bytesMax` bytes.
+    private static func append<Item>(
+        _ items: [Item],
+        bytesMax: Int,
+        to buffer: inout ByteBuffer,
+        _ write: (Item, inout ByteBuffer) -> Void
+    ) {
+        var list = ByteBuffer()
+        var count = 0
+        for item in items {
+            var bytes = ByteBuffer()
+            write(item, &bytes)
+            guard list.count + bytes.count <= bytesMax else { continue }
+            list.append(bytes.view)
             count += 1
         }
-        Self.append(count: count, to: &buffer)
-        buffer.append(durations.view)
+        self.append(count: count, to: &buffer)
+        buffer.append(list.view)
     }
 
     private static func append(count: Int, to buffer: inout ByteBuffer) {
@@ -111,13 +117,13 @@ extension GatewayReport {
 
     /// Decodes a report written by `stored`; nil for other bytes.
     package init?(stored bytes: ByteView) {
-        var fields = StoredFields(bytes)
+        var fields = ByteReader(bytes)
         let version = fields.byte()
         guard version >= 1 else { return nil }
         self.init(name: fields.text(), version: fields.text())
         self.wakes = Int(fields.halfWord())
         self.isDraining = fields.byte() != 0
-        for _ in 0..<fields.count() where !fields.isShort {
+        for _ in 0..<fields.count() where !fields.isDamaged {
             let topic = TopicIndex(rawValue: fields.halfWord())
             let (connected, slots, busy) = (fields.halfWord(), fields.halfWord(), fields.halfWord())
             let workers = Workers(
@@ -129,11 +135,11 @@ extension GatewayReport {
             )
             self.workers.append(workers)
         }
-        for _ in 0..<fields.count() where !fields.isShort {
+        for _ in 0..<fields.count() where !fields.isDamaged {
             let name = fields.text()
             self.digests[name] = fields.word()
         }
-        for _ in 0..<(version < 2 ? 0 : fields.count()) where !fields.isShort {
+        for _ in 0..<(version < 2 ? 0 : fields.count()) where !fields.isDamaged {
             let topic = TopicIndex(rawValue: fields.halfWord())
             let (streams, freeSlots) = (fields.halfWord(), fields.halfWord())
             let (takesPushes, namesDevices) = (fields.byte() != 0, fields.byte() != 0)
@@ -148,14 +154,14 @@ extension GatewayReport {
             )
             self.offers.append(StreamOffer(slots: slots, streams: Int(streams)))
         }
-        for _ in 0..<(version < 3 ? 0 : fields.count()) where !fields.isShort {
+        for _ in 0..<(version < 3 ? 0 : fields.count()) where !fields.isDamaged {
             let topic = TopicIndex(rawValue: fields.halfWord())
             let (kind, isOfWorker, worker) = (fields.byte(), fields.byte() != 0, fields.text())
             var counts = DurationCounts()
             // The value is limited so that sums of many rows do not overflow.
             let (sum, longest) = (fields.word(), fields.word())
             counts.add(sum: min(Int64(clamping: sum), 1 << 44), max: min(Int64(clamping: longest), 1 << 44))
-            for _ in 0..<fields.count() where !fields.isShort {
+            for _ in 0..<fields.count() where !fields.isDamaged {
                 let (bucket, times) = (fields.halfWord(), fields.halfWord())
                 if bucket < DurationCounts.bucketCount { counts.add(Int64(times), bucket: Int(bucket)) }
             }
@@ -164,49 +170,19 @@ extension GatewayReport {
             let name = isOfWorker ? worker : nil
             self.durations.append(WakeDurationRow(topic: topic, kind: kind, worker: name, counts: counts))
         }
-        if fields.isShort { return nil }
+        if fields.isDamaged { return nil }
     }
 }
 
-/// Reads consecutive fields. Reads after the end return zeros and set `isShort`.
-private struct StoredFields {
-    private let bytes: ByteView
-    private var offset = 0
-    private(set) var isShort = false
+extension ByteReader {
+    fileprivate mutating func count() -> Int { Int(self.byte()) | Int(self.byte()) << 8 }
 
-    init(_ bytes: ByteView) {
-        self.bytes = bytes
-    }
+    fileprivate mutating func text() -> String { self.view(self.count()).string }
 
-    mutating func byte() -> UInt8 { self.take(1)?[0] ?? 0 }
-
-    mutating func count() -> Int {
-        let low = self.byte()
-        return Int(low) | Int(self.byte()) << 8
-    }
-
-    mutating func halfWord() -> UInt32 { self.take(4)?.halfWord(at: 0) ?? 0 }
-
-    mutating func word() -> UInt64 { self.take(8)?.word(at: 0) ?? 0 }
-
-    mutating func text() -> String {
-        let count = self.count()
-        return self.take(count)?.string ?? ""
-    }
-
-    mutating func texts() -> [String] {
+    fileprivate mutating func texts() -> [String] {
         var texts: [String] = []
-        for _ in 0..<self.count() where !self.isShort { texts.append(self.text()) }
+        for _ in 0..<self.count() where !self.isDamaged { texts.append(self.text()) }
         return texts
-    }
-
-    private mutating func take(_ count: Int) -> ByteView? {
-        guard !self.isShort, count <= self.bytes.count - self.offset else {
-            self.isShort = true
-            return nil
-        }
-        defer { self.offset += count }
-        return self.bytes.slice(self.offset, count: count)
     }
 }
 
@@ -246,7 +222,9 @@ extension ClusterView {
 
 /// The counts of refused pushes by reason, for one topic. A row has, for each reason, its name (with a length of 1
 /// byte) and its count (8 bytes, little-endian). Unknown reasons of newer gateways are retained.
-package struct RefusedCounts: Hashable {
+package struct RefusedCounts: PostgresScalar, Hashable {
+    package static var typeID: UInt32 { [UInt8].typeID }
+
     private var counts: [[UInt8]: Int64] = [:]
 
     /// Creates an empty set of counts.
@@ -268,7 +246,7 @@ package struct RefusedCounts: Hashable {
     }
 
     /// Writes a row in the order of the reasons' names.
-    package func store(to buffer: inout ByteBuffer) {
+    package func write(to buffer: inout ByteBuffer) {
         for (reason, count) in self.counts.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
             buffer.append(UInt8(reason.count))
             buffer.append(reason)

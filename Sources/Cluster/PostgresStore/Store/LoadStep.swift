@@ -26,23 +26,23 @@ struct LoadStep {
     /// Sends the statements that lock and read rows.
     ///
     /// - `floor`: the latest policy time known to this gateway.
-    init(_ plan: LoadPlan, floor: Instant, _ sender: SessionSender) {
+    init(_ plan: LoadPlan, floor: Instant, _ sender: SessionSender<CommitStatement>) {
         self.skippedCount = 1
         self.passesOverLocked = plan.passesOverLocked
         sender.run(.begin)
         self.appendNamed(plan, sender)
         self.appendSelection(plan, floor, sender)
-        sender.run(CommitStatement.clock)
+        sender.run(.clock)
         self.parts.append(.clock)
     }
 
     /// Sends the statements that read rows for a query.
-    init(_ plan: ReadPlan, _ sender: SessionSender) {
+    init(_ plan: ReadPlan, _ sender: SessionSender<QuestionStatement>) {
         self.skippedCount = 0
         self.passesOverLocked = true
         self.appendNamed(plan, sender)
         self.appendSelection(plan, sender)
-        sender.run(QuestionStatement.clock)
+        sender.run(.clock)
         self.parts.append(.clock)
     }
 
@@ -54,38 +54,31 @@ struct LoadStep {
     /// The minimum number of groups for each name or pattern, even if the total then exceeds `groupsMax`.
     private static let groupsOfRangeMin = 8
 
-    private mutating func appendNamed(_ plan: LoadPlan, _ sender: SessionSender) {
+    private mutating func appendNamed(_ plan: LoadPlan, _ sender: SessionSender<CommitStatement>) {
         guard !plan.tokens.isEmpty || !plan.wakes.isEmpty else { return }
-        var parameters = PostgresParameters()
-        parameters.append(plan.tokens)
+        let tokens = PostgresList(plan.tokens)
         self.parts.append(.devices)
-        guard !plan.wakes.isEmpty || plan.passesOverLocked else { return sender.run(.lockTokens, parameters) }
-        parameters.append(Self.array(plan.wakes))
+        guard !plan.wakes.isEmpty || plan.passesOverLocked else { return sender.run(.lockTokens, tokens) }
+        let parameters = PostgresParameters(tokens, PostgresList(plan.wakes))
         guard plan.passesOverLocked else { return sender.run(.lockTokensAndWakes, parameters) }
         sender.run(.lockFreeTokens, parameters)
         sender.run(.passedOver, parameters)
         self.parts.append(.passedOver)
     }
 
-    private static func array(_ wakes: [WakeID]) -> PostgresArray {
-        var array = PostgresArray(.uuid)
-        for wake in wakes { array.append(wake) }
-        return array
-    }
-
-    private mutating func appendSelection(_ plan: LoadPlan, _ floor: Instant, _ sender: SessionSender) {
-        var parameters = PostgresParameters()
+    private mutating func appendSelection(
+        _ plan: LoadPlan,
+        _ floor: Instant,
+        _ sender: SessionSender<CommitStatement>
+    ) {
         switch plan.selection {
         case .none: ()
         case .due(let countMax):
-            parameters.append(floor.milliseconds)
-            parameters.append(Int32(clamping: countMax))
-            sender.run(.lockDue, parameters)
+            sender.run(.lockDue, floor.milliseconds, Int32(clamping: countMax))
             self.parts.append(.selected(countMax: countMax))
         case .ready(let ready): self.append(ready, sender)
         case .wakes(let gateway, let countMax):
-            parameters.append(gateway.rawValue)
-            parameters.append(Int32(clamping: countMax))
+            let parameters = PostgresParameters(gateway.rawValue, Int32(clamping: countMax))
             sender.run(.lockHolder, parameters)
             self.parts.append(.selected(countMax: countMax))
             sender.run(.wakesOfHolder, parameters)
@@ -93,71 +86,68 @@ struct LoadStep {
         }
     }
 
-    private mutating func append(_ plan: ReadyPlan, _ sender: SessionSender) {
-        var parameters = PostgresParameters()
-        parameters.append(Int32(bitPattern: plan.topic.rawValue))
+    private mutating func append(_ plan: ReadyPlan, _ sender: SessionSender<CommitStatement>) {
+        let (topic, countMax) = (Int32(bitPattern: plan.topic.rawValue), Int32(clamping: plan.countMax))
         self.parts.append(.selected(countMax: plan.countMax))
         if plan.takesPushes, plan.tasks.isEmpty, plan.sessions.isEmpty, plan.devices.isEmpty {
-            parameters.append(Int32(clamping: plan.countMax))
-            return sender.run(.lockReadyPushes, parameters)
+            return sender.run(.lockReadyPushes, topic, countMax)
         }
         let (tasks, sessions) = (NamePatterns(plan.tasks), NamePatterns(plan.sessions))
-        parameters.append(plan.takesPushes)
-        parameters.append(tasks.names)
-        parameters.append(tasks.beginnings)
-        parameters.append(sessions.names)
-        parameters.append(sessions.beginnings)
-        parameters.append(plan.resources)
-        parameters.append(Int32(clamping: plan.countMax))
+        var parameters = PostgresParameters(
+            topic,
+            plan.takesPushes,
+            PostgresList(tasks.names),
+            PostgresList(tasks.beginnings),
+            PostgresList(sessions.names),
+            PostgresList(sessions.beginnings),
+            PostgresList(plan.resources),
+            countMax
+        )
         guard !plan.devices.isEmpty else {
             let ranges = 3 * plan.tasks.count + plan.sessions.count
             parameters.append(Int32(clamping: max(Self.groupsOfRangeMin, Self.groupsMax / max(1, ranges))))
             return sender.run(.lockReady, parameters)
         }
-        parameters.append(plan.devices)
+        parameters.append(PostgresList(plan.devices))
         sender.run(.lockReadyDevices, parameters)
     }
 
     // MARK: Reading
 
-    private mutating func appendNamed(_ plan: ReadPlan, _ sender: SessionSender) {
+    private mutating func appendNamed(_ plan: ReadPlan, _ sender: SessionSender<QuestionStatement>) {
         guard !plan.tokens.isEmpty || !plan.wakes.isEmpty else { return }
-        var parameters = PostgresParameters()
-        parameters.append(plan.tokens)
-        parameters.append(Self.array(plan.wakes))
-        sender.run(QuestionStatement.readTokens, parameters)
+        sender.run(.readTokens, PostgresList(plan.tokens), PostgresList(plan.wakes))
         self.parts.append(.devices)
     }
 
-    private mutating func appendSelection(_ plan: ReadPlan, _ sender: SessionSender) {
+    private mutating func appendSelection(_ plan: ReadPlan, _ sender: SessionSender<QuestionStatement>) {
+        func bytes(_ token: DeviceToken?) -> [UInt8] { token?.withBytes(\.array) ?? [] }
         var parameters = PostgresParameters()
         switch plan.selection {
         case .none: ()
         case .withTasks(let topic, let after, let countMax):
-            if let topic { parameters.append(Int32(bitPattern: topic.rawValue)) } else { parameters.appendNull() }
-            if let after { parameters.append(after) } else { parameters.append([UInt8]()) }
+            parameters.append(topic.map { Int32(bitPattern: $0.rawValue) })
+            parameters.append(bytes(after))
             parameters.append(Int32(clamping: countMax))
-            sender.run(QuestionStatement.readTasks, parameters)
+            sender.run(.readTasks, parameters)
             self.parts.append(.slice(countMax: countMax))
-        case .inOrder(let topics, let after, let countMax):
-            if let after { parameters.append(after) } else { parameters.append([UInt8]()) }
-            parameters.append(Int32(clamping: countMax))
-            if let topics { parameters.append(Self.array(topics)) }
-            sender.run(topics == nil ? QuestionStatement.readInOrder : .readTopicsInOrder, parameters)
-            self.parts.append(topics == nil ? .selected(countMax: countMax) : .slice(countMax: countMax))
+        case .inOrder(nil, let after, let countMax):
+            sender.run(.readInOrder, bytes(after), Int32(clamping: countMax))
+            self.parts.append(.selected(countMax: countMax))
+        case .inOrder(let topics?, let after, let countMax):
+            sender.run(.readTopicsInOrder, bytes(after), Int32(clamping: countMax), Self.list(topics))
+            self.parts.append(.slice(countMax: countMax))
         case .pending(let topics, let after, let countMax):
-            if let after { parameters.append(after) } else { parameters.append([UInt8]()) }
+            parameters.append(bytes(after))
             parameters.append(Int32(clamping: countMax))
-            if let topics { parameters.append(Self.array(topics)) } else { parameters.appendNull() }
-            sender.run(QuestionStatement.readPending, parameters)
+            parameters.append(topics.map(Self.list))
+            sender.run(.readPending, parameters)
             self.parts.append(.slice(countMax: countMax))
         }
     }
 
-    private static func array(_ topics: [TopicIndex]) -> PostgresArray {
-        var numbers = PostgresArray(.int4)
-        for topic in topics { numbers.append(Int32(bitPattern: topic.rawValue)) }
-        return numbers
+    private static func list(_ topics: [TopicIndex]) -> PostgresList<Int32> {
+        PostgresList(topics.map { Int32(bitPattern: $0.rawValue) })
     }
 
     /// The rows that were read.

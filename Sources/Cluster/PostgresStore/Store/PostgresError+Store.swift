@@ -12,23 +12,16 @@ extension PostgresError {
     var isConflict: Bool {
         switch self.kind {
         case .uniqueViolation, .deadlock, .serialization, .lockNotAvailable, .idleTimeout: true
-        case .invalidAddress, .insecure, .unreachable, .connectionLost, .notAllowed, .pool, .noDatabase, .readOnly,
-            .adminShutdown, .cancelled, .diskFull, .outOfMemory, .tooManyConnections, .wrongSchema,
-            .insufficientPrivilege, .corrupt, .client, .other, .untrusted:
-            false
+        default: false
         }
     }
 
     /// True if another server of the same database may succeed, because the cause may be this server.
     var isOfServer: Bool {
-        guard self.state != Self.fencedState else { return false }
+        guard self.state != Self.fencedState, !self.isConflict else { return false }
         return switch self.kind {
-        case .untrusted, .unreachable, .connectionLost, .notAllowed, .pool, .readOnly, .adminShutdown, .cancelled,
-            .diskFull, .outOfMemory, .tooManyConnections, .corrupt, .client, .other:
-            true
-        case .invalidAddress, .insecure, .noDatabase, .uniqueViolation, .deadlock, .serialization, .lockNotAvailable,
-            .idleTimeout, .wrongSchema, .insufficientPrivilege:
-            false
+        case .invalidAddress, .insecure, .noDatabase, .wrongSchema, .insufficientPrivilege: false
+        default: true
         }
     }
 }

@@ -27,7 +27,7 @@ extension PostgresHistory {
 
     package func pushes(behind place: LoggedPush?, notBefore oldest: Instant, countMax: Int) -> LoggedPushes {
         var collector = LoggedPushCollector(behind: place, notBefore: oldest, countMax: countMax)
-        guard let newest = self.query(Self.newestMoment, PostgresParameters()), newest.count == 1 else {
+        guard let newest = self.query(Self.newestMoment), newest.count == 1 else {
             return collector.finish(unseen: nil)
         }
         // Events may be deleted late, by up to an eighth of their maximum age.
@@ -55,11 +55,10 @@ extension PostgresHistory {
         _ collector: inout LoggedPushCollector
     ) -> Int64 {
         guard
-            let rows = self.query(Self.newestPushes, Self.span(lower, upper, Int64(countMax))),
-            let bundles = self.query(Self.newestBundles, Self.span(lower, upper, Self.bundlesPerPage))
+            let rows = self.query(Self.newestPushes, lower, upper, Int64(countMax)),
+            let bundles = self.query(Self.newestBundles, lower, upper, Self.bundlesPerPage)
         else { return .min }
-        for row in 0..<rows.count { collector.append(Self.push(rows, row)) }
-        for row in 0..<bundles.count { Self.collect(bundles.bytes(row, 0), &collector) }
+        Self.collect(rows, bundles, &collector)
         // If a limit cut off rows or bundles, both are complete only down to the later of their last times.
         let cutRow = rows.count == countMax ? rows.int64(rows.count - 1, 2) : nil
         let cutBundle = bundles.count == Self.bundlesPerPage ? bundles.int64(bundles.count - 1, 1) : nil
@@ -68,50 +67,40 @@ extension PostgresHistory {
         return last - 1
     }
 
-    private static func span(_ lower: Int64, _ upper: Int64, _ countMax: Int64) -> PostgresParameters {
-        var parameters = PostgresParameters()
-        parameters.append(lower)
-        parameters.append(upper)
-        parameters.append(countMax)
-        return parameters
-    }
-
     /// Collects all pushes at one time.
     private func collect(at moment: Int64, _ collector: inout LoggedPushCollector) {
-        var parameters = PostgresParameters()
-        parameters.append(moment)
-        guard
-            let rows = self.query(Self.pushesOfMoment, parameters),
-            let bundles = self.query(Self.bundlesOfMoment, parameters)
+        guard let rows = self.query(Self.pushesOfMoment, moment),
+            let bundles = self.query(Self.bundlesOfMoment, moment)
         else { return }
-        for row in 0..<rows.count { collector.append(Self.push(rows, row)) }
-        for row in 0..<bundles.count { Self.collect(bundles.bytes(row, 0), &collector) }
+        Self.collect(rows, bundles, &collector)
     }
 
-    /// Collects the pushes of a bundle.
-    private static func collect(_ body: ByteView, _ collector: inout LoggedPushCollector) {
-        for event in Self.events(body) {
-            if let push = LoggedPush(event) { collector.append(push) }
+    /// Collects the pushes of rows and of bundles.
+    private static func collect(
+        _ rows: PostgresRows,
+        _ bundles: PostgresRows,
+        _ collector: inout LoggedPushCollector
+    ) {
+        for row in 0..<rows.count {
+            let apns = rows.bytes(row, 0)
+            let push = LoggedPush(
+                at: Instant(milliseconds: rows.int64(row, 2)),
+                device: UInt64(bitPattern: rows.int64(row, 1)),
+                first: apns.word(at: 0),
+                second: apns.word(at: 8)
+            )
+            collector.append(push)
         }
-    }
-
-    private static func push(_ rows: PostgresRows, _ row: Int) -> LoggedPush {
-        let apns = rows.bytes(row, 0)
-        return LoggedPush(
-            at: Instant(milliseconds: rows.int64(row, 2)),
-            device: UInt64(bitPattern: rows.int64(row, 1)),
-            first: apns.word(at: 0),
-            second: apns.word(at: 8)
-        )
+        for row in 0..<bundles.count {
+            for push in Self.events(bundles.bytes(row, 0)).compactMap(LoggedPush.init) { collector.append(push) }
+        }
     }
 
     package func events(since pushes: [LoggedPush]) -> [UInt64: [HistoryEvent]] {
         guard let oldest = pushes.last?.at else { return [:] }
         let wanted = Set(pushes.map(\.device))
-        var devices = PostgresArray(.int8)
-        for device in wanted { devices.append(Int64(bitPattern: device)) }
         var parameters = PostgresParameters()
-        parameters.append(devices)
+        parameters.append(wanted) { Int64(bitPattern: $0) }
         parameters.append(oldest.milliseconds)
         parameters.append(Self.eventRowsMax)
         Self.append(keysOf: Array(wanted), to: &parameters)
@@ -130,7 +119,7 @@ extension PostgresHistory {
     /// `eventRowsMax` events, or after a slow query, because the next query might exceed the timeout.
     package func entries(devices: some Collection<UInt64>, since oldest: Instant, countEach: Int) -> LoggedEntries {
         var (found, entries) = (LoggedEntries(), [UInt64: HistoryEntries]())
-        guard let newest = self.query(Self.newestMoment, PostgresParameters()), newest.count == 1 else { return found }
+        guard let newest = self.query(Self.newestMoment), newest.count == 1 else { return found }
         for device in devices { entries[device] = HistoryEntries() }
         var (upper, span) = (Int64.max, Self.latestSpanMilliseconds)
         while found.from == nil, upper >= oldest.milliseconds {
@@ -156,11 +145,8 @@ extension PostgresHistory {
         _ countEach: Int,
         _ entries: inout [UInt64: HistoryEntries]
     ) -> Int64? {
-        var devices = PostgresArray(.int8)
-        for device in entries.keys { devices.append(Int64(bitPattern: device)) }
-        var parameters = Self.span(lower, upper, Self.eventRowsMax)
-        parameters.append(Self.eventBundlesMax)
-        parameters.append(devices)
+        var parameters = PostgresParameters(lower, upper, Self.eventRowsMax, Self.eventBundlesMax)
+        parameters.append(entries.keys) { Int64(bitPattern: $0) }
         guard let rows = self.query(Self.latestOfDevices, parameters) else { return nil }
         var (counts, ends) = ([Int64](repeating: 0, count: 2), [Int64](repeating: .max, count: 2))
         for row in 0..<rows.count {
@@ -192,24 +178,18 @@ extension PostgresHistory {
 
     /// Returns the devices with these numbers. It computes the number of each stored token, because numbers are hashes.
     private func find(_ numbers: Set<UInt64>, _ key: HashKey) -> [UInt64: LoggedDevice] {
-        var tokens = PostgresArray(.bytes)
+        var tokens: [DeviceToken] = []
         var after: [UInt8] = []
         while tokens.count < numbers.count {
-            var parameters = PostgresParameters()
-            parameters.append(after)
-            parameters.append(Self.tokensPerPage)
-            guard let rows = self.query(Self.tokensInOrder, parameters) else { return [:] }
+            guard let rows = self.query(Self.tokensInOrder, after, Self.tokensPerPage) else { return [:] }
             for row in 0..<rows.count {
-                let bytes = rows.bytes(row, 0)
-                guard let token = DeviceToken(bytes: bytes) else { continue }
-                if numbers.contains(HistoryEvent.device(of: token, key)) { tokens.append(bytes) }
+                guard let token = DeviceToken(bytes: rows.bytes(row, 0)) else { continue }
+                if numbers.contains(HistoryEvent.device(of: token, key)) { tokens.append(token) }
             }
             guard rows.count == Int(Self.tokensPerPage) else { break }
             after = rows.bytes(rows.count - 1, 0).array
         }
-        var parameters = PostgresParameters()
-        parameters.append(tokens)
-        guard tokens.count > 0, let rows = self.query(Self.topicsOfTokens, parameters) else { return [:] }
+        guard !tokens.isEmpty, let rows = self.query(Self.topicsOfTokens, PostgresList(tokens)) else { return [:] }
         var found: [UInt64: LoggedDevice] = [:]
         for row in 0..<rows.count {
             guard let token = DeviceToken(bytes: rows.bytes(row, 0)) else { continue }

@@ -75,12 +75,7 @@ package final class PostgresHistory: HistorySource {
     ) -> Bool {
         var last = Int64.max
         while true {
-            var parameters = PostgresParameters()
-            parameters.append(Int64(bitPattern: device))
-            parameters.append(last)
-            parameters.append(lower)
-            parameters.append(upper)
-            parameters.append(Self.rowsPerPage)
+            var parameters = PostgresParameters(Int64(bitPattern: device), last, lower, upper, Self.rowsPerPage)
             for place in BundleFilter.places(BundleFilter.key(device: device)) { parameters.append(place) }
             guard let rows = self.query(Self.newestFirst, parameters) else { return false }
             for row in 0..<rows.count {
@@ -97,15 +92,9 @@ package final class PostgresHistory: HistorySource {
     package func push(_ apnsID: APNsID) -> [HistoryEvent] {
         let arrivals = self.arrivals(of: apnsID).suffix(Self.devicesOfPushMax)
         guard !arrivals.isEmpty else { return [] }
-        var devices = PostgresArray(.int8)
-        var moments = PostgresArray(.int8)
-        for (device, at) in arrivals {
-            devices.append(Int64(bitPattern: device))
-            moments.append(at)
-        }
         var parameters = PostgresParameters()
-        parameters.append(devices)
-        parameters.append(moments)
+        parameters.append(arrivals) { Int64(bitPattern: $0.device) }
+        parameters.append(arrivals) { $0.at }
         parameters.append(Int64(HistoryFile.pushEventsMax))
         Self.append(keysOf: arrivals.map(\.device), to: &parameters)
         parameters.append(Self.rowsOfPushMax)
@@ -117,20 +106,14 @@ package final class PostgresHistory: HistorySource {
                 $0.device == device && !$0.isNamePart && $0.names(apnsID)
             }
         }
-        let ordered = events.enumerated().sorted {
-            ($0.element.at, $0.offset) < ($1.element.at, $1.offset)
-        }
-        return ordered.suffix(HistoryFile.pushEventsMax).map(\.element)
+        // The sort is stable.
+        return events.sorted { $0.at < $1.at }.suffix(HistoryFile.pushEventsMax)
     }
 
     /// Returns the devices that received a push and the time of its first receipt, in the order of these times.
     private func arrivals(of apnsID: APNsID) -> [(device: UInt64, at: Int64)] {
         var first: [UInt64: Int64] = [:]
-        var parameters = PostgresParameters()
-        // The first byte is in the lowest bits of the identifier's words.
-        parameters.append(uuid: (apnsID.first.byteSwapped, apnsID.second.byteSwapped))
-        parameters.append(Int64(Self.devicesOfPushMax))
-        guard let rows = self.query(Self.arrivals, parameters) else { return [] }
+        guard let rows = self.query(Self.arrivals, apnsID, Int64(Self.devicesOfPushMax)) else { return [] }
         for row in 0..<rows.count { first[UInt64(bitPattern: rows.int64(row, 0))] = rows.int64(row, 1) }
         guard self.addBundled(apnsID, to: &first) else { return [] }
         return first.map { ($0.key, $0.value) }.sorted { ($0.1, $0.0) < ($1.1, $1.0) }
@@ -143,8 +126,7 @@ package final class PostgresHistory: HistorySource {
     private func addBundled(_ apnsID: APNsID, to first: inout [UInt64: Int64]) -> Bool {
         var last = Int64.max
         while true {
-            var parameters = PostgresParameters()
-            parameters.append(Self.bundlesPerPage)
+            var parameters = PostgresParameters(Self.bundlesPerPage)
             for place in BundleFilter.places(BundleFilter.key(push: apnsID)) { parameters.append(place) }
             parameters.append(last)
             guard let bundles = self.query(Self.bundlesOfPush, parameters) else { return false }
@@ -164,11 +146,7 @@ package final class PostgresHistory: HistorySource {
     /// Appends the bit positions of the keys of devices, one array per bit.
     static func append(keysOf devices: [UInt64], to parameters: inout PostgresParameters) {
         let places = devices.map { BundleFilter.places(BundleFilter.key(device: $0)) }
-        for number in 0..<BundleFilter.bitsPerKey {
-            var array = PostgresArray(.int8)
-            for device in places { array.append(device[number]) }
-            parameters.append(array)
-        }
+        for number in 0..<BundleFilter.bitsPerKey { parameters.append(places) { $0[number] } }
     }
 
     /// Deletes some events that are too old, or some of the oldest events if the total size is too large. Several
@@ -177,26 +155,21 @@ package final class PostgresHistory: HistorySource {
     /// - Returns: true if more events may have to be deleted.
     package func tidy() -> Bool {
         self.summarizeAgain()
-        var parameters = PostgresParameters()
-        parameters.append(self.limits.ageMillisecondsMax)
-        parameters.append(Self.deletedMax)
-        var deleted = self.delete(Self.oldEvents, from: .event, parameters)
-        deleted += self.delete(Self.oldPushes, from: .push, parameters)
-        parameters = PostgresParameters()
-        parameters.append(self.limits.ageMillisecondsMax)
-        parameters.append(Self.deletedBundlesMax)
-        deleted += self.query(Self.deleteOldBundles, parameters)?.affectedCount ?? 0
+        let age = self.limits.ageMillisecondsMax
+        var deleted = self.delete(Self.old(.event), from: .event, age, Self.deletedMax)
+        deleted += self.delete(Self.old(.push), from: .push, age, Self.deletedMax)
+        deleted += self.query(Self.deleteOldBundles, age, Self.deletedBundlesMax)?.affectedCount ?? 0
         let failure = self.takeFailure()
-        _ = self.query("SELECT wakegate.summarize()", PostgresParameters())
+        _ = self.query("SELECT wakegate.summarize()")
         // A failure only makes queries slower.
         self.failure = failure
         // Let the counters include this session's deletions at once, instead of a second later.
-        _ = self.query("SELECT pg_stat_force_next_flush()", PostgresParameters())
-        if deleted == 0, let rows = self.query(Self.bytes, PostgresParameters()), rows.count == 1,
+        _ = self.query("SELECT pg_stat_force_next_flush()")
+        if deleted == 0, let rows = self.query(Self.bytes), rows.count == 1,
             rows.int64(0, 0) > Int64(self.limits.bytesMax)
         {
             deleted = self.deleteOldest()
-            if deleted > 0 { _ = self.delete(Self.pushesOfNothing, from: .push, PostgresParameters()) }
+            if deleted > 0 { _ = self.delete(Self.pushesOfNothing, from: .push) }
         }
         // A later call retries the deletion.
         if self.takeFailure() != nil { return false }
@@ -205,22 +178,17 @@ package final class PostgresHistory: HistorySource {
 
     /// Deletes some of the oldest bundles or rows.
     private func deleteOldest() -> Int {
-        var parameters = PostgresParameters()
-        parameters.append(Self.deletedBundlesMax)
-        let deleted = self.query(Self.deleteOldestBundles, parameters)?.affectedCount ?? 0
-        guard deleted == 0 else { return deleted }
-        parameters = PostgresParameters()
-        parameters.append(Self.deletedMax)
-        return self.delete(Self.oldestEvents, from: .event, parameters)
+        let deleted = self.query(Self.deleteOldestBundles, Self.deletedBundlesMax)?.affectedCount ?? 0
+        return deleted > 0 ? deleted : self.delete(Self.oldestEvents, from: .event, Self.deletedMax)
     }
 
     /// Deletes the rows of a table that satisfy a condition, and records the summaries of their pages as outdated.
     ///
     /// - Returns: the number of rows deleted.
-    private func delete(
+    private func delete<each Value: PostgresValue>(
         _ condition: String,
         from table: EventTables.Summarized,
-        _ parameters: borrowing PostgresParameters
+        _ values: repeat each Value
     ) -> Int {
         let statement = """
             WITH gone AS (
@@ -228,7 +196,7 @@ package final class PostgresHistory: HistorySource {
                 RETURNING (ctid::text::point)[0]::bigint / \(table.pagesPerSummary) AS summary)
             SELECT summary, count(*) FROM gone GROUP BY summary
             """
-        guard let rows = self.query(statement, parameters) else { return 0 }
+        guard let rows = self.query(statement, repeat each values) else { return 0 }
         var deleted = 0
         for row in 0..<rows.count {
             self.staleSummaries[table, default: []].insert(rows.int64(row, 0))
@@ -247,15 +215,15 @@ package final class PostgresHistory: HistorySource {
         let failure = self.takeFailure()
         for (table, summaries) in self.staleSummaries {
             let some = summaries.prefix(Self.summariesMadeMax)
-            var numbers = PostgresArray(.int8)
-            for summary in some { numbers.append(summary) }
-            var parameters = PostgresParameters()
-            parameters.append(numbers)
-            let rows = self.query(Self.summarizeAgain(table), parameters)
+            let rows = self.query(Self.summarizeAgain(table), PostgresList(Array(some)))
             if rows?.count == some.count { self.staleSummaries[table] = summaries.subtracting(some) }
         }
         // A failure only makes tidying slower.
         self.failure = failure
+    }
+
+    func query<each Value: PostgresValue>(_ sql: String, _ values: repeat each Value) -> PostgresRows? {
+        self.query(sql, PostgresParameters(repeat each values))
     }
 
     func query(_ sql: String, _ parameters: borrowing PostgresParameters) -> PostgresRows? {
@@ -351,19 +319,14 @@ extension PostgresHistory {
         ) e ORDER BY e.id LIMIT $8::bigint
         """
 
-    private static let oldEvents = """
+    private static func old(_ table: EventTables.Summarized) -> String {
+        """
         ctid = ANY(ARRAY(
-            SELECT ctid FROM wakegate.event
+            SELECT ctid FROM wakegate.\(table)
             WHERE at < (SELECT max(moment) FROM wakegate.connection) - $1::bigint
             LIMIT $2::bigint FOR UPDATE SKIP LOCKED))
         """
-
-    private static let oldPushes = """
-        ctid = ANY(ARRAY(
-            SELECT ctid FROM wakegate.push
-            WHERE at < (SELECT max(moment) FROM wakegate.connection) - $1::bigint
-            LIMIT $2::bigint FOR UPDATE SKIP LOCKED))
-        """
+    }
 
     private static let deleteOldBundles = """
         DELETE FROM wakegate.bundle WHERE ctid = ANY(ARRAY(

@@ -69,17 +69,13 @@ package enum SharedValue {
         do throws(PostgresError) {
             let client = try PostgresClient(settings.address, application: "wakegate", answerMilliseconds: 10_000)
             try client.query(SessionSetup.durable)
-            var parameters = PostgresParameters()
-            parameters.append(name)
-            parameters.append(content)
             // Of concurrent inserts, the first succeeds, and all callers read its value.
             try client.query(
                 "INSERT INTO wakegate.value (name, content) VALUES ($1::text, $2::bytea) ON CONFLICT DO NOTHING",
-                parameters
+                name,
+                content
             )
-            var asked = PostgresParameters()
-            asked.append(name)
-            let rows = try client.query("SELECT content FROM wakegate.value WHERE name = $1::text", asked)
+            let rows = try client.query("SELECT content FROM wakegate.value WHERE name = $1::text", name)
             guard rows.count == 1 else { throw .unexpectedAnswer }
             return rows.bytes(0, 0).array
         } catch { throw StoreError(error) }

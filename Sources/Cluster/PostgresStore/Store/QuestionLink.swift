@@ -5,42 +5,30 @@ import Wire
 
 /// The connection for queries of rows and counts. It takes no row locks and no transaction ids. If the connection ends,
 /// unanswered queries are sent once more on the next connection.
-final class QuestionLink {
+final class QuestionLink: StoreLink {
     /// A query. A search through many devices reads one slice per query.
     struct Job {
         enum Subject {
             case read(ReadPlan)
-            case count(topics: [TopicIndex]?)
+            /// The topics to count; nil for all.
+            case count([TopicIndex]?)
         }
 
         let number: TransactionNumber
         let subject: Subject
-        fileprivate var isRepeated = false
-
-        init(_ number: TransactionNumber, _ subject: Subject) {
-            self.number = number
-            self.subject = subject
-        }
+        var isRepeated = false
     }
 
-    private enum Purpose {
+    enum Purpose {
         case setUp
         case read(Job, LoadStep)
         case count(Job)
     }
 
-    private enum State {
-        /// Can move to: connecting.
-        case closed
-        /// Connecting, and preparing statements. Can move to: ready, closed.
-        case connecting
-        /// Can move to: closed.
-        case ready
-    }
-
     private let state: StoreState
-    private var session: Session<Purpose>?
-    private var phase = State.closed
+    private(set) var session: Session<Purpose, QuestionStatement>?
+    /// True if the statements are prepared.
+    private var isReady = false
     /// Queries that wait for a connection.
     private var waiting: [Job] = []
     /// Queries that were sent, in order.
@@ -52,15 +40,10 @@ final class QuestionLink {
         self.state = state
     }
 
-    var waits: [Descriptor.Wait] { self.session?.waits ?? [] }
-
     /// The time of the next retry or timeout, on the monotonic clock; nil if there is none.
     var nextMoment: Int64? {
-        switch self.phase {
-        case .closed: self.state.number == nil ? nil : self.retryAt
-        case .connecting: self.session?.server.deadline ?? self.answerDeadline
-        case .ready: self.answerDeadline
-        }
+        guard let session = self.session else { return self.state.number == nil ? nil : self.retryAt }
+        return session.server.deadline ?? self.answerDeadline
     }
 
     private var answerDeadline: Int64? { self.session?.waitsSince.map { $0 + StoreSettings.questionMilliseconds } }
@@ -69,11 +52,11 @@ final class QuestionLink {
 
     /// Connects if it is time, and handles a deadline that has passed.
     func timePassed(_ now: Int64) {
-        if case .closed = self.phase {
-            guard self.state.number != nil, now >= self.retryAt else { return }
-            return self.connect()
+        guard let session = self.session else {
+            if self.state.number != nil, now >= self.retryAt { self.connect() }
+            return
         }
-        if let deadline = self.session?.server.deadline, now >= deadline { return self.advance() }
+        if let deadline = session.server.deadline, now >= deadline { return self.advance() }
         guard let deadline = self.answerDeadline, now >= deadline else { return }
         self.ended(PostgresError(kind: .connectionLost, message: "no answer to a question"))
     }
@@ -86,29 +69,24 @@ final class QuestionLink {
                 PostgresSetting("statement_timeout", "\(self.state.settings.questionStatementMilliseconds)"),
             ]
         self.session = Session(self.state, settings)
-        self.phase = .connecting
     }
 
-    private func setUp() {
+    func connected() {
         guard let session = self.session, let gateway = self.state.number else { return }
         session.exchange(.setUp) { sender in
             // Set this only after connecting, because libpq checks the setting to find a server that accepts writes.
             sender.query("SET default_transaction_read_only = on")
-            for statement in QuestionStatement.allCases {
-                sender.prepare(statement.name, statement.sql(clock: self.state.settings.clock))
-            }
-            var parameters = PostgresParameters()
-            parameters.append(gateway.rawValue)
-            sender.run(QuestionStatement.standing, parameters)
+            sender.prepareAll(clock: self.state.settings.clock)
+            sender.run(.standing, gateway.rawValue)
         }
     }
 
-    private func setUpEnded(_ outcome: Session<Purpose>.Outcome) {
+    private func setUpEnded(_ outcome: ExchangeOutcome) {
         if let failure = outcome.failure { return self.ended(failure) }
         guard let standing = outcome.results.last, standing.count == 1, standing.flag(0, 0) else {
             return self.ended(.fenced)
         }
-        self.phase = .ready
+        self.isReady = true
         self.pause = RetryPause()
         let waiting = self.waiting
         self.waiting = []
@@ -118,8 +96,9 @@ final class QuestionLink {
     // MARK: Asking
 
     /// Sends a query as soon as a connection is open.
-    func ask(_ job: Job) {
-        if case .ready = self.phase { self.send(job) } else { self.waiting.append(job) }
+    func ask(_ number: TransactionNumber, _ subject: Job.Subject) {
+        let job = Job(number: number, subject: subject)
+        if self.isReady { self.send(job) } else { self.waiting.append(job) }
     }
 
     private func send(_ job: Job) {
@@ -131,44 +110,29 @@ final class QuestionLink {
         case .count(let topics):
             session.exchange(.count(job)) { sender in
                 var parameters = PostgresParameters()
-                if let topics {
-                    var numbers = PostgresArray(.int4)
-                    numbers.append(ConnectionCounters.everyTopic)
-                    for topic in topics { numbers.append(Int32(bitPattern: topic.rawValue)) }
-                    parameters.append(numbers)
-                } else {
-                    parameters.appendNull()
-                }
-                sender.run(QuestionStatement.count, parameters)
+                parameters.append(
+                    topics.map { topics in
+                        PostgresList([ConnectionCounters.everyTopic] + topics.map { Int32(bitPattern: $0.rawValue) })
+                    }
+                )
+                sender.run(.count, parameters)
             }
         }
     }
 
     // MARK: Reading
 
-    /// Sends and reads without blocking.
-    func advance() {
-        guard let session = self.session else { return }
-        var answered: [(purpose: Purpose, outcome: Session<Purpose>.Outcome)] = []
-        let turn = session.advance(into: &answered)
-        for (purpose, outcome) in answered where self.session === session {
-            switch purpose {
-            case .setUp: self.setUpEnded(outcome)
-            case .read(let job, let step):
-                self.answered(job, outcome, step.read(outcome.results).map { self.loaded(job.number, $0) })
-            case .count(let job): self.answered(job, outcome, self.counted(job.number, outcome))
-            }
-        }
-        guard self.session === session else { return }
-        switch turn {
-        case .continues: ()
-        case .connected: self.setUp()
-        case .ended(let failure): self.ended(failure)
+    func answered(_ purpose: Purpose, _ outcome: ExchangeOutcome) {
+        switch purpose {
+        case .setUp: self.setUpEnded(outcome)
+        case .read(let job, let step):
+            self.answered(job, outcome, step.read(outcome.results).map { self.loaded(job.number, $0) })
+        case .count(let job): self.answered(job, outcome, self.counted(job.number, outcome))
         }
     }
 
     /// - `reply`: the reply; nil if the rows do not match the statements.
-    private func answered(_ job: Job, _ outcome: Session<Purpose>.Outcome, _ reply: ClusterReply?) {
+    private func answered(_ job: Job, _ outcome: ExchangeOutcome, _ reply: ClusterReply?) {
         if !self.sent.isEmpty { self.sent.removeFirst() }
         guard outcome.failure == nil, let reply else {
             return self.state.fail(job.number, .refused(self.error(outcome.failure ?? .unexpectedAnswer)))
@@ -192,7 +156,7 @@ final class QuestionLink {
         return .loaded(number, LoadedDevices(loaded, now))
     }
 
-    private func counted(_ number: TransactionNumber, _ outcome: Session<Purpose>.Outcome) -> ClusterReply? {
+    private func counted(_ number: TransactionNumber, _ outcome: ExchangeOutcome) -> ClusterReply? {
         guard let rows = outcome.results.first else { return nil }
         var byTopic: [Int32: ActivityCounters] = [:]
         var rejections: [(topic: UInt32, content: [UInt8])] = []
@@ -220,8 +184,7 @@ final class QuestionLink {
 
     /// Handles the loss of the connection, or a failure to connect. Queries that were sent once are sent again; queries
     /// that were sent twice fail.
-    private func ended(_ failure: PostgresError) {
-        let isMade = if case .ready = self.phase { true } else { false }
+    func ended(_ failure: PostgresError) {
         let error = StoreError(failure)
         for var job in self.sent {
             guard !job.isRepeated else {
@@ -232,9 +195,9 @@ final class QuestionLink {
             self.waiting.append(job)
         }
         self.sent = []
-        if !isMade { self.refuse(error) }
+        if !self.isReady { self.refuse(error) }
         self.session = nil
-        self.phase = .closed
+        self.isReady = false
         self.retryAt = self.pause.next()
     }
 
@@ -242,7 +205,7 @@ final class QuestionLink {
     func close(_ error: StoreError) {
         self.refuse(error)
         self.session = nil
-        self.phase = .closed
+        self.isReady = false
         self.retryAt = 0
     }
 
@@ -254,13 +217,9 @@ final class QuestionLink {
 }
 
 /// The statements of the connection for queries, prepared once; each reads without locking rows.
-enum QuestionStatement: Int, CaseIterable {
+enum QuestionStatement: PreparedStatement {
     case standing, clock, readTokens, readTasks, readInOrder, readTopicsInOrder, readPending, count
 
-    /// The name of the prepared statement.
-    var name: String { "wakegate_\(self)" }
-
-    /// - Parameter clock: an expression for the primary's clock in milliseconds since 1970.
     func sql(clock: String) -> String {
         switch self {
         // Queries go only to the server that has the gateway's number and accepts writes.

@@ -5,24 +5,15 @@ import Platform
 ///
 /// A separate connection protects the heartbeat of the control connection from delays. Such delays are a commit that
 /// waits for a standby, a lock of another session, or a flood of notices.
-final class SharedLink {
-    private enum Purpose {
+final class SharedLink: StoreLink {
+    enum Purpose {
         case listen, notify, checkSenders
         case topics([String])
         case storeValue(PendingValue)
     }
 
-    private enum State {
-        /// Can move to: connecting.
-        case closed
-        /// Can move to: working, closed.
-        case connecting
-        /// Can move to: closed.
-        case working
-    }
-
     /// A value to share with all gateways.
-    private struct PendingValue {
+    struct PendingValue {
         let name: String
         let content: [UInt8]
     }
@@ -41,8 +32,7 @@ final class SharedLink {
     private static let attemptsMax = 20
 
     private let state: StoreState
-    private var session: Session<Purpose>?
-    private var phase = State.closed
+    private(set) var session: Session<Purpose, ControlStatement>?
     private var retryAt: Int64 = 0
     private var pause = RetryPause()
     private var events: [Event] = []
@@ -63,16 +53,11 @@ final class SharedLink {
         self.state = state
     }
 
-    var waits: [Descriptor.Wait] { self.session?.waits ?? [] }
-    private var isWorking: Bool { if case .working = self.phase { true } else { false } }
+    private var isWorking: Bool { self.session?.isReady ?? false }
 
-    /// The next time at which `timePassed` has work, on the monotonic clock; nil if there is none.
     var nextMoment: Int64? {
-        switch self.phase {
-        case .closed: self.state.number == nil ? nil : self.retryAt
-        case .connecting: self.session?.server.deadline
-        case .working: self.senders.nextMoment
-        }
+        guard let session = self.session else { return self.state.number == nil ? nil : self.retryAt }
+        return session.isReady ? self.senders.nextMoment : session.server.deadline
     }
 
     /// Returns the events since the last call, in order.
@@ -85,25 +70,19 @@ final class SharedLink {
 
     /// Connects or checks the senders of notices, if it is time.
     func timePassed(_ now: Int64) {
-        switch self.phase {
-        case .closed:
-            guard self.state.number != nil, now >= self.retryAt else { return }
-            self.connect()
-        case .connecting:
-            if let deadline = self.session?.server.deadline, now >= deadline { self.advance() }
-        case .working:
+        guard let session = self.session else {
+            if self.state.number != nil, now >= self.retryAt { self.session = Session(self.state, SessionSetup.shared) }
+            return
+        }
+        if session.isReady {
             self.senders.timePassed(now)
             self.checkSenders()
+        } else if let deadline = session.server.deadline, now >= deadline {
+            self.advance()
         }
     }
 
-    private func connect() {
-        self.session = Session(self.state, SessionSetup.shared)
-        self.phase = .connecting
-    }
-
-    private func listen() {
-        self.phase = .working
+    func connected() {
         self.session?.exchange(.listen) { sender in
             sender.query(SessionSetup.durable)
             sender.query("LISTEN wakegate")
@@ -136,18 +115,16 @@ final class SharedLink {
         self.session?.exchange(.topics(names)) { sender in
             if !names.isEmpty {
                 // A gateway that cannot get the lock adds topics without it; a unique constraint detects equal numbers.
-                sender.query(ControlStatement.lockTopics.sql(clock: self.state.settings.clock))
-                var parameters = PostgresParameters()
-                parameters.append(names)
-                sender.query(ControlStatement.addTopics.sql(clock: self.state.settings.clock), parameters)
+                sender.query(self.sql(.lockTopics))
+                sender.query(self.sql(.addTopics), PostgresList(names))
             }
-            var first = PostgresParameters()
-            first.append(Int32(0))
-            sender.query(ControlStatement.topicsFrom.sql(clock: self.state.settings.clock), first)
+            sender.query(self.sql(.topicsFrom), Int32(0))
         }
     }
 
-    private func topicsAnswered(_ names: [String], _ outcome: Session<Purpose>.Outcome) {
+    private func sql(_ statement: ControlStatement) -> String { statement.sql(clock: self.state.settings.clock) }
+
+    private func topicsAnswered(_ names: [String], _ outcome: ExchangeOutcome) {
         self.isMakingTopics = false
         if let failure = outcome.failure ?? outcome.unreplicated {
             self.topicAttempts += 1
@@ -184,14 +161,11 @@ final class SharedLink {
         guard self.isWorking, !self.isStoringValue, let value = self.pendingValues.first else { return }
         self.isStoringValue = true
         self.session?.exchange(.storeValue(value)) { sender in
-            var parameters = PostgresParameters()
-            parameters.append(value.name)
-            parameters.append(value.content)
-            sender.query(ControlStatement.storeValue.sql(clock: self.state.settings.clock), parameters)
+            sender.query(self.sql(.storeValue), value.name, value.content)
         }
     }
 
-    private func valueAnswered(_ value: PendingValue, _ outcome: Session<Purpose>.Outcome) {
+    private func valueAnswered(_ value: PendingValue, _ outcome: ExchangeOutcome) {
         self.isStoringValue = false
         if !self.pendingValues.isEmpty { self.pendingValues.removeFirst() }
         if let failure = outcome.failure ?? outcome.unreplicated {
@@ -231,16 +205,13 @@ final class SharedLink {
         else { return }
         self.isNotifying = true
         self.session?.exchange(.notify) { sender in
-            sender.query(ControlStatement.light.sql(clock: self.state.settings.clock))
-            var parameters = PostgresParameters()
-            parameters.append(payload)
-            sender.query(ControlStatement.notify.sql(clock: self.state.settings.clock), parameters)
+            sender.query(self.sql(.light))
+            sender.query(self.sql(.notify), payload)
         }
     }
 
-    private func hear(_ notifications: [PostgresNotification]) {
-        guard let session = self.session else { return }
-        let own = session.server.backend
+    func hear(_ notifications: [PostgresNotification]) {
+        let own = self.session?.server.backend
         for notification in notifications where notification.sender != own {
             if self.senders.mayHear(notification) { self.hear(notification.payload) }
         }
@@ -266,15 +237,11 @@ final class SharedLink {
     private func checkSenders() {
         guard self.isWorking, let backends = self.senders.takeUnchecked() else { return }
         self.session?.exchange(.checkSenders) { sender in
-            var numbers = PostgresArray(.int4)
-            for backend in backends { numbers.append(backend) }
-            var parameters = PostgresParameters()
-            parameters.append(numbers)
-            sender.query(ControlStatement.sendersOfGateways.sql(clock: self.state.settings.clock), parameters)
+            sender.query(self.sql(.sendersOfGateways), PostgresList(backends))
         }
     }
 
-    private func sendersChecked(_ outcome: Session<Purpose>.Outcome) {
+    private func sendersChecked(_ outcome: ExchangeOutcome) {
         let rows = outcome.failure == nil ? outcome.results.last : nil
         let trusted = rows.map { rows in (0..<rows.count).map { rows.int32($0, 0) } } ?? []
         for notification in self.senders.checked(trusted: Set(trusted)) { self.hear(notification.payload) }
@@ -283,23 +250,7 @@ final class SharedLink {
 
     // MARK: Reading
 
-    /// Sends and reads as far as possible without blocking.
-    func advance() {
-        guard let session = self.session else { return }
-        var answered: [(purpose: Purpose, outcome: Session<Purpose>.Outcome)] = []
-        let turn = session.advance(into: &answered)
-        for (purpose, outcome) in answered where self.session === session { self.answered(purpose, outcome) }
-        guard self.session === session else { return }
-        self.hear(session.takeNotifications())
-        guard self.session === session else { return }
-        switch turn {
-        case .continues: ()
-        case .connected: self.listen()
-        case .ended(let failure): self.ended(failure)
-        }
-    }
-
-    private func answered(_ purpose: Purpose, _ outcome: Session<Purpose>.Outcome) {
+    func answered(_ purpose: Purpose, _ outcome: ExchangeOutcome) {
         switch purpose {
         case .listen:
             if let failure = outcome.failure { return self.ended(failure) }
@@ -320,7 +271,7 @@ final class SharedLink {
 
     /// Handles the loss of the connection, or a failure to connect. After a loss, all requests are retried. After a
     /// failure to connect, they are refused.
-    private func ended(_ failure: PostgresError) {
+    func ended(_ failure: PostgresError) {
         let wasConnecting = !self.isWorking
         self.close()
         if wasConnecting { self.refuseAll(StoreError(failure)) }
@@ -340,7 +291,6 @@ final class SharedLink {
     /// Closes the connection.
     func close() {
         self.session = nil
-        self.phase = .closed
         self.isNotifying = false
         self.isMakingTopics = false
         self.isStoringValue = false

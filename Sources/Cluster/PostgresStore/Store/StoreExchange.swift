@@ -1,12 +1,14 @@
 import Engine
 private import Glibc
-package import Platform
+import Platform
 
 /// The queues between the engine's thread and the store's thread.
 ///
 /// `@unchecked Sendable`: `monitor` guards every field that changes.
 final class StoreExchange: @unchecked Sendable {
-    let wakeup: PostgresWakeup
+    /// A descriptor that is readable from `wake` until `silence`.
+    let descriptor: Int32
+    private let writing: Int32
     /// Called with each database setting that the administrator should know.
     let warn: @Sendable (String) -> Void
     private let signal: @Sendable () -> Void
@@ -14,7 +16,6 @@ final class StoreExchange: @unchecked Sendable {
     private var requests: [ClusterRequest] = []
     private var replies: [ClusterReply] = []
     private var wantsStop = false
-    private var isEnded = false
     /// The result of the first attempt to attach; nil before its end.
     private var firstAttempt: Result<Void, StoreError>?
 
@@ -26,13 +27,18 @@ final class StoreExchange: @unchecked Sendable {
         self.signal = signal
         self.warn = warn
         do throws(SystemError) {
-            self.wakeup = try PostgresWakeup()
+            (self.descriptor, self.writing) = try Descriptor.pipe()
         } catch {
             throw StoreError(
                 message: "No descriptor is left for the store: \(error.message). Raise the limit of open files "
                     + "(LimitNOFILE=)."
             )
         }
+    }
+
+    deinit {
+        close(self.descriptor)
+        close(self.writing)
     }
 
     // MARK: The engine's side
@@ -42,7 +48,7 @@ final class StoreExchange: @unchecked Sendable {
             self.requests.append(request)
             return self.requests.count == 1
         }
-        if isFirst { self.wakeup.signal() }
+        if isFirst { self.wake() }
     }
 
     func takeReplies(into replies: inout [ClusterReply]) {
@@ -61,13 +67,16 @@ final class StoreExchange: @unchecked Sendable {
         try attempt?.get()
     }
 
-    /// Ends the store's thread, and waits for its end.
+    /// Makes the store's thread end.
     func stop() {
         self.monitor.withLock { self.wantsStop = true }
-        self.wakeup.signal()
-        self.monitor.withLock {
-            while !self.isEnded { self.monitor.wait() }
-        }
+        self.wake()
+    }
+
+    /// Ends the current wait of the store's thread, or the next one.
+    private func wake() {
+        // If the pipe is full, the descriptor is already readable.
+        _ = try? Descriptor.write(self.writing, [1])
     }
 
     // MARK: The store's side
@@ -101,38 +110,8 @@ final class StoreExchange: @unchecked Sendable {
         }
     }
 
-    func ended() {
-        self.monitor.withLock {
-            self.isEnded = true
-            self.monitor.broadcast()
-        }
-    }
-}
-
-/// A wakeup that ends a wait for descriptors, from any thread.
-package final class PostgresWakeup: Sendable {
-    /// A descriptor that is readable from `signal` until `silence`.
-    package let descriptor: Int32
-    private let writing: Int32
-
-    /// - Throws: `SystemError` if the process has no descriptor left.
-    package init() throws(SystemError) {
-        (self.descriptor, self.writing) = try Descriptor.pipe()
-    }
-
-    deinit {
-        close(self.descriptor)
-        close(self.writing)
-    }
-
-    /// Ends the current wait or the next one.
-    package func signal() {
-        // If the pipe is full, the descriptor is already readable.
-        _ = try? Descriptor.write(self.writing, [1])
-    }
-
-    /// Resets the wakeup. Called by the waiting thread before it checks the queues.
-    package func silence() {
+    /// Makes the descriptor unreadable. Called before the queues are checked.
+    func silence() {
         var signals = [UInt8](repeating: 0, count: 256)
         while (try? Descriptor.read(self.descriptor, into: &signals)) == signals.count {}
     }

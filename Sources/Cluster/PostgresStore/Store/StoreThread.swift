@@ -10,6 +10,8 @@ final class StoreThread {
     private let shared: SharedLink
     private let links: [CommitLink]
     private let questions: QuestionLink
+    /// All connections.
+    private let everyLink: [any StoreLink]
     private var waiting: [CommitLink.Job] = []
     /// The attachment to report to the engine once every connection is ready.
     private var attachment: Attachment?
@@ -33,6 +35,7 @@ final class StoreThread {
         self.shared = SharedLink(state)
         self.links = (1...max(1, settings.connections)).map { CommitLink(index: Int16($0), state) }
         self.questions = QuestionLink(state)
+        self.everyLink = [self.control, self.shared] + self.links + [self.questions]
     }
 
     func run() {
@@ -44,43 +47,34 @@ final class StoreThread {
             self.deliver()
             guard !self.isOver else { break }
             self.wait()
-            self.control.advance()
-            self.shared.advance()
-            for link in self.links { link.advance() }
-            self.questions.advance()
+            for link in self.everyLink { link.advance() }
             self.handleEvents()
         }
         self.control.close()
         self.shared.close()
         for link in self.links { link.close() }
         self.questions.close(self.failure)
-        self.exchange.ended()
     }
 
     private func wait() {
-        var waits =
-            [Descriptor.Wait(self.exchange.wakeup.descriptor, .readable)] + self.control.waits + self.shared.waits
-        for link in self.links { waits += link.waits }
-        waits += self.questions.waits
+        var waits = [Descriptor.Wait(self.exchange.descriptor, .readable)]
+        for link in self.everyLink { waits += link.waits }
         let now = SystemClock.monotonic
-        var moments = self.links.compactMap(\.nextMoment) + [now + StoreSettings.heartbeatMilliseconds]
-        if let moment = self.control.nextMoment { moments.append(moment) }
-        if let moment = self.shared.nextMoment { moments.append(moment) }
-        if let moment = self.questions.nextMoment { moments.append(moment) }
+        var moments = self.everyLink.compactMap { $0.nextMoment } + [now + StoreSettings.heartbeatMilliseconds]
         if self.control.isClosed { moments.append(self.attachAt) }
         if let deadline = self.stopDeadline { moments.append(min(deadline, now + 50)) }
         let pause = (moments.min() ?? now) - now
         Descriptor.wait(for: &waits, milliseconds: Int32(clamping: max(0, pause)))
-        if waits[0].isOver { self.exchange.wakeup.silence() }
+        if waits[0].isOver { self.exchange.silence() }
     }
 
     // MARK: Requests
 
     private func take(_ request: ClusterRequest) {
         switch request {
-        case .load(let number, let plan): self.append(.load(number, plan), number)
-        case .count(let number, let topics): self.ask(QuestionLink.Job(number, .count(topics: topics)))
-        case .read(let number, let plan): self.ask(QuestionLink.Job(number, .read(plan)))
+        case .load(let number, let plan): if self.accepts(number) { self.waiting.append(.load(number, plan)) }
+        case .count(let number, let topics): if self.accepts(number) { self.questions.ask(number, .count(topics)) }
+        case .read(let number, let plan): if self.accepts(number) { self.questions.ask(number, .read(plan)) }
         case .commit(let number, let writes): self.links.first { $0.open == number }?.commit(writes)
         case .abandon(let number): self.links.first { $0.open == number }?.abandon()
         case .addTopics(let names): if self.state.isAttached { self.shared.addTopics(names) }
@@ -91,18 +85,11 @@ final class StoreThread {
         }
     }
 
-    private func append(_ job: CommitLink.Job, _ number: TransactionNumber) {
-        guard self.state.isAttached, self.stopDeadline == nil else {
-            return self.state.fail(number, .refused(self.failure))
-        }
-        self.waiting.append(job)
-    }
-
-    private func ask(_ job: QuestionLink.Job) {
-        guard self.state.isAttached, self.stopDeadline == nil else {
-            return self.state.fail(job.number, .refused(self.failure))
-        }
-        self.questions.ask(job)
+    /// Fails a transaction and returns false if the store is detached or stops.
+    private func accepts(_ number: TransactionNumber) -> Bool {
+        let isAccepted = self.state.isAttached && self.stopDeadline == nil
+        if !isAccepted { self.state.fail(number, .refused(self.failure)) }
+        return isAccepted
     }
 
     private func dispatch() {
@@ -138,10 +125,7 @@ final class StoreThread {
     private func timePassed(_ now: Int64) {
         if self.exchange.isStopping, self.stopDeadline == nil { self.stop(now) }
         if self.control.isClosed, now >= self.attachAt, self.stopDeadline == nil { self.control.connect() }
-        self.control.timePassed(now)
-        self.shared.timePassed(now)
-        for link in self.links { link.timePassed(now) }
-        self.questions.timePassed(now)
+        for link in self.everyLink { link.timePassed(now) }
         self.giveUpAttaching(now)
         self.stopGoesOn(now)
     }

@@ -64,35 +64,20 @@ struct WriteStep<Runner: StatementRunner> {
         _ now: Instant
     ) throws(Runner.Failure) {
         var versions = versions
-        for isNew in [true, false] where changes.contains(where: { $0.isNew == isNew }) {
-            var tokens = PostgresArray(.bytes)
-            var topics = PostgresArray(.int4)
-            var records = PostgresArray(.bytes)
-            var tasks = PostgresArray(.bytes)
-            var derived = PostgresArray(.bytes)
-            var numbers = PostgresArray(.int8)
-            var places = PostgresArray(.place)
-            for index in changes.indices where changes[index].isNew == isNew {
-                tokens.append(changes[index].device.token)
-                topics.append(Int32(bitPattern: changes[index].topic.rawValue))
-                records.append(changes[index].device.record)
-                tasks.append(changes[index].device.tasks)
-                derived.append(changes[index].device.derived)
-                guard !isNew else { continue }
-                // A row that was not read has the version `none`, with which the transaction fails.
-                let version = versions.version(of: changes[index].device.token)
-                numbers.append(version.number)
-                places.append(version.place)
-            }
+        for isNew in [true, false] {
+            let places = changes.indices.filter { changes[$0].isNew == isNew }
+            guard !places.isEmpty else { continue }
             var parameters = PostgresParameters()
-            parameters.append(tokens)
-            parameters.append(topics)
-            parameters.append(records)
-            parameters.append(tasks)
-            parameters.append(derived)
+            parameters.append(places) { changes[$0].device.token }
+            parameters.append(places) { Int32(bitPattern: changes[$0].topic.rawValue) }
+            parameters.append(places) { changes[$0].device.record }
+            parameters.append(places) { changes[$0].device.tasks }
+            parameters.append(places) { changes[$0].device.derived }
             if !isNew {
-                parameters.append(numbers)
-                parameters.append(places)
+                // A row that was not read has the version `none`, with which the transaction fails.
+                let read = places.map { versions.version(of: changes[$0].device.token) }
+                parameters.append(read) { $0.number }
+                parameters.append(read) { $0.place }
             }
             parameters.append(now.milliseconds)
             try self.append(isNew ? .insertDevices : .updateDevices, parameters)
@@ -100,143 +85,80 @@ struct WriteStep<Runner: StatementRunner> {
     }
 
     private mutating func appendDue(_ changes: [SharedDeviceChange]) throws(Runner.Failure) {
-        var tokens = PostgresArray(.bytes)
-        var moments = PostgresArray(.int8)
-        var gone = PostgresArray(.bytes)
-        for index in changes.indices {
-            switch changes[index].due {
+        var moments: [(place: Int, at: Instant)] = []
+        var gone: [DeviceToken] = []
+        for place in changes.indices {
+            switch changes[place].due {
             case .unchanged: ()
-            case .at(nil): if !changes[index].isNew { gone.append(changes[index].device.token) }
-            case .at(let moment?):
-                tokens.append(changes[index].device.token)
-                moments.append(moment.milliseconds)
+            case .at(nil): if !changes[place].isNew { gone.append(changes[place].device.token) }
+            case .at(let moment?): moments.append((place, moment))
             }
         }
-        if gone.count > 0 { try self.append(.deleteDue, gone) }
-        if tokens.count > 0 {
-            var parameters = PostgresParameters()
-            parameters.append(tokens)
-            parameters.append(moments)
-            try self.append(.upsertDue, parameters)
-        }
-    }
-
-    private mutating func append(_ statement: CommitStatement, _ array: borrowing PostgresArray) throws(Runner.Failure)
-    {
+        if !gone.isEmpty { try self.append(.deleteDue, PostgresParameters(PostgresList(gone))) }
+        guard !moments.isEmpty else { return }
         var parameters = PostgresParameters()
-        parameters.append(array)
-        try self.append(statement, parameters)
+        parameters.append(moments) { changes[$0.place].device.token }
+        parameters.append(moments) { $0.at.milliseconds }
+        try self.append(.upsertDue, parameters)
     }
 
     private mutating func appendReady(_ changes: [SharedDeviceChange]) throws(Runner.Failure) {
-        var gone = PostgresArray(.bytes)
-        var tokens = PostgresArray(.bytes)
-        var kinds = PostgresArray(.int2)
-        var names = PostgresArray(.text)
-        var resources = PostgresArray(.text)
-        var topics = PostgresArray(.int4)
-        var moments = PostgresArray(.int8)
-        for index in changes.indices where changes[index].ready != nil {
-            let change = changes[index]
-            guard let lanes = change.ready else { continue }
-            if !change.isNew { gone.append(change.device.token) }
-            for lane in lanes {
-                tokens.append(change.device.token)
-                kinds.append(lane.target.kind.tableCode)
-                names.append(lane.target.name)
-                resources.append(lane.target.resources.joined(separator: ","))
-                topics.append(Int32(bitPattern: change.topic.rawValue))
-                moments.append(lane.since.milliseconds)
-            }
+        var gone: [DeviceToken] = []
+        var lanes: [(place: Int, lane: SharedDeviceChange.ReadyLane)] = []
+        for place in changes.indices {
+            guard let ready = changes[place].ready else { continue }
+            if !changes[place].isNew { gone.append(changes[place].device.token) }
+            for lane in ready { lanes.append((place, lane)) }
         }
-        if gone.count > 0 { try self.append(.deleteReady, gone) }
-        guard tokens.count > 0 else { return }
+        if !gone.isEmpty { try self.append(.deleteReady, PostgresParameters(PostgresList(gone))) }
+        guard !lanes.isEmpty else { return }
         var parameters = PostgresParameters()
-        parameters.append(tokens)
-        parameters.append(kinds)
-        parameters.append(names)
-        parameters.append(resources)
-        parameters.append(topics)
-        parameters.append(moments)
+        parameters.append(lanes) { changes[$0.place].device.token }
+        parameters.append(lanes) { $0.lane.target.kind.tableCode }
+        parameters.append(lanes) { $0.lane.target.name }
+        parameters.append(lanes) { $0.lane.target.resources.joined(separator: ",") }
+        parameters.append(lanes) { Int32(bitPattern: changes[$0.place].topic.rawValue) }
+        parameters.append(lanes) { $0.lane.since.milliseconds }
         try self.append(.insertReady, parameters)
     }
 
     private mutating func appendWakes(_ changes: [SharedDeviceChange], _ now: Instant, _ holder: GatewayNumber)
         throws(Runner.Failure)
     {
-        var launched = PostgresArray(.uuid)
-        var tokens = PostgresArray(.bytes)
-        var deadlines = PostgresArray(.int8)
-        var ended = PostgresArray(.uuid)
-        for index in changes.indices {
-            for (wake, deadline) in changes[index].launched {
-                launched.append(wake)
-                tokens.append(changes[index].device.token)
-                deadlines.append(deadline.milliseconds)
-            }
-            for wake in changes[index].ended { ended.append(wake) }
-        }
-        if launched.count > 0 {
+        let launched = SharedDeviceChange.launched(changes)
+        if !launched.isEmpty {
             var parameters = PostgresParameters()
-            parameters.append(launched)
-            parameters.append(tokens)
-            parameters.append(deadlines)
+            parameters.append(launched) { $0.wake }
+            parameters.append(launched) { $0.token }
+            parameters.append(launched) { $0.deadline.milliseconds }
             parameters.append(holder.rawValue)
             try self.append(.insertWakes, parameters)
         }
-        guard ended.count > 0 else { return }
-        var parameters = PostgresParameters()
-        parameters.append(ended)
-        parameters.append(now.milliseconds)
+        var ended: [WakeID] = []
+        for place in changes.indices { ended += changes[place].ended }
+        guard !ended.isEmpty else { return }
         self.endedPlace = self.count
-        try self.append(.endWakes, parameters)
+        try self.append(.endWakes, PostgresParameters(PostgresList(ended), now.milliseconds))
     }
 
     private mutating func appendBundles(_ events: [HistoryEvent]) throws(Runner.Failure) {
-        var keys = PostgresArray(.bytes)
-        var bodies = PostgresArray(.bytes)
-        for bundle in EventBundle.bundles(events) {
-            keys.append(bundle.keys)
-            bodies.append(bundle.body)
-        }
-        var parameters = PostgresParameters()
-        parameters.append(events[0].at.milliseconds)
-        parameters.append(keys)
-        parameters.append(bodies)
+        let bundles = EventBundle.bundles(events)
+        var parameters = PostgresParameters(events[0].at.milliseconds)
+        parameters.append(bundles) { $0.keys }
+        parameters.append(bundles) { $0.body }
         try self.append(.insertBundles, parameters)
     }
 
     private mutating func appendEvents(_ events: [HistoryEvent]) throws(Runner.Failure) {
         guard !events.isEmpty else { return }
-        var devices = PostgresArray(.int8)
-        var moments = PostgresArray(.int8)
-        var bodies = PostgresArray(.bytes)
-        for row in EventTables.rows(events) {
-            devices.append(row.device)
-            moments.append(row.at)
-            bodies.append(row.body())
-        }
+        let rows = EventTables.rows(events)
         var parameters = PostgresParameters()
-        parameters.append(devices)
-        parameters.append(moments)
-        parameters.append(bodies)
+        parameters.append(rows) { $0.device }
+        parameters.append(rows) { $0.at }
+        parameters.append(rows) { $0.body() }
         try self.append(.insertEvents, parameters)
         let pushes = EventTables.pushes(events)
-        guard !pushes.isEmpty else { return }
-        var names = PostgresArray(.uuid)
-        var targets = PostgresArray(.int8)
-        var times = PostgresArray(.int8)
-        for push in pushes {
-            // The first byte is in the lowest bits of the identifier's words.
-            names.append(uuid: (push.apns.first.byteSwapped, push.apns.second.byteSwapped))
-            targets.append(push.device)
-            times.append(push.at)
-        }
-        parameters = PostgresParameters()
-        parameters.append(names)
-        parameters.append(targets)
-        parameters.append(times)
-        try self.append(.insertPushes, parameters)
+        if !pushes.isEmpty { try self.append(.insertPushes, EventTables.parameters(of: pushes)) }
     }
 
     /// Appends the rows that only this connection writes. The last of them records the number of the transaction, which
@@ -247,44 +169,34 @@ struct WriteStep<Runner: StatementRunner> {
         _ mark: WriteMark
     ) throws(Runner.Failure) {
         if !counters.isEmpty {
-            var topics = PostgresArray(.int4)
-            var counts = PostgresArray(.bytes)
-            for (topic, counters) in counters {
-                var buffer = ByteBuffer()
-                counters.store(to: &buffer)
-                topics.append(topic)
-                counts.append(buffer.view)
-            }
-            var parameters = PostgresParameters()
-            parameters.append(mark.gateway.rawValue)
-            parameters.append(mark.connection)
-            parameters.append(topics)
-            parameters.append(counts)
+            var parameters = PostgresParameters(mark.gateway.rawValue, mark.connection)
+            parameters.append(counters) { $0.topic }
+            parameters.append(counters) { $0.counters }
             try self.append(.upsertCounters, parameters)
         }
         if !rejections.isEmpty {
-            var topics = PostgresArray(.int4)
-            var contents = PostgresArray(.bytes)
-            for (topic, content) in rejections {
-                topics.append(Int32(bitPattern: topic))
-                contents.append(content)
-            }
-            var parameters = PostgresParameters()
-            parameters.append(mark.gateway.rawValue)
-            parameters.append(mark.connection)
-            parameters.append(mark.order)
-            parameters.append(topics)
-            parameters.append(contents)
+            var parameters = PostgresParameters(mark.gateway.rawValue, mark.connection, mark.order)
+            parameters.append(rejections) { Int32(bitPattern: $0.topic) }
+            parameters.append(rejections) { $0.content }
             try self.append(.upsertRejections, parameters)
         }
-        var parameters = PostgresParameters()
-        parameters.append(mark.gateway.rawValue)
-        parameters.append(mark.connection)
-        parameters.append(mark.epoch)
-        parameters.append(mark.number)
-        parameters.append(mark.moment.milliseconds)
+        let moment = mark.moment.milliseconds
+        let parameters = PostgresParameters(mark.gateway.rawValue, mark.connection, mark.epoch, mark.number, moment)
         try self.append(.mark, parameters)
         try self.append(.commit, PostgresParameters())
+    }
+}
+
+extension SharedDeviceChange {
+    /// Returns the wakes that changes launch, with their devices and deadlines.
+    static func launched(_ changes: [Self]) -> [(wake: WakeID, token: DeviceToken, deadline: Instant)] {
+        var launched: [(wake: WakeID, token: DeviceToken, deadline: Instant)] = []
+        for place in changes.indices {
+            for (wake, deadline) in changes[place].launched {
+                launched.append((wake, changes[place].device.token, deadline))
+            }
+        }
+        return launched
     }
 }
 

@@ -40,20 +40,20 @@ package final class GatewayLog: @unchecked Sendable {
         format: LogFormat,
         sink: any LogSink
     ) {
-        self.level = Atomic(Self.rank(level))
+        self.level = Atomic(level.priority)
         self.format = format
         self.sink = sink
     }
 
     /// Sets another level and another format.
     package func set(level: LogLevel, format: LogFormat) {
-        self.level.store(Self.rank(level), ordering: .relaxed)
+        self.level.store(level.priority, ordering: .relaxed)
         self.monitor.withLock { self.format = format }
     }
 
     /// Returns true if lines about `event` are written at this level.
     func writes(_ event: GatewayEvent) -> Bool {
-        Self.rank(event.level) >= self.level.load(ordering: .relaxed)
+        event.level.priority <= self.level.load(ordering: .relaxed)
     }
 
     package func write(_ event: GatewayEvent, _ fields: [String: String] = [:]) {
@@ -96,15 +96,6 @@ package final class GatewayLog: @unchecked Sendable {
         let deadline = SystemClock.monotonic + Int64(seconds * 1000)
         while self.isWriting || !self.waiting.isEmpty {
             guard self.monitor.wait(until: deadline) else { return }
-        }
-    }
-
-    private static func rank(_ level: LogLevel) -> Int {
-        switch level {
-        case .debug: 0
-        case .info: 1
-        case .warning: 2
-        case .error: 3
         }
     }
 
@@ -194,6 +185,16 @@ package struct LogLine: Hashable, Sendable {
 /// The severity of a log line; also the lowest severity that a log writes.
 package enum LogLevel: String, CaseIterable, Sendable {
     case debug, info, warning, error
+
+    /// The syslog priority: a more severe level has a lower one.
+    var priority: Int {
+        switch self {
+        case .error: 3
+        case .warning: 4
+        case .info: 6
+        case .debug: 7
+        }
+    }
 }
 
 /// The format of a log line: text for people, or one JSON object.
@@ -292,7 +293,7 @@ package struct SystemJournal: LogSink {
     package static func fields(_ line: LogLine) -> [String] {
         let own = line.fields.sorted { $0.key < $1.key }.map { "WAKEGATE_\(self.name($0.key))=\($0.value)" }
         return [
-            "MESSAGE=\(line.message)", "PRIORITY=\(self.priority(line.event.level))", "SYSLOG_IDENTIFIER=wakegate",
+            "MESSAGE=\(line.message)", "PRIORITY=\(line.event.level.priority)", "SYSLOG_IDENTIFIER=wakegate",
             "WAKEGATE_EVENT=\(line.event.rawValue)",
         ] + own
     }
@@ -302,16 +303,6 @@ package struct SystemJournal: LogSink {
         key.reduce(into: "") { name, letter in
             if letter.isUppercase { name += "_" }
             name += letter.uppercased()
-        }
-    }
-
-    /// Returns the syslog priority.
-    private static func priority(_ level: LogLevel) -> Int {
-        switch level {
-        case .error: 3
-        case .warning: 4
-        case .info: 6
-        case .debug: 7
         }
     }
 }

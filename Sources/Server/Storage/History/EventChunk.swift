@@ -155,7 +155,7 @@ package struct EventChunkReader {
             }
             if let device, device != group {
                 if group > device { break }
-                self.reader.skip(end - self.reader.offset)
+                _ = self.reader.view(end - self.reader.offset)
             } else {
                 while self.reader.offset < end {
                     guard let event = self.event() else { return false }
@@ -264,31 +264,30 @@ extension EventFlags {
 }
 
 /// Reads consecutive numbers. Past the end, or at an invalid byte, it returns 0 and sets `isDamaged`.
-struct ByteReader {
+package struct ByteReader {
     private let bytes: ByteView
-    private(set) var offset: Int
-    private(set) var isDamaged = false
+    private(set) var offset = 0
+    package private(set) var isDamaged = false
 
-    init(_ bytes: ByteView, at offset: Int = 0) {
+    package init(_ bytes: ByteView) {
         self.bytes = bytes
-        self.offset = offset
     }
 
     var isAtEnd: Bool { self.offset >= self.bytes.count }
 
-    mutating func byte() -> UInt8 {
+    package mutating func byte() -> UInt8 {
         guard self.offset < self.bytes.count else { return self.fail() }
         defer { self.offset += 1 }
         return self.bytes[self.offset]
     }
 
-    mutating func word() -> UInt64 {
+    package mutating func word() -> UInt64 {
         guard self.bytes.count - self.offset >= 8 else { return self.fail() }
         defer { self.offset += 8 }
         return self.bytes.word(at: self.offset)
     }
 
-    mutating func halfWord() -> UInt32 {
+    package mutating func halfWord() -> UInt32 {
         guard self.bytes.count - self.offset >= 4 else { return self.fail() }
         defer { self.offset += 4 }
         return self.bytes.halfWord(at: self.offset)
@@ -304,18 +303,19 @@ struct ByteReader {
         return self.fail()
     }
 
-    mutating func skip(_ count: Int) {
-        guard self.bytes.count - self.offset >= count else { return self.fail() as Void }
-        self.offset += count
-    }
-
-    mutating func fail() {
-        self.isDamaged = true
-        self.offset = self.bytes.count
+    /// Returns the next `count` bytes; empty if fewer remain.
+    package mutating func view(_ count: Int) -> ByteView {
+        guard self.bytes.count - self.offset >= count else {
+            _ = self.fail() as UInt8
+            return ByteView()
+        }
+        defer { self.offset += count }
+        return self.bytes.slice(self.offset, count: count)
     }
 
     private mutating func fail<Number: FixedWidthInteger>() -> Number {
-        self.fail() as Void
+        self.isDamaged = true
+        self.offset = self.bytes.count
         return 0
     }
 }

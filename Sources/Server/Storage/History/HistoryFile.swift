@@ -177,7 +177,7 @@ package final class HistoryFile: HistorySource {
             return
         }
         self.attempt { () throws(SQLiteError) in
-            if self.path != nil { try store.table.sync() }
+            if self.path != nil { try store.table.database.syncLog() }
             self.durableSequence = min(store.written.newest, self.collected.oldestRecord.map { $0 - 1 } ?? .max)
             self.unsynced.removeAll()
         }
@@ -239,10 +239,8 @@ package final class HistoryFile: HistorySource {
         let written = self.attempt { () throws(SQLiteError) in
             try store.pushEvents(apnsID, countMax: Self.pushEventsMax)
         }
-        let events = ((written ?? []) + collected).enumerated().sorted {
-            ($0.element.at, $0.offset) < ($1.element.at, $1.offset)
-        }
-        return events.suffix(Self.pushEventsMax).map(\.element)
+        // The sort is stable.
+        return ((written ?? []) + collected).sorted { $0.at < $1.at }.suffix(Self.pushEventsMax)
     }
 
     package func pushes(behind place: LoggedPush?, notBefore oldest: Instant, countMax: Int) -> LoggedPushes {

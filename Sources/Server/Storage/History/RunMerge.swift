@@ -1,4 +1,5 @@
 import Engine
+import Policy
 
 /// Merges several consecutive runs into one, a part at a time.
 final class RunMerge {
@@ -104,13 +105,6 @@ extension RunTable {
 /// run. Runs of the highest level are not merged. A busy gateway writes runs of this size, so it writes each event only
 /// once.
 enum MergePlan {
-    /// The properties of a run that the selection uses.
-    struct Run: Hashable {
-        let events: Int
-        let oldestMilliseconds: Int64
-        let newestMilliseconds: Int64
-    }
-
     private static let levels = 4
 
     /// Returns the level of a run; 0 for the smallest runs.
@@ -126,7 +120,7 @@ enum MergePlan {
 
     /// - `runs`: all runs, the oldest first.
     /// - Returns: the range of runs to merge; nil if no merge is needed.
-    static func next(_ runs: [Run], _ limits: HistoryLimits) -> Range<Int>? {
+    static func next(_ runs: [HistoryRun], _ limits: HistoryLimits) -> Range<Int>? {
         guard runs.count >= HistoryLimits.fanIn else { return nil }
         let levels = runs.map { self.level(events: $0.events, limits) }
         for level in 0..<self.levels - 1 {
@@ -140,16 +134,16 @@ enum MergePlan {
         return runs.count > HistoryLimits.runsMax ? self.cheapest(runs) : nil
     }
 
-    private static func fits(_ window: ArraySlice<Run>, _ limits: HistoryLimits) -> Bool {
-        let oldest = window.lazy.map(\.oldestMilliseconds).min() ?? 0
-        let newest = window.lazy.map(\.newestMilliseconds).max() ?? 0
+    private static func fits(_ window: ArraySlice<HistoryRun>, _ limits: HistoryLimits) -> Bool {
+        let oldest = window.lazy.map(\.oldest.milliseconds).min() ?? 0
+        let newest = window.lazy.map(\.newest.milliseconds).max() ?? 0
         let (span, overflow) = newest.subtractingReportingOverflow(oldest)
         return !overflow && span <= limits.spanMillisecondsMax
             && window.reduce(0) { $0 + $1.events } <= limits.runEventsMax
     }
 
     /// Returns the range of eight consecutive runs with the fewest events. Used if there are too many runs in total.
-    private static func cheapest(_ runs: [Run]) -> Range<Int> {
+    private static func cheapest(_ runs: [HistoryRun]) -> Range<Int> {
         var best = 0..<HistoryLimits.fanIn
         var bestEvents = Int.max
         for start in 0...(runs.count - HistoryLimits.fanIn) {

@@ -142,14 +142,7 @@ final class RunStore {
 
     private func mergePiece() throws(SQLiteError) -> Bool {
         if self.merge == nil {
-            let sizes = self.runs.map {
-                MergePlan.Run(
-                    events: $0.events,
-                    oldestMilliseconds: $0.oldest.milliseconds,
-                    newestMilliseconds: $0.newest.milliseconds
-                )
-            }
-            guard let window = MergePlan.next(sizes, self.limits) else { return false }
+            guard let window = MergePlan.next(self.runs, self.limits) else { return false }
             self.merge = RunMerge(self.runs[window], self.table, pieceEvents: self.limits.pieceEvents)
         }
         guard let merge = self.merge else { return false }

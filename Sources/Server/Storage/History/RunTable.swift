@@ -40,10 +40,7 @@ final class RunTable {
     private let insertChunk: SQLiteStatement
     private let selectChunk: SQLiteStatement
     private let deleteChunk: SQLiteStatement
-    private let insertRun: SQLiteStatement
-    private let updateRun: SQLiteStatement
-    private let deleteRun: SQLiteStatement
-    private let saveSequence: SQLiteStatement
+    private let saveRun: SQLiteStatement
     /// The row of the next chunk. The rows of any run in the file, live or dead, are never reused. A restart may delete
     /// the chunks of a dead run again, and it must not delete those of another run.
     private var nextRow: Int64 = 1
@@ -70,10 +67,7 @@ final class RunTable {
             self.insertChunk = try database.prepare("INSERT INTO chunk (id, content) VALUES (?, ?)")
             self.selectChunk = try database.prepare("SELECT content FROM chunk WHERE id = ?")
             self.deleteChunk = try database.prepare("DELETE FROM chunk WHERE id = ?")
-            self.insertRun = try database.prepare("INSERT INTO run (state, content) VALUES (?, ?)")
-            self.updateRun = try database.prepare("UPDATE run SET state = ?, content = ? WHERE id = ?")
-            self.deleteRun = try database.prepare("DELETE FROM run WHERE id = ?")
-            self.saveSequence = try database.prepare("REPLACE INTO written (id, sequence) VALUES (?, ?)")
+            self.saveRun = try database.prepare("REPLACE INTO run (id, state, content) VALUES (?, ?, ?)")
         } catch let fault as OpeningFault {
             throw fault
         } catch let error as SQLiteError {
@@ -164,11 +158,6 @@ final class RunTable {
         self.isLogCopied = logPages == copiedPages
     }
 
-    /// Makes all committed transactions durable.
-    func sync() throws(SQLiteError) {
-        try self.database.syncLog()
-    }
-
     /// Returns at most `count` free pages to the file system.
     func giveBack(_ count: Int) throws(SQLiteError) {
         try self.transaction { () throws(SQLiteError) in
@@ -212,22 +201,17 @@ final class RunTable {
     func save(_ run: inout HistoryRun, _ state: RunState) throws(SQLiteError) {
         var content = ByteBuffer()
         run.write(to: &content)
-        if run.id == 0 {
-            try self.insertRun.bind(1, state.rawValue)
-            try self.insertRun.bind(2, content.view)
-            try self.insertRun.run()
-            run.id = self.database.lastInsertedRow
-        } else {
-            try self.updateRun.bind(1, state.rawValue)
-            try self.updateRun.bind(2, content.view)
-            try self.updateRun.bind(3, run.id)
-            try self.updateRun.run()
-        }
+        // Without a bound id, SQLite chooses one.
+        self.saveRun.reset()
+        if run.id != 0 { try self.saveRun.bind(1, run.id) }
+        try self.saveRun.bind(2, state.rawValue)
+        try self.saveRun.bind(3, content.view)
+        try self.saveRun.run()
+        run.id = self.database.lastInsertedRow
     }
 
     func removeRun(_ id: Int64) throws(SQLiteError) {
-        try self.deleteRun.bind(1, id)
-        try self.deleteRun.run()
+        try self.database.execute("DELETE FROM run WHERE id = \(id)")
     }
 
     /// Returns the positions of the event records in the file.
@@ -276,9 +260,8 @@ final class RunTable {
     }
 
     private func save(_ sequence: UInt64, row: Int64) throws(SQLiteError) {
-        try self.saveSequence.bind(1, row)
-        try self.saveSequence.bind(2, Int64(bitPattern: sequence))
-        try self.saveSequence.run()
+        let number = Int64(bitPattern: sequence)
+        try self.database.execute("REPLACE INTO written (id, sequence) VALUES (\(row), \(number))")
     }
 
     /// Returns every run. Must be called before the first chunk is added.
@@ -426,17 +409,15 @@ final class RunWriter {
         if self.chunk.eventCount == 0 { self.firstDevice = event.device }
         let names = self.chunk.append(event)
         let number = self.run.eventChunks.count
-        if names.apnsID, let apnsID = event.apnsID { self.append(PushEntry(apnsID, chunk: number, self.table.key)) }
+        if names.apnsID, let apnsID = event.apnsID {
+            self.entries.append(PushEntry(apnsID, chunk: number, self.table.key).word)
+        }
         if names.related, let related = event.relatedPush {
-            self.append(PushEntry(related, chunk: number, self.table.key))
+            self.entries.append(PushEntry(related, chunk: number, self.table.key).word)
         }
         self.run.oldest = min(self.run.oldest, event.at)
         self.run.newest = max(self.run.newest, event.at)
         self.run.events += 1
-    }
-
-    private func append(_ entry: PushEntry) {
-        self.entries.append(entry.word)
     }
 
     /// Writes the remaining events, the index, and the run's row.

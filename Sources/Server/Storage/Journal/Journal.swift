@@ -66,7 +66,7 @@ package final class Journal: RecordStore {
         let (found, reader) = try JournalInspection.of(self.location, acceptsLoss: acceptsLoss)
         self.found = found
         self.reader = reader
-        self.isLoaded = found.isEmpty
+        self.isLoaded = found.newest == nil
     }
 
     /// Returns the error with which a start would refuse the journal at `path`; nil if it would accept it. Does not
@@ -110,21 +110,19 @@ package final class Journal: RecordStore {
             preconditionFailure("a journal begins once, when what it holds was loaded")
         }
         self.found = nil
-        switch found {
-        case .new(let loss):
-            self.reader = nil
-            try self.open(try JournalFile.make(self.location, isInsteadOfLost: loss != nil))
-        case .found(let journal):
-            // With an open reader, the log could not be copied into the file.
-            self.reader = nil
-            try self.open(try JournalFile.takeOver(self.location, journal))
-        }
+        // With an open reader, the log could not be copied into the file.
+        self.reader = nil
+        try self.open(
+            found.isNew
+                ? JournalFile.make(self.location, isInsteadOfLost: found.loss != nil)
+                : JournalFile.takeOver(self.location, found)
+        )
     }
 
     package func reload(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError) {
         precondition(self.failure != nil, "a store that has not failed is read once")
         // The first connection would return the writes of the failed commit, so this uses a separate one.
-        try JournalReader.load(path: self.location.path, vfs: self.location.vfs, take)
+        try JournalLoader.load(path: self.location.path, vfs: self.location.vfs, take)
     }
 
     package func commit(_ batch: borrowing RecordBatch) throws(StoreError) {
@@ -251,7 +249,7 @@ package final class Journal: RecordStore {
         while self.records.rows.first < end, let row = self.records.rows.oldest, self.pace.spend(on: row) {
             if row.liveBytes > 0 { try self.copyLiveRecords(of: self.records.rows.first, table) }
             self.droppedBytes += Int(row.bytes)
-            self.records.dropOldestRow()
+            self.records.rows.dropOldest()
         }
     }
 
@@ -292,7 +290,7 @@ package final class Journal: RecordStore {
     private func beginRow() {
         self.content.removeAll()
         JournalRow.appendHeader(self.stamp, to: &self.content)
-        self.records.appendRow()
+        self.records.rows.append()
     }
 
     private func endRow(_ table: JournalTable) throws(StoreError) {

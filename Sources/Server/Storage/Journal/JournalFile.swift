@@ -39,12 +39,17 @@ enum JournalFile {
     /// Opens the connection that commits to an existing, verified journal, and makes its content durable.
     static func takeOver(
         _ location: JournalLocation,
-        _ found: FoundJournal
+        _ found: JournalInspection
     ) throws(StoreError) -> (SQLiteDatabase, JournalMarkFile, JournalMark) {
         let database = try self.connect(location, .readWrite)
         try self.checkIdentity(database)
         try self.prepareForCommits(database, location)
-        try self.explain(location.path) { () throws(SQLiteError) in try self.settle(database) }
+        try self.explain(location.path) { () throws(SQLiteError) in
+            // Commits of earlier processes may be readable although they are not on the disk. A power failure would
+            // then also lose later commits in the log.
+            try database.syncRecoveredCommits()
+            _ = try database.checkpoint(.passive)
+        }
         guard found.loss == nil, !found.isCopy, var mark = found.mark else {
             let mark = JournalMark.first(number: (found.mark?.number ?? 0) + 1, found.newest)
             // With a loss, the old mark remains until the end. A start after an interruption then reports the loss
@@ -225,17 +230,5 @@ enum JournalFile {
         try database.execute("PRAGMA cache_size = -4096")
         // A full /tmp must not fail a commit.
         try database.execute("PRAGMA temp_store = MEMORY")
-    }
-
-    /// Makes commits of earlier processes durable that are still in the log.
-    ///
-    /// After a failed sync, commits may be readable although they are not on the disk. A power failure would then also
-    /// lose later commits in the log.
-    private static func settle(_ database: SQLiteDatabase) throws(SQLiteError) {
-        try database.execute("BEGIN IMMEDIATE")
-        _ = try database.integer("SELECT max(id) FROM rows")
-        try database.rewriteLog()
-        try database.execute("COMMIT")
-        _ = try database.checkpoint(.passive)
     }
 }

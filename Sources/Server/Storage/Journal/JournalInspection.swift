@@ -2,34 +2,19 @@ import Engine
 import Wire
 
 /// The state of the journal at a start, before the start writes anything.
-enum JournalInspection {
-    /// The journal must be created: nothing was ever committed, or the operator accepts the loss of all records.
-    case new(StoreLoss?)
-    case found(FoundJournal)
-
-    /// True if no row exists.
-    var isEmpty: Bool {
-        switch self {
-        case .new: true
-        case .found(let journal): journal.newest == nil
-        }
-    }
-
+struct JournalInspection {
+    /// True if the journal must be created: nothing was ever committed, or the operator accepts the loss of all.
+    let isNew: Bool
+    /// The position of the newest row; nil if there is none.
+    var newest: JournalPosition?
+    var mark: JournalMark?
+    /// True if the journal is a backup on which no gateway has started.
+    var isCopy = false
     /// The loss that the operator accepts; nil if nothing is lost.
-    var loss: StoreLoss? {
-        switch self {
-        case .new(let loss): loss
-        case .found(let journal): journal.loss
-        }
-    }
+    let loss: StoreLoss?
 
     /// True if opening this journal would fork its history.
-    var isFork: Bool {
-        switch self {
-        case .new(let loss): loss != nil
-        case .found(let journal): journal.isCopy || journal.loss != nil
-        }
-    }
+    var isFork: Bool { self.isCopy || self.loss != nil }
 
     /// Reads the journal and compares it with its mark. Changes no file, and creates only SQLite's shared memory file.
     ///
@@ -56,14 +41,14 @@ enum JournalInspection {
             let fault = "it is \(file == nil ? "missing" : "empty")\(log)\(trace)"
             // A new journal's log is created after its file.
             let isLost = !isLogEmpty || mark == nil && (file != nil || dependentFile != nil)
-            return (.new(try Self.loss(location, mark, fault, isLost: isLost, acceptsLoss)), nil)
+            return (try Self.new(location, mark, fault, isLost: isLost, acceptsLoss), nil)
         }
         if (location.size(location.rollbackPath) ?? 0) > 0 {
             guard file <= JournalFile.pageBytes, isLogEmpty else { throw StoreError(stray: location.rollbackPath) }
             // SQLite was interrupted while it created the file. It rolls the creation back when the file is opened for
             // writing.
             let isLost = mark == nil && dependentFile != nil
-            return (.new(try Self.loss(location, mark, "it holds nothing", isLost: isLost, acceptsLoss)), nil)
+            return (try Self.new(location, mark, "it holds nothing", isLost: isLost, acceptsLoss), nil)
         }
         if mark == nil, isLogEmpty, !acceptsLoss, let cut = JournalFile.cutClause(location) {
             throw StoreLoss(location, cut).refusal
@@ -81,44 +66,34 @@ enum JournalInspection {
             let isLost = mark == nil || isLogDamaged
             let log = isLogEmpty ? "missing or empty" : "damaged"
             let fault = "it holds nothing, and its log, \(location.logPath), is \(log)"
-            return (.new(try Self.loss(location, mark, fault, isLost: isLost, acceptsLoss)), nil)
+            return (try Self.new(location, mark, fault, isLost: isLost, acceptsLoss), nil)
         }
         let comparison = try JournalComparison(database, location, mark, isLogEmpty: isLogEmpty)
         let loss = try comparison.missing(isAlone: isAlone)
         if let loss, !acceptsLoss { throw loss.refusal }
-        let found = FoundJournal(
+        let found = JournalInspection(
+            isNew: false,
             newest: comparison.newest,
             mark: mark,
             isCopy: note != nil,
             loss: loss
         )
-        return (.found(found), database)
+        return (found, database)
     }
 
-    /// Returns the loss of a journal without content; nil if it never had any.
-    private static func loss(
+    /// Returns the state of a journal without content. It has a loss if the journal had content.
+    private static func new(
         _ location: JournalLocation,
         _ mark: JournalMark?,
         _ fault: String,
         isLost: Bool,
         _ acceptsLoss: Bool
-    ) throws(StoreError) -> StoreLoss? {
+    ) throws(StoreError) -> JournalInspection {
         var loss = isLost ? StoreLoss(location, fault) : nil
         if let mark, mark.row > 0 { loss = StoreLoss(location, fault, mark: mark, newest: nil) }
         if let loss, !acceptsLoss { throw loss.refusal }
-        return loss
+        return JournalInspection(isNew: true, loss: loss)
     }
-}
-
-/// An existing journal.
-struct FoundJournal {
-    /// The position of the newest row; nil if there is none.
-    let newest: JournalPosition?
-    let mark: JournalMark?
-    /// True if the journal is a backup on which no gateway has started.
-    let isCopy: Bool
-    /// The loss that the operator accepts; nil if nothing is lost.
-    let loss: StoreLoss?
 }
 
 /// A comparison of a journal with its mark, over a read-only connection.
@@ -234,17 +209,14 @@ private struct JournalComparison {
 extension JournalPosition {
     /// Returns the position of the newest row; nil if there is none.
     static func newest(_ database: SQLiteDatabase) throws(StoreError) -> JournalPosition? {
-        let (row, checksum, stamp) = try JournalFile.explain(database.path) {
-            () throws(SQLiteError) -> (Int64, Int64, JournalRow.Stamp?) in
+        try JournalFile.explain(database.path) { () throws(SQLiteError) -> JournalPosition? in
             let statement = try database.prepare("SELECT id, checksum, content FROM rows ORDER BY id DESC LIMIT 1")
-            guard try statement.step() else { return (0, 0, JournalRow.Stamp()) }
+            guard try statement.step() else { return nil }
             let (row, checksum, content) = (statement.integer(0), statement.integer(1), statement.bytes(2))
             if let fault = JournalRow.fault(content, checksum: checksum, row: row) {
                 throw SQLiteError(kind: .corrupt, code: 0, message: fault)
             }
-            return (row, checksum, JournalRow.stamp(of: content))
+            return row == 0 ? nil : JournalPosition(row: row, checksum: checksum, stamp: JournalRow.stamp(of: content))
         }
-        guard row != 0, let stamp else { return nil }
-        return JournalPosition(row: row, checksum: checksum, stamp: stamp)
     }
 }

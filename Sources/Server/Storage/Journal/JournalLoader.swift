@@ -4,7 +4,7 @@ package import Wire
 
 /// Reads a journal from its newest row to its oldest. The first record of a key is therefore its newest.
 package struct JournalLoader: ~Copyable {
-    private(set) var records = LiveRecords()
+    private var records = LiveRecords()
     private let path: String
     /// The rows read so far, the newest first.
     private var rows: [RowLedger.Row] = []
@@ -37,6 +37,21 @@ package struct JournalLoader: ~Copyable {
             try loader.read(statement.integer(0), checksum: statement.integer(1), statement.bytes(2), take)
         }
         return try loader.finish()
+    }
+
+    /// Passes the newest record of each key of a journal's file, in the state of the last successful commit. It uses a
+    /// separate connection, and does not change the file.
+    ///
+    /// The writes of a failed commit are not visible, even if the failed journal is still open.
+    ///
+    /// - Throws: `StoreError` if the file cannot be read completely. The caller must then discard the records passed so
+    ///   far.
+    package static func load(
+        path: String,
+        vfs: String? = nil,
+        _ take: (RecordKey, ByteView) throws(StoreError) -> Void
+    ) throws(StoreError) {
+        _ = try self.load(try JournalFile.open(path, mode: .readOnly, vfs: vfs), take)
     }
 
     private mutating func read(
@@ -114,31 +129,12 @@ package struct JournalLoader: ~Copyable {
         }
         self.rows.reverse()
         self.records.held.finishLoading(self.rows, oldest: self.oldest)
-        self.records.setRows(RowLedger(rows: self.rows, first: self.oldest))
+        self.records.rows = RowLedger(rows: self.rows, first: self.oldest)
         return self.records
     }
 
     private func damaged(_ fault: String) -> StoreError {
         StoreError(damaged: self.path, fault)
-    }
-}
-
-/// Reads a journal's file on a separate connection, without changing it.
-package enum JournalReader {
-    /// Passes the newest record of each key, in the state of the last successful commit. A record's view is valid
-    /// during the call.
-    ///
-    /// The writes of a failed commit are not visible, even if the failed journal is still open.
-    ///
-    /// - Throws: `StoreError` if the file cannot be read completely. The caller must then discard the records passed so
-    ///   far.
-    package static func load(
-        path: String,
-        vfs: String? = nil,
-        _ take: (RecordKey, ByteView) throws(StoreError) -> Void
-    ) throws(StoreError) {
-        let database = try JournalFile.open(path, mode: .readOnly, vfs: vfs)
-        _ = try JournalLoader.load(database, take)
     }
 }
 

@@ -77,12 +77,8 @@ struct JournalLog {
     /// SQLite's checksum of a log: two sums over pairs of words.
     private struct Checksum {
         let isBigEndian: Bool
-        private var first: UInt32 = 0
-        private var second: UInt32 = 0
-
-        init(isBigEndian: Bool) {
-            self.isBigEndian = isBigEndian
-        }
+        var first: UInt32 = 0
+        var second: UInt32 = 0
 
         var value: UInt64 { UInt64(self.first) << 32 | UInt64(self.second) }
 

@@ -36,29 +36,6 @@ struct JournalMark: Hashable {
         )
     }
 
-    /// - Returns: nil if the bytes are not a mark or are damaged.
-    init?(stored bytes: ByteView) {
-        guard bytes.count == Self.bytes, Self.word(bytes, 0) == Self.magic else { return nil }
-        guard Self.word(bytes, 56) == UInt64(bitPattern: RowChecksum.of(bytes[0..<56], row: 0)) else { return nil }
-        self.init(
-            number: Self.word(bytes, 8),
-            journal: Self.word(bytes, 16),
-            row: Int64(bitPattern: Self.word(bytes, 24)),
-            checksum: Int64(bitPattern: Self.word(bytes, 32)),
-            commits: Int64(bitPattern: Self.word(bytes, 40)),
-            time: Int64(bitPattern: Self.word(bytes, 48))
-        )
-    }
-
-    private init(number: UInt64, journal: UInt64, row: Int64, checksum: Int64, commits: Int64, time: Int64) {
-        self.number = number
-        self.journal = journal
-        self.row = row
-        self.checksum = checksum
-        self.commits = commits
-        self.time = time
-    }
-
     func store(to buffer: inout ByteBuffer) {
         buffer.removeAll()
         buffer.append(memoryOf: Self.magic.littleEndian)
@@ -70,9 +47,21 @@ struct JournalMark: Hashable {
         buffer.append(memoryOf: self.time.littleEndian)
         buffer.append(memoryOf: RowChecksum.of(buffer.view, row: 0).littleEndian)
     }
+}
 
-    private static func word(_ bytes: ByteView, _ offset: Int) -> UInt64 {
-        UInt64(littleEndian: bytes.load(UInt64.self, at: offset))
+extension JournalMark {
+    /// - Returns: nil if the bytes are not a mark or are damaged.
+    init?(stored bytes: ByteView) {
+        guard bytes.count == Self.bytes, bytes.word(at: 0) == Self.magic else { return nil }
+        guard bytes.word(at: 56) == UInt64(bitPattern: RowChecksum.of(bytes[0..<56], row: 0)) else { return nil }
+        self.init(
+            number: bytes.word(at: 8),
+            journal: bytes.word(at: 16),
+            row: Int64(bitPattern: bytes.word(at: 24)),
+            checksum: Int64(bitPattern: bytes.word(at: 32)),
+            commits: Int64(bitPattern: bytes.word(at: 40)),
+            time: Int64(bitPattern: bytes.word(at: 48))
+        )
     }
 }
 

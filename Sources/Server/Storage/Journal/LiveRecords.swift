@@ -8,15 +8,13 @@ package struct LiveRecords: ~Copyable {
     package static let indexMax: UInt32 = 1 << 28
 
     /// The location of each record by kind and index: row id << 20 | record bytes; 0 for a key without a record.
-    private var places: [[UInt64]]
-    private(set) var rows: RowLedger
+    private var places: [[UInt64]] = Array(
+        repeating: [],
+        count: 1 + RecordKey.Kind.allCases.reduce(0) { max($0, Int($1.rawValue)) }
+    )
+    var rows = RowLedger()
     /// The rows that are kept for the history.
     var held = HeldEvents()
-
-    init() {
-        self.places = Array(repeating: [], count: 1 + RecordKey.Kind.allCases.reduce(0) { max($0, Int($1.rawValue)) })
-        self.rows = RowLedger()
-    }
 
     static func canHold(_ key: RecordKey, bytes: Int) -> Bool {
         let isIndex = key.kind == .events || key.index <= Self.indexMax || key.index == RecordKey.everyTopic
@@ -51,21 +49,9 @@ package struct LiveRecords: ~Copyable {
         return old
     }
 
-    mutating func appendRow() {
-        self.rows.append()
-    }
-
     mutating func setNewestRow(contentBytes: Int) {
         self.rows.setNewest(contentBytes: contentBytes)
         self.held.endRow(bytes: contentBytes + RowLedger.overheadBytes)
-    }
-
-    mutating func dropOldestRow() {
-        self.rows.dropOldest()
-    }
-
-    mutating func setRows(_ rows: consuming RowLedger) {
-        self.rows = rows
     }
 
     /// Returns the index of a key in `places`. `RecordKey.everyTopic`, the largest index, wraps around to index 0. All
@@ -177,8 +163,6 @@ struct HeldEvents: ~Copyable {
     private var addedBytes = 0
     /// The number of the newest event record, even if its row was released; 0 if there is none.
     private(set) var newestSequence: UInt64 = 0
-
-    init() {}
 
     /// The oldest row that is kept; nil if there is none.
     var first: Row? { self.head < self.rows.count ? self.rows[self.head] : nil }

@@ -1,5 +1,6 @@
 internal import CSQLite
 import Glibc
+import Platform
 package import Wire
 
 /// A connection to an SQLite file. One caller at a time may use it, on any thread.
@@ -12,15 +13,21 @@ package final class SQLiteDatabase {
         case fileAlone
         /// Read and write; creates the file if it does not exist.
         case create
+
+        fileprivate var flags: Int32 {
+            switch self {
+            case .readOnly, .fileAlone: SQLITE_OPEN_READONLY
+            case .readWrite: SQLITE_OPEN_READWRITE
+            case .create: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+            }
+        }
     }
 
     /// The extent of a checkpoint.
     package enum Checkpoint: Sendable {
         /// Copies as many pages as possible without waiting.
         case passive
-        /// Copies all pages. The next commit then restarts the log. Fails with `busy` instead of waiting.
-        case restart
-        /// Copies all pages and truncates the log.
+        /// Copies all pages and truncates the log. Fails with `busy` instead of waiting.
         case truncate
     }
 
@@ -35,13 +42,8 @@ package final class SQLiteDatabase {
     /// - `vfs`: the name of the file system layer; nil for the default one.
     package init(path: String, mode: Mode, vfs: String? = nil) throws(SQLiteError) {
         self.path = path
-        var flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
-        switch mode {
-        case .readOnly: flags |= SQLITE_OPEN_READONLY
-        case .fileAlone: flags |= SQLITE_OPEN_READONLY | SQLITE_OPEN_URI
-        case .readWrite: flags |= SQLITE_OPEN_READWRITE
-        case .create: flags |= SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
-        }
+        let uri = mode == .fileAlone ? SQLITE_OPEN_URI : 0
+        let flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | mode.flags | uri
         var connection: OpaquePointer?
         let name = mode == .fileAlone ? Self.immutableURI(path) : path
         let code = unsafe sqlite3_open_v2(name, &connection, flags, vfs)
@@ -70,20 +72,7 @@ package final class SQLiteDatabase {
 
     /// Returns a URI for the path that makes SQLite treat the file as immutable.
     private static func immutableURI(_ path: String) -> String {
-        var uri = path.utf8.first == UInt8(ascii: "/") ? "file://" : "file:"
-        for byte in path.utf8 {
-            let isPlain =
-                switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "/"), UInt8(ascii: "."), UInt8(ascii: "-"),
-                    UInt8(ascii: "_"):
-                    true
-                default: false
-                }
-            let digits = String(byte, radix: 16)
-            uri += isPlain ? String(UnicodeScalar(byte)) : "%" + (byte < 16 ? "0" : "") + digits
-        }
-        return uri + "?immutable=1"
+        (path.utf8.first == UInt8(ascii: "/") ? "file://" : "file:") + FileSystem.percentEncoded(path) + "?immutable=1"
     }
 
     /// Runs one or more statements whose rows are ignored.
@@ -126,12 +115,7 @@ package final class SQLiteDatabase {
     package func checkpoint(_ mode: Checkpoint) throws(SQLiteError) -> (logPages: Int, copiedPages: Int) {
         var logPages: Int32 = 0
         var copiedPages: Int32 = 0
-        let mode =
-            switch mode {
-            case .passive: SQLITE_CHECKPOINT_PASSIVE
-            case .restart: SQLITE_CHECKPOINT_RESTART
-            case .truncate: SQLITE_CHECKPOINT_TRUNCATE
-            }
+        let mode = mode == .passive ? SQLITE_CHECKPOINT_PASSIVE : SQLITE_CHECKPOINT_TRUNCATE
         try unsafe self.check(
             sqlite3_wal_checkpoint_v2(self.connection, nil, mode, &logPages, &copiedPages)
         )
@@ -143,19 +127,24 @@ package final class SQLiteDatabase {
     /// A passive checkpoint syncs the file only if no commit is made during it. Without this call, the first such
     /// checkpoint would have to sync the writes of all earlier checkpoints.
     package func syncFile() throws(SQLiteError) {
-        var found: UnsafeMutablePointer<sqlite3_file>?
-        try unsafe self.check(sqlite3_file_control(self.connection, nil, SQLITE_FCNTL_FILE_POINTER, &found))
-        guard let file = unsafe found, let methods = unsafe file.pointee.pMethods else { return }
-        try unsafe self.check(methods.pointee.xSync(file, SQLITE_SYNC_NORMAL))
+        try self.sync(SQLITE_FCNTL_FILE_POINTER)
     }
 
     /// Syncs the write-ahead log. All commits are then durable.
     package func syncLog() throws(SQLiteError) {
-        var found: UnsafeMutablePointer<sqlite3_file>?
-        try unsafe self.check(sqlite3_file_control(self.connection, nil, SQLITE_FCNTL_JOURNAL_POINTER, &found))
-        // The pointer has no methods if no log exists.
-        guard let file = unsafe found, let methods = unsafe file.pointee.pMethods else { return }
+        try self.sync(SQLITE_FCNTL_JOURNAL_POINTER)
+    }
+
+    private func sync(_ operation: Int32) throws(SQLiteError) {
+        guard let file = try unsafe self.file(operation), let methods = unsafe file.pointee.pMethods else { return }
         try unsafe self.check(methods.pointee.xSync(file, SQLITE_SYNC_NORMAL))
+    }
+
+    /// Returns the file that an operation of `sqlite3_file_control` names. It has no methods if it does not exist.
+    private func file(_ operation: Int32) throws(SQLiteError) -> UnsafeMutablePointer<sqlite3_file>? {
+        var file: UnsafeMutablePointer<sqlite3_file>?
+        try unsafe self.check(sqlite3_file_control(self.connection, nil, operation, &file))
+        return unsafe file
     }
 
     /// Makes the connection leave the write-ahead log unchanged when it closes. By default, the last connection copies
@@ -183,13 +172,10 @@ package final class SQLiteDatabase {
     ///
     /// After a failed sync, the kernel may treat pages as written although they are not on the disk. It treats
     /// rewritten pages as new writes. The next sync therefore writes them or fails.
-    package func rewriteLog() throws(SQLiteError) {
-        var found: UnsafeMutablePointer<sqlite3_file>?
-        try unsafe self.check(
-            sqlite3_file_control(self.connection, nil, SQLITE_FCNTL_JOURNAL_POINTER, &found)
-        )
-        // The pointer has no methods if no log exists.
-        guard let file = unsafe found, let methods = unsafe file.pointee.pMethods else { return }
+    private func rewriteLog() throws(SQLiteError) {
+        guard let file = try unsafe self.file(SQLITE_FCNTL_JOURNAL_POINTER),
+            let methods = unsafe file.pointee.pMethods
+        else { return }
         let headerBytes = 32
         var header = [UInt8](repeating: 0, count: headerBytes)
         guard try unsafe self.check(read: methods.pointee.xRead(file, &header, Int32(headerBytes), 0)) else { return }
@@ -217,8 +203,8 @@ package final class SQLiteDatabase {
     }
 
     /// Copies the current state of the whole database into a new file. Other connections may write at the same time.
-    package func backUp(to path: String, vfs: String? = nil) throws(SQLiteError) {
-        let target = try SQLiteDatabase(path: path, mode: .create, vfs: vfs)
+    package func backUp(to path: String) throws(SQLiteError) {
+        let target = try SQLiteDatabase(path: path, mode: .create)
         guard let backup = unsafe sqlite3_backup_init(target.connection, "main", self.connection, "main") else {
             throw unsafe SQLiteError(sqlite3_extended_errcode(target.connection), target.connection)
         }
@@ -312,7 +298,6 @@ package final class SQLiteStatement {
 /// any thread.
 @safe
 package final class SQLiteFile {
-    package let path: String
     private let file: UnsafeMutablePointer<sqlite3_file>
 
     /// Returns true if the file exists and is not empty.
@@ -328,7 +313,6 @@ package final class SQLiteFile {
     /// - `path`: the absolute path, not a symbolic link.
     /// - `mode`: with `create`, the first sync also makes the file's name durable.
     package init(path: String, mode: SQLiteDatabase.Mode, vfs: String? = nil) throws(SQLiteError) {
-        self.path = path
         guard let layer = unsafe sqlite3_vfs_find(vfs) else {
             throw SQLiteError(kind: .other, code: SQLITE_ERROR, message: "no file system layer \(vfs ?? "")")
         }
@@ -337,12 +321,7 @@ package final class SQLiteFile {
         unsafe memory.initializeMemory(as: UInt8.self, repeating: 0, count: bytes)
         unsafe self.file = memory.assumingMemoryBound(to: sqlite3_file.self)
         // With this file type, SQLite's layers take no locks and do not copy permissions from another file.
-        var flags = SQLITE_OPEN_SUPER_JOURNAL
-        switch mode {
-        case .readOnly, .fileAlone: flags |= SQLITE_OPEN_READONLY
-        case .readWrite: flags |= SQLITE_OPEN_READWRITE
-        case .create: flags |= SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
-        }
+        let flags = SQLITE_OPEN_SUPER_JOURNAL | mode.flags
         var opened: Int32 = 0
         let code = unsafe layer.pointee.xOpen(layer, path, self.file, flags, &opened)
         guard code == SQLITE_OK else { throw unsafe SQLiteError(code, layer) }

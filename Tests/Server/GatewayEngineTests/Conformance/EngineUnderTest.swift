@@ -169,7 +169,7 @@ final class EmbeddedUnderTest: EngineUnderTest {
         case .journal:
             let path = folder.appending(path: "journal.sqlite").path
             store = FaultyStore(try Journal(path: path)) { take throws(StoreError) in
-                try JournalReader.load(path: path, take)
+                try JournalLoader.load(path: path, take)
             }
         }
         var committer: (any Committer)?
