@@ -112,13 +112,6 @@ package final class PostgresServer: @unchecked Sendable {
     /// The server's log since its last start.
     package var log: String { self.monitor.withLock { self.run?.log.text ?? "" } }
 
-    /// Waits until the log contains a text.
-    ///
-    /// - Returns: false if the text does not appear within a minute.
-    package func waitForLog(_ text: String) -> Bool {
-        self.monitor.withLock { self.run?.log }?.wait(for: [text]) ?? false
-    }
-
     /// The process id of the server's first process; nil if the server does not run.
     package var processIdentifier: Int32? { self.monitor.withLock { self.run?.identifier } }
 
