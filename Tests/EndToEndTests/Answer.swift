@@ -27,17 +27,27 @@ struct Answer {
         self.body = String(text[end.upperBound...])
     }
 
+    private var object: Any? { try? JSONSerialization.jsonObject(with: Data(self.body.utf8)) }
+
     /// Returns the value at a path of keys in the JSON body.
-    func value(_ path: String...) -> Any? {
-        var value: Any? = try? JSONSerialization.jsonObject(with: Data(self.body.utf8))
-        for key in path { value = (value as? [String: Any])?[key] }
-        return value
+    func value(_ path: String...) -> Any? { Self.value(at: path, in: self.object) }
+
+    func integer(_ path: String...) -> Int? { (Self.value(at: path, in: self.object) as? NSNumber)?.intValue }
+
+    /// Returns the value at a path as text, with sorted keys.
+    func part(_ path: String...) -> String? { Self.text(Self.value(at: path, in: self.object)) }
+
+    /// Returns the value at a path of keys in a JSON value.
+    static func value(at path: [String], in object: Any?) -> Any? {
+        path.reduce(object) { ($0 as? [String: Any])?[$1] }
     }
 
-    func integer(_ path: String...) -> Int? {
-        var value: Any? = try? JSONSerialization.jsonObject(with: Data(self.body.utf8))
-        for key in path { value = (value as? [String: Any])?[key] }
-        return (value as? NSNumber)?.intValue
+    /// Formats a JSON value with sorted keys.
+    static func text(_ value: Any?) -> String? {
+        guard let value,
+            let data = try? JSONSerialization.data(withJSONObject: value, options: [.sortedKeys, .fragmentsAllowed])
+        else { return nil }
+        return String(decoding: data, as: UTF8.self)
     }
 
     var reason: String? { self.value("reason") as? String }

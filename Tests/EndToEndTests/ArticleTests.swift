@@ -33,14 +33,7 @@ struct ContinuedTaskArticleTests {
         let shown = try ShownCommand.all(in: "ContinuedTasks")
         #expect(shown.count > 15)
         let terminal = ArticleTerminal(try RunningGateway())
-        for each in shown {
-            try terminal.run(each)
-            guard each.command.hasSuffix(" &") else { continue }
-            // Wait for the worker, so that the next submission launches at once.
-            try terminal.gateway.eventually("a worker") {
-                try terminal.gateway.stats().integer("workers", "connected") == 1
-            }
-        }
+        try terminal.runAll(shown)
         let stats = try terminal.gateway.stats()
         #expect(stats.integer("tasks", "refused", "NotForeground") == 1)
         #expect(stats.integer("tasks", "refused", "ImmediateRunIneligible") == 1)
@@ -59,13 +52,7 @@ struct ChecklistArticleTests {
         try #require(start.hasPrefix("wakegate dev ") && shown.count > 35)
         let options = try ArticleTerminal.words(of: start).dropFirst(2)
         let terminal = ArticleTerminal(try RunningGateway(Array(options)))
-        for each in shown.dropFirst() {
-            try terminal.run(each)
-            guard each.command.hasSuffix(" &") else { continue }
-            try terminal.gateway.eventually("a worker") {
-                try terminal.gateway.stats().integer("workers", "connected") == 1
-            }
-        }
+        try terminal.runAll(shown.dropFirst())
         let stats = try terminal.gateway.stats()
         #expect(stats.integer("tasks", "refused", "NotPermitted") == 1)
         #expect(stats.integer("tasks", "results", "expired") == 1)
@@ -435,6 +422,19 @@ final class ArticleTerminal {
         } else {
             let output = try self.output(of: command)
             #expect(Self.isShown(output, as: shown.output), "\(command): \(output)")
+        }
+    }
+
+    /// Runs commands in sequence. Waits for each worker that one of them starts, so that the next submission launches
+    /// at once.
+    func runAll(_ shown: some Sequence<ShownCommand>) throws {
+        for each in shown {
+            let workers = try self.gateway.stats().integer("workers", "connected") ?? 0
+            try self.run(each)
+            guard each.command.hasSuffix(" &") else { continue }
+            try self.gateway.eventually("a worker") {
+                try self.gateway.stats().integer("workers", "connected") == workers + 1
+            }
         }
     }
 

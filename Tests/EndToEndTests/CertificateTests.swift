@@ -85,18 +85,6 @@ struct CertificateTests {
         #expect(try self.push(gateway, good, token: "a.b.c") == "200")
     }
 
-    @Test("A client without certificate and token is refused, and so is a token without a known key")
-    func neither() throws {
-        let gateway = try self.gateway()
-        #expect(try self.push(gateway, nil, topic: Self.topic) == "403 MissingProviderToken")
-        #expect(try self.push(gateway, nil, topic: Self.topic, token: "a.b.c") == "403 InvalidProviderToken")
-        let plain = try ChildProcess.run(
-            "curl",
-            ["--silent", "--noproxy", "*", "http://\(gateway.plain)/3/device/\(self.device)", "-d", "{}"]
-        )
-        #expect(plain.output == #"{"reason":"MissingProviderToken"}"#)
-    }
-
     @Test("With keys and authorities a provider shows a token or a certificate")
     func both() throws {
         let folder = try RestartFolder()
@@ -220,37 +208,6 @@ struct CertificateTests {
         #expect(try open.line() == "goaway 0 1 {\"reason\":\"BadCertificate\"}")
         #expect(try self.push(gateway, new) == "200")
         #expect(try self.heard(gateway, old) == Self.badCertificate)
-    }
-
-    @Test("Files that cannot be used are faults of the configuration, each by its key")
-    func files() throws {
-        let unknownPeer = self.authority.folder.appendingPathComponent("unknown.pem").path
-        try TestAuthority("Unknown").revocations().write(to: URL(fileURLWithPath: unknownPeer))
-        let empty = self.authority.folder.appendingPathComponent("empty.pem").path
-        try Data().write(to: URL(fileURLWithPath: empty))
-        let own = "tls.clientCA=\(self.authority.certificate)"
-        for (settings, fault) in [
-            (["tls.clientCA=/nonexistent"], "tls.clientCA: /nonexistent cannot be read (no such file); "),
-            (["tls.clientCA=/dev/null"], "tls.clientCA: /dev/null is not a regular file; "),
-            (["tls.clientCA=\(empty)"], "tls.clientCA: \(empty) holds no certificate in PEM; "),
-            (["tls.clientCRL=\(unknownPeer)"], "tls.clientCRL: means nothing alone; "),
-            (
-                [own, "tls.clientCRL=\(empty)"],
-                "tls.clientCRL: \(empty) holds no list of revoked certificates in PEM; "
-            ),
-            (
-                [own, "tls.clientCRL=\(unknownPeer)"],
-                "tls.clientCRL: \(unknownPeer) holds a list that no authority in "
-            ),
-        ] {
-            let folder = try RestartFolder()
-            let ended = try ChildProcess.run(
-                RunningGateway.program,
-                ["dev", "--edge", "127.0.0.1:0", "--state", folder.state.path] + settings.flatMap { ["--set", $0] }
-            )
-            #expect(ended.status == EX_CONFIG)
-            #expect(ended.errors.contains(fault), "\(ended.errors)")
-        }
     }
 
     @Test("The certificates that dev makes work with its own commands, in one file or in two")

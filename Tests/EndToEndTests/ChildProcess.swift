@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 import Glibc
+import Testing
 import WakeGateTestKit
 
 /// A child process of the test, killed when the last reference is released.
@@ -150,6 +151,20 @@ final class ChildProcess {
     private func failure(_ what: String) -> Failure {
         let words = (self.process.arguments ?? []).joined(separator: " ")
         return Failure(description: "\(words) \(what); its standard error: \(self.errors)")
+    }
+}
+
+/// One line of a script that plays scenes in a browser or a terminal: the faults that it has found.
+struct PlayedScene: Decodable {
+    let scene: String
+    let faults: [String]
+
+    /// Waits for a scene of a script and returns its faults.
+    static func faults(_ script: ChildProcess, _ name: String) throws -> [String] {
+        let line = try #require(try script.line(within: 240), "no \(name): \(script.errors)")
+        let scene = try JSONDecoder().decode(Self.self, from: Data(line.utf8))
+        #expect(scene.scene == name, "\(line)")
+        return scene.faults
     }
 }
 

@@ -9,12 +9,6 @@ struct DashboardTests {
     /// An unanswered wake stays in flight for as long as a test takes.
     private let longWindows = ["--set", "policy.executionWindow=3600"]
 
-    /// One line of the browser's script.
-    private struct Scene: Decodable {
-        let scene: String
-        let faults: [String]
-    }
-
     /// The input of the browser's script; `dashboard.py` documents each member.
     private struct Settings: Encodable {
         let url: String
@@ -26,11 +20,36 @@ struct DashboardTests {
         let scenes: [String]
     }
 
-    @Test("The dashboard shows a working gateway in light, dark and on a phone, without accessibility faults")
-    func look() throws {
+    @Test(
+        "Scenes with a gateway at work",
+        arguments: [
+            ("it is shown in light, dark and on a phone, without accessibility faults", ["light", "dark", "phone"]),
+            ("nothing of any view is cut, wide and on a phone, in light and in dark, with data", ["pages"]),
+            (
+                "the URL describes the view, tables announce scrolling, and missing routes are reported",
+                ["addresses", "hints", "older"]
+            ),
+            ("all tabs share one live stream, and a hidden tab leaves it to the others", ["tabs"]),
+            ("the oldest wake of a worker is marked by the execution window of its topic", ["late"]),
+        ]
+    )
+    func atWork(rule: String, scenes: [String]) throws {
         let (gateway, worker, push) = try self.gatewayAtWork()
         defer { withExtendedLifetime(worker) {} }
-        try self.play(["light", "dark", "phone"], "http://\(gateway.admin)", push: push)
+        try self.play(scenes, "http://\(gateway.admin)", push: push)
+    }
+
+    @Test(
+        "Scenes with a gateway without data",
+        arguments: [
+            ("nothing of any view is cut, wide and on a phone, in light and in dark", "pages"),
+            ("it says what to do", "empty"),
+            ("a page of another site gets no data, and its link leads to the dashboard", "foreign"),
+        ]
+    )
+    func withoutData(rule: String, scene: String) throws {
+        let gateway = try RunningGateway()
+        try self.play([scene], "http://\(gateway.admin)", push: "")
     }
 
     @Test("Every control works, by pointer and keyboard")
@@ -73,33 +92,6 @@ struct DashboardTests {
         #expect(stats.integer("tasks", "results", "cancelled") == 1)
         #expect(stats.integer("tasks", "results", "expired") == 1)
         withExtendedLifetime(worker) {}
-    }
-
-    @Test("Nothing of any view is cut, wide and on a phone, in light and in dark, with data")
-    func pages() throws {
-        let (gateway, worker, push) = try self.gatewayAtWork()
-        defer { withExtendedLifetime(worker) {} }
-        try self.play(["pages"], "http://\(gateway.admin)", push: push)
-    }
-
-    @Test("Nothing of any view is cut, wide and on a phone, in light and in dark, without data")
-    func pagesOfNothing() throws {
-        let gateway = try RunningGateway()
-        try self.play(["pages"], "http://\(gateway.admin)", push: "")
-    }
-
-    @Test("The URL describes the view, tables announce scrolling, and missing routes are reported")
-    func addresses() throws {
-        let (gateway, worker, push) = try self.gatewayAtWork()
-        defer { withExtendedLifetime(worker) {} }
-        try self.play(["addresses", "hints", "older"], "http://\(gateway.admin)", push: push)
-    }
-
-    @Test("All tabs of a browser share one live stream, and a hidden tab leaves it to the others")
-    func tabs() throws {
-        let (gateway, worker, push) = try self.gatewayAtWork()
-        defer { withExtendedLifetime(worker) {} }
-        try self.play(["tabs"], "http://\(gateway.admin)", push: push)
     }
 
     @Test("On a phone holds and refusals come first, and each table row is a card that begins with its reason")
@@ -161,13 +153,6 @@ struct DashboardTests {
         #expect(try gateway.stats().integer("pushes", "discarded", "cancelled") == 3)
     }
 
-    @Test("The oldest wake of a worker is marked by the execution window of its topic")
-    func late() throws {
-        let (gateway, worker, push) = try self.gatewayAtWork()
-        defer { withExtendedLifetime(worker) {} }
-        try self.play(["late"], "http://\(gateway.admin)", push: push)
-    }
-
     @Test("Page and command line show the slow worker, and the pushes that were coalesced, lost or expired lately")
     func slow() throws {
         let gateway = try RunningGateway()
@@ -196,12 +181,6 @@ struct DashboardTests {
         withExtendedLifetime((snail, hare)) {}
     }
 
-    @Test("A gateway without data says what to do")
-    func empty() throws {
-        let gateway = try RunningGateway()
-        try self.play(["empty"], "http://\(gateway.admin)", push: "")
-    }
-
     @Test("The dashboard shows the loss with which the gateway was started")
     func loss() throws {
         let folder = try RestartFolder()
@@ -217,14 +196,14 @@ struct DashboardTests {
         let gateway = try folder.start(self.longWindows)
         let (worker, push) = try self.work(gateway)
         let browser = try self.browser(["gone"], "http://\(gateway.admin)", push: push)
-        #expect(try self.scene(browser, "alive") == [])
+        #expect(try PlayedScene.faults(browser, "alive") == [])
         try folder.end(gateway, SIGKILL)
         try browser.write("killed")
-        #expect(try self.scene(browser, "gone") == [])
+        #expect(try PlayedScene.faults(browser, "gone") == [])
         let next = try folder.start(self.longWindows, admin: gateway.admin)
         let others = try self.work(next)
         try browser.write("back")
-        #expect(try self.scene(browser, "gone") == [])
+        #expect(try PlayedScene.faults(browser, "gone") == [])
         #expect(try browser.finish().status == 0)
         withExtendedLifetime((worker, others, next)) {}
     }
@@ -234,12 +213,6 @@ struct DashboardTests {
         let gateway = try ServedGateway()
         let token = try gateway.issue("--role", "operator").token
         try self.play(["token"], gateway.url(.adminAfar), push: "", token: token)
-    }
-
-    @Test("A page of another site gets no data, and its link leads to the dashboard")
-    func foreign() throws {
-        let gateway = try RunningGateway()
-        try self.play(["foreign"], "http://\(gateway.admin)", push: "")
     }
 
     @Test("The page may load only its own files, and only the admin listener serves it")
@@ -321,7 +294,7 @@ struct DashboardTests {
     ) throws {
         let browser = try self.browser(scenes, url, push: push, token: token, plain: plain)
         for scene in scenes {
-            let faults = try self.scene(browser, scene)
+            let faults = try PlayedScene.faults(browser, scene)
             #expect(faults.isEmpty, "\(scene): \(faults.joined(separator: "\n"))")
         }
         let ended = try browser.finish()
@@ -353,12 +326,5 @@ struct DashboardTests {
             [RunningGateway.client("dashboard.py"), text],
             isInputOpen: true
         )
-    }
-
-    private func scene(_ browser: ChildProcess, _ name: String) throws -> [String] {
-        let line = try #require(try browser.line(within: 240), "no \(name): \(browser.errors)")
-        let scene = try JSONDecoder().decode(Scene.self, from: Data(line.utf8))
-        #expect(scene.scene == name, "\(line)")
-        return scene.faults
     }
 }

@@ -235,19 +235,7 @@ struct FailoverTests {
         try gateways[0].eventually("push \(number)") {
             place += 1
             let gateway = gateways[place % gateways.count]
-            let answer = try gateway.edge(
-                "/3/device/\(self.token(number))",
-                "-H",
-                "apns-topic: \(self.topic)",
-                "-H",
-                "apns-push-type: background",
-                "-H",
-                "apns-priority: 5",
-                "-H",
-                "apns-id: \(name)",
-                "--data-binary",
-                RunningGateway.payload
-            )
+            let answer = try gateway.push(self.token(number), topic: self.topic, fields: ["apns-id: \(name)"])
             #expect(answer.status == 200 || answer.status == 503, "\(answer.body)")
             return answer.status == 200
         }

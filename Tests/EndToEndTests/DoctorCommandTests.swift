@@ -34,20 +34,6 @@ struct DoctorCommandTests {
         withExtendedLifetime(worker) {}
     }
 
-    @Test("Devices are listed by the time that they wait, on one page")
-    func waiting() throws {
-        let gateway = try RunningGateway()
-        let tokens = ["c3", "a1", "b2"].map { String(repeating: $0, count: 32) }
-        for token in tokens { #expect(try gateway.push(token, topic: self.topic).status == 200) }
-        let list = try gateway.admin("/v1/devices?sort=waiting")
-        #expect((list.value("devices") as? [[String: Any]])?.compactMap { $0["token"] as? String } == tokens)
-        #expect(list.value("next") is NSNull)
-        #expect(try gateway.admin("/v1/devices?sort=waiting&after=\(tokens[0])").reason == "BadQuery")
-        #expect(try gateway.admin("/v1/devices?sort=age").reason == "BadQuery")
-        let shown = try gateway.wakegate("device", "list", "--sort", "waiting", "--limit", "1").output
-        #expect(shown.contains(tokens[0]) && !shown.contains(tokens[1]), "\(shown)")
-    }
-
     @Test("The dashboard shows the times of a sentence in the reader's time zone")
     func moments() throws {
         let page = RunningGateway.root.appendingPathComponent("Sources/Server/Gateway/Edge/Dashboard/format.js").path

@@ -148,14 +148,4 @@ struct DrainTests {
             #expect(try next.admin("/v1/devices/\(token)").value("pending", "apnsID") is String, "\(token)")
         }
     }
-
-    @Test("An unanswered wake delays the shutdown by the drain timeout and no longer")
-    func timeout() throws {
-        let gateway = try RunningGateway(["--set", "drainTimeout=1"])
-        let worker = try gateway.curlWorker(topic: self.topic)
-        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
-        _ = try #require(try worker.next())
-        gateway.process.send(SIGTERM)
-        #expect(try gateway.process.finish(within: 8).status == 0)
-    }
 }

@@ -191,9 +191,7 @@ struct LiveTests {
     }
 
     private func integer(_ event: [String: Any], _ path: String...) -> Int? {
-        var value: Any? = event
-        for key in path { value = (value as? [String: Any])?[key] }
-        return (value as? NSNumber)?.intValue
+        (Answer.value(at: path, in: event) as? NSNumber)?.intValue
     }
 
     @Test(

@@ -10,10 +10,7 @@ struct FailingDiskTests {
     /// because it creates a file of that size.
     private static let limited = ["bash", "-c", #"ulimit -f 512; exec "$@""#, "limited"]
 
-    private static func token(_ number: Int) -> String {
-        let digits = String(number, radix: 16)
-        return String(repeating: "0", count: 64 - digits.count) + digits
-    }
+    private static func token(_ number: Int) -> String { String(format: "%064x", number) }
 
     @Test("On a full disk pushes are refused with the reason, questions are answered, and a restart loses nothing")
     func fullDisk() throws {

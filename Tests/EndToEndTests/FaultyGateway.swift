@@ -20,10 +20,7 @@ final class FaultyGateway {
         self.gateway = try RunningGateway(arguments, in: self.folder.folder)
     }
 
-    static func device(_ number: Int) -> String {
-        let digits = String(number, radix: 16)
-        return String(repeating: "0", count: 64 - digits.count) + digits
-    }
+    static func device(_ number: Int) -> String { String(format: "%064x", number) }
 
     /// Pushes on one connection to devices with these numbers. Returns the received frames in the format of
     /// `push_frames.py`.

@@ -34,18 +34,8 @@ struct FormerStateTests {
         try folder.start(["--set", "clockJumpMax=3155760000", "--set", "policy.budgetWindow=3155760000"])
     }
 
-    /// Formats a value like `Answer.part`.
-    private static func text(_ value: Any?) -> String? {
-        guard let value,
-            let data = try? JSONSerialization.data(withJSONObject: value, options: [.sortedKeys, .fragmentsAllowed])
-        else { return nil }
-        return String(decoding: data, as: UTF8.self)
-    }
-
     private func integer(_ object: Object?, _ path: String...) -> Int? {
-        var value: Any? = object
-        for key in path { value = (value as? Object)?[key] }
-        return (value as? NSNumber)?.intValue
+        (Answer.value(at: path, in: object) as? NSNumber)?.intValue
     }
 
     @Test("Every count is restored, and wakes in flight are lost")
@@ -87,7 +77,7 @@ struct FormerStateTests {
             #expect(device.value("topic") as? String == before["topic"] as? String)
             // Conditions that the earlier version did not know have their default.
             let conditions = (before["conditions"] as? Object)?.merging(["memoryPressure": "normal"]) { $1 }
-            #expect(device.part("conditions") == Self.text(conditions), "\(token)")
+            #expect(device.part("conditions") == Answer.text(conditions), "\(token)")
             #expect(device.value("inFlight") is NSNull && device.integer("penalty") == self.integer(before, "penalty"))
             // If the wall clock is behind that of the recording, all times shift by the difference.
             let shift = (device.integer("registeredAt") ?? 0) - (self.integer(before, "registeredAt") ?? 0)
@@ -101,7 +91,7 @@ struct FormerStateTests {
                 #expect(device.value("pending") is NSNull, "\(token)")
                 continue
             }
-            #expect(device.part("pending", "apnsID") == Self.text((before["pending"] as? Object)?["apnsID"]))
+            #expect(device.part("pending", "apnsID") == Answer.text((before["pending"] as? Object)?["apnsID"]))
             for name in ["receivedAt", "expiresAt"] + (wasInFlight ? [] : ["firstReceivedAt"]) {
                 let moment = self.integer(before, "pending", name).map { $0 + shift }
                 #expect(device.integer("pending", name) == moment && moment != nil, "\(name) of \(token)")

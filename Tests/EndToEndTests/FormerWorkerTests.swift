@@ -78,14 +78,11 @@ struct FormerWorkerTests {
 
     private func pushed(to gateway: RunningGateway) throws -> Answer {
         let fields = [
-            "apns-topic: com.example.app", "apns-push-type: background", "apns-priority: 5",
             "apns-id: 1A2b3C4d-0000-4000-8000-00000000000A", "apns-collapse-id: edition",
             "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "tracestate: vendor=1",
         ]
         let payload = #"{"aps":{"content-available":1},"edition":7}"#
-        let options = gateway.curlOptions + ["--include"] + fields.flatMap { ["-H", $0] }
-        let url = "https://\(gateway.edge)/3/device/\(Self.token)"
-        return try Answer(curlOutput: try ChildProcess.run("curl", options + ["--data-binary", payload, url]).output)
+        return try gateway.push(Self.token, topic: "com.example.app", payload: payload, fields: fields)
     }
 
     @Test("A former worker's requests are understood, and it gets the event format it knows")

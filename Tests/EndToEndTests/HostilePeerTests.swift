@@ -37,16 +37,17 @@ struct HostilePeerTests {
         #expect(try worker.process.finish().status == 0)
     }
 
+    /// Starts a `wakegate worker` whose command finds no new data.
+    private func worker(_ peer: ScriptedGateway, slots: Int) throws -> ChildProcess {
+        let place = ["--gateway", peer.url, "--ca", peer.certificateAuthority, "--topic", "t", "--slots", "\(slots)"]
+        let command = ["--stop-within", "5", "--", "bash", "-c", "exit 3"]
+        return try ChildProcess(RunningGateway.program, ["worker"] + place + command)
+    }
+
     @Test("A command of a wake with numbers of any size is run, and its result reported")
     func command() throws {
         let peer = try ScriptedGateway()
-        let worker = try ChildProcess(
-            RunningGateway.program,
-            [
-                "worker", "--gateway", peer.url, "--ca", peer.certificateAuthority, "--topic", "t", "--slots", "16",
-                "--stop-within", "5", "--", "bash", "-c", "exit 3",
-            ]
-        )
+        let worker = try self.worker(peer, slots: 16)
         try peer.request("/wakes")
         for (index, number) in ["9223372036854775807", "1e308", "null"].enumerated() {
             let clock = "\"deadline\":9223372036854775807,\"attempt\":9223372036854775807"
@@ -61,15 +62,11 @@ struct HostilePeerTests {
     @Test("`wakegate worker` runs no command for a wake that is not a push, and says so once")
     func commandKinds() throws {
         let peer = try ScriptedGateway()
-        let worker = try ChildProcess(
-            RunningGateway.program,
-            [
-                "worker", "--gateway", peer.url, "--ca", peer.certificateAuthority, "--topic", "t", "--slots", "1",
-                "--stop-within", "5", "--", "bash", "-c", "exit 3",
-            ]
-        )
+        let worker = try self.worker(peer, slots: 1)
         try peer.request("/wakes")
-        try self.sendKinds(peer)
+        for (wake, kind) in [("a", "appRefresh"), ("b", "appRefresh"), ("c", "processing"), ("last", "push")] {
+            try peer.wake(wake, #""kind":"\#(kind)","task":"com.example.task","timeLeft":30000"#)
+        }
         #expect(try peer.process.line() == #"POST /v1/wakes/last {"result":"noData"}"#)
         worker.send(SIGTERM)
         worker.send(SIGTERM)
@@ -77,12 +74,5 @@ struct HostilePeerTests {
         #expect(ended.status == 0)
         #expect(ended.errors.components(separatedBy: "is of the kind appRefresh, ").count == 2)
         #expect(ended.errors.components(separatedBy: "is of the kind processing, ").count == 2)
-    }
-
-    /// Sends wakes of two other kinds, and then one of a push.
-    private func sendKinds(_ peer: ScriptedGateway) throws {
-        for (wake, kind) in [("a", "appRefresh"), ("b", "appRefresh"), ("c", "processing"), ("last", "push")] {
-            try peer.wake(wake, #""kind":"\#(kind)","task":"com.example.task","timeLeft":30000"#)
-        }
     }
 }

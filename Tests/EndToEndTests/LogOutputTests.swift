@@ -7,10 +7,6 @@ struct LogOutputTests {
     private let topic = "com.example.log"
     private let token = String(repeating: "10910910", count: 8)
 
-    private func client(_ name: String) -> String {
-        RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/\(name).py").path
-    }
-
     enum Reader: String, CaseIterable {
         /// Standard error is a full pipe without a reader.
         case stuck
@@ -25,7 +21,7 @@ struct LogOutputTests {
         for reader in Reader.allCases {
             let launcher =
                 switch reader {
-                case .stuck: ["python3", self.client("full_pipe")]
+                case .stuck: ["python3", RunningGateway.client("full_pipe.py")]
                 case .gone: ["bash", "-c", #"exec "$@" 2> >(exit 0)"#, "bash"]
                 case .fullDisk: ["bash", "-c", #"exec "$@" 2>/dev/full"#, "bash"]
                 }
@@ -82,7 +78,7 @@ struct LogOutputTests {
         ]
         let process = try ChildProcess(
             "unshare",
-            ["--mount", "python3", self.client("journal"), RunningGateway.program, "dev"] + free,
+            ["--mount", "python3", RunningGateway.client("journal.py"), RunningGateway.program, "dev"] + free,
             folder: folder
         )
         var entries: [[String: String]] = []

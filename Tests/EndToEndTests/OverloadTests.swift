@@ -17,14 +17,10 @@ struct OverloadTests {
         let after: Int
     }
 
-    private func client(_ name: String) -> String {
-        RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/\(name).py").path
-    }
-
     @Test("A topic at full rate lets a quiet topic's pushes through in their turn")
     func noisyTopic() throws {
         let gateway = try RunningGateway(["--set", "store=memory"])
-        let arguments = [self.client("noisy_topic"), gateway.edge, gateway.certificateAuthority, "20"]
+        let arguments = [RunningGateway.client("noisy_topic.py"), gateway.edge, gateway.certificateAuthority, "20"]
         let ended = try ChildProcess(RunningGateway.python, arguments).finish(within: 600)
         let noise = try JSONDecoder().decode(Noise.self, from: Data(ended.output.utf8))
         #expect(Set(noise.statuses.keys) == ["200"])
@@ -65,7 +61,7 @@ struct OverloadTests {
         meeting bound: String,
         _ prepare: () throws -> Void
     ) throws -> Crowd {
-        let arguments = [self.client("crowd"), gateway.plain, gateway.admin, "\(size)", bound]
+        let arguments = [RunningGateway.client("crowd.py"), gateway.plain, gateway.admin, "\(size)", bound]
         let client = try ChildProcess("python3", arguments, isInputOpen: true)
         #expect(try client.line() == "ready")
         try prepare()

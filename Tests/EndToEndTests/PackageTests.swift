@@ -119,7 +119,7 @@ struct ImageTests {
     func run() throws {
         let folder = try RestartFolder()
         let root = RunningGateway.root.path
-        let script = "\(root)/Tests/EndToEndTests/Clients/bare_root.py"
+        let script = RunningGateway.client("bare_root.py")
         let spaces = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
         let words = ["python3", script, root, RunningGateway.program, folder.folder.path]
         let ended = try ChildProcess("unshare", spaces + words).finish(within: 300)

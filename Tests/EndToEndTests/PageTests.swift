@@ -66,7 +66,7 @@ struct PageTests {
             at: build.appendingPathComponent("release"),
             withDestinationURL: products
         )
-        let script = root.appendingPathComponent("Tests/EndToEndTests/Clients/page_terminals.py").path
+        let script = RunningGateway.client("page_terminals.py")
         let spaces = ["--map-root-user", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
         let words = ["python3", script, page, scratch.folder.path, products.path, root.path]
         return try ChildProcess("unshare", spaces + words).finish(within: 600)

@@ -63,7 +63,7 @@ struct ProviderClient: CustomTestStringConvertible, Sendable {
         if self.program.hasPrefix("/"), !FileManager.default.isExecutableFile(atPath: self.program) {
             throw ChildProcess.Failure(description: "\(self.program) is not there; run deploy/setup first")
         }
-        let file = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/\(self.script)").path
+        let file = RunningGateway.client(self.script)
         let argument = String(decoding: try JSONEncoder().encode(settings), as: UTF8.self)
         return try ChildProcess(self.program, [file, argument], isInputOpen: true)
     }

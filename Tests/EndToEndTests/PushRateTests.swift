@@ -13,14 +13,7 @@ struct PushRateTests {
         ])
         let name = "9A96D8FB-4351-8E93-6F91-0F7F9BE3CC0F"
         func push(_ fields: String...) throws -> Answer {
-            let all = ["apns-topic: \(self.topic)", "apns-priority: 5"] + fields
-            return try Answer(
-                curlOutput: ChildProcess.run(
-                    "curl",
-                    gateway.curlOptions + ["--include", "--data-binary", RunningGateway.payload]
-                        + all.flatMap { ["-H", $0] } + ["https://\(gateway.edge)/3/device/\(self.token)"]
-                ).output
-            )
+            try gateway.push(self.token, topic: self.topic, fields: fields)
         }
         for _ in 0..<3 { #expect(try push("apns-id: \(name)").status == 200) }
         #expect(try push().status == 200)

@@ -356,11 +356,9 @@ struct ReloadTests {
         #expect(try gateway.answer().status == 200)
         #expect(try idle.line()?.hasPrefix("goaway 0 0") == true)
         #expect(try metLimit() == 0)
-        let fields = ["apns-topic: \(self.topic)", "apns-push-type: background", "apns-priority: 5"]
         let payload = #"{"aps":{"content-available":1},"x":"\#(String(repeating: "x", count: 3000))"}"#
         for device in [self.token, String(self.token.reversed())] {
-            let path = "/3/device/\(device)"
-            #expect(try gateway.served.ask(.edge, "POST", path, body: payload, fields: fields).status == 200)
+            #expect(try gateway.push(device, topic: self.topic, payload: payload).status == 200)
         }
         #expect(try metLimit() > 0)
         #expect(try worker.next()?.name == "wake")
@@ -404,9 +402,7 @@ struct ReloadTests {
         }
         func push(reply: String) throws {
             let payload = #"{"aps":{"content-available":1},"replies":["newData","\#(reply)"]}"#
-            let fields = ["apns-topic: \(self.topic)", "apns-push-type: background", "apns-priority: 5"]
-            let path = "/3/device/\(self.token)"
-            #expect(try gateway.served.ask(.edge, "POST", path, body: payload, fields: fields).status == 200)
+            #expect(try gateway.push(self.token, topic: self.topic, payload: payload).status == 200)
         }
         for receiver in [first, second] {
             try gateway.write(["topics": [self.topic: ["webhook": hook(receiver)]]])
@@ -438,32 +434,5 @@ struct ReloadTests {
         #expect(ended.status == 0 && ended.output == "nothing has changed\nlaunch policy: version 1\n")
         gateway.process.send(SIGHUP)
         #expect(try gateway.process.finish().status == 0)
-    }
-
-    @Test("A check finds the faults of a start, and changes nothing")
-    func check() throws {
-        let gateway = try ReloadingGateway()
-        func check(_ settings: String...) throws -> ChildProcess.Ended {
-            let file = gateway.served.configurationFile.path
-            let options = settings.flatMap { ["--set", $0] }
-            return try ChildProcess.run(RunningGateway.program, ["serve", "--check", "--config", file] + options)
-        }
-        #expect(try check().status == 0)
-        let folder = gateway.served.folder
-        let missing = folder.appendingPathComponent("not/there").path
-        #expect(try check("state=\(missing)").status == 0)
-        #expect(!FileManager.default.fileExists(atPath: missing))
-        let shared = folder.appendingPathComponent("shared").path
-        try FileManager.default.createDirectory(atPath: shared, withIntermediateDirectories: true)
-        unsafe chmod(shared, 0o755)
-        let refused = try check(
-            "state=\(shared)",
-            "tls.key=\(gateway.served.authorityKey)",
-            "topics.a.webhook={url:'x'}"
-        )
-        #expect(refused.status == EX_CONFIG)
-        for key in ["tls.key: ", "state: others may enter", "topics.a.webhook.url: "] {
-            #expect(refused.errors.contains("  \(key)"), "\(refused.errors)")
-        }
     }
 }

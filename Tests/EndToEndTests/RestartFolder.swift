@@ -73,14 +73,4 @@ extension Answer {
             ["event", "apnsID", "detail"].map { event[$0] as? String ?? "" }
         }
     }
-
-    /// Returns the value at a path as text, with sorted keys.
-    func part(_ path: String...) -> String? {
-        var value: Any? = try? JSONSerialization.jsonObject(with: Data(self.body.utf8))
-        for key in path { value = (value as? [String: Any])?[key] }
-        guard let value,
-            let data = try? JSONSerialization.data(withJSONObject: value, options: [.sortedKeys, .fragmentsAllowed])
-        else { return nil }
-        return String(decoding: data, as: UTF8.self)
-    }
 }

@@ -2,31 +2,6 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("A gateway that is ended and started again", .serialized, .timeLimit(.minutes(15)))
-struct RestartTests {
-    private let topic = "com.example.restart"
-    private let tokens = ["a1", "b2", "c3"].map { String(repeating: $0, count: 32) }
-
-    @Test("A second gateway on a state folder in use ends with 1 and names it", arguments: ["dev", "serve"])
-    func inUse(command: String) throws {
-        let folder = try RestartFolder()
-        let first = try folder.start()
-        let arguments = [
-            command, "--set", "tls.certificate=\(folder.state.path)/server.pem", "--set",
-            "tls.key=\(folder.state.path)/server.key",
-        ]
-        let ended = try folder.startInVain(arguments)
-        #expect(ended.status == 1)
-        #expect(ended.errors.contains("another gateway is using the state folder"), "\(ended.errors)")
-        #expect(ended.errors.contains(folder.state.path), "\(ended.errors)")
-        #expect(ended.output.isEmpty)
-        #expect(try first.push(self.tokens[0], topic: self.topic).status == 200)
-        // The lock is released with the process, however it ends.
-        try folder.end(first, SIGKILL)
-        #expect(try folder.start().stats().integer("pushes", "accepted") == 1)
-    }
-}
-
 @Suite("Files in the state folder that are not as the gateway left them", .serialized, .timeLimit(.minutes(15)))
 struct RestartFilesTests {
     private let topic = "com.example.files"
@@ -103,16 +78,5 @@ struct RestartFilesTests {
         let refused = try folder.startInVain()
         #expect(refused.status == 1)
         #expect(refused.errors.contains("chmod 600 \(key.path)"), "\(refused.errors)")
-    }
-
-    @Test("A state folder that cannot be written ends the start with 1 and a message")
-    func readOnly() throws {
-        // Root may write everywhere, so a file in the directory's place stands for an unwritable directory.
-        let folder = try RestartFolder()
-        try Data("a file".utf8).write(to: folder.state)
-        let ended = try folder.startInVain()
-        #expect(ended.status == 1)
-        #expect(ended.errors.contains(folder.state.path), "\(ended.errors)")
-        #expect(try Data(contentsOf: folder.state) == Data("a file".utf8))
     }
 }

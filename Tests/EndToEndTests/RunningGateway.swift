@@ -90,18 +90,17 @@ final class RunningGateway {
     }
 
     /// Sends a push as a provider does, with curl.
-    func push(_ token: String, topic: String, payload: String = RunningGateway.payload) throws -> Answer {
-        try self.edge(
-            "/3/device/\(token)",
-            "-H",
-            "apns-topic: \(topic)",
-            "-H",
-            "apns-push-type: background",
-            "-H",
-            "apns-priority: 5",
-            "--data-binary",
-            payload
-        )
+    ///
+    /// - Parameter fields: additional header fields.
+    func push(
+        _ token: String,
+        topic: String,
+        payload: String = RunningGateway.payload,
+        fields: [String] = []
+    ) throws -> Answer {
+        let fields = ["apns-topic: \(topic)", "apns-push-type: background", "apns-priority: 5"] + fields
+        let options = fields.flatMap { ["-H", $0] } + ["--data-binary", payload]
+        return try self.curl(self.curlOptions + options + ["https://\(self.edge)/3/device/\(token)"])
     }
 
     func stats() throws -> Answer { try self.admin("/v1/stats") }

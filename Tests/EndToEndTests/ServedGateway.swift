@@ -63,11 +63,10 @@ final class ServedGateway {
     /// The path of the authority's certificate.
     var authority: String { "\(self.certificates)/ca.pem" }
 
-    /// The paths of the edge's certificate and key, and of the authority's key.
+    /// The paths of the edge's certificate and key.
     var certificate: String { "\(self.certificates)/server.pem" }
     var key: String { "\(self.certificates)/server.key" }
     var providerKey: String { "\(self.certificates)/provider.p8" }
-    var authorityKey: String { "\(self.certificates)/ca.key" }
 
     /// The environment that gives the examples the address of the edge and the authority to trust.
     var exampleEnvironment: [String] {
@@ -214,9 +213,14 @@ final class ReloadingGateway {
     func explain(_ token: String) throws -> Answer { try self.served.ask(.admin, "GET", "/v1/devices/\(token)") }
 
     /// Sends a background push.
-    func push(_ token: String, topic: String, fields more: [String] = []) throws -> Answer {
+    func push(
+        _ token: String,
+        topic: String,
+        payload: String = RunningGateway.payload,
+        fields more: [String] = []
+    ) throws -> Answer {
         let fields = ["apns-topic: \(topic)", "apns-push-type: background", "apns-priority: 5"] + more
-        return try self.served.ask(.edge, "POST", "/3/device/\(token)", body: RunningGateway.payload, fields: fields)
+        return try self.served.ask(.edge, "POST", "/3/device/\(token)", body: payload, fields: fields)
     }
 }
 

@@ -29,14 +29,7 @@ struct ShownCommandTests {
                 try terminal.run(ShownCommand(command: variables, output: []))
             }
             // Skip `loginctl`: the seat belongs to the person at the machine.
-            for each in try ShownCommand.all(in: article) where !each.command.hasPrefix("loginctl ") {
-                let workers = try gateway.stats().integer("workers", "connected") ?? 0
-                try terminal.run(each)
-                guard each.command.hasSuffix(" &") else { continue }
-                try gateway.eventually("a worker") {
-                    try gateway.stats().integer("workers", "connected") == workers + 1
-                }
-            }
+            try terminal.runAll(try ShownCommand.all(in: article).filter { !$0.command.hasPrefix("loginctl ") })
         }
         try gateway.eventually("a result of each wake") {
             try gateway.stats().integer("wakes", "results", "newData") == 3

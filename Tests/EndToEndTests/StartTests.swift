@@ -4,20 +4,6 @@ import Testing
 
 @Suite("Starting a gateway", .serialized, .timeLimit(.minutes(15)))
 struct StartTests {
-    @Test("A port in use ends the start with an error that names it", arguments: ["--edge", "--admin", "--plain"])
-    func portInUse(option: String) throws {
-        let gateway = try RunningGateway()
-        let second = try ChildProcess.run(
-            RunningGateway.program,
-            ["dev", "--state", "second", "--edge", "127.0.0.1:0", "--admin", "127.0.0.1:0", option, gateway.admin],
-            folder: gateway.folder
-        )
-        #expect(second.status == 1)
-        #expect(second.errors.contains(gateway.admin), "\(second.errors)")
-        #expect(second.output.isEmpty)
-        #expect(try gateway.stats().status == 200)
-    }
-
     @Test("A start that is refused leaves no socket file")
     func refusedStart() throws {
         let folder = try RestartFolder()
@@ -28,24 +14,6 @@ struct StartTests {
         let ended = try folder.startInVain(["dev", "--plain", "unix:\(path)"])
         #expect(ended.status == 1 && ended.errors.contains("format 99"), "\(ended.errors)")
         #expect(!FileManager.default.fileExists(atPath: path))
-    }
-
-    @Test("The state folder is for its owner only, and one with loose permissions is refused")
-    func stateFolder() throws {
-        let gateway = try RunningGateway()
-        let state = gateway.folder.appendingPathComponent(".wakegate").path
-        let mode = try FileManager.default.attributesOfItem(atPath: state)[.posixPermissions] as? Int
-        #expect(mode == 0o700)
-        let open = gateway.folder.appendingPathComponent("open")
-        try FileManager.default.createDirectory(at: open, withIntermediateDirectories: false)
-        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: open.path)
-        let ended = try ChildProcess.run(
-            RunningGateway.program,
-            ["dev", "--state", open.path, "--edge", "127.0.0.1:0", "--admin", "127.0.0.1:0"],
-            folder: gateway.folder
-        )
-        #expect(ended.status != 0)
-        #expect(ended.errors.contains(open.path), "\(ended.errors)")
     }
 }
 
@@ -83,16 +51,6 @@ struct ServeTests {
         gateway.send(SIGTERM)
         let ended = try gateway.finish()
         #expect(ended.status == 0, "\(ended.errors)")
-    }
-
-    @Test("A limit of the engine applies: beyond devicesMax a new device is refused, and a known one is not")
-    func devicesMax() throws {
-        let gateway = try RunningGateway(["--set", "limits.devicesMax=1"])
-        #expect(try gateway.push(Self.tokens[0], topic: "t").status == 200)
-        let refused = try gateway.push(Self.tokens[1], topic: "t")
-        #expect(refused.status == 429)
-        #expect(refused.body.contains("TooManyRequests"))
-        #expect(try gateway.push(Self.tokens[0], topic: "t").status == 200)
     }
 }
 

@@ -6,10 +6,9 @@ struct TaskRouteTests {
     @Test("Every reason and outcome of tasks and sessions is counted from the beginning")
     func counters() throws {
         let stats = try RunningGateway().stats()
+        let object = try JSONSerialization.jsonObject(with: Data(stats.body.utf8))
         func names(_ path: String...) -> Set<String> {
-            var value: Any? = try? JSONSerialization.jsonObject(with: Data(stats.body.utf8))
-            for name in path { value = (value as? [String: Any])?[name] }
-            return Set((value as? [String: Any])?.keys.map { $0 } ?? [])
+            Set((Answer.value(at: path, in: object) as? [String: Any])?.keys.map { $0 } ?? [])
         }
         let reasons: Set = ["exhausted", "forceQuit", "cancelled", "unregistered"]
         let outcomes: Set = ["success", "failure", "expired", "interrupted", "cancelled", "lost"]

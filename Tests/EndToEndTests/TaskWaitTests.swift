@@ -23,11 +23,6 @@ struct TaskWaitTests {
         let scenes: [String]
     }
 
-    private struct Scene: Decodable {
-        let scene: String
-        let faults: [String]
-    }
-
     /// Starts a gateway with a device that is in use.
     private func gateway(_ store: Store = .embedded, _ options: [String] = []) throws -> RunningGateway {
         var database: [String] = []
@@ -84,9 +79,8 @@ struct TaskWaitTests {
         )
         let text = String(decoding: try JSONEncoder().encode(settings), as: UTF8.self)
         let script = try ChildProcess(RunningGateway.python, [RunningGateway.client("terminals.py"), text])
-        let line = try #require(try script.line(within: 240), "no \(scene): \(script.errors)")
-        let played = try JSONDecoder().decode(Scene.self, from: Data(line.utf8))
-        #expect(played.faults.isEmpty, "\(played.faults.joined(separator: "\n"))")
+        let faults = try PlayedScene.faults(script, scene)
+        #expect(faults.isEmpty, "\(faults.joined(separator: "\n"))")
         #expect(try script.finish().status == 0)
         let outcome = scene == "cancel" ? "cancelled" : "success"
         #expect(try gateway.stats().integer("tasks", "results", outcome) == 1)

@@ -13,11 +13,7 @@ struct TracingTests {
 
     @discardableResult
     private func push(_ gateway: RunningGateway, to token: String? = nil, _ fields: String...) throws -> Answer {
-        let headers = ["apns-topic: \(self.topic)", "apns-push-type: background", "apns-priority: 5"] + fields
-        let path = "https://\(gateway.edge)/3/device/\(token ?? self.token)"
-        let options = ["--include"] + gateway.curlOptions + headers.flatMap { ["-H", $0] }
-        let ended = try ChildProcess.run("curl", options + ["-d", RunningGateway.payload, path])
-        let answer = try Answer(curlOutput: ended.output)
+        let answer = try gateway.push(token ?? self.token, topic: self.topic, fields: fields)
         #expect(answer.status == 200, "\(answer)")
         return answer
     }
@@ -94,21 +90,6 @@ struct TracingTests {
             #expect(try command.line() == shown)
             try gateway.eventually("its end") { try gateway.stats().integer("tasks", "inFlight") == 0 }
         }
-    }
-
-    @Test("A worker's command finds the trace in its environment, and never one of the worker's own")
-    func command() throws {
-        let gateway = try RunningGateway()
-        let worker = try WorkerProcess(
-            gateway,
-            topic: self.topic,
-            script: #"echo "${TRACEPARENT-none} ${TRACESTATE-none}""#,
-            under: ["env", "TRACEPARENT=\(self.parent(9))", "TRACESTATE=own=1"]
-        )
-        try self.push(gateway, "traceparent: \(self.parent(1))", "tracestate: a=1")
-        #expect(try worker.line() == "\(self.parent(1)) a=1")
-        try self.push(gateway, to: String(repeating: "50ff", count: 16))
-        #expect(try worker.line() == "none none")
     }
 
     @Test("A webhook is posted with the trace in its headers")

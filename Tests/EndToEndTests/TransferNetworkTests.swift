@@ -8,8 +8,7 @@ final class TransferNetworkTests: TransferScene {
     private static let session = "com.example.networks"
 
     private func script(_ name: String, _ arguments: [String] = []) throws -> ChildProcess {
-        let path = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/\(name)").path
-        return try ChildProcess("python3", [path] + arguments, isInputOpen: true)
+        try ChildProcess("python3", [RunningGateway.client(name)] + arguments, isInputOpen: true)
     }
 
     @Test("HTTP/2 is used where the server supports it, and a cut download resumes by Range there, too")

@@ -493,28 +493,4 @@ final class TransferFaultTests: TransferScene {
     }
 
     // MARK: Followers
-
-    @Test("A user's excess event stream is refused with the limit's name, and an ended one frees a place")
-    func followers() throws {
-        let agent = try RunningTransferAgent(nil, ["--set", "limits.followers=2"])
-        #expect(try agent.transfer("session", Self.session).status == 0)
-        let path = "http://localhost/v1/sessions/\(Self.session)/events"
-        let options = ["--silent", "--no-buffer", "--unix-socket", "\(agent.folder.path)/agent.sock"]
-        func follow() throws -> ChildProcess { try ChildProcess("curl", options + [path]) }
-        let followers = [try follow(), try follow()]
-        for follower in followers { #expect(try follower.line() == "event: state") }
-        let refused = try ChildProcess.run("curl", options + ["--write-out", "%{http_code}", path]).output
-        #expect(refused.contains("TooManyStreams") && refused.contains("limits.followers"), "\(refused)")
-        #expect(refused.hasSuffix("429"), "\(refused)")
-        #expect(try agent.status()["outbox"] != nil, "others are answered")
-        followers[0].send(SIGKILL)
-        _ = try followers[0].finish()
-        // The agent may not have noticed the end of the stream yet.
-        let hasRoom = try Polling.isSo {
-            let next = try follow()
-            defer { next.send(SIGKILL) }
-            return try next.line() == "event: state"
-        }
-        #expect(hasRoom, "a place of an ended follower is not free")
-    }
 }

@@ -7,11 +7,6 @@ struct WatchTests {
     private let topic = "com.example.watch"
     private let token = String(repeating: "3a7c", count: 16)
 
-    private struct Scene: Decodable {
-        let scene: String
-        let faults: [String]
-    }
-
     /// The input of the terminal's script; `terminals.py` documents each member.
     private struct Settings: Encodable {
         let program: String
@@ -27,7 +22,7 @@ struct WatchTests {
     func terminal(scene: String) throws {
         let (gateway, worker) = try self.gatewayAtWork()
         let script = try self.script([scene], gateway)
-        let faults = try self.faults(script, scene)
+        let faults = try PlayedScene.faults(script, scene)
         #expect(faults.isEmpty, "\(faults.joined(separator: "\n"))")
         #expect(try script.finish().status == 0)
         withExtendedLifetime(worker) {}
@@ -39,14 +34,14 @@ struct WatchTests {
         let gateway = try folder.start()
         let worker = try self.work(gateway)
         let script = try self.script(["gone"], gateway)
-        #expect(try self.faults(script, "alive").isEmpty)
+        #expect(try PlayedScene.faults(script, "alive").isEmpty)
         try folder.end(gateway, SIGKILL)
         try script.write("killed")
-        let faults = try self.faults(script, "gone")
+        let faults = try PlayedScene.faults(script, "gone")
         #expect(faults.isEmpty, "\(faults)")
         let next = try folder.start(admin: gateway.admin)
         try script.write("back")
-        #expect(try self.faults(script, "gone").isEmpty)
+        #expect(try PlayedScene.faults(script, "gone").isEmpty)
         withExtendedLifetime((worker, next)) {}
     }
 
@@ -141,12 +136,5 @@ struct WatchTests {
         let script = RunningGateway.client("terminals.py")
         let text = String(decoding: try JSONEncoder().encode(settings), as: UTF8.self)
         return try ChildProcess(RunningGateway.python, [script, text], isInputOpen: true)
-    }
-
-    private func faults(_ script: ChildProcess, _ name: String) throws -> [String] {
-        let line = try #require(try script.line(within: 120), "no \(name): \(script.errors)")
-        let scene = try JSONDecoder().decode(Scene.self, from: Data(line.utf8))
-        #expect(scene.scene == name)
-        return scene.faults
     }
 }

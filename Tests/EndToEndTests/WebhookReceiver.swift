@@ -140,10 +140,7 @@ final class WebhookRig {
         return port
     }
 
-    static func token(_ device: Int) -> String {
-        let digits = String(device, radix: 16)
-        return String(repeating: "0", count: 64 - digits.count) + digits
-    }
+    static func token(_ device: Int) -> String { String(format: "%064x", device) }
 }
 
 extension RunningGateway {

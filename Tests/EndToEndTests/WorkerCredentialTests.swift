@@ -88,29 +88,6 @@ struct WorkerCredentialTests {
         #expect(try worker.process.finish().status == 1)
     }
 
-    @Test("A token is sent unchanged; without one, or with another topic's, the worker fails with the reason")
-    func token() throws {
-        let gateway = try ServedGateway()
-        try self.register(gateway)
-        let (good, _) = try self.token(gateway)
-        let (other, _) = try gateway.issue("--role", "worker", "--topic", "com.example.other")
-        func worker(_ options: [String]) throws -> SDKWorker {
-            try SDKWorker(gateway.url(.edge), authority: gateway.authority, options)
-        }
-        let accepted = try worker(["--token", good])
-        try accepted.wait(for: "subscribed")
-        #expect(try self.push(gateway).status == 200)
-        #expect(try accepted.wait(for: "delivered").text("result") == "newData")
-        for (options, reason) in [([], "401 MissingToken"), (["--token", other], "403 ")] {
-            let failed = try worker(options).wait(for: "failed")
-            #expect(failed.text("code") == "refused")
-            #expect(failed.text("message")?.contains(reason) == true, "\(failed.values)")
-        }
-        let missing = try worker(["--token-file", "/nowhere"]).wait(for: "failed")
-        #expect(missing.text("code") == "badCredentials")
-        #expect(missing.text("message")?.contains("/nowhere") == true)
-    }
-
     @Test("A client certificate with the worker's role opens the stream and answers wakes; a provider's does not")
     func certificate() throws {
         let authority = try TestAuthority()

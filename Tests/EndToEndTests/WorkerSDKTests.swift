@@ -74,33 +74,6 @@ struct WorkerSDKTests {
         return try ChildProcess.run("swiftc", ["-typecheck", "-swift-version", "6", file] + modules + options)
     }
 
-    @Test("An expiration cancels the handler, and a worker with many expirations does not count as dead")
-    func expiration() throws {
-        let gateway = try RunningGateway(["--set", "policy.executionWindow=1", "--set", "policy.expirationLead=0"])
-        let worker = try SDKWorker.subscribed(to: gateway, ["--slots", "1"])
-        for device in 0..<4 {
-            try gateway.instruct(device, #""do":"hang""#)
-            let wake = try #require(try worker.wait(for: "wake").text("wake"))
-            #expect(try worker.wait(for: "expired").text("wake") == wake)
-            #expect(try worker.wait(for: "handled").text("wake") == wake)
-            #expect(try worker.wait(for: "dropped").text("code") == "wakeEnded")
-        }
-        try gateway.instruct(9, #""do":"answer""#)
-        try worker.wait(for: "delivered")
-        #expect(try gateway.wakes(endedAs: "expired") == 4)
-    }
-
-    @Test("A handler is cancelled before its deadline, and has failed when it throws then")
-    func expiring() throws {
-        let gateway = try RunningGateway(["--set", "policy.executionWindow=2", "--set", "policy.maxAttempts=1"])
-        let worker = try SDKWorker.subscribed(to: gateway, ["--slots", "1"])
-        try gateway.instruct(1, #""do":"hang""#)
-        let wake = try #require(try worker.wait(for: "wake").text("wake"))
-        #expect(try worker.wait(for: "expiring").text("wake") == wake)
-        #expect(try worker.wait(for: "delivered").text("result") == "failed")
-        #expect(try gateway.wakes(endedAs: "failed") == 1 && gateway.wakes(endedAs: "expired") == 0)
-    }
-
     @Test("A delegate receives an expiration, and need not call its completion handler any more")
     func delegate() throws {
         let gateway = try RunningGateway(["--set", "policy.executionWindow=1"])
@@ -110,26 +83,6 @@ struct WorkerSDKTests {
         #expect(try worker.wait(for: "didExpire").text("wake") == wake)
         try gateway.instruct(2, #""do":"answer""#)
         try worker.wait(for: "delivered")
-    }
-
-    @Test("A stopped worker takes no new wake, finishes its running handlers, and loses nothing")
-    func stop() throws {
-        let gateway = try RunningGateway()
-        let worker = try SDKWorker.subscribed(to: gateway, ["--slots", "4"])
-        try gateway.instruct(1, #""do":"answer","milliseconds":1500"#)
-        try worker.wait(for: "wake")
-        worker.process.send(SIGTERM)
-        try worker.wait(for: "stopping")
-        try gateway.eventually("a stream without free slots") {
-            try gateway.instruct(2, #""do":"answer""#).headers["wakegate-held"] == "worker"
-        }
-        #expect(try gateway.stats().integer("workers", "connected") == 1)
-        try worker.wait(for: "delivered")
-        try worker.wait(for: "ended")
-        #expect(try worker.process.finish().status == 0)
-        #expect(try gateway.wakes(endedAs: "lost") == 0)
-        #expect(try gateway.wakes(endedAs: "newData") == 1)
-        #expect(try gateway.stats().integer("workers", "connected") == 0)
     }
 
     @Test("A second request to stop cancels the handlers")
@@ -175,31 +128,6 @@ struct WorkerSDKTests {
         #expect(stats.integer("workers", "connected") == 0)
     }
 
-    @Test("More time is given up to its limit, and the log of the push shows it")
-    func extensions() throws {
-        let gateway = try RunningGateway([
-            "--set", "policy.executionWindow=2", "--set", "policy.maxExtension=4", "--set", "policy.expirationLead=0",
-        ])
-        let worker = try SDKWorker.subscribed(to: gateway)
-        let push = try gateway.instruct(1, #""do":"extend","milliseconds":4000"#)
-        try worker.wait(for: "wake")
-        let left = try #require(try worker.wait(for: "extended").integer("left"))
-        #expect((3000...4000).contains(left))
-        try worker.wait(for: "delivered")
-        let id = try #require(push.headers["apns-id"])
-        #expect(try gateway.admin("/v1/pushes/\(id)").body.contains(#""event":"extended","detail":"4 s left""#))
-
-        try gateway.instruct(2, #""do":"keepAlive","milliseconds":4500"#)
-        try worker.wait(for: "wake")
-        #expect(try worker.wait(for: "delivered").text("result") == "newData")
-        try gateway.instruct(3, #""do":"keepAlive","milliseconds":60000"#)
-        let wake = try #require(try worker.wait(for: "wake").text("wake"))
-        let begun = ContinuousClock.now
-        #expect(try worker.wait(for: "expired").text("wake") == wake)
-        #expect(ContinuousClock.now - begun > .seconds(5))
-        #expect(try gateway.wakes(endedAs: "expired") == 1)
-    }
-
     @Test("A worker registers its device and reports its condition")
     func devices() throws {
         let gateway = try RunningGateway()
@@ -218,28 +146,6 @@ struct WorkerSDKTests {
         #expect(try gateway.admin("/v1/devices/\(registered)").value("topic") as? String == SDKWorker.topic)
         let refused = try worker.wait(for: "refused")
         #expect(refused.text("message")?.contains("batteryLevel is 2.0") == true)
-    }
-
-    @Test("A connection that drops everything is abandoned, and its wake is still handled")
-    func silence() throws {
-        let gateway = try RunningGateway()
-        let script = RunningGateway.client("transfer_proxy.py")
-        let proxy = try ChildProcess("python3", [script, gateway.edge], isInputOpen: true)
-        let url = "https://127.0.0.1:\(try #require(try proxy.line()))"
-        let worker = try SDKWorker(url, authority: gateway.certificateAuthority, ["--silence", "20"])
-        try worker.wait(for: "subscribed")
-        try gateway.instruct(1, #""do":"hangOnce""#)
-        let wake = try worker.wait(for: "wake").text("wake")
-        try proxy.write(#"{"do":"swallow"}"#)
-        #expect(try proxy.line() == "done")
-        // Neither the gateway nor the network reports an error: the worker detects the failure before the wake expires.
-        #expect(try worker.wait(for: "disconnected").text("code") == "timedOut")
-        #expect(try worker.wait(for: "lost").text("wake") == wake)
-        try worker.wait(for: "subscribed")
-        #expect(try worker.wait(for: "delivered").text("result") == "newData")
-        let stats = try gateway.stats()
-        #expect(stats.part("wakes", "results") == #"{"expired":0,"failed":0,"lost":1,"newData":1,"noData":0}"#)
-        #expect(stats.integer("pushes", "completed") == 1)
     }
 
     @Test("An untrusted or wrong gateway is an error that names the remedy")

@@ -114,15 +114,6 @@ struct RefusalTests {
         }
     }
 
-    @Test("A check warns only of a database to which every role may connect")
-    func publicAccess() throws {
-        let settings = StoreSettings(address: try PostgresAddress(self.address))
-        let warnings = DatabaseCheck.report(settings).warnings
-        #expect(warnings.count == 1 && warnings.first?.remedy.contains("REVOKE CONNECT") == true)
-        try self.server.query("REVOKE CONNECT ON DATABASE \(self.database) FROM PUBLIC")
-        #expect(DatabaseCheck.report(settings).warnings.isEmpty)
-    }
-
     @Test("A missing database is named in the error, and the password is not")
     func missing() throws {
         let message = try self.refusal("postgresql://postgres:secret@127.0.0.1:\(self.server.port)/nowhere")

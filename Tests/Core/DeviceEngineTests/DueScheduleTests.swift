@@ -92,28 +92,4 @@ struct DueIndexTests {
         }
         #expect(popped > 100)
     }
-
-    @Test("All entries are returned in order of time")
-    func sorts() {
-        var generator = SeededGenerator(seed: 7)
-        var index = DueIndex()
-        var moments: [Int64] = []
-        for device in 0..<5000 {
-            moments.append(Int64(generator.number(below: 1_000_000)))
-            index.set(DeviceIndex(rawValue: UInt32(device)), to: Instant(milliseconds: moments[device]))
-        }
-        var out: [Int64] = []
-        while let device = index.popDue(.distantFuture) { out.append(moments[Int(device.rawValue)]) }
-        #expect(out == moments.sorted())
-    }
-
-    @Test("A device is due exactly at its time, and not before")
-    func atMoment() {
-        var index = DueIndex()
-        index.set(DeviceIndex(rawValue: 3), to: Instant(milliseconds: 10))
-        #expect(index.popDue(Instant(milliseconds: 9)) == nil)
-        #expect(index.popDue(Instant(milliseconds: 10)) == DeviceIndex(rawValue: 3))
-        #expect(index.first == nil)
-        #expect(index[DeviceIndex(rawValue: 99)] == nil)
-    }
 }

@@ -160,24 +160,13 @@ struct PushTermsTests {
 
 @Suite("The events that wait for the history", .timeLimit(.minutes(15)))
 struct EventQueueTests {
-    private static func devices(_ count: Int) -> DeviceTable {
-        var devices = DeviceTable(key: EngineRig.historyKey)
-        for number in 0..<count {
-            let topic = TopicIndex(rawValue: 0)
-            _ = devices.insert(
-                DeviceRecord(token: EngineRig.token(number), topic: topic, registeredAt: .distantPast)
-            )
-        }
-        return devices
-    }
-
     private static func number(_ device: Int) -> UInt64 {
         HistoryEvent.device(of: EngineRig.token(device), EngineRig.historyKey)
     }
 
     @Test("Events have their device's number, and leave in order")
     func numbers() {
-        let devices = Self.devices(3)
+        let devices = DeviceTable.registered(3)
         var queue = EventQueue(key: EngineRig.historyKey)
         #expect(queue.isEmpty == true)
         queue.found(DeviceIndex(rawValue: 1), number: Self.number(1))
@@ -195,7 +184,7 @@ struct EventQueueTests {
 
     @Test("A task's event follows its name, whose parts have the same device and time")
     func names() {
-        let devices = Self.devices(2)
+        let devices = DeviceTable.registered(2)
         var queue = EventQueue(key: EngineRig.historyKey)
         let name = String(repeating: "n", count: 70)
         let kind = HistoryEvent.Kind.taskSubmitted(.appRefresh, .scheduled)
@@ -216,7 +205,7 @@ struct EventQueueTests {
 
     @Test("Events are taken once, after those that wait elsewhere")
     func taken() {
-        let devices = Self.devices(1)
+        let devices = DeviceTable.registered(1)
         var queue = EventQueue(key: EngineRig.historyKey)
         var events: [HistoryEvent] = []
         for round in 0..<3 as Range<Int64> {

@@ -5,21 +5,10 @@ import WakeGateTestKit
 
 @Suite("Queues of devices that wait for a slot", .timeLimit(.minutes(15)))
 struct ReadyQueuesTests {
-    private static func devices(_ count: Int, topicCount: Int) -> DeviceTable {
-        var devices = DeviceTable(key: EngineRig.historyKey)
-        for number in 0..<count {
-            let topic = TopicIndex(rawValue: UInt32(number % topicCount))
-            _ = devices.insert(
-                DeviceRecord(token: EngineRig.token(number), topic: topic, registeredAt: .distantPast)
-            )
-        }
-        return devices
-    }
-
     @Test("A queue is a list of its topic's devices, wherever one leaves it", arguments: UInt64(1)...8)
     func likeLists(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
-        var devices = Self.devices(30, topicCount: 3)
+        var devices = DeviceTable.registered(30, topicCount: 3)
         var queues = ReadyQueues()
         queues.grow(topicCount: 3)
         var lists: [[UInt32]] = [[], [], []]
@@ -65,7 +54,7 @@ struct ReadyQueuesTests {
     @Test("Devices of one second go in the order of their last use, wherever one leaves", arguments: UInt64(1)...8)
     func lastUse(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
-        var devices = Self.devices(40, topicCount: 1)
+        var devices = DeviceTable.registered(40)
         var queues = ReadyQueues()
         queues.grow(topicCount: 1)
         let topic = TopicIndex(rawValue: 0)
@@ -106,7 +95,7 @@ struct ReadyQueuesTests {
 
     @Test("The longest wait is that of the first of some queue")
     func longest() {
-        var devices = Self.devices(4, topicCount: 2)
+        var devices = DeviceTable.registered(4, topicCount: 2)
         var queues = ReadyQueues()
         queues.grow(topicCount: 2)
         func wait(_ number: UInt32, since milliseconds: Int64) {
@@ -129,7 +118,7 @@ struct ReadyQueuesTests {
 
     @Test("Queues are added for new topics, and entries already in a queue stay")
     func grows() {
-        var devices = Self.devices(2, topicCount: 2)
+        var devices = DeviceTable.registered(2, topicCount: 2)
         var queues = ReadyQueues()
         queues.grow(topicCount: 1)
         queues.append(DeviceIndex(rawValue: 0), since: .distantPast, in: &devices)
@@ -175,5 +164,19 @@ struct FIFOQueueTests {
         #expect(queue.isEmpty && queue.capacity == 0)
         queue.append(1)
         #expect(queue.popFirst() == 1)
+    }
+}
+
+extension DeviceTable {
+    /// Returns a table of new devices, each of the next topic.
+    static func registered(_ count: Int, topicCount: Int = 1) -> DeviceTable {
+        var devices = DeviceTable(key: EngineRig.historyKey)
+        for number in 0..<count {
+            let topic = TopicIndex(rawValue: UInt32(number % topicCount))
+            _ = devices.insert(
+                DeviceRecord(token: EngineRig.token(number), topic: topic, registeredAt: .distantPast)
+            )
+        }
+        return devices
     }
 }

@@ -49,11 +49,7 @@ struct TablesTests {
 
     @Test("A changed row is reported once until changes are taken, in the order of the changes")
     func changes() {
-        var table = DeviceTable(key: Self.key)
-        for number in 0..<3 {
-            let token = EngineRig.token(number)
-            _ = table.insert(DeviceRecord(token: token, topic: TopicIndex(rawValue: 0), registeredAt: .distantPast))
-        }
+        var table = DeviceTable.registered(3)
         #expect(table.hasChanges == false)
         for number in [2, 0, 2, 0] as [UInt32] { table.noteChange(DeviceIndex(rawValue: number)) }
         #expect(table.hasChanges == true)
@@ -108,21 +104,6 @@ struct TablesTests {
             "topic.\(number) ".withByteView { #expect(names.find($0) == nil) }
         }
         #expect(names.find(ByteView()) == nil)
-    }
-
-    @Test("A ring keeps the last four and returns the one it replaces")
-    func ring() {
-        var ring = Ring<Int>()
-        #expect(ring.popFirst { _ in true } == nil)
-        for number in 1...4 { #expect(ring.append(number) == nil) }
-        #expect(ring.append(5) == 1)
-        #expect(ring.elements == [2, 3, 4, 5])
-        #expect(ring.popFirst { $0 == 3 } == nil)
-        #expect(ring.popFirst { $0 == 2 } == 2)
-        #expect(ring.elements == [3, 4, 5])
-        #expect(ring.append(6) == nil)
-        #expect(ring.append(7) == 3)
-        #expect(ring.elements == [4, 5, 6, 7])
     }
 
     @Test("A ring is a list of four", arguments: UInt64(1)...4)

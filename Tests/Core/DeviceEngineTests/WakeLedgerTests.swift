@@ -12,24 +12,13 @@ struct WakeLedgerTests {
 
     private static func device(_ number: Int) -> DeviceIndex { DeviceIndex(rawValue: UInt32(number)) }
 
-    private static func devices(_ count: Int) -> DeviceTable {
-        var devices = DeviceTable(key: EngineRig.historyKey)
-        for number in 0..<count {
-            let topic = TopicIndex(rawValue: 0)
-            _ = devices.insert(
-                DeviceRecord(token: EngineRig.token(number), topic: topic, registeredAt: .distantPast)
-            )
-        }
-        return devices
-    }
-
     private static func ended(_ number: Int, at milliseconds: Int64) -> EndedWake {
         EndedWake(id: Self.wake(number), outcome: .push(.newData), at: Instant(milliseconds: milliseconds))
     }
 
     @Test("A wake is known from its launch on, and after its end as one of its device's last four")
     func lastFour() {
-        var devices = Self.devices(2)
+        var devices = DeviceTable.registered(2)
         var ledger = WakeLedger()
         #expect(ledger.device(of: Self.wake(0)) == nil)
         for number in 0..<6 {
@@ -44,7 +33,7 @@ struct WakeLedgerTests {
 
     @Test("Ended wakes are forgotten after ten minutes, for a limited number of devices at a time")
     func forgotten() {
-        var devices = Self.devices(5)
+        var devices = DeviceTable.registered(5)
         var ledger = WakeLedger()
         for number in 0..<5 {
             ledger.launched(Self.wake(number), Self.device(number))
@@ -75,7 +64,7 @@ struct WakeLedgerTests {
 
     @Test("A restored device's wakes are known, unless one belongs to another device")
     func restored() {
-        var devices = Self.devices(3)
+        var devices = DeviceTable.registered(3)
         var former = WakeLedger()
         former.ended(Self.ended(1, at: 0), Self.device(0), in: &devices)
         former.ended(Self.ended(2, at: 0), Self.device(1), in: &devices)

@@ -130,22 +130,6 @@ struct NamingStreamTests {
         }
         #expect(delivered > 100)
     }
-
-    @Test("A stream that is no longer full by a higher limit gets wakes once one of its wakes has ended")
-    func higherBound() throws {
-        let rig = DispatchRig(wakeBytesPerStreamMax: 1)
-        rig.subscribe(1, slots: 4, devices: [1, 2])
-        rig.push(1)
-        rig.push(2)
-        let first = try #require(rig.takeDeliveries().first)
-        rig.dispatcher.wakeBytesPerStreamChanged(to: 4096)
-        rig.report(.newData, first.wake)
-        #expect(rig.takeDeliveries().map(\.token) == [EngineRig.token(2)])
-        // A lower limit applies immediately.
-        rig.dispatcher.wakeBytesPerStreamChanged(to: 1)
-        rig.push(1, .immediate)
-        #expect(rig.takeDeliveries().isEmpty)
-    }
 }
 
 @Suite("Streams that receive conditions", .timeLimit(.minutes(15)))

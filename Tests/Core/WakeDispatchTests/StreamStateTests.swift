@@ -279,31 +279,6 @@ struct StreamTableTests {
         #expect(table.counts(nil) == .init(connected: 1, slots: 4, busy: 0))
     }
 
-    @Test("A free stream that names the device is first, then the others take turns; without any, the result is nil")
-    func turns() {
-        var table = StreamTable(wakeBytesMax: 1000)
-        #expect(Self.free(&table, 1) == nil)
-        let any = [Self.insert(&table, 1), Self.insert(&table, 2)]
-        let naming = Self.insert(&table, 3, slots: 1, devices: [7])
-        #expect(table.countNaming(EngineRig.token(7), Self.topic) == 1)
-        #expect(table.countNaming(EngineRig.token(7), TopicIndex(rawValue: 9)) == 0)
-        #expect(Self.free(&table, 7) == naming.address)
-        table.give(Self.wake(0), bytes: 1, to: naming, at: Self.now)
-        var given: [StreamAddress?] = []
-        for number in 1...4 {
-            let stream = table.free(Self.topic, EngineRig.token(7))
-            given.append(stream?.address)
-            if let stream { table.give(Self.wake(number), bytes: 1, to: stream, at: Self.now) }
-        }
-        #expect(given == [any[0], any[1], any[0], any[1]].map(\.address))
-        #expect(Self.free(&table, 7) == nil)
-        #expect(table.release(Self.wake(2), any[1]) == true)
-        table.rotate(any[1])
-        #expect(Self.free(&table, 7) == any[1].address)
-        #expect(table.release(Self.wake(0), naming) == true)
-        #expect(Self.free(&table, 7) == naming.address)
-    }
-
     /// A condition that prevents wakes on a stream, with and without named devices, and its removal.
     enum Obstacle: CaseIterable {
         case paused, stalled, full, busy
@@ -363,20 +338,6 @@ struct StreamTableTests {
         #expect((1...4).map { table.isHolderGone(Self.wake($0)) } == [false, false, true, true])
         table.forget(Self.wake(3))
         #expect(table.isHolderGone(Self.wake(3)) == false)
-    }
-
-    @Test("How often a stream became full is counted")
-    func full() {
-        var table = StreamTable(wakeBytesMax: 10)
-        let stream = Self.insert(&table, 1, slots: 5)
-        for (number, bytes) in [4, 5, 1].enumerated() {
-            #expect(table.timesFull == 0)
-            table.give(Self.wake(number), bytes: bytes, to: stream, at: Self.now)
-        }
-        #expect(table.timesFull == 1)
-        #expect(table.release(Self.wake(0), stream) == true)
-        table.give(Self.wake(3), bytes: 100, to: stream, at: Self.now)
-        #expect(table.timesFull == 2)
     }
 
     @Test("The wakes of ended streams are taken once, stream by stream, in the order of their ids")

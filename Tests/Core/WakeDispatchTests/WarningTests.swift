@@ -98,39 +98,6 @@ struct WarningTests {
         #expect(rig.output.expirations.count == 1)
     }
 
-    @Test("An extension moves the warning; the time left may then be shorter than the lead")
-    func extended() {
-        let (rig, wake) = Self.launched([(.maxExtension, 60)])
-        rig.advance(by: 20_000)
-        #expect(rig.dispatcher.extend(wake, by: 30_000) == .lasts(rig.rig.instant + 30_000))
-        #expect(rig.engine.nextDue == rig.rig.instant + 25_000)
-        rig.advance(by: 25_000)
-        #expect(Self.timesLeft(rig) == [5000])
-        rig.advance(by: 4000)
-        #expect(rig.dispatcher.extend(wake, by: 2000) == .lasts(rig.rig.instant + 2000))
-        #expect(Self.timesLeft(rig) == [2000])
-        #expect(rig.dispatcher.extend(wake, by: 2000) == .lasts(rig.rig.instant + 2000))
-        #expect(Self.timesLeft(rig).isEmpty)
-    }
-
-    @Test("A new lead applies immediately, also to wakes in flight")
-    func reload() {
-        let (rig, _) = Self.launched()
-        rig.engine.reconfigure(EngineRig.open([(.expirationLead, 0)]))
-        rig.advance(by: 26_000)
-        #expect(Self.timesLeft(rig).isEmpty)
-        rig.engine.reconfigure(EngineRig.open([(.expirationLead, 3)]))
-        rig.advance(by: 500)
-        #expect(Self.timesLeft(rig).isEmpty)
-        rig.advance(by: 500)
-        #expect(Self.timesLeft(rig) == [3000])
-        let (late, _) = Self.launched()
-        late.advance(by: 20_000)
-        late.engine.reconfigure(EngineRig.open([(.expirationLead, 12)]))
-        late.advance(by: 1)
-        #expect(Self.timesLeft(late) == [9999])
-    }
-
     @Test("A device whose worker is warned during a policy change is examined, too")
     func judged() throws {
         let rig = TaskDispatchTests.rig()
@@ -179,28 +146,5 @@ struct WarningTests {
         rig.report(.success, wakes[0])
         rig.advance(by: 5000)
         #expect(rig.output.expirations == [wakes[1]] && rig.output.takeWarnings().isEmpty)
-    }
-
-    @Test("Progress puts the warning of a continued task off")
-    func progress() throws {
-        let rig = TaskDispatchTests.rig()
-        rig.subscribe(1, slots: 9, tasks: ["a"])
-        rig.rig.register(1)
-        rig.conditions(1) { $0.appState = .active }
-        rig.submit(1, "a", .continued(.queue))
-        let wake = try #require(rig.takeDeliveries().first?.wake)
-        for completed in 1...3 as ClosedRange<UInt64> {
-            rig.advance(by: 54_999)
-            #expect(rig.output.takeWarnings().isEmpty)
-            let progress = TaskProgress(completed: completed, total: 9)
-            #expect(rig.dispatcher.progress(progress, wake: wake) == .lasts(rig.rig.instant + 60_000))
-        }
-        rig.advance(by: 55_000)
-        #expect(Self.timesLeft(rig) == [5000])
-        _ = rig.dispatcher.progress(TaskProgress(completed: 3, total: 9), wake: wake)
-        #expect(rig.output.takeWarnings().isEmpty, "that did not advance it")
-        _ = rig.dispatcher.progress(TaskProgress(completed: 4, total: 9), wake: wake)
-        rig.advance(by: 55_000)
-        #expect(Self.timesLeft(rig) == [5000])
     }
 }

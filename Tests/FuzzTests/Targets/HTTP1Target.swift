@@ -95,9 +95,4 @@ private final class CountingHandler: RequestHandler {
     }
 
     func streamClosed(_: StreamID) {}
-    func streamDrained(_: StreamID) {}
-    func turnEnded() {}
-    func woken() {}
-    func secondPassed(_: Int64) {}
-    func alarmRang(_: Int64) {}
 }

@@ -104,10 +104,4 @@ private final class MessageHandler: RequestHandler {
     }
 
     func streamClosed(_: StreamID) { self.expect(false, "a request was not answered") }
-    func connectionClosed(_: ConnectionID) {}
-    func streamDrained(_: StreamID) {}
-    func turnEnded() {}
-    func woken() {}
-    func secondPassed(_: Int64) {}
-    func alarmRang(_: Int64) {}
 }

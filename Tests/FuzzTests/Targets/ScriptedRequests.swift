@@ -68,11 +68,6 @@ final class ScriptedRequests: RequestHandler {
     }
 
     func streamDrained(_ stream: StreamID) { self.events.append("drained \(stream.number)") }
-    func connectionClosed(_: ConnectionID) {}
-    func turnEnded() {}
-    func woken() {}
-    func secondPassed(_: Int64) {}
-    func alarmRang(_: Int64) {}
 
     /// The session has ended, so all held streams must be closed.
     func sessionEnded() {
@@ -111,4 +106,14 @@ final class ScriptedRequests: RequestHandler {
         default: session.reset(number, code: .cancel)
         }
     }
+}
+
+/// A handler of a test ignores the calls that it does not implement.
+extension RequestHandler {
+    func connectionClosed(_: ConnectionID) {}
+    func streamDrained(_: StreamID) {}
+    func turnEnded() {}
+    func woken() {}
+    func secondPassed(_: Int64) {}
+    func alarmRang(_: Int64) {}
 }

@@ -238,24 +238,6 @@ struct MadeUpOperationTests {
         #expect(try OperationService().serve("PUT \(Self.path)", isLocal: true).refusal == "404 BadPath")
     }
 
-    @Test("The operation is served as it declares")
-    func routing() throws {
-        let service = try self.service()
-        #expect(service.serve("POST \(Self.path)", isLocal: true).allow == "PUT")
-        #expect(service.serve("PUT \(Self.path)", on: .edge).refusal == "404 BadPath")
-    }
-
-    @Test("Callers are refused as the operation declares")
-    func authorization() throws {
-        let service = try self.service()
-        #expect(service.serve("PUT \(Self.path)").refusal == "401 MissingToken")
-        let others = [
-            try service.token(.worker, OperationService.topic),
-            try service.token(.operator, OperationService.otherTopic),
-        ]
-        for token in others { #expect(service.serve("PUT \(Self.path)", token: token).refusal == "403 Forbidden") }
-    }
-
     @Test("The check of the document reports the operation while openapi.json lacks it")
     func document() throws {
         let document = try OpenAPIDocument(try #require(self.service().serve("GET /openapi.json", isLocal: true).text))

@@ -35,6 +35,8 @@ struct RequestFaultTests {
             ("PATCH \(device)/conditions", #"{"batteryLevel":1.5}"#, "400 BadCondition"),
             ("PATCH \(device)/conditions", #"{"appState":"asleep"}"#, "400 BadCondition"),
             ("GET /v1/devices/xyz", "", "400 BadDeviceToken"),
+            ("GET /v1/devices?sort=waiting&after=\(String(repeating: "a1", count: 32))", "", "400 BadQuery"),
+            ("GET /v1/devices?sort=age", "", "400 BadQuery"),
             ("GET /v1/devices?state=asleep", "", "400 BadQuery"), ("GET /v1/devices?after=xyz", "", "400 BadQuery"),
             ("GET /v1/pushes?outcome=lost,late", "", "400 BadQuery"),
             ("GET /v1/pushes?since=2&until=2", "", "400 BadQuery"),

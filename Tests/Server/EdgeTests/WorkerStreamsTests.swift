@@ -101,55 +101,6 @@ struct WorkerStreamsTests {
 
     // MARK: Connections
 
-    @Test("A connection counts the wakes of its streams, which determines its PINGs")
-    func load() {
-        var streams = WorkerStreams()
-        #expect(streams.load(of: Self.connection) == nil)
-        for number: Int32 in [1, 3] { streams.begin(Self.stream(number), nil, now: 0) }
-        #expect(streams.load(of: Self.connection)?.pingSeconds == 30)
-        let areFirst = [1, 3, 3].map { streams.give(to: Self.stream($0)) }
-        #expect(areFirst == [true, false, false])
-        #expect(streams.load(of: Self.connection)?.wakes == 3)
-        #expect(streams.load(of: Self.connection)?.pingSeconds == 5)
-        _ = streams.remove(Self.stream(3))
-        #expect(streams.load(of: Self.connection)?.wakes == 1)
-        let isLast = streams.release(from: Self.stream(1))
-        #expect(isLast == true)
-        #expect(streams.load(of: Self.connection)?.pingSeconds == 30)
-        _ = streams.remove(Self.stream(1))
-        #expect(streams.load(of: Self.connection)?.streams == [])
-        #expect(streams.load(of: Self.connection)?.pingSeconds == nil)
-    }
-
-    @Test("A connection is forgotten with its streams, and no other")
-    func forgotten() {
-        var streams = WorkerStreams()
-        let other = StreamID(connection: ConnectionID(index: 2, generation: 1), number: 1)
-        for stream in [Self.stream(1), Self.stream(3), other] { streams.begin(stream, nil, now: 0) }
-        let forgotten = [streams.removeAll(of: Self.connection), streams.removeAll(of: Self.connection)]
-        #expect(forgotten == [[Self.stream(1), Self.stream(3)], []])
-        #expect(streams.load(of: Self.connection) == nil)
-        #expect(!streams.isOpen(Self.stream(1)) && streams.isOpen(other))
-    }
-
-    @Test("A stream of an earlier connection at the same index is not mistaken for a current one")
-    func formerConnection() {
-        var streams = WorkerStreams()
-        let former = StreamID(connection: ConnectionID(index: 1, generation: 7), number: 1)
-        streams.begin(former, nil, now: 0)
-        #expect(streams.isOpen(former) && !streams.isOpen(Self.stream(1)))
-        #expect(streams.give(to: Self.stream(1)) == nil)
-        #expect(streams.remove(Self.stream(1)) == false)
-        #expect(streams.give(to: former) == true)
-        #expect(streams.load(of: former.connection)?.wakes == 1)
-        // The new connection at this index has none of the former one's streams.
-        streams.begin(Self.stream(3), nil, now: 0)
-        #expect(streams.load(of: Self.connection)?.wakes == 0)
-        #expect(!streams.isOpen(former) && streams.load(of: former.connection) == nil)
-        #expect(streams.removeAll(of: former.connection).isEmpty && !streams.isEmpty)
-        #expect(streams.removeAll(of: Self.connection) == [Self.stream(3)] && streams.isEmpty)
-    }
-
     /// The expected state of a stream.
     private struct Model {
         var wakes = 0

@@ -490,23 +490,12 @@ struct HTTP2FaultTests {
             }
     }
 
+    /// The floods that fill the queues of a connection. `SessionBoundTests` has those of the other frames.
     static let floods: [Fault] = [
-        Fault(
-            "a header block without end",
-            .enhanceYourCalm,
-            Peer.frame(.headers, flags: .endStream, stream: 1, [0x82])
-                + Self.repeated(1500) { _ in Peer.frame(.continuation, stream: 1) }
-        ),
         Fault(
             "a flood of PING",
             .enhanceYourCalm,
             Self.repeated(1500) { _ in Peer.frame(.ping, [UInt8](repeating: 0, count: 8)) }
-        ),
-        Fault("a flood of SETTINGS", .enhanceYourCalm, Self.repeated(1500) { _ in Peer.frame(.settings) }),
-        Fault(
-            "a flood of PRIORITY",
-            .enhanceYourCalm,
-            Self.repeated(1500) { _ in Peer.frame(.priority, stream: 1, [0, 0, 0, 0, 15]) }
         ),
         Fault("a flood of WINDOW_UPDATE", .enhanceYourCalm, Self.repeated(1500) { _ in Peer.update(1) }),
         Fault(
@@ -527,19 +516,6 @@ struct HTTP2FaultTests {
                 Peer.request("/wait", stream: index * 2 + 1)
                     + Peer.frame(.reset, stream: index * 2 + 1, Peer.bytes(.cancel))
             }
-        ),
-        Fault(
-            "a flood of streams that are reset without an error",
-            .enhanceYourCalm,
-            Self.repeated(1500) { index in
-                Peer.request("/wait", stream: index * 2 + 1)
-                    + Peer.frame(.reset, stream: index * 2 + 1, Peer.bytes(.noError))
-            }
-        ),
-        Fault(
-            "a flood of empty DATA",
-            .enhanceYourCalm,
-            Peer.request("/echo", stream: 1, ended: false) + Self.repeated(1500) { _ in Peer.frame(.data, stream: 1) }
         ),
     ]
 

@@ -490,10 +490,7 @@ final class ScriptedHandler: RequestHandler {
     }
 
     func streamDrained(_ stream: StreamID) { self.log.append("drained \(stream.number)") }
-    func turnEnded() {}
     func woken() { self.log.append("woken") }
-    func secondPassed(_ monotonicMilliseconds: Int64) {}
-    func alarmRang(_ monotonicMilliseconds: Int64) {}
 }
 
 /// A server with one cleartext listener on a free port, stopped at the end of its test.

@@ -1,7 +1,5 @@
-import Dispatch
 import Foundation
 import Storage
-import Synchronization
 import Testing
 import WakeGateTestKit
 import Wire
@@ -86,18 +84,6 @@ struct SimulatedDiskTests {
         return acknowledged
     }
 
-    /// Retries an operation that meets a lock. Time does not pass on this disk, so that waiting for a lock is
-    /// impossible.
-    private static func retrying<Result>(_ body: () throws(SQLiteError) -> Result) throws(SQLiteError) -> Result {
-        while true {
-            do throws(SQLiteError) {
-                return try body()
-            } catch {
-                guard error.kind == .busy else { throw error }
-            }
-        }
-    }
-
     /// - Returns: the number of rows; nil if the database is damaged.
     private static func rows(_ disk: SimulatedDisk) -> Int? {
         do {
@@ -144,18 +130,6 @@ struct SimulatedDiskTests {
         #expect(isDamaged)
     }
 
-    @Test("Written data survives the process, synced or not")
-    func pageCacheOutlivesProcess() throws {
-        let disk = SimulatedDisk()
-        let database = try Self.open(disk, "PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF;")
-        try database.execute("CREATE TABLE rows (content BLOB); INSERT INTO rows VALUES (randomblob(6000))")
-        disk.killProcess()
-        #expect(throws: SQLiteError.self) { try database.execute("INSERT INTO rows VALUES (randomblob(6000))") }
-        #expect(Self.rows(disk) == 1)
-        disk.losePower()
-        #expect(Self.rows(disk) == 0)
-    }
-
     @Test("A failed sync loses its writes, even if the next one succeeds")
     func failedSyncLoses() throws {
         for isFailing in [false, true] {
@@ -171,23 +145,6 @@ struct SimulatedDiskTests {
             disk.losePower()
             #expect(Self.rows(disk) == (isFailing ? 0 : 2))
         }
-    }
-
-    @Test("A full disk refuses only writes that need space")
-    func fullDisk() throws {
-        let disk = SimulatedDisk()
-        let database = try Self.open(disk, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;")
-        try database.execute("CREATE TABLE rows (content BLOB); INSERT INTO rows VALUES (randomblob(6000))")
-        disk.failOperation(0, .noSpace, isLasting: true)
-        let error = #expect(throws: SQLiteError.self) {
-            try database.execute("INSERT INTO rows VALUES (randomblob(6000))")
-        }
-        #expect(error?.kind == .full)
-        #expect(disk.firstFault.contains("no space at operation 0: write"))
-        #expect(try database.integer("SELECT count(*) FROM rows") == 1)
-        disk.count(.changes)
-        try database.execute("INSERT INTO rows VALUES (randomblob(6000))")
-        #expect(Self.rows(disk) == 2)
     }
 
     @Test("One connection writes at a time, and others read the last commit", arguments: Keeping.allCases)
@@ -218,30 +175,6 @@ struct SimulatedDiskTests {
         #expect(try writer.integer("SELECT count(*) FROM rows") == 2)
     }
 
-    @Test("Connections of several threads take turns, and a power loss loses no commit")
-    func threads() throws {
-        let disk = SimulatedDisk(seed: 9)
-        try Self.open(disk, Keeping.log.pragmas).execute("CREATE TABLE rows (content BLOB)")
-        let failures = Mutex<[String]>([])
-        DispatchQueue.concurrentPerform(iterations: 3) { _ in
-            do {
-                let database = try Self.retrying { () throws(SQLiteError) in
-                    try SQLiteDatabase(path: "/db", mode: .readWrite, vfs: disk.vfsName)
-                }
-                for _ in 0..<40 {
-                    try Self.retrying { () throws(SQLiteError) in
-                        try database.execute("BEGIN IMMEDIATE; INSERT INTO rows VALUES (randomblob(6000)); COMMIT")
-                    }
-                }
-            } catch {
-                failures.withLock { $0.append("\(error)") }
-            }
-        }
-        #expect(failures.withLock { $0 } == [])
-        disk.losePower(seed: 3)
-        #expect(Self.rows(disk) == 120)
-    }
-
     @Test("A planned fault occurs at its operation, once or from then on")
     func plans() throws {
         let counts = (0..<2).map { _ in
@@ -260,16 +193,5 @@ struct SimulatedDiskTests {
             #expect { try database.execute(insert) } throws: { ($0 as? SQLiteError)?.kind == .io }
             #expect(((try? database.execute(insert)) == nil) == isLasting)
         }
-    }
-
-    @Test("Damage is seen by the next reader")
-    func damage() {
-        let disk = SimulatedDisk()
-        #expect(Self.write(disk, Keeping.journal.pragmas) == Self.commits)
-        #expect(disk.size(of: "/db").map { $0 > 6 * 6000 } == true)
-        #expect(disk.size(of: "/none") == nil)
-        #expect(!disk.damage("/none", at: 0))
-        #expect(disk.damage("/db", at: 3))
-        #expect(Self.rows(disk) == nil)
     }
 }

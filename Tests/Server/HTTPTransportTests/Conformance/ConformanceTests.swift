@@ -65,15 +65,6 @@ struct ConformanceTests {
         #expect(answer?.type == .headers, sourceLocation: location)
     }
 
-    @Test("3.4 a preface that arrives byte by byte is valid")
-    func splitPreface() throws {
-        let server = try TestServer()
-        let peer = try ScriptedPeer(server.address)
-        let bytes = ScriptedPeer.preface + ScriptedPeer.frame(.settings) + ScriptedPeer.request("/echo", stream: 1)
-        for byte in bytes { peer.send([byte]) }
-        #expect(peer.frame(type: .headers, stream: 1)?.status == 200)
-    }
-
     @Test("5.1.1 the highest number is a stream, and the last of its connection")
     func highestNumber() throws {
         let server = try TestServer()

@@ -478,7 +478,6 @@ final class LedgerHandler: RequestHandler {
     }
 
     func connectionClosed(_ connection: ConnectionID) { self.ledger.connectionClosed(connection) }
-    func streamDrained(_: StreamID) {}
 
     func turnEnded() {
         self.ledger.turnEnded(connectionCount: self.loop.connectionCount)
@@ -493,8 +492,6 @@ final class LedgerHandler: RequestHandler {
         self.faults.join()
         self.ledger.joined()
     }
-
-    func secondPassed(_: Int64) {}
 
     func alarmRang(_: Int64) {
         for stream in self.waiting {

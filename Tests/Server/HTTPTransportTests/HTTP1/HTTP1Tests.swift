@@ -199,10 +199,4 @@ final class AnsweringHandler: RequestHandler {
     }
 
     func streamClosed(_ stream: StreamID) { self.closed.append(stream.number) }
-    func connectionClosed(_: ConnectionID) {}
-    func streamDrained(_: StreamID) {}
-    func turnEnded() {}
-    func woken() {}
-    func secondPassed(_: Int64) {}
-    func alarmRang(_: Int64) {}
 }
