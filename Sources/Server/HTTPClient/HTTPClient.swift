@@ -564,8 +564,8 @@ extension HTTPCookies {
     static func end(_ share: UnsafeMutableRawPointer) { _ = unsafe curl_share_cleanup(share) }
 }
 
-/// The owner of a client's multi handle, with which any thread can end the current or next wait in `poll`. The handle is
-/// freed when the client and all other owners of the waker are released.
+/// The owner of a client's multi handle, with which any thread can end the current or next wait in `poll`. The handle
+/// is freed when the client and all other owners of the waker are released.
 ///
 /// `@unchecked Sendable`: threads other than the client's only call `curl_multi_wakeup`, which is thread-safe.
 @safe

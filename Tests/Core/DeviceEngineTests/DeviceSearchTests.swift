@@ -68,4 +68,17 @@ struct DeviceSearchTests {
         #expect(page.tokens == expected.map { EngineRig.token($0) })
         #expect(page.steps <= 2 * Self.count / Self.placesMax + 1)
     }
+
+    @Test("A search continues on an engine with fewer devices", arguments: [.token, .recent] as [DeviceSearch.Order])
+    func fewerDevices(order: DeviceSearch.Order) {
+        let (rig, smaller) = (EngineRig(), EngineRig())
+        for number in Self.numbers(beginnings: 2) { rig.register(number) }
+        for number in 0..<Self.placesMax + 100 { smaller.register(number) }
+        for steps in [1, 3, 38, 40, 45] {
+            var search = DeviceSearch(topics: nil, order: order, after: nil, countMax: 100)
+            for _ in 0..<steps { _ = rig.engine.look(&search, placesMax: Self.placesMax) }
+            while !smaller.engine.look(&search, placesMax: Self.placesMax) {}
+            #expect(search.tokens.count <= 100)
+        }
+    }
 }

@@ -146,6 +146,23 @@ struct HistoryPageTests {
         }
     }
 
+    @Test("Pushes whose events were dropped are not listed")
+    func droppedPushes() throws {
+        let rig = try HistoryRig()
+        func append(_ number: UInt64) {
+            rig.append(
+                HistoryEvent(device: 1, at: rig.now, kind: .push(.scheduled), apnsID: EngineRig.apnsID(number))
+            )
+        }
+        for number in 0..<1000 as Range<UInt64> { append(number) }
+        rig.flush()
+        rig.now = rig.now + 1000 * 24 * 3600 * 1000
+        append(1000)
+        rig.flush()
+        rig.tidyAll()
+        #expect(Self.pushes(of: rig) == rig.events.suffix(1).compactMap { LoggedPush($0) })
+    }
+
     /// Returns all pushes, which are read page by page.
     private static func pushes(of rig: HistoryRig) -> [LoggedPush] {
         var found: [LoggedPush] = []

@@ -120,19 +120,21 @@ package struct DeviceSearch: Sendable {
         guard self.topics?.isEmpty != true else { return true }
         switch self.place {
         case .inBucket(let bucket, let device):
-            guard engine.devices.count > placesMax else {
+            // After a failure of the store, the engine has only the devices that are durable.
+            guard engine.devices.count > placesMax, device == .none || Int(device.rawValue) < engine.devices.count
+            else {
                 self.restart()
                 return self.look(at: engine, placesMax: placesMax, isWanted: isWanted)
             }
             guard engine.devices.addToBuckets(countMax: placesMax) else { return false }
             return self.look(at: engine, bucket, device, placesMax: placesMax, isWanted: isWanted)
         case .row(let first):
-            let end = first + min(engine.devices.count - first, placesMax)
+            let end = first + min(max(0, engine.devices.count - first), placesMax)
             for number in first..<end {
                 self.examine(DeviceIndex(rawValue: UInt32(number)), engine, isWanted)
             }
             self.place = .row(end)
-            return end == engine.devices.count
+            return end >= engine.devices.count
         }
     }
 

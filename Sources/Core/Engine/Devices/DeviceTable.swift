@@ -325,7 +325,7 @@ extension DeviceTable {
     mutating func addToBuckets(countMax: Int) -> Bool {
         if self.buckets.last.isEmpty {
             self.buckets.last = Array(repeating: DeviceIndex.none.rawValue, count: TokenBuckets.count)
-            self.buckets.previous.reserveCapacity(self.count)
+            self.buckets.previous.reserveCapacity(2 * self.count)
         }
         let first = self.buckets.previous.count
         for number in first..<first + min(self.count - first, countMax) {

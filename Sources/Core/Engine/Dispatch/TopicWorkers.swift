@@ -170,7 +170,8 @@ struct StreamRotation {
 
 /// The streams of a topic that name devices.
 ///
-/// Each search examines every stream that names the device, at most `streamsPerDeviceMax`.
+/// Each search examines every stream that names the device. The limit `streamsPerDeviceMax` bounds their number; with 0
+/// nothing does.
 struct NamingStreams {
     /// The streams that name a device, free or not, in order of arrival.
     private var streams: [DeviceToken: [Subscription]] = [:]
@@ -209,7 +210,9 @@ struct NamingStreams {
     /// Removes a stream that has ended.
     mutating func remove(_ subscription: Subscription) {
         for token in Set(subscription.request.devices) {
-            self.streams[token]?.removeAll { $0 === subscription }
+            if let place = self.streams[token]?.firstIndex(where: { $0 === subscription }) {
+                self.streams[token]?.remove(at: place)
+            }
             if self.streams[token]?.isEmpty == true { self.streams[token] = nil }
         }
     }

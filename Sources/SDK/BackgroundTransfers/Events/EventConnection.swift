@@ -22,7 +22,7 @@ final class EventConnection: HTTPAgent, @unchecked Sendable {
 
     init(_ caller: AgentCaller) {
         self.caller = caller
-        (self.items, self.source) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(Self.itemsMax))
+        (self.items, self.source) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(Self.itemsMax + 1))
     }
 
     /// Opens the stream at a path.
@@ -95,9 +95,10 @@ extension EventConnection {
     private func received(_ bytes: [UInt8], on loop: HTTPLoop) {
         do {
             for event in try self.reader.received(bytes) {
-                guard case .dropped = self.source.yield(.success(event)) else { continue }
+                // The last place is for the reason of the end.
+                guard case .enqueued(remainingCapacity: 0) = self.source.yield(.success(event)) else { continue }
                 self.stop(on: loop)
-                return self.source.finish()
+                return self.end(Self.over)
             }
         } catch {
             self.stop(on: loop)

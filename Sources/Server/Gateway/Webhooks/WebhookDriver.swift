@@ -132,7 +132,7 @@ final class WebhookDriver {
         self.effects.handOver { self.take($0) }
         self.effects.removeAll()
         let now = SystemClock.boot
-        for hook in self.hooks.values { self.act(on: hook.breaker.timePassed(now), hook) }
+        for hook in self.orderedHooks { self.act(on: hook.breaker.timePassed(now), hook) }
         self.submit()
         for case .ended(let request, let result) in self.client.poll(timeoutMilliseconds: self.wait(now)) {
             guard let delivery = self.deliveries.removeValue(forKey: request) else { continue }

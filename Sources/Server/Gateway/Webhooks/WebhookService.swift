@@ -4,8 +4,8 @@ package import Platform
 package import ServiceManager
 import Synchronization
 
-/// The service that posts wakes to the webhooks. A `WebhookDriver` does so on a thread of its own, which is created when
-/// the first webhook is configured.
+/// The service that posts wakes to the webhooks. A `WebhookDriver` does so on a thread of its own, which is created
+/// when the first webhook is configured.
 package final class WebhookService: Sendable {
     private let mailbox: LoopMailbox
     private let engine: Mailbox<CommandBatch>

@@ -245,7 +245,8 @@ package final class HistoryFile: HistorySource {
 
     package func pushes(behind place: LoggedPush?, notBefore oldest: Instant, countMax: Int) -> LoggedPushes {
         var collector = LoggedPushCollector(behind: place, notBefore: oldest, countMax: countMax)
-        guard !self.recentPushes.collect(&collector) else { return collector.finish(unseen: nil) }
+        let dropped = self.store?.droppedUntil ?? .distantPast
+        guard !self.recentPushes.collect(&collector, dropped: dropped) else { return collector.finish(unseen: nil) }
         for event in self.collected.events.reversed() { collector.append(event) }
         guard let store = self.store else { return collector.finish(unseen: nil) }
         let unseen = self.attempt { () throws(SQLiteError) in

@@ -323,13 +323,15 @@ struct RecentPushes {
         self.unseen = max(self.unseen, newest)
     }
 
-    /// Passes the pushes to `collector`, the newest first.
+    /// Passes the pushes after `dropped` to `collector`, the newest first.
     ///
+    /// - `dropped`: the time of the newest event that the file has dropped.
     /// - Returns: true if no wanted push is missing.
-    func collect(_ collector: inout LoggedPushCollector) -> Bool {
-        for push in self.pushes[..<self.next].reversed() { collector.append(push) }
-        for push in self.pushes[self.next...].reversed() { collector.append(push) }
-        return collector.hasAll(after: self.unseen)
+    func collect(_ collector: inout LoggedPushCollector, dropped: Instant) -> Bool {
+        let unseen = max(self.unseen, dropped)
+        for push in self.pushes[..<self.next].reversed() where push.at > unseen { collector.append(push) }
+        for push in self.pushes[self.next...].reversed() where push.at > unseen { collector.append(push) }
+        return collector.hasAll(after: unseen)
     }
 }
 

@@ -23,6 +23,8 @@ final class RunStore {
     private var mayShrink = true
     /// The number of times that runs were dropped, for each limit.
     var dropped = (bySize: 0, byAge: 0)
+    /// The time of the newest event that was dropped since the file was opened.
+    private(set) var droppedUntil = Instant.distantPast
     private var sorter = HalfWordSorter()
     private var eventOrder = EventOrder()
 
@@ -136,6 +138,7 @@ final class RunStore {
         }
         self.runs.removeFirst()
         self.dead.append(oldest)
+        self.droppedUntil = max(self.droppedUntil, oldest.newest)
         if isOld { self.dropped.byAge += 1 } else { self.dropped.bySize += 1 }
         return true
     }

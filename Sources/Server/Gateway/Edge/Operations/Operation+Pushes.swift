@@ -4,8 +4,9 @@ import Synchronization
 package import Wire
 
 extension Operation {
-    /// The operation of the provider API. It has no action: the loops handle pushes themselves, because the checks have a different order
-    /// and the answers a different form. Apple's documentation describes this operation; `openapi.json` does not.
+    /// The operation of the provider API. It has no action: the loops handle pushes themselves, because the checks have
+    /// a different order and the answers a different form. Apple's documentation describes this operation;
+    /// `openapi.json` does not.
     package static let push = Operation(
         "push",
         .post,

@@ -23,8 +23,8 @@ extension APIError {
         let message =
             switch refusal {
             case .notPermitted:
-                "The configuration of \(topic) does not permit \(identifier); name it, or a pattern that ends in .* and "
-                    + "matches it, in topics.\(topic).tasks."
+                "The configuration of \(topic) does not permit \(identifier); name it, or a pattern that ends in .* "
+                    + "and matches it, in topics.\(topic).tasks."
             case .unavailable:
                 "Background refresh of the device is not available; submit again once backgroundRefresh is reported as "
                     + "available."

@@ -356,7 +356,11 @@ struct HeldWakes {
 
     /// Returns wakes that should have ended. Each is returned again after `gracePeriod` at the earliest.
     mutating func overdue(at now: Instant, countMax: Int) -> [WakeID] {
-        let overdue = Array(self.wakes.lazy.filter { $0.value.lookAt <= now }.map(\.key).prefix(countMax))
+        var overdue: [WakeID] = []
+        for (wake, held) in self.wakes where held.lookAt <= now {
+            overdue.append(wake)
+            if overdue.count == countMax { break }
+        }
         for wake in overdue { self.wakes[wake]?.lookAt = now + Self.gracePeriod }
         // The order must be the same in every process.
         return overdue.sorted { ($0.first, $0.second) < ($1.first, $1.second) }

@@ -329,9 +329,9 @@ package final class CommitService {
 
     /// Replaces the effects of a group for one output with refusals, because the group did not become durable.
     ///
-    /// Each request of the group has one answer among the effects, and is refused once. Wakes, ends of wakes and changed
-    /// conditions are dropped. For its worker, a dropped wake was never launched, and a wake whose end is dropped is
-    /// still in flight.
+    /// Each request of the group has one answer among the effects, and is refused once. Wakes, ends of wakes and
+    /// changed conditions are dropped. For its worker, a dropped wake was never launched, and a wake whose end is
+    /// dropped is still in flight.
     private func refuse(_ effects: inout EffectBatch, _ error: APIError) {
         let refused = EffectBatch()
         var pushCount: Int64 = 0

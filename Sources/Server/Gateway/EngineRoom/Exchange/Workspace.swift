@@ -142,8 +142,8 @@ extension Workspace {
     /// The maximum number of tasks in a list of all devices.
     static let tasksMax = 1000
 
-    /// Returns the devices in memory for a list, in the order of the list. In a list of tasks, each task adds its device
-    /// once.
+    /// Returns the devices in memory for a list, in the order of the list. In a list of tasks, each task adds its
+    /// device once.
     func devices(of subject: ListedRows, for caller: Caller) -> [DeviceToken] {
         switch subject {
         case .tasks(let question):

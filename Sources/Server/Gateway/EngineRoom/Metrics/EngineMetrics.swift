@@ -60,6 +60,7 @@ struct EngineMetrics {
     let topics: [Topic]
     /// The gateways on the store; nil for a gateway with its own store.
     let cluster: ClusterStatus?
+    let commitTimes: CommitTimes
 
     init(_ scope: AuthorizedScope, _ figures: GatewayFigures) {
         self.workspace = scope.workspace
@@ -69,6 +70,7 @@ struct EngineMetrics {
         self.workers = scope.workspace.workerCounts(nil)
         self.topics = Self.topics(figures.topics, scope.workspace, self.totals, self.workers.connected)
         self.cluster = scope.workspace.remote.map { $0.status ?? ClusterStatus(nil, own: nil) }
+        self.commitTimes = scope.room.commitTimes()
     }
 
     var engine: DeviceEngine { self.workspace.engine }

@@ -30,7 +30,8 @@ extension GatewayMetric {
         .gauge("wakegate_pushes_in_flight", "Pushes whose wake is at a worker.") { .one($0.totals.inFlight) },
         .gauge(
             "wakegate_pushes_unaccounted",
-            "Accepted pushes less those completed, coalesced, discarded, pending and in flight; anything but 0 is a bug."
+            "Accepted pushes less those completed, coalesced, discarded, pending and in flight; anything but 0 "
+                + "is a bug."
         ) { .one($0.totals.accepted - $0.totals.accountedFor) },
         .gauge("wakegate_push_memory_bytes", "Memory of the pushes that wait or are in flight.") {
             .one(Int64($0.engine.contentBytes))
@@ -240,7 +241,8 @@ extension GatewayMetric {
         .histogram(
             "wakegate_topic_wake_duration_seconds",
             by: ["topic"],
-            "Time from the launch of a push's wake to its worker's answer or its deadline, by configured topic or (other)."
+            "Time from the launch of a push's wake to its worker's answer or its deadline, by configured topic "
+                + "or (other)."
         ) { .durations($0.topics.map { ($0.name, $0.durations) }) },
     ]
 }
@@ -250,15 +252,15 @@ extension GatewayMetric {
 extension GatewayMetric {
     private static let ofStore: [GatewayMetric] = [
         .histogram("wakegate_commit_duration_seconds", "Time that a commit of the journal took, its sync included.") {
-            .histograms([(nil, $0.room.commitTimes().commits)], unitsPerBase: 1_000_000)
+            .histograms([(nil, $0.commitTimes.commits)], unitsPerBase: 1_000_000)
         },
         .histogram("wakegate_commit_batch_pushes", "Pushes that one commit made durable together.") {
-            .histograms([(nil, $0.room.commitTimes().pushes)], unitsPerBase: 1)
+            .histograms([(nil, $0.commitTimes.pushes)], unitsPerBase: 1)
         },
         .histogram(
             "wakegate_push_admit_to_durable_seconds",
             "Time from the moment a checked push leaves its loop until its commit is durable."
-        ) { .histograms([(nil, $0.room.commitTimes().admitToDurable)], unitsPerBase: 1_000_000) },
+        ) { .histograms([(nil, $0.commitTimes.admitToDurable)], unitsPerBase: 1_000_000) },
         .gauge(
             "wakegate_store_failed",
             "1 after a commit has failed: the gateway accepts nothing more until a restart."
@@ -290,7 +292,8 @@ extension GatewayMetric {
         .gauge(
             "wakegate_cluster_locked_devices",
             by: ["session"],
-            "Devices whose commands wait because another session of the database, which the label names, has locked them."
+            "Devices whose commands wait because another session of the database, which the label names, has "
+                + "locked them."
         ) { .each(($0.workspace.remote?.locks ?? []).map { ($0.session, Int64($0.deviceCount)) }) },
     ]
 }
