@@ -83,7 +83,7 @@ struct RoundTripTests {
             let rows = try self.back("\(type)[]", list)
             #expect(rows.text(0, 1) == text)
             var buffer = ByteBuffer()
-            list.write(to: &buffer)
+            list.writeBinary(to: &buffer)
             #expect(rows.bytes(0, 0).array == buffer.view.array)
             #expect(try self.back("\(type)[]", PostgresList(Array(elements.prefix(0)))).text(0, 1) == "{}")
         }
@@ -144,10 +144,10 @@ struct ArrayFormTests {
     @Test("An array consists of its dimensions, type, count, and elements with their lengths")
     func form() {
         var buffer = ByteBuffer()
-        PostgresList([Int32(7), -1]).write(to: &buffer)
+        PostgresList([Int32(7), -1]).writeBinary(to: &buffer)
         #expect(buffer.view.array == Self.words([1, 0, 23, 2, 1, 4, 7, 4, 0xFFFF_FFFF]))
         buffer.removeAll()
-        PostgresList([Int64]()).write(to: &buffer)
+        PostgresList([Int64]()).writeBinary(to: &buffer)
         #expect(buffer.view.array == Self.words([1, 0, 20, 0, 1]))
     }
 }

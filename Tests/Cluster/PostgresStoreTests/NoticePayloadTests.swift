@@ -189,7 +189,7 @@ struct StoredReportTests {
         var counts = RefusedCounts()
         let isValid = row.withByteView { counts.add($0) }
         var buffer = ByteBuffer()
-        counts.write(to: &buffer)
+        counts.writeBinary(to: &buffer)
         #expect(isValid && buffer.view.array == row)
     }
 

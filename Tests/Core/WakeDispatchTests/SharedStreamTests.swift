@@ -44,6 +44,28 @@ struct SharedStreamTests {
 
     private var counts: Dispatcher.WorkerCounts { self.rig.dispatcher.workerCounts(Self.topic) }
 
+    @Test("A stream that has ended is freed, and with it the changes of its steps")
+    func freed() throws {
+        self.rig.subscribe(1)
+        let step = try self.step { self.rig.push(1) }
+        weak let stream = Self.stream(of: step.streams)
+        #expect(stream != nil)
+        self.commit(step)
+        let wake = try #require(self.rig.takeDeliveries().first?.wake)
+        self.commit(try self.step { self.rig.report(.newData, wake) })
+        self.rig.endStream(1)
+        self.commit(try self.step())
+        _ = consume step
+        #expect(stream == nil)
+    }
+
+    /// Returns the stream that the first change concerns.
+    private static func stream(of changes: StreamChanges) -> Subscription? {
+        let change = Mirror(reflecting: changes).descendant("changes", 0).map { Mirror(reflecting: $0) }
+        let values = change?.children.first.map { Mirror(reflecting: $0.value).children }
+        return values?.lazy.compactMap { $0.value as? Subscription }.first
+    }
+
     @Test("Undoing a step returns its wake to the stream, and the stream is next again")
     func given() throws {
         self.rig.subscribe(1, slots: 2)

@@ -4,7 +4,7 @@ package import Wire
 /// A parameter of a statement.
 package protocol PostgresValue {
     /// Appends the value in PostgreSQL's binary format.
-    func write(to buffer: inout ByteBuffer)
+    func writeBinary(to buffer: inout ByteBuffer)
 }
 
 /// A value that may be an element of an array.
@@ -14,7 +14,7 @@ package protocol PostgresScalar: PostgresValue {
 }
 
 extension PostgresScalar where Self: FixedWidthInteger & BitwiseCopyable {
-    package func write(to buffer: inout ByteBuffer) { buffer.append(memoryOf: self.bigEndian) }
+    package func writeBinary(to buffer: inout ByteBuffer) { buffer.append(memoryOf: self.bigEndian) }
 }
 
 extension Int16: PostgresScalar { package static var typeID: UInt32 { 21 } }
@@ -22,37 +22,37 @@ extension Int32: PostgresScalar { package static var typeID: UInt32 { 23 } }
 extension Int64: PostgresScalar { package static var typeID: UInt32 { 20 } }
 
 extension Bool: PostgresValue {
-    package func write(to buffer: inout ByteBuffer) { buffer.append(self ? 1 : 0) }
+    package func writeBinary(to buffer: inout ByteBuffer) { buffer.append(self ? 1 : 0) }
 }
 
 /// Text. PostgreSQL rejects text that contains NUL.
 extension String: PostgresScalar {
     package static var typeID: UInt32 { 25 }
-    package func write(to buffer: inout ByteBuffer) { buffer.append(self) }
+    package func writeBinary(to buffer: inout ByteBuffer) { buffer.append(self) }
 }
 
 /// Bytes.
 extension Array: PostgresValue, PostgresScalar where Element == UInt8 {
     package static var typeID: UInt32 { 17 }
-    package func write(to buffer: inout ByteBuffer) { buffer.append(self) }
+    package func writeBinary(to buffer: inout ByteBuffer) { buffer.append(self) }
 }
 
 extension DeviceToken: PostgresScalar {
     package static var typeID: UInt32 { 17 }
-    package func write(to buffer: inout ByteBuffer) { self.withBytes { buffer.append($0) } }
+    package func writeBinary(to buffer: inout ByteBuffer) { self.withBytes { buffer.append($0) } }
 }
 
 /// Counters in their stored format, as bytes.
 extension ActivityCounters: PostgresScalar {
     package static var typeID: UInt32 { 17 }
-    package func write(to buffer: inout ByteBuffer) { self.store(to: &buffer) }
+    package func writeBinary(to buffer: inout ByteBuffer) { self.store(to: &buffer) }
 }
 
 /// The id of a wake as a uuid.
 extension WakeID: PostgresScalar {
     package static var typeID: UInt32 { 2950 }
 
-    package func write(to buffer: inout ByteBuffer) {
+    package func writeBinary(to buffer: inout ByteBuffer) {
         buffer.append(memoryOf: self.first.bigEndian)
         buffer.append(memoryOf: self.second.bigEndian)
     }
@@ -62,7 +62,7 @@ extension WakeID: PostgresScalar {
 extension APNsID: PostgresScalar {
     package static var typeID: UInt32 { 2950 }
 
-    package func write(to buffer: inout ByteBuffer) {
+    package func writeBinary(to buffer: inout ByteBuffer) {
         buffer.append(memoryOf: self.first.littleEndian)
         buffer.append(memoryOf: self.second.littleEndian)
     }
@@ -71,7 +71,7 @@ extension APNsID: PostgresScalar {
 extension RowLocation: PostgresScalar {
     package static var typeID: UInt32 { 27 }
 
-    package func write(to buffer: inout ByteBuffer) {
+    package func writeBinary(to buffer: inout ByteBuffer) {
         buffer.append(memoryOf: self.block.bigEndian)
         buffer.append(memoryOf: self.offset.bigEndian)
     }
@@ -85,7 +85,7 @@ package struct PostgresList<Element: PostgresScalar>: PostgresValue {
         self.elements = elements
     }
 
-    package func write(to buffer: inout ByteBuffer) { buffer.append(arrayOf: self.elements) { $0 } }
+    package func writeBinary(to buffer: inout ByteBuffer) { buffer.append(arrayOf: self.elements) { $0 } }
 }
 
 extension ByteBuffer {
@@ -105,7 +105,7 @@ extension ByteBuffer {
         for item in items {
             let start = self.count
             self.append(memoryOf: Int32(0))
-            value(item).write(to: &self)
+            value(item).writeBinary(to: &self)
             self.overwrite(memoryOf: Int32(self.count - start - 4).bigEndian, at: start)
         }
     }
@@ -137,7 +137,7 @@ package struct PostgresParameters: ~Copyable {
     /// Appends a value; nil for NULL.
     package mutating func append(_ value: (some PostgresValue)?) {
         let offset = self.buffer.count
-        value?.write(to: &self.buffer)
+        value?.writeBinary(to: &self.buffer)
         self.places.append(Place(offset: offset, count: value == nil ? -1 : self.buffer.count - offset))
     }
 

@@ -246,7 +246,7 @@ package struct RefusedCounts: PostgresScalar, Hashable {
     }
 
     /// Writes a row in the order of the reasons' names.
-    package func write(to buffer: inout ByteBuffer) {
+    package func writeBinary(to buffer: inout ByteBuffer) {
         for (reason, count) in self.counts.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
             buffer.append(UInt8(reason.count))
             buffer.append(reason)

@@ -17,8 +17,7 @@ extension Dispatcher {
 
     /// Returns the changes to streams since the last call.
     package func takeStreamChanges() -> StreamChanges {
-        guard let changes = self.streams.shared?.changes else { return StreamChanges() }
-        self.streams.shared?.changes = StreamChanges()
+        guard let changes = self.streams.shared?.takeChanges() else { return StreamChanges() }
         self.streams.stepTaken(changes)
         return changes
     }
@@ -192,8 +191,9 @@ extension Dispatcher {
 
     /// Sends the conditions owed for the devices of this step. Launches nothing.
     package func sendPendingConditions() {
-        guard let pendingConditions = self.streams.shared?.pendingConditions, !pendingConditions.isEmpty else { return }
-        self.streams.shared?.pendingConditions = []
+        guard let pendingConditions = self.streams.shared?.takePendingConditions(), !pendingConditions.isEmpty else {
+            return
+        }
         for (token, stream) in pendingConditions where !stream.hasEnded {
             if !self.sendConditions(token, stream) { self.streams.shared?.pendingConditions.append((token, stream)) }
         }

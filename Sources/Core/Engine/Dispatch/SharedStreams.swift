@@ -20,6 +20,21 @@ struct SharedStreams {
         if !self.isSilent { self.changes.changes.append(change) }
     }
 
+    /// Returns the changes since the last call.
+    ///
+    /// Swift 6.3 leaks the former value if a value is assigned through an optional of a noncopyable type, as in
+    /// `streams.shared?.changes = StreamChanges()`. A method is not affected.
+    mutating func takeChanges() -> StreamChanges {
+        defer { self.changes = StreamChanges() }
+        return self.changes
+    }
+
+    /// Returns the condition changes that were pending, which the caller sends.
+    mutating func takePendingConditions() -> [(token: DeviceToken, stream: Subscription)] {
+        defer { self.pendingConditions = [] }
+        return self.pendingConditions
+    }
+
     mutating func noteEndedElsewhere(_ wake: WakeID, _ reason: ExpirationReason?) {
         if !self.isSilent { self.changes.endedElsewhere.append((wake, reason)) }
     }
