@@ -47,15 +47,18 @@ struct SharedStreamTests {
     @Test("A stream that has ended is freed, and with it the changes of its steps")
     func freed() throws {
         self.rig.subscribe(1)
-        let step = try self.step { self.rig.push(1) }
-        weak let stream = Self.stream(of: step.streams)
-        #expect(stream != nil)
-        self.commit(step)
+        weak var stream: Subscription?
+        func launch() throws {
+            let step = try self.step { self.rig.push(1) }
+            stream = Self.stream(of: step.streams)
+            #expect(stream != nil)
+            self.commit(step)
+        }
+        try launch()
         let wake = try #require(self.rig.takeDeliveries().first?.wake)
         self.commit(try self.step { self.rig.report(.newData, wake) })
         self.rig.endStream(1)
         self.commit(try self.step())
-        _ = consume step
         #expect(stream == nil)
     }
 

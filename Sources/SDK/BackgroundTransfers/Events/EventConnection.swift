@@ -96,7 +96,7 @@ extension EventConnection {
         do {
             for event in try self.reader.received(bytes) {
                 // The last place is for the reason of the end.
-                guard case .enqueued(remainingCapacity: 0) = self.source.yield(.success(event)) else { continue }
+                guard case .enqueued(remaining: 0) = self.source.yield(.success(event)) else { continue }
                 self.stop(on: loop)
                 return self.end(Self.over)
             }
