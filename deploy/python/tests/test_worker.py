@@ -469,7 +469,7 @@ def test_a_worker_takes_no_wakes_after_its_drain_was_refused_for_now() -> None:
 
 
 class Unusual(BaseException):
-    """An exception that is no Exception, as that of pytest.fail()."""
+    """An exception outside of Exception, like that of pytest.fail()."""
 
 
 async def end_unusually(push: Push) -> Result:

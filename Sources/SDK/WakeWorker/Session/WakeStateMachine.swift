@@ -157,7 +157,7 @@ extension WakeStateMachine {
         case accepted
         /// The gateway will never accept it, nor a later progress report of the wake.
         case refused
-        /// It may not have arrived. The gateway requests a wait of at least `retryAfter` milliseconds.
+        /// The gateway may not have received it. The gateway requests a wait of at least `retryAfter` milliseconds.
         case failed(retryAfter: Int64)
     }
 

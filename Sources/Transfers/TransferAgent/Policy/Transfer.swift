@@ -199,7 +199,7 @@ extension Transfer {
 
     /// Records that a caller moves or has moved the finished file to its destination.
     ///
-    /// - Returns: false if the transfer is no finished download or its file was moved before.
+    /// - Returns: false unless the transfer is a finished download whose file was not moved before.
     package mutating func markTaken() -> Bool {
         guard self.state == .finished, self.kind == .download, !self.isTaken else { return false }
         self.isTaken = true

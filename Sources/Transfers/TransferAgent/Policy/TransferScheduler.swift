@@ -488,7 +488,7 @@ extension TransferScheduler {
         self.step(id) { $0.cancelled(now: now) } ?? false
     }
 
-    /// - Returns: false if the transfer is no finished download or its file was moved before.
+    /// - Returns: false unless the transfer is a finished download whose file was not moved before.
     package mutating func markTaken(_ id: TransferID) -> Bool {
         self.step(id) { $0.markTaken() } ?? false
     }
