@@ -1,28 +1,38 @@
 import HTTPClient
+import Synchronization
 
 /// One stream of a session's events, from its request to its end.
 ///
-/// `@unchecked Sendable`: mutable state is accessed only on its `HTTPThread`.
+/// `@unchecked Sendable`: mutable state outside `state` is accessed only on its `HTTPThread`.
 final class EventConnection: HTTPAgent, @unchecked Sendable {
-    /// An event, or the reason why the stream has ended. No items follow a reason.
-    typealias Item = Result<ServerSentEvent, BackgroundTransferError>
+    /// An item received on a stream.
+    enum Item: Sendable {
+        case event(ServerSentEvent)
+        /// The stream has ended. No items follow.
+        case ended(BackgroundTransferError)
+    }
+
+    private struct State {
+        var items: [Item] = []
+        var waiting: CheckedContinuation<[Item], Never>?
+        /// True if the stream has ended or the reader has closed it. No more items are accepted.
+        var isClosed = false
+    }
 
     /// The maximum number of items in the queue of a slow reader. If the queue is full, the stream ends, and the reader
     /// lists the transfers again.
-    private static let itemsMax = 8192
+    static let itemsMax = 8192
     /// The time without data, in milliseconds, after which the stream ends. The agent sends data at least every 15
     /// seconds.
-    private static let silenceMax: Int64 = 45_000
+    static let silenceMax: Int64 = 45_000
 
     private let caller: AgentCaller
-    private let items: AsyncStream<Item>
-    private let source: AsyncStream<Item>.Continuation
+    private let state = Mutex(State())
     private var request: HTTPRequestID?
     private var reader = EventStreamReader()
 
     init(_ caller: AgentCaller) {
         self.caller = caller
-        (self.items, self.source) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(Self.itemsMax + 1))
     }
 
     /// Opens the stream at a path.
@@ -37,17 +47,29 @@ final class EventConnection: HTTPAgent, @unchecked Sendable {
 
     /// Ends the stream and closes its connection.
     func close() {
-        self.source.finish()
+        self.end(nil)
         self.caller.thread.submit { self.stop(on: $0) }
     }
 
-    /// Waits for the next item. Returns nil if the task was cancelled, the stream was closed, or the reader was too
-    /// slow.
+    /// Waits for items, and returns all items received since the last call. Returns an empty array if the task was
+    /// cancelled or the stream was closed.
     ///
     /// Only one task may call this method at a time.
-    func next() async -> Item? {
-        var iterator = self.items.makeAsyncIterator()
-        return await iterator.next()
+    func next() async -> [Item] {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let items: [Item]? = self.state.withLock { state in
+                    var items: [Item] = []
+                    swap(&items, &state.items)
+                    if !items.isEmpty || state.isClosed { return items }
+                    state.waiting = continuation
+                    return nil
+                }
+                if let items { continuation.resume(returning: items) }
+            }
+        } onCancel: {
+            self.close()
+        }
     }
 }
 
@@ -55,6 +77,7 @@ final class EventConnection: HTTPAgent, @unchecked Sendable {
 
 extension EventConnection {
     private func begin(_ request: HTTPRequest, on loop: HTTPLoop) {
+        guard !self.state.withLock({ $0.isClosed }) else { return }
         do throws(HTTPClientError) {
             self.request = try loop.start(request, for: self)
             loop.setMoment(loop.now + Self.silenceMax, for: self)
@@ -94,11 +117,9 @@ extension EventConnection {
 
     private func received(_ bytes: [UInt8], on loop: HTTPLoop) {
         do {
-            for event in try self.reader.received(bytes) {
-                // The last place is for the reason of the end.
-                guard case .enqueued(remaining: 0) = self.source.yield(.success(event)) else { continue }
+            for event in try self.reader.received(bytes) where !self.take(.event(event)) {
                 self.stop(on: loop)
-                return self.end(Self.over)
+                self.end(Self.over)
             }
         } catch {
             self.stop(on: loop)
@@ -106,15 +127,44 @@ extension EventConnection {
         }
     }
 
-    /// The error if the stream has ended without another reason.
-    static let over = BackgroundTransferError(
+    private static let over = BackgroundTransferError(
         .interrupted,
         "the agent ended the stream of events; see whether it runs",
         isPassing: true
     )
 
-    private func end(_ error: BackgroundTransferError) {
-        self.source.yield(.failure(error))
-        self.source.finish()
+    /// - Returns: false if the queue was full. The queued items are then discarded.
+    private func take(_ item: Item) -> Bool {
+        let (reader, isTaken) = self.state.withLock { state -> (CheckedContinuation<[Item], Never>?, Bool) in
+            guard !state.isClosed else { return (nil, true) }
+            if let reader = state.waiting {
+                state.waiting = nil
+                return (reader, true)
+            }
+            guard state.items.count < Self.itemsMax else {
+                state.items = []
+                return (nil, false)
+            }
+            state.items.append(item)
+            return (nil, true)
+        }
+        reader?.resume(returning: [item])
+        return isTaken
+    }
+
+    /// - Parameter error: the reason why the stream ended; nil if the reader closes it.
+    private func end(_ error: BackgroundTransferError?) {
+        let item = error.map { Item.ended($0) }
+        let reader = self.state.withLock { state -> CheckedContinuation<[Item], Never>? in
+            guard !state.isClosed else { return nil }
+            state.isClosed = true
+            if let reader = state.waiting {
+                state.waiting = nil
+                return reader
+            }
+            state.items = item.map { state.items + [$0] } ?? []
+            return nil
+        }
+        reader?.resume(returning: item.map { [$0] } ?? [])
     }
 }

@@ -41,7 +41,8 @@ final class EventReader {
                 let connection = try await self.connected()
                 // Deliver the events of the list before waiting for more.
                 guard self.undelivered.isEmpty else { continue }
-                try self.take(await connection.next())
+                guard let error = self.take(await connection.next()) else { continue }
+                throw error
             } catch {
                 try await self.failed(error)
             }
@@ -49,13 +50,20 @@ final class EventReader {
         return nil
     }
 
-    /// - Throws: the reason why the stream has ended.
-    private func take(_ item: EventConnection.Item?) throws(BackgroundTransferError) {
-        guard let item else { throw Task.isCancelled ? .taskCancelled : EventConnection.over }
-        let event = try item.get()
-        guard let event = BackgroundSessionEvent(name: event.name, data: event.data), self.follower.received(event)
-        else { return }
-        self.undelivered.insert(event, at: 0)
+    /// - Returns: the reason why the stream ended, or nil if it is open.
+    private func take(_ items: [EventConnection.Item]) -> BackgroundTransferError? {
+        var events: [BackgroundSessionEvent] = []
+        var failure: BackgroundTransferError?
+        for item in items {
+            switch item {
+            case .ended(let error): failure = error
+            case .event(let event):
+                guard let event = BackgroundSessionEvent(name: event.name, data: event.data) else { continue }
+                if self.follower.received(event) { events.append(event) }
+            }
+        }
+        self.undelivered = events.reversed() + self.undelivered
+        return failure
     }
 
     /// Returns an open event stream. The transfers are listed after the first event on the stream. Therefore no change
@@ -66,7 +74,9 @@ final class EventReader {
         let connection = EventConnection(self.calls.caller)
         self.connection = connection
         connection.open("\(self.calls.path)/events")
-        try self.take(await connection.next())
+        let first = await connection.next()
+        if let error = self.take(first) { throw error }
+        guard !first.isEmpty else { throw .taskCancelled }
         // Earlier changes are in the list, and later changes arrive on the stream.
         let listed = self.follower.listed(try await self.calls.transfers())
         self.undelivered = listed.reversed() + self.undelivered

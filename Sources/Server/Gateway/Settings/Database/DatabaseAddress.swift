@@ -6,6 +6,11 @@ package struct DatabaseAddress: Hashable, Sendable {
     package struct Fault: Error, Hashable, Sendable {
         package let problem: String
         package let remedy: String
+
+        package init(problem: String, remedy: String) {
+            self.problem = problem
+            self.remedy = remedy
+        }
     }
 
     /// The schemes of database URIs.
@@ -144,7 +149,9 @@ extension DatabaseAddress {
     private static func isLocal(_ host: String) -> Bool {
         // A folder with a Unix socket, or a socket in the abstract namespace.
         if host.isEmpty || host.hasPrefix("/") || host.hasPrefix("@") { return true }
-        return ListenSetting.isLoopback(host[...])
+        if host == "localhost" || host == "::1" { return true }
+        let parts = host.split(separator: ".", omittingEmptySubsequences: false)
+        return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
     }
 }
 
