@@ -12,7 +12,7 @@ package final class RequestService {
     ///
     /// A list examines every topic or every device with tasks, and may take as long as a thousand pushes. So that many
     /// lists neither delay other requests nor fill the memory, a step writes at most one list, and none while another
-    /// list waits for its commit. A list of devices examines all devices and takes several steps.
+    /// list waits for its commit. A list of devices may examine all devices in several steps.
     private var lists = FIFOQueue<(list: LongList, request: EngineRequest)>()
 
     package init(_ stage: EffectStage, _ room: RoomState, _ pushes: PushService) {
