@@ -34,7 +34,7 @@ struct TidyTests {
                 lines += Wording.lines(in: file).filter { $0.kind == kind }.map { (file.path, $0) }
             }
         }
-        #expect(lines.count > 1000, "the tidy test must see the texts")
+        #expect(lines.count > 5000, "the tidy test must see the texts")
         let hints = lines.flatMap { path, line in Wording.hints(in: line).map { "\(path):\(line.number): \($0)" } }
         let maximum = lines.count * kind.budget / 1000
         #expect(hints.count <= maximum, "\(hints.count) hints, at most \(maximum):\n\(hints.joined(separator: "\n"))")

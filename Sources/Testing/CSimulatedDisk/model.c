@@ -142,7 +142,7 @@ void inode_fail_sync(struct wakegate_disk *disk, struct inode *inode) {
     bool forgets = disk->is_random && disk_random(&disk->random) % 4 == 0;
     for (size_t sector = 0; sector < inode->capacity / SECTOR_BYTES; sector++) {
         if (!inode->is_dirty[sector]) continue;
-        if (writes_some && disk_random(&disk->random) % 2) {
+        if (sector * SECTOR_BYTES < inode->size && writes_some && disk_random(&disk->random) % 2) {
             write_sector(inode, sector);
             continue;
         }
@@ -175,6 +175,8 @@ static void lose_power(struct inode *inode, uint64_t *random, unsigned survival,
     for (size_t sector = 0; sector < inode->capacity / SECTOR_BYTES; sector++) {
         if (!inode->is_dirty[sector]) continue;
         inode->is_dirty[sector] = 0;
+        // Beyond the end are only the zeros of a truncation. If the truncation is lost, the former bytes are still there.
+        if (sector * SECTOR_BYTES >= inode->size) continue;
         if (!random || disk_random(random) % 8 >= survival) continue;
         size_t start = 0;
         size_t end = SECTOR_BYTES;

@@ -76,7 +76,8 @@ struct SimulatedDiskTests {
             for number in 1...self.commits {
                 try database.execute("INSERT INTO rows VALUES (\(number), randomblob(6000))")
                 acknowledged = number
-                if number % 3 == 0 { try database.execute("PRAGMA wal_checkpoint(RESTART)") }
+                if number == 2 { _ = try database.checkpoint(.truncate) }
+                if number == 4 { _ = try database.checkpoint(.passive) }
             }
         } catch {
             // The caller checks the rows.
