@@ -1,4 +1,5 @@
 import Engine
+import Policy
 import Testing
 import WakeGateTestKit
 import Wire
@@ -69,7 +70,100 @@ struct DeviceSearchTests {
         #expect(page.steps <= 2 * Self.count / Self.placesMax + 1)
     }
 
-    @Test("A search continues on an engine with fewer devices", arguments: [.token, .recent] as [DeviceSearch.Order])
+    /// The state of a fleet whose devices receive pushes, launch, and lose or end wakes at random.
+    private struct Fleet {
+        let rig = EngineRig()
+        var generator = SeededGenerator(seed: 11)
+        let numbers = DeviceSearchTests.numbers(beginnings: 20_000)
+
+        init() {
+            for number in self.numbers { self.rig.register(number) }
+        }
+
+        /// Changes random devices.
+        mutating func change(_ count: Int) {
+            for _ in 0..<count {
+                let number = self.generator.pick(self.numbers)
+                let device = self.rig.index(number)
+                let wake = self.rig.engine.snapshot(device).wake
+                switch Int.random(in: 0..<8, using: &self.generator) {
+                case 0: _ = self.rig.engine.claim(device)
+                case 1: if let wake { _ = self.rig.engine.report(.push(.newData), wake: wake) }
+                case 2: if let wake { self.rig.engine.lose(wake) }
+                case 3: self.rig.advance(by: 3)
+                default: _ = self.rig.push(number)
+                }
+            }
+        }
+
+        /// The devices with a pending push, those with the oldest push first.
+        var waiting: [DeviceToken] {
+            let waiting = self.numbers.compactMap { number in
+                self.rig.engine.waitingSince(self.rig.index(number)).map { (since: $0, number: number) }
+            }
+            return waiting.sorted { ($0.since, $0.number) < ($1.since, $1.number) }.map { EngineRig.token($0.number) }
+        }
+
+        func search(countMax: Int, filter: DeviceFilter? = nil) -> (tokens: [DeviceToken], steps: Int) {
+            var search = DeviceSearch(topics: nil, order: .waiting, after: nil, countMax: countMax)
+            var steps = 1
+            while !self.rig.engine.look(&search, placesMax: placesMax, filter: filter) { steps += 1 }
+            return (search.tokens, steps)
+        }
+    }
+
+    @Test("A list of waiting devices is exact, however many wait", arguments: [10, 2000, 60_000])
+    func waiting(changes: Int) {
+        var fleet = Fleet()
+        for round in 0..<12 {
+            fleet.change(changes)
+            let waiting = fleet.waiting
+            for countMax in [1, 100, 1000] {
+                let found = fleet.search(countMax: countMax).tokens
+                #expect(found == Array(waiting.prefix(countMax)), "round \(round)")
+            }
+        }
+    }
+
+    @Test("A later list of waiting devices does not examine all devices", arguments: [2000, 60_000])
+    func laterWaiting(changes: Int) {
+        var fleet = Fleet()
+        fleet.change(changes)
+        #expect(fleet.search(countMax: 100).steps >= Self.count / Self.placesMax)
+        fleet.change(200)
+        #expect(fleet.search(countMax: 100).steps <= 2 + 8192 / Self.placesMax)
+    }
+
+    @Test("A list of waiting devices with a rare state or with few devices left in the set is exact")
+    func rareWaiting() {
+        var fleet = Fleet()
+        fleet.change(60_000)
+        _ = fleet.search(countMax: 100)
+        let filter = DeviceFilter(state: .inFlight, hold: nil)
+        for token in fleet.waiting.prefix(9000) {
+            if let device = fleet.rig.engine.find(token) { _ = fleet.rig.engine.claim(device) }
+        }
+        for _ in 0..<2 {
+            let waiting = fleet.waiting
+            #expect(fleet.search(countMax: 1000).tokens == Array(waiting.prefix(1000)))
+            let inFlight = waiting.filter { token in
+                fleet.rig.engine.find(token).map { fleet.rig.engine.snapshot($0).wake != nil } ?? false
+            }
+            #expect(fleet.search(countMax: 1000, filter: filter).tokens == Array(inFlight.prefix(1000)))
+        }
+    }
+
+    @Test("Devices that began to wait in the same millisecond are listed in the order of tokens")
+    func ties() {
+        let fleet = Fleet()
+        for number in fleet.numbers { _ = fleet.rig.push(number) }
+        for _ in 0..<2 { #expect(fleet.search(countMax: 50).tokens == Array(fleet.waiting.prefix(50))) }
+    }
+
+    @Test(
+        "A search continues on an engine with fewer devices",
+        arguments: [.token, .waiting, .recent] as [DeviceSearch.Order]
+    )
     func fewerDevices(order: DeviceSearch.Order) {
         let (rig, smaller) = (EngineRig(), EngineRig())
         for number in Self.numbers(beginnings: 2) { rig.register(number) }

@@ -84,6 +84,7 @@ extension DeviceEngine {
         var held: Hold?
         if let pending = state.pending {
             held = state.hold(pending.priority, parameters) ?? (isReady ? .worker : nil)
+            self.devices.noteWaiting(device, since: pending.firstReceivedAt)
         }
         let isPending = state.pending != nil
         let isInFlight = state.inFlight.map { $0.push.handle != .none } ?? false

@@ -47,8 +47,8 @@ extension DeviceSnapshot {
 /// An incremental search through all registered devices for the first devices in an order.
 ///
 /// The device table is not sorted. A search in the order of tokens reads the table's buckets one after another until it
-/// has found enough devices. Every other search reads all devices and remembers the first ones so far, as does a search
-/// that finds few devices in the buckets, because devices of one bucket are far apart in memory.
+/// has found enough devices, and a search for waiting devices reads the table's set of these. Every other search reads
+/// all devices and remembers the first ones so far, as does a search that finds few devices in the buckets or the set.
 package struct DeviceSearch: Sendable {
     /// An order of devices.
     package enum Order: String, CaseIterable, Sendable {
@@ -76,6 +76,10 @@ package struct DeviceSearch: Sendable {
     private enum Place {
         /// A device of a bucket; `none` for the next bucket.
         case inBucket(Int, DeviceIndex)
+        /// The set of waiting devices has to be read.
+        case waiting
+        /// The members of the set that are left, the next one last.
+        case waitingDevices([DeviceIndex])
         case row(Int)
     }
 
@@ -102,7 +106,11 @@ package struct DeviceSearch: Sendable {
         self.after = after
         self.countMax = countMax
         self.place =
-            order == .token ? .inBucket((after.map { TokenBuckets.bucket($0.beginning) } ?? 0) - 1, .none) : .row(0)
+            switch order {
+            case .token: .inBucket((after.map { TokenBuckets.bucket($0.beginning) } ?? 0) - 1, .none)
+            case .waiting: .waiting
+            case .recent: .row(0)
+            }
     }
 
     /// True if `countMax` devices were found; more may follow.
@@ -128,6 +136,28 @@ package struct DeviceSearch: Sendable {
             }
             guard engine.devices.addToBuckets(countMax: placesMax) else { return false }
             return self.look(at: engine, bucket, device, placesMax: placesMax, isWanted: isWanted)
+        case .waiting:
+            guard engine.devices.count > placesMax else {
+                self.restart()
+                return self.look(at: engine, placesMax: placesMax, isWanted: isWanted)
+            }
+            guard engine.devices.addToWaiting(countMax: placesMax) else { return false }
+            self.place = .waitingDevices(engine.devices.longestWaiting())
+            return false
+        case .waitingDevices(var devices):
+            self.place = .row(0)
+            for _ in 0..<min(placesMax, devices.count) {
+                let device = devices.removeLast()
+                if Int(device.rawValue) < engine.devices.count { self.examine(device, engine, isWanted) }
+            }
+            guard devices.isEmpty else {
+                self.place = .waitingDevices(devices)
+                return false
+            }
+            if self.isFull || engine.devices.hasAllWaiting { return true }
+            engine.devices.refillWaiting()
+            self.restart()
+            return false
         case .row(let first):
             let end = first + min(max(0, engine.devices.count - first), placesMax)
             for number in first..<end {

@@ -54,6 +54,8 @@ package struct DeviceTable: ~Copyable {
     private static let placesMax = 1 << 30
     /// The devices by the beginnings of their tokens. Searches add the devices.
     private var buckets = TokenBuckets()
+    /// The devices whose pushes have been pending longest. Searches begin it.
+    private var waiting = LongestWaiting()
 
     /// Creates an empty table.
     ///
@@ -228,6 +230,7 @@ package struct DeviceTable: ~Copyable {
         self.count = 0
         self.changed.removeAll(keepingCapacity: true)
         self.buckets = TokenBuckets()
+        self.waiting = LongestWaiting()
         unsafe self.olderCells.deallocate()
         unsafe self.olderCells = .init(start: nil, count: 0)
         unsafe self.nextCells.deallocate()
@@ -342,6 +345,73 @@ extension DeviceTable {
     /// Returns the device before `device` in its bucket; `none` if it is the first.
     func previous(of device: DeviceIndex) -> DeviceIndex {
         DeviceIndex(rawValue: self.buckets.previous[Int(device.rawValue)])
+    }
+}
+
+// MARK: - Order of waiting
+
+/// The devices of a table whose pushes have been pending longest; about a hundred kilobytes.
+///
+/// Empty until a search begins it. Then each device whose push has been pending since `horizon` or longer is in the
+/// set. Members whose push ended are removed when the set is full or read.
+struct LongestWaiting {
+    /// The number of devices to which a full set is reduced.
+    fileprivate static let countMin = 4096
+
+    fileprivate var devices: Set<DeviceIndex> = []
+    /// The latest arrival of the oldest push of a member.
+    fileprivate var horizon = Instant.distantPast
+    /// The number of rows that the search has examined; nil if it has examined all.
+    fileprivate var examined: Int? = 0
+}
+
+extension DeviceTable {
+    /// True if the set contains all devices with a pending push.
+    var hasAllWaiting: Bool { self.waiting.examined == nil && self.waiting.horizon == .distantFuture }
+
+    /// Notes that the oldest push pending for a device arrived at `since`.
+    @inline(__always)
+    mutating func noteWaiting(_ device: DeviceIndex, since: Instant) {
+        if since <= self.waiting.horizon { self.addWaiting(device) }
+    }
+
+    @inline(never)
+    private mutating func addWaiting(_ device: DeviceIndex) {
+        let isNew = self.waiting.devices.insert(device).inserted
+        guard isNew, self.waiting.devices.count >= 2 * LongestWaiting.countMin else { return }
+        let arrivals = self.longestWaiting().compactMap { self[$0].state.pending?.firstReceivedAt }.sorted()
+        guard arrivals.count > LongestWaiting.countMin else { return }
+        // The devices that wait as long as the first one left out are left out, too.
+        self.waiting.horizon = arrivals[LongestWaiting.countMin] - 1
+        _ = self.longestWaiting()
+    }
+
+    /// Examines at most `countMax` devices, and adds those that have been waiting longest to the set.
+    ///
+    /// - Returns: true if all devices were examined.
+    mutating func addToWaiting(countMax: Int) -> Bool {
+        guard let first = self.waiting.examined else { return true }
+        if first == 0 { self.waiting.horizon = .distantFuture }
+        let end = first + min(max(0, self.count - first), countMax)
+        for number in first..<end {
+            let device = DeviceIndex(rawValue: UInt32(number))
+            if let pending = self[device].state.pending { self.noteWaiting(device, since: pending.firstReceivedAt) }
+        }
+        self.waiting.examined = end < self.count ? end : nil
+        return end == self.count
+    }
+
+    /// Lets the next search fill the set again if it has become small.
+    mutating func refillWaiting() {
+        if self.waiting.devices.count < LongestWaiting.countMin { self.waiting.examined = 0 }
+    }
+
+    /// Removes the members that have not been waiting since the horizon, and returns the others.
+    mutating func longestWaiting() -> [DeviceIndex] {
+        self.waiting.devices = self.waiting.devices.filter { device in
+            self[device].state.pending.map { $0.firstReceivedAt <= self.waiting.horizon } ?? false
+        }
+        return Array(self.waiting.devices)
     }
 }
 
