@@ -144,7 +144,7 @@ let server: [Target] = [
         in: "Server",
         [
             "CCommit", "CEmbeddedFiles", "Engine", "HTTPClient", "HTTPTransport", "Platform", "Policy",
-            "PostgresStore", "ServiceManager", "Storage", "Wire",
+            "ServiceManager", "Storage", "Wire",
         ],
         exclude: ["Edge/Dashboard", "Edge/OpenAPI"]
     ),
@@ -192,8 +192,8 @@ let tools: [Target] = [
         "wakegate",
         in: "Tools",
         [
-            "CommandLineTool", "Gateway", "HTTPTransport", "Platform", "Policy", "ServiceManager", "TransferAgent",
-            "Wire",
+            "CommandLineTool", "Engine", "Gateway", "HTTPTransport", "Platform", "Policy", "PostgresStore",
+            "ServiceManager", "Storage", "TransferAgent", "Wire",
         ]
     ),
 ]
@@ -306,8 +306,7 @@ let unitTests: [Target] = [
         "GatewayEngineTests",
         in: "Server",
         [
-            "Engine", "Gateway", "HTTPTransport", "Platform", "Policy", "PostgresStore", "Storage",
-            "WakeGateTestKit", "Wire",
+            "Engine", "Gateway", "HTTPTransport", "Platform", "Policy", "Storage", "WakeGateTestKit", "Wire",
         ]
     ),
     tests("GatewayFaultTests", in: "Server", ["Gateway", "HTTPTransport", "Wire"]),

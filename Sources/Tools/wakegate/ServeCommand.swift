@@ -62,7 +62,7 @@ package enum ServeCommand {
         if parsed.isSet("--check") {
             // Faults name files by their absolute paths.
             configuration.mapPaths(CommandFile.absolute)
-            let database = GatewayDatabase.check(configuration)
+            let database = PostgresDatabase.check(configuration)
             for warning in database.warnings { Console.error("wakegate: warning: \(warning.description)") }
             let faults = self.startFaults(configuration) + self.portFaults(configuration) + database.faults
             try self.check(configuration, and: faults)
@@ -224,7 +224,13 @@ package enum ServeCommand {
         onReady: @escaping @Sendable (BoundAddresses) -> Void
     ) async throws(CommandFailure) -> Int32 {
         do {
-            return try await GatewayProcess.run(configuration, source: source, onReady: onReady, onNews: onNews)
+            return try await GatewayProcess.run(
+                configuration,
+                database: PostgresDatabase(configuration),
+                source: source,
+                onReady: onReady,
+                onNews: onNews
+            )
         } catch {
             throw .failed("\(error)")
         }

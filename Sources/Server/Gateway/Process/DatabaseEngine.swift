@@ -1,13 +1,35 @@
-import Engine
+package import Engine
 import HTTPTransport
 import Platform
-import PostgresStore
 import ServiceManager
-import Storage
-package import Wire
+package import Storage
+import Wire
+
+/// A database in which several gateways share their state.
+package protocol GatewayDatabase: Sendable {
+    /// Returns a function that creates the history, which reads the events that transactions have written.
+    ///
+    /// - Throws: if the address of the database is unusable.
+    func history(_ limits: HistoryLimits) throws(StoreError) -> @Sendable () -> any SharedHistorySource
+
+    /// Connects to the database. Blocks until the database has answered or failed.
+    ///
+    /// - Parameters:
+    ///   - signal: called on any thread when the store has replies.
+    ///   - onWarning: receives each database setting that could lose acknowledged pushes.
+    /// - Throws: if a gateway cannot use the database.
+    func store(
+        signal: @escaping @Sendable () -> Void,
+        onWarning: @escaping @Sendable (String) -> Void
+    ) throws(StoreError) -> any ClusterStore
+
+    /// Returns the value that gateways share under a name. If there is none, stores and returns `value`. Blocks.
+    func sharedValue(_ name: String, orKeep value: [UInt8]) throws(StoreError) -> [UInt8]
+}
 
 /// Creates the engine of a gateway that stores its state in a database. Other gateways may share the database.
 struct DatabaseEngine: Sendable {
+    let database: any GatewayDatabase
     let configuration: GatewayConfiguration
     let shared: SharedParts
     let workers: WorkerAuthentication
@@ -18,21 +40,10 @@ struct DatabaseEngine: Sendable {
     /// The name by which operators know this gateway.
     let name: String
 
-    /// Creates the history, which reads the events that transactions have written.
-    static func history(
-        _ configuration: GatewayConfiguration,
-        _ shared: SharedParts,
-        _ limits: HistoryLimits
-    ) throws -> any HistoryService {
-        let address = try configuration.storeSettings().address
-        return try DatabaseHistory(mailboxes: shared.mailboxes) { PostgresHistory(address, limits: limits) }
-    }
-
     /// Creates the engine. Call it on the engine's thread; it blocks until the database has answered or failed.
     ///
     /// - Throws: if the gateway cannot use the database.
     func make() throws(StoreError) -> any GatewayEngine {
-        let settings = try self.configuration.storeSettings()
         let wakeup = StoreWakeup()
         let mailbox = self.shared.engine
         let log = self.shared.log
@@ -40,13 +51,9 @@ struct DatabaseEngine: Sendable {
             wakeup.signal()
             mailbox.signal()
         }
-        let store = try PostgresStore(
-            settings,
-            signal: signal,
-            onWarning: { log.write(.databaseSetting, ["cause": $0]) }
-        )
+        let store = try self.database.store(signal: signal) { log.write(.databaseSetting, ["cause": $0]) }
         do throws(StoreError) {
-            let key = try Self.historyKey(settings)
+            let key = try self.historyKey()
             try self.history.open()
             return self.engine(store, key, wakeup)
         } catch {
@@ -55,7 +62,7 @@ struct DatabaseEngine: Sendable {
         }
     }
 
-    private func engine(_ store: PostgresStore, _ historyKey: HashKey, _ wakeup: StoreWakeup) -> ClusterEngine {
+    private func engine(_ store: any ClusterStore, _ historyKey: HashKey, _ wakeup: StoreWakeup) -> ClusterEngine {
         var report = GatewayReport(name: self.name, version: wakeGateVersion)
         report.digests = ConfigurationDigests.digests(of: self.configuration.engine)
         return ClusterEngine(
@@ -80,12 +87,12 @@ struct DatabaseEngine: Sendable {
     }
 
     /// Returns the key with which all gateways number devices in the history. The first gateway creates the key.
-    private static func historyKey(_ settings: StoreSettings) throws(StoreError) -> HashKey {
+    private func historyKey() throws(StoreError) -> HashKey {
         let made = HistoryKey.passing()
         var content = ByteBuffer()
         content.append(memoryOf: made.first.littleEndian)
         content.append(memoryOf: made.second.littleEndian)
-        let kept = try SharedValue.find(StateExport.historyKeyName, orKeep: content.view.array, settings)
+        let kept = try self.database.sharedValue(StateExport.historyKeyName, orKeep: content.view.array)
         guard kept.count == 16 else {
             throw StoreError(message: "The value history.key in the database is not a key. Restore it, or delete it.")
         }
@@ -117,48 +124,6 @@ struct DatabaseEngine: Sendable {
         } else {
             self.shared.log.write(.configurationsDiffer, ["keys": keys.joined(separator: ", ")])
         }
-    }
-}
-
-extension PostgresHistory: SharedHistorySource {}
-
-/// The check of a gateway's database before a start.
-package enum GatewayDatabase {
-    /// Checks the database in a configuration. The check changes nothing, and gateways may be using the database.
-    ///
-    /// - Returns: the faults that prevent a start, and warnings about other problems. Both are empty if the
-    ///   configuration has no database, or if its database settings have faults.
-    package static func check(
-        _ configuration: GatewayConfiguration
-    ) -> (faults: [ConfigurationFault], warnings: [ConfigurationFault]) {
-        guard configuration.database != nil, configuration.databaseFaults().isEmpty else { return ([], []) }
-        do throws(StoreError) {
-            let report = try DatabaseCheck.report(configuration.storeSettings())
-            return (report.faults.map(self.fault), report.warnings.map(self.fault))
-        } catch {
-            let remedy = "write \(DatabaseAddress.requirement)"
-            return ([ConfigurationFault(key: "store", problem: error.message, remedy: remedy)], [])
-        }
-    }
-
-    private static func fault(_ found: DatabaseCheck.Fault) -> ConfigurationFault {
-        ConfigurationFault(key: "store", problem: found.problem, remedy: found.remedy)
-    }
-}
-
-extension GatewayConfiguration {
-    /// Returns the settings for the connection to the database.
-    ///
-    /// - Throws: `StoreError` if the store is not a database, or if its address is unusable.
-    func storeSettings() throws(StoreError) -> StoreSettings {
-        guard let text = self.databaseConnectionString else {
-            throw StoreError(message: "store names no database. Write \(DatabaseAddress.requirement).")
-        }
-        return try StoreSettings(
-            text,
-            connections: self.databaseConnections,
-            isInsecureAllowed: self.allowsUnverifiedDatabase
-        )
     }
 }
 

@@ -24,6 +24,7 @@ package final class Gateway: Sendable {
 
     /// Binds every address and reads the stored state. Connections are accepted after `start`.
     ///
+    /// - `database`: the database of the configuration; nil if it has none.
     /// - `source`: reads the configuration again for a reload; nil if that is impossible.
     /// - `log`: receives messages for operators.
     /// - `status`: receives the status of the gateway.
@@ -34,6 +35,7 @@ package final class Gateway: Sendable {
     ///   webhooks.
     package init(
         _ configuration: GatewayConfiguration,
+        database: (any GatewayDatabase)? = nil,
         source: ConfigurationSource? = nil,
         log: GatewayLog,
         status: ServiceStatus = ServiceStatus(),
@@ -85,6 +87,7 @@ package final class Gateway: Sendable {
         let store = GatewayStore(configuration)
         let (history, make) = try Self.engine(
             configuration,
+            database,
             shared,
             store,
             workers: tokens.workerAuthentication,
@@ -140,6 +143,7 @@ package final class Gateway: Sendable {
     /// database.
     private static func engine(
         _ configuration: GatewayConfiguration,
+        _ database: (any GatewayDatabase)?,
         _ shared: SharedParts,
         _ store: GatewayStore,
         workers: WorkerAuthentication,
@@ -148,12 +152,15 @@ package final class Gateway: Sendable {
         name: String,
         _ onStoreFailed: @escaping @Sendable () -> Void
     ) throws -> (history: any HistoryService, make: @Sendable () throws(StoreError) -> any GatewayEngine) {
-        guard configuration.database == nil else {
+        precondition((configuration.database == nil) == (database == nil), "the caller opens a configured database")
+        if let database {
+            let makeSource = try database.history(store.historyLimits)
             let engine = DatabaseEngine(
+                database: database,
                 configuration: configuration,
                 shared: shared,
                 workers: workers,
-                history: try DatabaseEngine.history(configuration, shared, store.historyLimits),
+                history: try DatabaseHistory(mailboxes: shared.mailboxes, makeSource: makeSource),
                 tallies: tallies,
                 status: status,
                 name: name

@@ -17,6 +17,7 @@ package enum GatewayProcess {
     /// the process immediately. After a failure of the store, the drain does not wait, because no result can be stored.
     /// SIGHUP reloads the configuration if `source` allows it.
     ///
+    /// - `database`: the database of the configuration; nil if it has none.
     /// - `source`: reads the configuration again.
     /// - `onReady`: called once, when the gateway accepts connections.
     /// - `onNews`: receives all events after that time; nil to report no events.
@@ -24,6 +25,7 @@ package enum GatewayProcess {
     /// - Throws: `TransportError` with the address, certificate or key at fault; `StoreError` with the file.
     package static func run(
         _ configuration: GatewayConfiguration,
+        database: (any GatewayDatabase)?,
         source: ConfigurationSource,
         onReady: @escaping @Sendable (BoundAddresses) -> Void,
         onNews: EventFollower.Tell? = nil
@@ -43,6 +45,7 @@ package enum GatewayProcess {
         let status = ServiceStatus()
         let gateway = try self.start(
             configuration,
+            database,
             source,
             log,
             status,
@@ -87,6 +90,7 @@ package enum GatewayProcess {
     /// Starts a gateway, and reports the success or failure to the service manager.
     private static func start(
         _ configuration: GatewayConfiguration,
+        _ database: (any GatewayDatabase)?,
         _ source: ConfigurationSource,
         _ log: GatewayLog,
         _ status: ServiceStatus,
@@ -96,6 +100,7 @@ package enum GatewayProcess {
         do {
             let gateway = try Gateway(
                 configuration,
+                database: database,
                 source: source,
                 log: log,
                 status: status,

@@ -1,32 +1,33 @@
 import Engine
+import Gateway
 import PostgresStore
 
 /// Moves the state of a gateway with its own store into a database.
-package enum StateImport {
+enum StateImport {
     /// The reason why the import stopped, and the remedy.
-    package struct Failure: Error, Sendable {
-        package let message: String
+    struct Failure: Error, Sendable {
+        let message: String
     }
 
     /// The result of an import.
-    package struct Report: Sendable {
-        package let devices: Int
+    struct Report: Sendable {
+        let devices: Int
         /// The number of devices that an interrupted earlier import had already moved.
-        package let devicesBefore: Int
-        package let topics: Int
-        package let pushesAccepted: Int64
-        package let pushesPending: Int64
-        package let requestsWaiting: Int64
+        let devicesBefore: Int
+        let topics: Int
+        let pushesAccepted: Int64
+        let pushesPending: Int64
+        let requestsWaiting: Int64
         /// The number of pushes, requests and transfers that were in flight. The import records their wakes as lost.
-        package let wakesLost: Int64
+        let wakesLost: Int64
         /// The number of events of the delivery log.
-        package let events: Int
+        let events: Int
         /// The names of shared values that the database already had. The import did not change them.
-        package let kept: [String]
+        let kept: [String]
     }
 
     /// The parts of the state, which are moved one after the other.
-    package enum Part: String, Sendable {
+    enum Part: String, Sendable {
         case devices = "devices"
         case logs = "delivery logs of devices"
     }
@@ -42,7 +43,7 @@ package enum StateImport {
     ///   - onProgress: receives the part, the number of moved elements, and their total number.
     /// - Throws: `Failure` in four cases: the folder has no state; the database already has one of the state's topics;
     ///   the whole state was moved before; or the state has changed since an interrupted import.
-    package static func run(
+    static func run(
         from folder: String,
         _ configuration: GatewayConfiguration,
         onProgress: (Part, _ moved: Int, _ all: Int) -> Void
