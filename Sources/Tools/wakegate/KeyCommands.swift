@@ -51,7 +51,7 @@ extension CommandDefinition {
 
     package static let keyRemove = CommandDefinition(
         "key remove",
-        "remove a key; tokens that it signed are then refused as InvalidProviderToken",
+        "remove a key, which invalidates the tokens that it signed",
         arguments: [ArgumentDefinition("ID", "the key's id")],
         options: folderOptions,
         example: "wakegate key remove ABC123DEFG --keys /etc/wakegate/keys",

@@ -140,7 +140,7 @@ extension CommandDefinition {
 
     package static let deviceLaunch = actionCommand(
         .launch,
-        "launch a device's pending push now, despite all holds; an empty wake if no push is pending"
+        "launch a device's pending push, or an empty wake, despite all holds"
     )
     package static let deviceDrop = actionCommand(
         .drop,

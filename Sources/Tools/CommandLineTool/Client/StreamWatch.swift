@@ -145,7 +145,7 @@ extension ServerSentEvent {
 extension CommandDefinition {
     package static let events = CommandDefinition(
         "events",
-        "follow the gateway's events, one per line: pushes, refusals, wakes and results",
+        "follow the gateway's events: pushes, refusals, wakes and results",
         options: [
             OptionDefinition("--topic", "TOPIC", "only events of one topic"),
             OptionDefinition("--device", "TOKEN", "only events of one device"),

@@ -219,7 +219,7 @@ extension CommandDefinition {
 
     package static let taskList = CommandDefinition(
         "task list",
-        "list waiting and running tasks of one or all devices, and why they wait",
+        "list the waiting and running tasks of one or all devices",
         arguments: [ArgumentDefinition("DEVICE", "the device token; without it, all devices", count: 0...1)],
         options: [
             OptionDefinition("--topic", "TOPIC", "only tasks of one topic"),

@@ -8,7 +8,7 @@ import Wire
 extension CommandDefinition {
     package static let worker = CommandDefinition(
         "worker",
-        "run a command for each push, background task and finished session of a topic",
+        "run a command for each wake of a topic",
         trailing: "COMMAND [ARG...]",
         options: [
             OptionDefinition("--topic", "TOPIC", "the topic to subscribe to", isRequired: true),

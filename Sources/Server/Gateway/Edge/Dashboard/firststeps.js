@@ -41,7 +41,7 @@ function copyButton(command) {
   return button;
 }
 
-// Shows the first steps while there is no topic, no worker and no push.
+// Shows the first steps until there is a topic, a worker or a push.
 export function updateFirstSteps({ topics, streams, stats, gateway }) {
   const host = byID("first-steps");
   const { accepted, noWake } = stats.pushes;
