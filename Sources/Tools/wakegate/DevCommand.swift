@@ -11,7 +11,7 @@ extension CommandDefinition {
         "dev",
         "run a gateway without any setup, for development on this machine",
         options: OptionDefinition.server + [
-            OptionDefinition("--certs", "DIR", "where the TLS material is made and kept; default: the state folder"),
+            OptionDefinition("--certs", "DIR", "the folder of certificates and keys; default: the state folder"),
             OptionDefinition(
                 "--faults",
                 "FILE",
@@ -20,36 +20,36 @@ extension CommandDefinition {
             OptionDefinition(
                 "--network",
                 "NETWORK",
-                "whose machines may reach it besides this one, as 172.17.0.0/16: it then listens on every IPv4 address",
+                "also accept machines of this network, such as 172.17.0.0/16, and listen on every IPv4 address",
                 isRepeatable: true
             ),
-            OptionDefinition("--quiet", "", "do not show what happens: pushes, refusals, wakes and results"),
+            OptionDefinition("--quiet", "", "do not print events: pushes, refusals, wakes and results"),
         ],
         example: "wakegate dev --set policy.launchInterval=60",
         notes: [
             """
-            It listens on loopback only, unless --network names who may reach it besides, such as the containers of
-            172.17.0.0/16: all other machines are refused then. It authenticates no client, and registers devices with
-            their first push. The state folder (default ./.wakegate) keeps its authority, its certificates and every
-            accepted push for the next run. Client commands find the gateway when they run in the folder where it was
+            It listens on loopback only, unless --network names other machines that may connect, such as the containers
+            of 172.17.0.0/16; all other machines are refused. It does not authenticate clients, and registers devices at
+            their first push. The state folder (default ./.wakegate) keeps the authority, the certificates and all
+            accepted pushes for the next run. Client commands find the gateway if they run in the folder in which it was
             started.
-            With --set tls.clientCA=.wakegate/ca.pem providers must show a certificate, such as its provider.pem
-            (--cert .wakegate/provider.pem); its worker.pem is a worker's.
+            With --set tls.clientCA=.wakegate/ca.pem providers must present a certificate, such as the generated
+            provider.pem (--cert .wakegate/provider.pem); worker.pem is for workers.
             """,
             """
-            When it accepts it writes one line to standard output:
+            When it is ready, it writes one line to standard output:
               {"ready": true, "edge": "127.0.0.1:2197", "admin": "127.0.0.1:9197", "plain": null}
-            On standard error it shows what happens, a line each, as `wakegate events` does; when that is too much to be
-            read, it says how much it left out. --quiet shows nothing of it.
-            SIGTERM, SIGINT or SIGHUP lets wakes in flight end, for at most drainTimeout seconds, and stops it.
-            `wakegate reload` has it read again the files that --set names, such as certificates.
+            It prints events to standard error, one per line, as `wakegate events` does. If there are too many to print,
+            it prints the number of omitted ones. --quiet prints none.
+            After SIGTERM, SIGINT or SIGHUP it waits for wakes in flight, for at most drainTimeout seconds, and stops.
+            `wakegate reload` makes it reread the files that --set names, such as certificates.
             """,
             """
-            A fault rule says which pushes, which of them, and what happens to those:
+            A fault rule names a group of pushes, a choice of these, and the effect on them:
               { rules: [ { when: { topic: "com.example.app", every: 10 }, then: { reason: "ServiceUnavailable" } } ] }
-            when: token, topic, keyID, pushType, priority; nth, first, from, to, every, probability, seed; per
-            then: reason, status, timestamp, retryAfter; reset; goaway; stuck; close; expireToken; dropReply;
-                  with any of them, or alone: delay, streamLimit, streamWindow
+              when  token, topic, keyID, pushType, priority; nth, first, from, to, every, probability, seed; per
+              then  reason, status, timestamp, retryAfter; reset; goaway; stuck; close; expireToken; dropReply;
+                    with any of them, or alone: delay, streamLimit, streamWindow
             `wakegate faults` shows and changes the rules of a running gateway.
             """,
         ],

@@ -5,10 +5,10 @@ import Platform
 extension CommandDefinition {
     package static let importState = CommandDefinition(
         "import",
-        "move the state of a gateway into the database that its successors share",
+        "move the state of a gateway into a shared database",
         options: [
             OptionDefinition("--from", "STATE", "the state folder; its gateway must have ended", isRequired: true),
-            OptionDefinition("--config", "FILE", "the configuration, JSON5, whose `store` names the database"),
+            OptionDefinition("--config", "FILE", "the configuration in JSON5, whose `store` names the database"),
             .set(
                 "set any configuration key, such as store=postgresql:///wakegate",
                 GatewayConfiguration.keys.map(\.name)
@@ -17,12 +17,12 @@ extension CommandDefinition {
         example: "wakegate import --config /etc/wakegate/wakegate.json5 --from /var/lib/wakegate",
         notes: [
             """
-            Devices, waiting pushes, background tasks, budgets, counters and the numbers of policies go into the
-            database, which must have none of the state's topics, and then the delivery log: gateways may be started
-            when the first of its lines comes. Wakes in flight are lost as at a restart. An interrupted import resumes
-            when you run it again; a state is moved once. The state folder does not change: token.key, token.revoked and
-            certificates remain in use; copy them to every other gateway. Never start a gateway with store: "sqlite" on
-            it again.
+            Devices, waiting pushes, background tasks, budgets, counters and policy versions are moved into the
+            database, which must have none of the state's topics. Then the delivery log is moved; you can start gateways
+            when the first line about it appears. Wakes in flight are lost as at a restart. An interrupted import
+            resumes when you run it again; a state can be moved once. The state folder does not change: token.key,
+            token.revoked and certificates remain in use; copy them to every other gateway. Never start a gateway with
+            store: "sqlite" on it again.
             """
         ],
         run: ImportCommand.run

@@ -10,16 +10,16 @@ extension CommandDefinition {
 
     package static let keyAdd = CommandDefinition(
         "key add",
-        "let a provider push: keep the public key that its tokens are verified with",
-        arguments: [ArgumentDefinition("FILE", "the .p8 that Apple gave, or any P-256 key in PEM")],
+        "let a provider push: store the public key that verifies its tokens",
+        arguments: [ArgumentDefinition("FILE", "the .p8 file from Apple, or any P-256 key in PEM")],
         options: [
-            OptionDefinition("--team", "TEAM", "the team that the tokens name", isRequired: true),
-            OptionDefinition("--key-id", "ID", "the key that the tokens name", isRequired: true),
-            OptionDefinition("--topic", "TOPIC", "a topic it may push to; default: all", isRepeatable: true),
+            OptionDefinition("--team", "TEAM", "the team in the tokens", isRequired: true),
+            OptionDefinition("--key-id", "ID", "the key id in the tokens", isRequired: true),
+            OptionDefinition("--topic", "TOPIC", "a topic for pushes; default: all", isRepeatable: true),
             OptionDefinition(
                 "--environment",
                 "NAME",
-                "development or production, if it is valid in only one",
+                "development or production, if the key is valid in only one",
                 words: APNSEnvironment.allCases.map(\.rawValue)
             ),
         ] + folderOptions,
@@ -27,31 +27,31 @@ extension CommandDefinition {
             "wakegate key add AuthKey_ABC123DEFG.p8 --team DEF123GHIJ --key-id ABC123DEFG --keys /etc/wakegate/keys",
         notes: [
             """
-            Of FILE only the public key is kept, in DIR/ID.pem: a line "Team: TEAM", a line "Topic: TOPIC" for each
-            topic, a line "Environment: NAME" if given, an empty line, and the key. A topic stands for the app's other
-            topics, too, such as TOPIC.voip.
+            Only the public key of FILE is stored, in DIR/ID.pem: a line "Team: TEAM", a line "Topic: TOPIC" for each
+            topic, a line "Environment: NAME" if given, an empty line, and the key. A topic includes the app's other
+            topics, such as TOPIC.voip.
             """,
             """
-            With --environment a gateway that is configured with the other environment answers its tokens 403
-            BadEnvironmentKeyIdInToken; one without an environment of its own takes every key.
+            With --environment, a gateway whose `environment` is the other one answers the key's tokens with 403
+            BadEnvironmentKeyIdInToken. A gateway without `environment` accepts every key.
             """,
-            "A gateway that runs with providerKeys takes the key at once, and drops a removed one at once.",
+            "A running gateway with providerKeys accepts a new key, and refuses a removed one, at once.",
         ],
         run: KeyCommands.add
     )
 
     package static let keyList = CommandDefinition(
         "key list",
-        "show the keys of the providers that may push",
+        "list the keys of the providers that may push",
         options: folderOptions,
         example: "wakegate key list --keys /etc/wakegate/keys",
-        notes: ["The exit status is 1 when a file of the folder holds no key."],
+        notes: ["The exit status is 1 if a file in the folder has no key."],
         run: KeyCommands.list
     )
 
     package static let keyRemove = CommandDefinition(
         "key remove",
-        "remove a key; tokens that it signed are then refused as InvalidProviderToken",
+        "remove a key, which invalidates the tokens that it signed",
         arguments: [ArgumentDefinition("ID", "the key's id")],
         options: folderOptions,
         example: "wakegate key remove ABC123DEFG --keys /etc/wakegate/keys",

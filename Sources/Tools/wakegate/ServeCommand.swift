@@ -8,10 +8,10 @@ import Wire
 extension CommandDefinition {
     package static let serve = CommandDefinition(
         "serve",
-        "run a gateway in production, as its configuration says",
+        "run a gateway in production",
         options: [
-            OptionDefinition("--config", "FILE", "the configuration, JSON5; every key is optional"),
-            OptionDefinition("--check", "", "check the configuration, show every fault, and end"),
+            OptionDefinition("--config", "FILE", "the configuration in JSON5; every key is optional"),
+            OptionDefinition("--check", "", "check the configuration, print every fault, and exit"),
         ] + OptionDefinition.server,
         example: "wakegate serve --config /etc/wakegate/wakegate.json5 --check",
         notes: [
@@ -19,22 +19,23 @@ extension CommandDefinition {
                 + "\n`wakegate serve --help keys` shows all keys but the limits, and `wakegate serve --help limits` "
                 + "the limits.",
             """
-            Workers are asked for bearer tokens (`wakegate token issue`) as soon as the state folder has a token.key,
-            and on addresses other than loopback in any case. Operators are asked on such addresses alone; there the
-            admin listener needs insecure: true. Providers are asked where providerKeys or tls.clientCA is set. A client
-            certificate of tls.clientCA is proof of a provider or, with OU=worker in its subject, of a worker.
+            Workers must authenticate with bearer tokens (`wakegate token issue`) as soon as the state folder has a
+            token.key, and on addresses other than loopback always. Operators must authenticate only on such addresses;
+            there the admin listener needs insecure: true. Providers must authenticate if providerKeys or tls.clientCA
+            is set. A client certificate of tls.clientCA identifies a provider or, with OU=worker in its subject, a
+            worker.
             """,
             """
-            SIGTERM or SIGINT lets wakes in flight end, for at most drainTimeout seconds, and stops it. SIGHUP, as
-            `wakegate reload`, reads FILE again and applies it, all of it or nothing; --set and the options of the
-            command line still win. --check finds what a start or a reload would find, in the database of store as
-            well: also a port in use, but for those of a gateway that runs on the state folder, and a store that a newer
-            version wrote. It changes nothing.
+            After SIGTERM or SIGINT it waits for wakes in flight, for at most drainTimeout seconds, and stops. SIGHUP,
+            like `wakegate reload`, rereads FILE and applies it as a whole or not at all; --set and the options of the
+            command line still override it. --check reports all faults that a start or a reload would report, including
+            those of the database in `store`, a store of a newer version, and ports in use, except for those of a
+            gateway that runs on the state folder. It changes nothing.
             """,
             """
-            As a service of systemd (Type=notify) it reports that it is ready, what it does and that it is alive
-            (WatchdogSec=). Listening sockets that systemd passes take the place of a listener's addresses:
-            FileDescriptorName= is edge, admin or plain.
+            As a systemd service (Type=notify) it reports its readiness, its state and that it is alive (WatchdogSec=).
+            Listening sockets that systemd passes replace the addresses of a listener: FileDescriptorName= is edge,
+            admin or plain.
             """,
         ],
         helpPages: [
@@ -240,11 +241,11 @@ package enum ServeCommand {
 extension OptionDefinition {
     /// The options that `serve` and `dev` have in common.
     static let server = [
-        OptionDefinition("--edge", "ADDRESS", "where providers and workers connect; off for none", isRepeatable: true),
-        OptionDefinition("--admin", "ADDRESS", "where operators connect; off for none", isRepeatable: true),
-        OptionDefinition("--plain", "ADDRESS", "the edge in cleartext, for tests; off for none", isRepeatable: true),
+        OptionDefinition("--edge", "ADDRESS", "address for providers and workers; off for none", isRepeatable: true),
+        OptionDefinition("--admin", "ADDRESS", "address for operators; off for none", isRepeatable: true),
+        OptionDefinition("--plain", "ADDRESS", "cleartext address of the edge; off for none", isRepeatable: true),
         OptionDefinition("--state", "DIR", "the state folder"),
-        OptionDefinition("--accept-loss", "", "start on a journal that lacks what was committed last, once"),
+        OptionDefinition("--accept-loss", "", "start once although the journal lacks the latest commits"),
         .set("set any configuration key, such as policy.launchInterval=600", GatewayConfiguration.keys.map(\.name)),
     ]
 }

@@ -13,7 +13,7 @@ extension CommandDefinition {
 
     package static let tokenIssue = CommandDefinition(
         "token issue",
-        "make a bearer token for a worker or an operator, and show it",
+        "issue a bearer token for a worker or an operator, and print it",
         options: [
             OptionDefinition(
                 "--role",
@@ -25,7 +25,7 @@ extension CommandDefinition {
             OptionDefinition(
                 "--topic",
                 "TOPIC",
-                "a topic it is good for; an operator's is good for all without it",
+                "a topic for which the token is valid; without it, an operator's token is valid for all topics",
                 isRepeatable: true
             ),
             OptionDefinition(
@@ -37,20 +37,22 @@ extension CommandDefinition {
         example: "wakegate token issue --role worker --topic com.example.app --state /var/lib/wakegate",
         notes: [
             """
-            The token goes to standard output, and its id, which `wakegate token revoke` takes, to standard error.
-            Tokens are signed with token.key in the state folder, which the first one makes (mode 0600).
+            The token is printed to standard output. Its id, which `wakegate token revoke` needs, is printed to standard
+            error. All tokens are signed with token.key in the state folder, which the first token creates (mode 0600).
             """,
             """
-            From the first token on, `wakegate serve` asks every worker for one; on addresses other than loopback it
-            does so in any case. Operators are asked on addresses other than loopback. `wakegate dev` asks none. A
-            running gateway needs no restart. Removing token.key ends every token, as does another key; a gateway that
-            has asked does not start without one, unless it asks for certificates or unaskedWorkers is set.
+            After the first token is issued, even one for an operator, `wakegate serve` requires every worker to
+            authenticate; on addresses other than loopback it always does. It requires operators to authenticate on
+            addresses other than loopback. `wakegate dev` requires neither. A running gateway needs no restart. Removing
+            or replacing token.key invalidates every token. A gateway that has required tokens does not start without
+            token.key, unless tls.clientCA or unaskedWorkers is set.
             """,
             """
-            A worker's token is good for subscribing, results, registering, removing, conditions, background tasks and
-            finished sessions, in its topics; an operator's for that and the admin API. An operator's token bound to
-            topics shows nothing of others, of a device only what happened since its last registration, and is refused
-            what is about all: totals and backups.
+            A worker's token permits subscribing, reporting results and conditions, registering and removing devices,
+            requesting background tasks, and reporting finished transfers, in its topics. An operator's token permits
+            this and the admin API. An operator's token with --topic shows nothing of other topics, and of a device only
+            the events since its last registration. It is refused for everything that concerns all topics, such as
+            totals and backups.
             """,
         ],
         run: TokenCommands.issue
@@ -58,13 +60,13 @@ extension CommandDefinition {
 
     package static let tokenList = CommandDefinition(
         "token list",
-        "show the bearer tokens that were issued, and when each was used last",
+        "list the issued bearer tokens, with their last use",
         options: [OptionDefinition("--json", "", "as JSON")] + folderOptions,
         example: "wakegate token list --state /var/lib/wakegate",
         notes: [
             """
-            The tokens themselves are kept nowhere. A running gateway writes within a second or two when it took one, to
-            the minute; an open stream counts as use. Each state folder has its own list.
+            The tokens themselves are not stored. A running gateway records the last use of a token to the minute,
+            within one or two seconds; an open stream counts as use. Each state folder has its own list.
             """
         ],
         run: TokenListCommand.run
@@ -75,14 +77,14 @@ extension CommandDefinition {
         "revoke a bearer token at once",
         arguments: [ArgumentDefinition("ID", "the token's id, which `wakegate token issue` and `token list` show")],
         options: [
-            OptionDefinition("--unlisted", "", "also a token that `token list` lacks, as of another gateway")
+            OptionDefinition("--unlisted", "", "also a token that `token list` does not have, as of another gateway")
         ]
             + folderOptions,
         example: "wakegate token revoke 0123456789abcdef0123456789abcdef --state /var/lib/wakegate",
         notes: [
             """
             The id is added to token.revoked in the state folder. A running gateway refuses the token from the next
-            request on, and ends its open streams within a second or two.
+            request on, and ends its open streams within one or two seconds.
             """
         ],
         run: TokenCommands.revoke

@@ -34,8 +34,8 @@ extension CommandDefinition {
                 words: ["auto", "yes", "no"]
             ),
             OptionDefinition("--trust", "FILE", "PEM file of the certificate authorities for transfers"),
-            OptionDefinition("--config", "FILE", "the configuration file, JSON5; options override it"),
-            OptionDefinition("--check", "", "check the configuration, show every fault, and end"),
+            OptionDefinition("--config", "FILE", "the configuration file in JSON5; options override it"),
+            OptionDefinition("--check", "", "check the configuration, print every fault, and exit"),
             .set("set any key of the configuration, such as limits.running=8", AgentKey.all.map(\.name)),
         ],
         example: "wakegate transfers --state ./transfers --listen unix:/run/user/1000/transfers.sock --check",
@@ -43,16 +43,16 @@ extension CommandDefinition {
             "keys of the configuration, for FILE and --set:\n"
                 + AgentKey.all.map { "  \($0.name): \($0.summary)\n      \($0.requirement)" }.joined(separator: "\n"),
             """
-            One agent serves one user: its socket has mode 0600, and a caller of another user but root is refused. It
-            reads and writes files with its user's rights. When the last transfer of a session has ended and no
-            client follows its events, it asks the gateway to wake the session's device, until the gateway answers.
-            While the app is force-quit on that device, the session's transfers wait, unless it has
+            An agent serves one user: its socket has mode 0600, and callers of other users except root are refused. It
+            reads and writes files with the rights of its user. When the last transfer of a session has ended and no
+            client follows its events, the agent requests a wake of the session's device until the gateway answers.
+            While the app is force-quit on that device, the session's transfers wait, unless the session has
             continuesAfterForceQuit.
             """,
             """
-            SIGTERM or SIGINT stops it within seconds; received bytes stay, and the next start continues the
-            transfers. As a service of systemd (Type=notify) it reports that it is ready and alive
-            (WatchdogSec=); a listening socket that systemd passes takes the place of --listen.
+            SIGTERM or SIGINT stops it within seconds. It keeps received bytes, and resumes the transfers at the next
+            start. As a systemd service (Type=notify) it reports its readiness and that it is alive (WatchdogSec=); a
+            listening socket that systemd passes replaces --listen.
             """,
         ],
         run: TransfersCommand.run

@@ -432,7 +432,7 @@ def cards(browser):
     card = page.locator(".card")
     expect(card).to_have_count(1)
     expect(card.locator("h3")).to_have_text(title)
-    expect(card).to_contain_text("No progress told yet")
+    expect(card).to_contain_text("No progress reported yet")
     bar = card.get_by_role("progressbar")
     for completed in (10, 40):
         progress = {"completed": completed, "total": 100, "subtitle": subtitle}

@@ -197,8 +197,8 @@ struct ManualPageTests {
         ] {
             #expect(page.contains(".It Ev \(name)\n"), "\(name)")
         }
-        #expect(page.contains("An option wins over the variables"))
-        #expect(HelpText.program(CommandTable.all).contains("An option wins over the variables"))
+        #expect(page.contains("An option overrides the variables"))
+        #expect(HelpText.program(CommandTable.all).contains("An option overrides the variables"))
     }
 
     @Test("Manual pages refer only to existing pages, and each has its own file")

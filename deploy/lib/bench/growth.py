@@ -101,7 +101,7 @@ def devices(options: argparse.Namespace, folder: str) -> list[Table]:
         figures, each = interleaved.medians(samples[count]), (resident[count] - before[count]) / count
         rows.append([f"{count:,}", *cost(figures, figures), f"{resident[count] / 1e6:,.0f} MB", f"{each:,.0f}"])
     columns = ["devices", *cost_columns(", saturated"), "memory", "bytes a device"]
-    return [Table("Devices: a push of 228 bytes waits on each, one core, TLS", columns, rows)]
+    return [Table("Devices: each has a pending push of 228 bytes, one core, TLS", columns, rows)]
 
 
 def register(gateway: processes.Gateway, folder: str, count: int) -> None:
@@ -134,4 +134,4 @@ def connections(options: argparse.Namespace, folder: str) -> list[Table]:
         name = f"{count:,} x {shape.streams}"
         rows.append([name, *cost(figures, figures), f"{peak / 1e6:,.0f} MB", f"{each:,.0f}"])
     columns = ["connections", *cost_columns(", saturated"), "memory", "bytes a connection"]
-    return [Table(f"Connections: {IN_FLIGHT:,} pushes on their way, one core, TLS", columns, rows)]
+    return [Table(f"Connections: {IN_FLIGHT:,} pushes in flight, one core, TLS", columns, rows)]

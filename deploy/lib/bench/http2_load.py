@@ -88,7 +88,7 @@ def over(scheme: str, sides: Sides, folder: str, full_runs: int, runs: int) -> T
     )  # fmt: skip
     if not all(is_saturated.values()):
         table.notes.append(
-            "where a rate has `>`, the load generator had no more to give: the server's core had time left"
+            "where a rate has `>`, the load generator was the bottleneck: the server's core was not fully used"
         )
     if scheme == "TLS":
         add_targets(

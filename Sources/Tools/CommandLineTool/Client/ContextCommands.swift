@@ -7,7 +7,7 @@ extension CommandDefinition {
 
     package static let contextAdd = CommandDefinition(
         "context add",
-        "remember a gateway and what is shown to it under a name",
+        "store a gateway's addresses and credentials under a name",
         arguments: [ArgumentDefinition("NAME", "the context's name: letters, digits, '.', '_' and '-', at most 64")],
         options: [
             OptionDefinition("--gateway", "URL", "the edge, where providers and workers connect"),
@@ -17,8 +17,8 @@ extension CommandDefinition {
             "wakegate context add staging --gateway https://staging.example.com:2197 --ca ca.pem --token-file token",
         notes: [
             """
-            The file is wakegate/contexts.json below $XDG_CONFIG_HOME, or below ~/.config, with mode 0600. A context of
-            that name is replaced. Files are remembered by their absolute paths, and read when they are used.
+            Contexts are stored in wakegate/contexts.json in $XDG_CONFIG_HOME, or in ~/.config, with mode 0600. An
+            existing context with this name is replaced. Files are stored as absolute paths, and read at each use.
             """,
             OptionDefinition.precedence,
         ],
@@ -27,8 +27,8 @@ extension CommandDefinition {
 
     package static let contextUse = CommandDefinition(
         "context use",
-        "use a context from now on, or none",
-        arguments: [ArgumentDefinition("NAME", "the context; without it none is used", count: 0...1)],
+        "use a context for all following commands, or none",
+        arguments: [ArgumentDefinition("NAME", "the context; without it, no context is used", count: 0...1)],
         example: "wakegate context use staging",
         notes: [OptionDefinition.precedence],
         run: ContextCommands.use
@@ -36,14 +36,14 @@ extension CommandDefinition {
 
     package static let contextList = CommandDefinition(
         "context list",
-        "show the contexts; * marks the one in use",
+        "list the contexts; * marks the one in use",
         example: "wakegate context list",
         run: ContextCommands.list
     )
 
     package static let contextShow = CommandDefinition(
         "context show",
-        "show one context, without its token",
+        "print one context, without its token",
         arguments: [ArgumentDefinition("NAME", "the context; default: the one in use", count: 0...1)],
         example: "wakegate context show staging",
         run: ContextCommands.show
@@ -51,7 +51,7 @@ extension CommandDefinition {
 
     package static let contextRemove = CommandDefinition(
         "context remove",
-        "forget a context",
+        "remove a context",
         arguments: [name],
         example: "wakegate context remove staging",
         run: ContextCommands.remove

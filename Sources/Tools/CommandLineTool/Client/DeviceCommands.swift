@@ -8,8 +8,8 @@ extension CommandDefinition {
 
     package static let deviceRegister = CommandDefinition(
         "device register",
-        "register a device for a topic, and show its token",
-        arguments: [ArgumentDefinition("TOKEN", "the token; the gateway makes one otherwise", count: 0...1)],
+        "register a device for a topic, and print its token",
+        arguments: [ArgumentDefinition("TOKEN", "the token; by default the gateway creates one", count: 0...1)],
         options: [OptionDefinition("--topic", "TOPIC", "the device's topic", isRequired: true)]
             + OptionDefinition.client,
         example: "wakegate device register --topic com.example.app",
@@ -27,7 +27,7 @@ extension CommandDefinition {
 
     package static let deviceConditions = CommandDefinition(
         "device conditions",
-        "report conditions of a device, and show all of them",
+        "report conditions of a device, and print all of them",
         arguments: [
             token,
             ArgumentDefinition("NAME=VALUE", "a condition and its value", count: 0...64, words: conditionWords),
@@ -128,19 +128,19 @@ package enum DeviceCommands {
 extension CommandDefinition {
     private static let optionalToken = ArgumentDefinition(
         "TOKEN",
-        "the device token, hexadecimal; a list of devices without it",
+        "the device token, hexadecimal; without it, the devices of --topic or --hold",
         count: 0...1
     )
 
     private static let listOptions = [
-        OptionDefinition("--topic", "TOPIC", "every device of a topic that the action concerns"),
-        OptionDefinition("--hold", "CODE", "every one that this hold keeps back", words: DeviceListCommand.holds),
+        OptionDefinition("--topic", "TOPIC", "all devices of a topic to which the action applies"),
+        OptionDefinition("--hold", "CODE", "all devices with this first hold", words: DeviceListCommand.holds),
         OptionDefinition("--yes", "", "do not ask for confirmation"),
     ]
 
     package static let deviceLaunch = actionCommand(
         .launch,
-        "launch a device's pending push now, despite all holds; an empty wake if no push is pending"
+        "launch a device's pending push, or an empty wake, despite all holds"
     )
     package static let deviceDrop = actionCommand(
         .drop,
@@ -310,31 +310,31 @@ package enum DeviceActions {
 extension CommandDefinition {
     package static let deviceList = CommandDefinition(
         "device list",
-        "list devices, by topic, state, hold and token prefix",
+        "list devices by topic, state, hold or token prefix",
         options: [
-            OptionDefinition("--topic", "TOPIC", "of one topic"),
+            OptionDefinition("--topic", "TOPIC", "only devices of one topic"),
             OptionDefinition("--state", "STATE", "pending, inFlight, held or idle", words: DeviceListCommand.states),
-            OptionDefinition("--hold", "CODE", "those whose push this hold decides on", words: DeviceListCommand.holds),
-            OptionDefinition("--prefix", "DIGITS", "those whose tokens begin with these hexadecimal digits"),
+            OptionDefinition("--hold", "CODE", "only devices with this first hold", words: DeviceListCommand.holds),
+            OptionDefinition("--prefix", "DIGITS", "only devices whose tokens begin with these hexadecimal digits"),
             OptionDefinition(
                 "--sort",
                 "ORDER",
-                "token, or waiting: the oldest push first; then one page, of 1000 devices at most",
+                "token, or waiting: the oldest push first, in one page of at most 1000 devices",
                 words: ["token", "waiting"]
             ),
             OptionDefinition("--limit", "N", "at most N devices; default: 100", value: .integer(1...1_000_000)),
-            OptionDefinition("--after", "TOKEN", "only devices behind this one, in the order of tokens"),
-            OptionDefinition("--json", "", "the gateway's answers unchanged, a page a line"),
+            OptionDefinition("--after", "TOKEN", "only devices after this one, in the order of tokens"),
+            OptionDefinition("--json", "", "print the gateway's answers unchanged, one page per line"),
         ] + OptionDefinition.client,
         example: "wakegate device list --topic com.example.app --hold battery",
         notes: [
             """
             states:
               pending   a push waits for its time
-              inFlight  a wake is on its way, or being handled
-              held      a push waits and a hold keeps it back, also behind a wake in flight, as `wakegate stats` counts:
-                        `wakegate stats --device TOKEN` says why
-              idle      nothing waits
+              inFlight  a wake is in flight
+              held      a push waits under a hold, possibly behind a wake in flight; `wakegate stats` counts these
+                        devices, and `wakegate stats --device TOKEN` prints the reason
+              idle      no push waits and no wake is in flight
             """
         ],
         run: DeviceListCommand.list
@@ -382,18 +382,18 @@ package enum DeviceListCommand {
 extension CommandDefinition {
     package static let deviceWatch = CommandDefinition(
         "device watch",
-        "show the conditions of devices whenever they change, a JSON line each",
+        "print the conditions of devices whenever they change, as JSON lines",
         options: [
             OptionDefinition("--topic", "TOPIC", "the devices' topic", isRequired: true),
             OptionDefinition("--device", "TOKEN", "only this device; up to 64", isRepeatable: true),
-            OptionDefinition("--name", "NAME", "what the gateway calls this subscription; default: device watch"),
+            OptionDefinition("--name", "NAME", "the name of this subscription at the gateway; default: device watch"),
         ] + OptionDefinition.client,
         example: "wakegate device watch --topic com.example.app",
         notes: [
             """
-            It subscribes on the gateway's edge, as a worker that takes no wakes, and asks for conditions alone. Each
-            line has the device and all of its conditions. When the gateway goes away it subscribes again; what changes
-            meanwhile is not shown. SIGINT or SIGTERM ends it with exit status 0.
+            It subscribes on the gateway's edge like a worker, but only to conditions, not to wakes. Each line has the
+            device and all of its conditions. If the connection ends, the command subscribes again; changes in the
+            meantime are not printed. After SIGINT or SIGTERM it exits with status 0.
             """
         ],
         run: DeviceWatchCommand.run

@@ -7,16 +7,16 @@ extension CommandDefinition {
         "check everything that the launch of a push or a task depends on",
         arguments: [
             ArgumentDefinition("DEVICE", "the device token, hexadecimal"),
-            ArgumentDefinition("TASK", "the identifier of a task; a push is checked without it", count: 0...1),
+            ArgumentDefinition("TASK", "the identifier of a task; without it, a push is checked", count: 0...1),
         ],
-        options: [OptionDefinition("--json", "", "the gateway's answer unchanged")] + OptionDefinition.client,
+        options: [OptionDefinition("--json", "", "print the gateway's answer unchanged")] + OptionDefinition.client,
         example: "wakegate doctor 0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe com.example.refresh",
         notes: [
             """
-            It says what would become of a push of priority 5 that came now, or of the request of TASK: of the one that
-            waits or runs, or else of an app refresh. Below each check that is not ok stands the command that fixes it,
-            if there is one. The exit status is 1 when something but time keeps the launch back, also when no worker
-            takes it, and 0 otherwise.
+            It reports the result of a push of priority 5 that would arrive now, or of the request of TASK: the waiting
+            or running one, or else an app refresh. Below each failed check it prints the command that fixes the
+            problem, if there is one. The exit status is 1 if anything other than time prevents the launch, including a
+            missing worker, and 0 otherwise.
             """
         ],
         run: DoctorCommand.run

@@ -5,13 +5,14 @@ package import Wire
 extension CommandDefinition {
     package static let health = CommandDefinition(
         "health",
-        "ask the running gateway whether it takes pushes",
+        "check whether the running gateway accepts pushes",
         options: OptionDefinition.client,
         example: "wakegate health",
         notes: [
             """
-            It asks GET /readyz of the admin listener, and shows the answer. The exit status is 0 when the gateway takes
-            pushes, and 1 when it does not, as while it drains or cannot store, and when no answer comes in 4 seconds.
+            It requests GET /readyz from the admin listener, and prints the answer. The exit status is 0 if the gateway
+            accepts pushes. It is 1 if the gateway does not, for example while it drains or cannot store, or if no
+            answer arrives in 4 seconds.
             """
         ],
         run: HealthCommand.run
@@ -44,16 +45,17 @@ enum HealthCommand {
 extension CommandDefinition {
     package static let backup = CommandDefinition(
         "backup",
-        "copy the state of the running gateway, which keeps running",
-        arguments: [ArgumentDefinition("NAME", "the copy's name: letters, digits, '.', '_' and '-', at most 64")],
+        "back up the state of the running gateway",
+        arguments: [ArgumentDefinition("NAME", "the backup's name: letters, digits, '.', '_' and '-', at most 64")],
         options: OptionDefinition.client,
         example: "wakegate backup before-upgrade",
         notes: [
             """
-            The copy is a state folder below backups in the gateway's own, shown on standard output when it is whole:
-            `wakegate serve --state COPY` starts on it. It holds devices, pushes and counters, token.key, token.revoked,
-            token.issued and history.key; the history itself is not in it, nor are certificates and the configuration.
-            A large state takes its time: the command waits for as long as the gateway answers otherwise.
+            The backup is a state folder in `backups` of the gateway's state folder. When it is complete, its path is
+            printed to standard output. `wakegate serve --state COPY` starts on it. It contains devices, pushes and
+            counters, token.key, token.revoked, token.issued and history.key, but not the delivery log, certificates or
+            the configuration. A large state takes time: the command waits as long as the gateway answers other
+            requests.
             """
         ],
         run: BackupCommand.run
@@ -108,15 +110,15 @@ enum BackupCommand {
 extension CommandDefinition {
     package static let reload = CommandDefinition(
         "reload",
-        "have the running gateway read its configuration again",
-        options: [OptionDefinition("--json", "", "the gateway's answer unchanged")] + OptionDefinition.client,
+        "make the running gateway reload its configuration",
+        options: [OptionDefinition("--json", "", "print the gateway's answer unchanged")] + OptionDefinition.client,
         example: "wakegate reload",
         notes: [
             """
             The file takes effect as a whole or not at all. A reload ends only connections whose client certificate the
-            new files do not accept. Every key that has changed is shown with its old and its new value; those that need
-            a restart are named, and keep their values until then.
-            With a fault in the file every fault is shown, the old configuration stays in effect, and the exit status
+            new files do not accept. Every changed key is printed with its old and its new value. The keys that need a
+            restart are named, and keep their values until then.
+            If the file has faults, all of them are printed, the old configuration stays in effect, and the exit status
             is 1.
             """
         ],
@@ -167,8 +169,8 @@ extension CommandDefinition {
 
     package static let topicList = CommandDefinition(
         "topic list",
-        "list the topics, with their pending pushes and which are paused",
-        options: [OptionDefinition("--json", "", "show the gateway's answer unchanged")] + OptionDefinition.client,
+        "list the topics, with their pending pushes and pauses",
+        options: [OptionDefinition("--json", "", "print the gateway's answer unchanged")] + OptionDefinition.client,
         example: "wakegate topic list",
         run: TopicCommands.list
     )
@@ -179,13 +181,13 @@ extension CommandDefinition {
         arguments: [topicName],
         options: OptionDefinition.client,
         example: "wakegate topic pause com.example.app",
-        notes: ["Wakes in flight continue. `wakegate device launch` launches what a person wants to try."],
+        notes: ["Wakes in flight continue. `wakegate device launch` still launches a single device, for a test."],
         run: TopicCommands.pausing(true)
     )
 
     package static let topicResume = CommandDefinition(
         "topic resume",
-        "launch the pending pushes of a paused topic by its policy again",
+        "resume a topic: launch its pending pushes by its policy again",
         arguments: [topicName],
         options: OptionDefinition.client,
         example: "wakegate topic resume com.example.app",
@@ -231,20 +233,20 @@ package enum TopicCommands {
 extension CommandDefinition {
     package static let faultsList = CommandDefinition(
         "faults list",
-        "show the fault rules of the running `wakegate dev`, and how often each fired",
-        options: [OptionDefinition("--json", "", "the gateway's answer unchanged")] + OptionDefinition.client,
+        "list the fault rules of the running `wakegate dev`, with their counts",
+        options: [OptionDefinition("--json", "", "print the gateway's answer unchanged")] + OptionDefinition.client,
         example: "wakegate faults list",
         run: FaultCommands.list
     )
 
     package static let faultsSet = CommandDefinition(
         "faults set",
-        "replace the fault rules of the running `wakegate dev`, all or none",
-        arguments: [ArgumentDefinition("FILE", "the rules, JSON5, as `wakegate dev --faults` takes them")],
+        "replace all fault rules of the running `wakegate dev`",
+        arguments: [ArgumentDefinition("FILE", "the rules in JSON5, as for `wakegate dev --faults`")],
         options: OptionDefinition.client,
         example: "wakegate faults set faults.json5",
         notes: [
-            "What the old rules did to provider tokens and stream limits ends. `wakegate dev --help` has an example."
+            "Ends the old rules' effects on provider tokens and stream limits. `wakegate dev --help` has an example."
         ],
         run: FaultCommands.set
     )

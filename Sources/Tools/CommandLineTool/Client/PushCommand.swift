@@ -8,7 +8,7 @@ extension CommandDefinition {
     package static func push(signES256: @escaping ProviderToken.Sign) -> CommandDefinition {
         CommandDefinition(
             "push",
-            "send a push as a provider would, and show the answer",
+            "send a push as a provider does, and print the answer",
             arguments: [ArgumentDefinition("TOKEN", "the device token, hexadecimal")],
             options: Self.pushOptions + OptionDefinition.client,
             example:
@@ -16,11 +16,12 @@ extension CommandDefinition {
                 + " --topic com.example.app --priority 10",
             notes: [
                 """
-                The exit status is 0 when every push causes a wake, now or later (launched, scheduled, coalesced), 1
-                when one was refused, and 2 when all were accepted but one causes none (no-wake, discarded). With
-                --wait the push's end decides: 0 when it, or the one it was coalesced into, was completed, 2 when it
-                was discarded or causes no wake, and 1 when it was refused or has not ended in time. Standard error
-                says what to do about an answer. A payload that is not a JSON object is not sent; the exit status is 64.
+                The exit status is 0 if every push causes a wake, now or later (launched, scheduled, coalesced), 1 if
+                one was refused, and 2 if all were accepted but one causes no wake (no-wake, discarded). With --wait,
+                the outcome of the push decides: 0 if it, or the push into which it was coalesced, was completed, 2 if
+                it was discarded or causes no wake, and 1 if it was refused or has not ended in time. Standard error
+                explains what to do about an answer. A payload that is not a JSON object is not sent; the exit status is
+                then 64.
                 """,
                 """
                 --wait reads the delivery log, GET /v1/pushes/<apns-id> of the admin listener:
@@ -54,19 +55,19 @@ extension CommandDefinition {
             "expire after a duration such as 10m, or at a UNIX time; 0: deliver now or never"
         ),
         OptionDefinition("--collapse-id", "ID", "apns-collapse-id"),
-        OptionDefinition("--apns-id", "UUID", "apns-id; the gateway makes one otherwise"),
+        OptionDefinition("--apns-id", "UUID", "apns-id; by default the gateway creates one"),
         OptionDefinition(
             "--count",
             "N",
             "send it N times over one connection",
             value: .integer(1...10_000_000)
         ),
-        OptionDefinition("--dry-run", "", "ask for the answer and change nothing"),
-        OptionDefinition("--wait", "", "follow the push to its end, and show each step"),
+        OptionDefinition("--dry-run", "", "predict the answer without changing anything"),
+        OptionDefinition("--wait", "", "follow the push until it ends, and print each step"),
         OptionDefinition(
             "--timeout",
             "DURATION",
-            "how long --wait follows the push; default: 1h",
+            "the maximum time for which --wait follows the push; default: 1h",
             value: .duration(1...2_592_000)
         ),
         OptionDefinition(
@@ -77,10 +78,10 @@ extension CommandDefinition {
         OptionDefinition(
             "--provider-key",
             "FILE",
-            "sign a provider token with this .p8; needs --team and --key-id"
+            "sign a provider token with this .p8 file; needs --team and --key-id"
         ),
-        OptionDefinition("--team", "TEAM", "the team that the provider token names"),
-        OptionDefinition("--key-id", "ID", "the key that the provider token names"),
+        OptionDefinition("--team", "TEAM", "the team in the provider token"),
+        OptionDefinition("--key-id", "ID", "the key id in the provider token"),
     ]
 }
 
@@ -206,33 +207,33 @@ package enum PushCommand {
 extension CommandDefinition {
     package static let pushList = CommandDefinition(
         "push list",
-        "list pushes, the newest first, and what became of them",
+        "list pushes, newest first, with their outcomes",
         options: [
-            OptionDefinition("--topic", "TOPIC", "to devices of one topic"),
+            OptionDefinition("--topic", "TOPIC", "only pushes to devices of one topic"),
             OptionDefinition(
                 "--outcome",
                 "WORD",
-                "those that ended so; several: expired,lost or repeated",
+                "only pushes with this outcome, or with one of several, such as expired,lost",
                 isRepeatable: true,
                 words: PushListCommand.outcomes + ["discarded"]
             ),
-            OptionDefinition("--device", "TOKEN", "the last 32 pushes to one device, without other filters"),
+            OptionDefinition("--device", "TOKEN", "the last 32 pushes to one device; excludes other filters"),
             OptionDefinition("--limit", "N", "at most N pushes; default: 100", value: .integer(1...1_000_000)),
-            OptionDefinition("--after", "NEXT", "continue where a list left off"),
-            OptionDefinition("--json", "", "the gateway's answers unchanged, a page a line"),
+            OptionDefinition("--after", "NEXT", "continue a list; its last line names the value"),
+            OptionDefinition("--json", "", "print the gateway's answers unchanged, one page per line"),
         ] + OptionDefinition.period + OptionDefinition.client,
         example: "wakegate push list --topic com.example.app --outcome expired,lost --since 24h",
         notes: [
             """
             outcomes:
-              pending    it waits
-              inFlight   its wake is on its way, or being handled
+              pending    the push waits
+              inFlight   its wake is in flight
               completed  a worker handled it
-              coalesced  a later push to the device took its place
-              noWake     it causes no wake: it has no content-available
-              \(PushListCommand.discarded.joined(separator: ", "))   it was discarded, and why
+              coalesced  a later push to the device replaced it
+              noWake     it wakes no device, because it has no content-available
+              \(PushListCommand.discarded.joined(separator: ", "))   it was discarded for this reason
               discarded  any of these reasons
-              lost       a wake of it was lost, as its worker went away; it launched again if it could
+              lost       a wake of it was lost, whatever its outcome
             """
         ],
         run: PushListCommand.list
@@ -243,7 +244,7 @@ extension OptionDefinition {
     /// The options of `PushListCommand.period`.
     static let period = [
         OptionDefinition("--since", "TIME", "only the last 30s, 1h, 7d ..., or from 2026-11-23T17:00:00Z on"),
-        OptionDefinition("--until", "TIME", "only before the last 30s, 1h, 7d ..., or before such a time"),
+        OptionDefinition("--until", "TIME", "only until 30s, 1h, 7d ... ago, or until such a time"),
     ]
 }
 

@@ -145,25 +145,25 @@ extension ServerSentEvent {
 extension CommandDefinition {
     package static let events = CommandDefinition(
         "events",
-        "show what happens at the gateway, a line each: pushes, refusals, wakes and results",
+        "follow the gateway's events: pushes, refusals, wakes and results",
         options: [
-            OptionDefinition("--topic", "TOPIC", "of one topic"),
-            OptionDefinition("--device", "TOKEN", "of one device"),
+            OptionDefinition("--topic", "TOPIC", "only events of one topic"),
+            OptionDefinition("--device", "TOKEN", "only events of one device"),
             OptionDefinition(
                 "--outcome",
                 "WORD",
-                "only what went so: refused, launched, coalesced, failed, expired,lost, BadDeviceToken, ...",
+                "only these outcomes: refused, launched, coalesced, failed, expired,lost, BadDeviceToken, ...",
                 isRepeatable: true
             ),
-            OptionDefinition("--json", "", "each event as the gateway sends it, a JSON object a line"),
+            OptionDefinition("--json", "", "print each event unchanged, one JSON object per line"),
         ] + OptionDefinition.client,
         example: "wakegate events --topic com.example.app --outcome refused",
         notes: [
             """
-            It shows what happens from now on. When the gateway goes away it follows again as soon as that is back;
-            events in between are not shown. A reader that is too slow gets the number of the omitted events. SIGINT
-            or SIGTERM ends it with exit status 0. What happened before: `wakegate device events TOKEN` shows all that
-            is kept of a device, `wakegate stats --device TOKEN` the last 32 events, and `wakegate push list` pushes.
+            It prints events from now on. If the connection ends, the command follows again as soon as the gateway is
+            back; events in the meantime are not printed. If it reads too slowly, it prints the number of missed events.
+            After SIGINT or SIGTERM it exits with status 0. For earlier events, `wakegate device events TOKEN` lists all
+            events of a device, `wakegate stats --device TOKEN` the last 32, and `wakegate push list` lists pushes.
             """
         ],
         run: EventsCommand.run

@@ -10,15 +10,15 @@ extension CommandDefinition {
         options: [
             OptionDefinition("--topic", "TOPIC", "replay the last day of a topic's devices"),
             .policy("a policy parameter to try: a number, or a duration such as 10m"),
-            OptionDefinition("--json", "", "show the gateway's answer unchanged"),
+            OptionDefinition("--json", "", "print the gateway's answer unchanged"),
         ] + OptionDefinition.client,
         example: "wakegate what-if --topic com.example.app --set policy.launchInterval=10m",
         notes: [
             """
             The columns are the record, a replay under the active policy, and a replay with the parameters of --set.
             Each push counts once: completed, coalesced, discarded or waiting. Its wait ends with its first launch or
-            its discard; a push that still waits has waited until now. Tasks count likewise. No device changes. Of a
-            topic, up to 10,000 devices are replayed; the first line says how many there are.
+            its discard; a push that still waits has waited until now. Tasks count in the same way. No device changes.
+            For a topic, up to 10,000 devices are replayed; the first line has their number.
             """
         ],
         run: WhatIfCommand.run

@@ -146,21 +146,21 @@ extension OptionDefinition {
         OptionDefinition(
             "--gateway",
             "URL",
-            "the gateway, before WAKEGATE_URL, the context, `wakegate dev` of this folder"
+            "the gateway; overrides WAKEGATE_URL, the context and the `wakegate dev` of this folder"
         ),
-        OptionDefinition("--context", "NAME", "the context to use, of `wakegate context add`"),
+        OptionDefinition("--context", "NAME", "the context to use, from `wakegate context add`"),
         OptionDefinition(
             "--ca",
             "FILE",
             "PEM file of the authority that signed the gateway's certificate; WAKEGATE_CA"
         ),
-        OptionDefinition("--token", "TOKEN", "bearer token to show; WAKEGATE_TOKEN, which ps does not show"),
+        OptionDefinition("--token", "TOKEN", "the bearer token; WAKEGATE_TOKEN, which ps does not show"),
         OptionDefinition(
             "--token-file",
             "FILE",
-            "file with that token, which other users' ps does not see; WAKEGATE_TOKEN_FILE"
+            "file with the bearer token, which ps does not show; WAKEGATE_TOKEN_FILE"
         ),
-        OptionDefinition("--cert", "FILE", "PEM file of the client certificate to show; WAKEGATE_CERT"),
+        OptionDefinition("--cert", "FILE", "PEM file of the client certificate; WAKEGATE_CERT"),
         OptionDefinition(
             "--key",
             "FILE",
@@ -176,11 +176,11 @@ extension OptionDefinition {
 
     /// The precedence of the sources of client settings, for the help.
     static let precedence = """
-        An option wins over the variables WAKEGATE_URL, WAKEGATE_CA, WAKEGATE_TOKEN_FILE, WAKEGATE_TOKEN, WAKEGATE_CERT
-        and WAKEGATE_KEY, these over the context in use, and that over a `wakegate dev` that runs in this folder. If
-        --gateway or WAKEGATE_URL names the gateway, nothing of the context in use is sent to it; --context NAME wins
-        over the variables. Without any of these, as in the folder of a `wakegate dev` that has stopped, commands go to
-        https://127.0.0.1:2197 (operators: http://127.0.0.1:9197), whichever gateway runs there.
+        An option overrides the variables WAKEGATE_URL, WAKEGATE_CA, WAKEGATE_TOKEN_FILE, WAKEGATE_TOKEN, WAKEGATE_CERT
+        and WAKEGATE_KEY. These override the context in use, and that overrides a `wakegate dev` that runs in this
+        folder. If --gateway or WAKEGATE_URL names the gateway, nothing of the context in use is sent to it; --context
+        NAME overrides the variables. Without any of these, as in the folder of a `wakegate dev` that has stopped,
+        commands use https://127.0.0.1:2197 (operators: http://127.0.0.1:9197), whichever gateway runs there.
         """
 }
 

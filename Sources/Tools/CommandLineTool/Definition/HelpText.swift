@@ -13,7 +13,7 @@ package enum HelpText {
     package static func program(_ commands: [CommandDefinition]) -> String {
         let list = commands.map { ($0.name, $0.summary) }
         return """
-            WakeGate \(wakeGateVersion): silent pushes for Linux. It takes pushes as APNs does, decides when a \
+            WakeGate \(wakeGateVersion): silent pushes for Linux. It accepts pushes as APNs does, decides when a \
             device may be woken, and wakes it.
 
             usage: wakegate COMMAND [options]
@@ -24,10 +24,10 @@ package enum HelpText {
             options:
             \(self.table(OptionDefinition.program.map { ($0.usage, $0.help) }))
 
-            Begin here, each line in a terminal of its own:
+            First steps, each in a separate terminal:
             \(self.firstSteps.map { "  \($0)" }.joined(separator: "\n"))
 
-            Where a client command finds its gateway:
+            How a client command finds its gateway:
             \(OptionDefinition.precedence.split(separator: "\n").map { "  \($0)" }.joined(separator: "\n"))
 
             `wakegate COMMAND --help` explains a command.

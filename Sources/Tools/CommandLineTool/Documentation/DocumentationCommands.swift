@@ -6,15 +6,15 @@ extension CommandDefinition {
     package static func completion(of commands: @escaping @Sendable () -> [CommandDefinition]) -> CommandDefinition {
         CommandDefinition(
             "completion",
-            "write the completions for a shell",
+            "print the completions for a shell",
             arguments: [
                 ArgumentDefinition("SHELL", "bash, zsh or fish", words: CompletedShell.allCases.map(\.rawValue))
             ],
             example: "source <(wakegate completion bash)",
             notes: [
                 """
-                They go to standard output. bash: source them from ~/.bashrc. zsh: put them into a file _wakegate in a
-                folder of $fpath. fish: put them into ~/.config/fish/completions/wakegate.fish.
+                The completions are printed to standard output. bash: source them from ~/.bashrc. zsh: write them to a
+                file _wakegate in a folder of $fpath. fish: write them to ~/.config/fish/completions/wakegate.fish.
                 """
             ],
             run: DocumentationCommands(commands: commands, keys: []).completion
@@ -30,7 +30,7 @@ extension CommandDefinition {
     ) -> CommandDefinition {
         CommandDefinition(
             "manual",
-            "write the manual's pages into a folder, for man",
+            "write the manual pages to a folder",
             arguments: [ArgumentDefinition("DIR", "the folder, such as /usr/local/share/man")],
             example: "wakegate manual ~/.local/share/man",
             notes: ["The pages are DIR/man1/wakegate.1, one for each command, and DIR/man5/wakegate.json5.5, in mdoc."],

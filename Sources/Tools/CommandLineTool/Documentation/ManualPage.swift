@@ -62,12 +62,12 @@ extension ManualPage {
         page.macro("Sh", "DESCRIPTION")
         page.paragraphs(
             """
-            WakeGate takes pushes as APNs does, decides when a device may be woken, and wakes it: pushes that come while
-            a device may not be woken are coalesced into one wake of a worker.
+            WakeGate accepts pushes as APNs does, decides when a device may be woken, and wakes it. Pushes that arrive
+            while a device may not be woken are coalesced into one wake of a worker.
             """
         )
         page.macro("Pp")
-        page.paragraphs("The commands, each with a page of its own:")
+        page.paragraphs("The commands, each with a separate page:")
         page.raw(".Bl -tag -width Ds")
         for command in commands {
             page.raw(".It Xr \(Self.name(of: command)) 1")
@@ -85,7 +85,7 @@ extension ManualPage {
         Self.environment(in: &page)
         Self.exitStatus(in: &page)
         page.macro("Sh", "EXAMPLES")
-        page.paragraphs("A gateway, a worker and a push, each in a terminal of its own:")
+        page.paragraphs("A gateway, a worker and a push, each in a separate terminal:")
         page.display(HelpText.firstSteps.joined(separator: "\n"))
         Self.seeAlso([("wakegate.json5", 5)] + commands.map { (Self.name(of: $0), 1) }, in: &page)
         return ManualPage(name: "wakegate", section: 1, text: page.text)
@@ -96,13 +96,13 @@ extension ManualPage {
         page.raw(".Bl -tag -width Ds")
         let names = OptionDefinition.variables
         for (variable, meaning) in [
-            (names.url, "the gateway of client commands, as --gateway says it"),
-            (names.authority, "the authority's file, as --ca says it"),
-            (names.tokenFile, "the bearer token's file, as --token-file says it"),
-            (names.token, "the bearer token, as --token says it"),
-            (names.certificate, "the client certificate's file, as --cert says it"),
-            (names.key, "the file of its private key, as --key says it"),
-            ("XDG_CONFIG_HOME", "where the contexts are kept, in wakegate/contexts.json; default: ~/.config"),
+            (names.url, "the gateway of client commands, like --gateway"),
+            (names.authority, "the authority's file, like --ca"),
+            (names.tokenFile, "the bearer token's file, like --token-file"),
+            (names.token, "the bearer token, like --token"),
+            (names.certificate, "the client certificate's file, like --cert"),
+            (names.key, "the file of its private key, like --key"),
+            ("XDG_CONFIG_HOME", "the folder of wakegate/contexts.json, which stores the contexts; default: ~/.config"),
         ] {
             page.macro("It", "Ev", variable)
             page.paragraphs("\(meaning).")
@@ -116,9 +116,9 @@ extension ManualPage {
         page.macro("Sh", "EXIT", "STATUS")
         page.raw(".Bl -tag -width Ds -compact")
         let meanings = [
-            ("0", "all went well; a server ended as requested"), ("64", "the command line is wrong"),
+            ("0", "success; a server ended as requested"), ("64", "the command line is wrong"),
             ("77", "the gateway refuses the worker's credentials"), ("78", "the configuration is wrong"),
-            ("2", "a push was accepted that causes no wake"), ("1", "anything else failed; standard error says what"),
+            ("2", "an accepted push causes no wake"), ("1", "any other failure; standard error has the reason"),
         ]
         for (status, meaning) in meanings {
             page.macro("It", status)

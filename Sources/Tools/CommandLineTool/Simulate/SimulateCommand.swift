@@ -7,13 +7,13 @@ extension CommandDefinition {
     package static let simulate = CommandDefinition(
         "simulate",
         "run the launch policy on a trace, in virtual time",
-        arguments: [ArgumentDefinition("TRACE", "the trace, one JSON object a line; - is standard input")],
+        arguments: [ArgumentDefinition("TRACE", "the trace, one JSON object per line; - reads standard input")],
         options: [
-            .policy("set a policy parameter, such as policy.launchInterval=600; wins over the trace")
+            .policy("set a policy parameter, such as policy.launchInterval=600; overrides the trace")
         ],
         example: #"echo '{"t": 0, "device": "a", "push": {"apnsID": "p1", "priority": 5}}' | wakegate simulate -"#,
         notes: [
-            "Each launch, result and discarded push or task is one JSON line on standard output; a summary is the last."
+            "Each launch, result and discard is one JSON line on standard output; the last line is a summary."
         ],
         run: SimulateCommand.run
     )

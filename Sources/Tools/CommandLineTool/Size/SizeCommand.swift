@@ -8,14 +8,14 @@ extension CommandDefinition {
             OptionDefinition(
                 "--devices",
                 "N",
-                "how many devices there are",
+                "the number of devices",
                 value: .integer(1...10_000_000_000),
                 isRequired: true
             ),
             OptionDefinition(
                 "--rate",
                 "R",
-                "pushes a second, at the peak",
+                "the peak rate of pushes a second",
                 value: .integer(1...100_000_000),
                 isRequired: true
             ),
@@ -25,9 +25,9 @@ extension CommandDefinition {
         example: "wakegate size --devices 10000000 --rate 5000",
         notes: [
             """
-            For gateways that share a database of PostgreSQL. It computes from measurements; the basis of each line
-            is in the article "Sizing a cluster". Cores are planned to be half busy, and a third of each disk is free.
-            No gateway is asked.
+            For gateways that share a PostgreSQL database. The estimate is based on measurements; the article "Sizing a
+            cluster" explains each line. The plan keeps cores half busy and a third of each disk free. No gateway is
+            contacted.
             """
         ],
         run: SizeCommand.run

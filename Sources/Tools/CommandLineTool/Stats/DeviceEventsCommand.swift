@@ -5,20 +5,21 @@ import Wire
 extension CommandDefinition {
     package static let deviceEvents = CommandDefinition(
         "device events",
-        "list what happened to a device, the newest first",
+        "list the events of a device, newest first",
         arguments: [token],
         options: [
-            OptionDefinition("--kind", "KIND", "of one kind", words: DeviceEventsCommand.kinds),
+            OptionDefinition("--kind", "KIND", "only events of one kind", words: DeviceEventsCommand.kinds),
             OptionDefinition("--limit", "N", "at most N events; default: 100", value: .integer(1...1_000_000)),
-            OptionDefinition("--after", "NEXT", "continue where a list left off"),
-            OptionDefinition("--json", "", "the gateway's answers unchanged, a page a line"),
+            OptionDefinition("--after", "NEXT", "continue a list; its last line names the value"),
+            OptionDefinition("--json", "", "print the gateway's answers unchanged, one page per line"),
         ] + OptionDefinition.period + OptionDefinition.client,
         example:
             "wakegate device events 0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe --since 24h",
         notes: [
             """
-            It lists all that the delivery log keeps of the device; `wakegate stats --device TOKEN` explains its state
-            and shows the last 32 events. What led to 03:00: --since 2026-11-28T02:00:00Z --until 2026-11-28T03:00:00Z.
+            It lists all events of the device in the delivery log. `wakegate stats --device TOKEN` explains its state
+            and has the last 32 events. For the hour before 03:00: --since 2026-11-28T02:00:00Z --until
+            2026-11-28T03:00:00Z.
             """
         ],
         run: DeviceEventsCommand.run

@@ -4,17 +4,17 @@ package import Wire
 extension CommandDefinition {
     package static let pushShow = CommandDefinition(
         "push show",
-        "show a push: its device, its state, and each step with its time",
+        "print a push: its device, its state, and each step with its time",
         arguments: [ArgumentDefinition("ID", "the apns-id of the push")],
         options: [
-            OptionDefinition("--device", "TOKEN", "the device, when pushes to several have this apns-id"),
-            OptionDefinition("--json", "", "show the gateway's answer unchanged"),
+            OptionDefinition("--device", "TOKEN", "the device, if pushes to several devices have this apns-id"),
+            OptionDefinition("--json", "", "print the gateway's answer unchanged"),
         ] + OptionDefinition.client,
         example: "wakegate push show 9a96d8fb-4351-8e93-6f91-0f7f9be3cc0f",
         notes: [
             """
             The push is read from the delivery log, GET /v1/pushes/<apns-id> of the admin listener. The device and the
-            topic are missing when the device has been removed, and the priority when the log does not have it.
+            topic are missing if the device was removed, and the priority if the log does not have it.
             """
         ],
         run: PushShowCommand.run

@@ -5,20 +5,20 @@ package import Wire
 extension CommandDefinition {
     package static let stats = CommandDefinition(
         "stats",
-        "show what the gateway has done, or explain one device",
+        "print the gateway's counters, or explain one device",
         options: [
-            OptionDefinition("--topic", "TOPIC", "of one topic"),
-            OptionDefinition("--device", "TOKEN", "explain a device: what it waits for, and why"),
+            OptionDefinition("--topic", "TOPIC", "only counters of one topic"),
+            OptionDefinition("--device", "TOKEN", "explain a device: the reasons why it waits, and its latest events"),
             OptionDefinition("--since", "TIME", "count only the last 10m, 1h, 24h ..., or from a time; at most a day"),
             OptionDefinition("--until", "TIME", "end the period of --since 10m, 1h ... ago, or at a time"),
-            OptionDefinition("--json", "", "the gateway's answer unchanged"),
-            OptionDefinition("--watch", "", "a view that stays; without a terminal a line a second"),
+            OptionDefinition("--json", "", "print the gateway's answer unchanged"),
+            OptionDefinition("--watch", "", "update the output in place; without a terminal, print a line per second"),
         ] + OptionDefinition.client,
         example: "wakegate stats --topic com.example.app --since 1h",
         notes: [
             """
-            It also shows how long the wakes of workers took in the last half hour to hour, the slowest workers first.
-            Counts of a period begin anew when the gateway starts; the line since shows their start.
+            The output also has the durations of wakes in the last 30 to 60 minutes, the slowest workers first. Counts
+            of a period start again with the gateway; the line `since` has their start.
             """,
             """
             --watch redraws in place, follows the terminal's size, and continues when the gateway comes back; q or

@@ -157,11 +157,11 @@ extension CommandDefinition {
     private static let exampleToken = String(repeating: "0badcafe", count: 8)
     private static let device = ArgumentDefinition("DEVICE", "the device token, hexadecimal")
     private static let identifier = ArgumentDefinition("ID", "the task's identifier")
-    private static let json = OptionDefinition("--json", "", "the gateway's answer unchanged")
+    private static let json = OptionDefinition("--json", "", "print the gateway's answer unchanged")
 
     package static let taskSubmit = CommandDefinition(
         "task submit",
-        "submit a background task for a device, and show when it may launch",
+        "submit a background task for a device, and print when it may launch",
         arguments: [device, identifier],
         options: [
             OptionDefinition(
@@ -171,28 +171,28 @@ extension CommandDefinition {
                 isRequired: true,
                 words: TaskSubmission.kinds
             ),
-            OptionDefinition("--earliest-begin", "WHEN", "not before: 15m from now, or an instant of RFC 3339"),
-            OptionDefinition("--requires-network", "", "only while the device has a network; processing"),
-            OptionDefinition("--requires-power", "", "only while the device is charging; processing"),
-            OptionDefinition("--title", "TEXT", "what a person sees of it; continued"),
-            OptionDefinition("--subtitle", "TEXT", "the same, below the title; continued"),
+            OptionDefinition("--earliest-begin", "WHEN", "the earliest launch: 15m from now, or a time of RFC 3339"),
+            OptionDefinition("--requires-network", "", "launch only while the device has a network; for processing"),
+            OptionDefinition("--requires-power", "", "launch only while the device is charging; for processing"),
+            OptionDefinition("--title", "TEXT", "the title for people; for continued"),
+            OptionDefinition("--subtitle", "TEXT", "the subtitle for people; for continued"),
             OptionDefinition(
                 "--strategy",
                 "queue|fail",
-                "wait when it cannot launch at once (queue, the default), or be refused; continued",
+                "wait if it cannot launch at once (queue, the default), or be refused; for continued",
                 words: TaskSubmission.strategies
             ),
             OptionDefinition(
                 "--resource",
                 "NAME",
-                "only on a worker that has it; continued",
+                "launch only on a worker that offers this resource; for continued",
                 isRepeatable: true,
                 words: ["gpu"]
             ),
             OptionDefinition(
                 "--wait",
                 "",
-                "show its progress until it has ended, and exit as it did; Control-C cancels it; continued"
+                "show progress until the task ends, and exit with its outcome; Control-C cancels it; for continued"
             ),
             json,
         ] + OptionDefinition.client,
@@ -200,19 +200,18 @@ extension CommandDefinition {
             "wakegate task submit \(exampleToken) com.example.app.refresh --kind appRefresh --earliest-begin 15m",
         notes: [
             """
-            The gateway keeps the request, launches it once, and forgets it; a waiting one of the same identifier is
-            replaced. The key topics.<topic>.tasks of its configuration says which identifiers a topic may use; in
-            `wakegate dev` that is every one. A worker takes it that names it: `wakegate worker --task ID`.
+            The gateway stores the request and launches it once. A waiting request with the same identifier is replaced.
+            The key topics.<topic>.tasks of the configuration names the identifiers that a topic may use; `wakegate dev`
+            permits every one. The request launches on a worker that names it: `wakegate worker --task ID`.
             """,
             """
-            With --wait a bar shows how far the task is, on a line of the terminal; without a terminal it is a line for
-            each step that is new, and with --json one object at the end. Control-C or SIGTERM cancels the task, and the
-            command ends when that has ended; a second one ends the command at once, with 130. While the gateway is
-            gone the command waits for it to come back: the task does, too. The exit status is the task's: 0 for
-            success, 3 when the worker says that it failed, 4 when it expired, 5 when it was cancelled, 6 when the
-            device became too hot or short of memory or the app was force-quit, 7 when it never ran to an end, as
-            another of its identifier took its place or it was dropped; 1 when it was not submitted, or its end is
-            unknown.
+            With --wait, the terminal shows a progress bar. Without a terminal, each new step is printed on a line; with
+            --json, one object is printed at the end. Control-C or SIGTERM cancels the task, and the command exits when
+            the task has ended; a second one exits at once, with 130. If the connection to the gateway ends, the command
+            and the task wait until it is back. The exit status is 0 for success, 3 if the worker reported a failure, 4
+            if the task expired, 5 if it was cancelled, and 6 if the device became too hot or short of memory, or the
+            app was force-quit. It is 7 if the task did not finish, because another one with its identifier replaced it
+            or it was dropped, and 1 if it was not submitted or its outcome is unknown.
             """,
         ],
         run: TaskCommands.submit
@@ -220,22 +219,22 @@ extension CommandDefinition {
 
     package static let taskList = CommandDefinition(
         "task list",
-        "show the tasks that wait and run, of one device or of all, and why they wait",
-        arguments: [ArgumentDefinition("DEVICE", "the device token; all devices without it", count: 0...1)],
+        "list the waiting and running tasks of one or all devices",
+        arguments: [ArgumentDefinition("DEVICE", "the device token; without it, all devices", count: 0...1)],
         options: [
-            OptionDefinition("--topic", "TOPIC", "of one topic"),
-            OptionDefinition("--kind", "KIND", "of one kind", words: TaskCommands.listedKinds),
-            OptionDefinition("--state", "STATE", "waiting or running", words: TaskCommands.states),
-            OptionDefinition("--watch", "", "a view that stays, with bars; without a terminal a line for what is new"),
+            OptionDefinition("--topic", "TOPIC", "only tasks of one topic"),
+            OptionDefinition("--kind", "KIND", "only tasks of one kind", words: TaskCommands.listedKinds),
+            OptionDefinition("--state", "STATE", "only waiting or only running tasks", words: TaskCommands.states),
+            OptionDefinition("--watch", "", "update the list in place; without a terminal, print a line per change"),
             json,
         ] + OptionDefinition.client,
         example: "wakegate task list --topic com.example.app --state waiting",
         notes: [
-            "Of all devices it shows at most 1000 tasks.",
+            "Without DEVICE it lists at most 1000 tasks.",
             """
-            --watch draws a bar for each continued task that runs, with its rate and the time that is left; one that
-            has not advanced for 15 seconds has stalled. It follows the terminal's size, and continues when the gateway
-            comes back; q or Control-C ends it. NO_COLOR=1 removes the colors. With --json each answer is one line.
+            --watch draws a bar for each running continued task, with its rate and the remaining time; a task without
+            progress for 15 seconds is stalled. It follows the terminal's size, and continues when the gateway comes
+            back; q or Control-C ends it. NO_COLOR=1 removes the colors. With --json each answer is one line.
             """,
         ],
         run: TaskCommands.list
@@ -249,8 +248,8 @@ extension CommandDefinition {
         example: "wakegate task cancel \(exampleToken) com.example.app.refresh",
         notes: [
             """
-            A task that waits is dropped, and a continued one that runs ends. An app refresh or a processing task that
-            runs continues; `wakegate task expire` ends it.
+            A waiting task is dropped, and a running continued task ends. A running app refresh or processing task
+            continues; `wakegate task expire` ends it.
             """
         ],
         run: TaskCommands.cancel
@@ -267,7 +266,7 @@ extension CommandDefinition {
 
     package static let taskExpire = CommandDefinition(
         "task expire",
-        "end a running task as expired now, to try out its expiration handler",
+        "end a running task as expired now, to test its expiration handler",
         arguments: [device, identifier],
         options: OptionDefinition.client,
         example: "wakegate task expire \(exampleToken) com.example.app.refresh",
@@ -279,11 +278,11 @@ extension CommandDefinition {
         "report that transfers of a background session have finished",
         arguments: [device, ArgumentDefinition("SESSION", "the session's name")],
         options: [
-            OptionDefinition("--count", "N", "how many; default: 1", value: .integer(1...100_000)),
-            OptionDefinition("--id", "ID", "the same id again counts once"),
+            OptionDefinition("--count", "N", "the number of transfers; default: 1", value: .integer(1...100_000)),
+            OptionDefinition("--id", "ID", "an id of this report; a repetition with the same id counts once"),
         ] + OptionDefinition.client,
         example: "wakegate task finished \(exampleToken) com.example.app.downloads --count 3",
-        notes: ["A worker takes the wake that follows which names the session: `wakegate worker --session SESSION`."],
+        notes: ["The wake goes to a worker that names the session: `wakegate worker --session SESSION`."],
         run: TaskCommands.finished
     )
 }

@@ -1,10 +1,10 @@
 extension CommandDefinition {
     private static let session = ArgumentDefinition("SESSION", "the session's identifier")
-    private static let json = OptionDefinition("--json", "", "what the agent says, as JSON")
+    private static let json = OptionDefinition("--json", "", "print the agent's answer as JSON")
     private static let agent = OptionDefinition(
         "--agent",
         "unix:PATH",
-        "the socket of `wakegate transfers`; before WAKEGATE_TRANSFERS"
+        "the socket of `wakegate transfers`; overrides WAKEGATE_TRANSFERS"
     )
     private static let exampleTransfer = String(repeating: "0badcafe", count: 4)
     private static let exampleSession = "com.example.app.downloads"
@@ -14,40 +14,40 @@ extension CommandDefinition {
     }
 
     private static let whereTheAgentIs = """
-        The agent is looked for at --agent, at WAKEGATE_TRANSFERS, at wakegate/transfers.sock in XDG_RUNTIME_DIR, and at
-        /run/wakegate-transfers/USER/transfers.sock. Exit status 69 means that none listens there, 77 that it is another
-        user's.
+        The agent's socket is --agent, WAKEGATE_TRANSFERS, wakegate/transfers.sock in XDG_RUNTIME_DIR, or
+        /run/wakegate-transfers/USER/transfers.sock. Exit status 69 means that no agent listens there, and 77 that the
+        agent belongs to another user.
         """
 
     package static let transferAdd = CommandDefinition(
         "transfer add",
-        "hand a download or an upload to the transfers agent, which completes it on its own",
-        arguments: [session, ArgumentDefinition("URL", "where it comes from, or goes to")],
+        "give a download or an upload to the transfers agent",
+        arguments: [session, ArgumentDefinition("URL", "the URL to download from or upload to")],
         options: [
-            OptionDefinition("--to", "PATH", "wait for the download, and take its file to this place"),
-            OptionDefinition("--replace", "", "replace a file that is at that place"),
-            OptionDefinition("--wait", "", "wait for its end, and show its progress"),
-            OptionDefinition("--upload", "FILE", "send this file instead of fetching one"),
-            OptionDefinition("--method", "METHOD", "the method; default: GET, PUT for an upload"),
+            OptionDefinition("--to", "PATH", "wait for the download, and move its file to this path"),
+            OptionDefinition("--replace", "", "replace an existing file at this path"),
+            OptionDefinition("--wait", "", "wait until the transfer ends, and show its progress"),
+            OptionDefinition("--upload", "FILE", "upload this file"),
+            OptionDefinition("--method", "METHOD", "the HTTP method; default: GET for a download, PUT for an upload"),
             OptionDefinition(
                 "--header",
                 "\"NAME: VALUE\"",
-                "a header field to send; @FILE for those in a file, which ps does not show",
+                "a header field; @FILE reads fields from a file, so that ps does not show them",
                 isRepeatable: true
             ),
-            OptionDefinition("--earliest-begin", "WHEN", "not before: 15m from now, or an instant of RFC 3339"),
-            OptionDefinition("--sha256", "DIGITS", "the SHA-256 that the download must have"),
-            OptionDefinition("--bytes-max", "N", "how many bytes it may have", value: .integer(1...(1 << 62))),
-            OptionDefinition("--note", "TEXT", "text for the program that takes the file, such as where it belongs"),
+            OptionDefinition("--earliest-begin", "WHEN", "the earliest begin: 15m from now, or a time of RFC 3339"),
+            OptionDefinition("--sha256", "DIGITS", "the required SHA-256 of the download"),
+            OptionDefinition("--bytes-max", "N", "the maximum number of bytes", value: .integer(1...(1 << 62))),
+            OptionDefinition("--note", "TEXT", "a text for the program that takes the file, such as its destination"),
             json, agent,
         ],
         example: "wakegate transfer add \(exampleSession) https://example.com/film.mp4 --to film.mp4",
         notes: [
             """
-            It writes the transfer's name to standard output as soon as the transfer is safe with the agent, and makes
-            the session if there is none. Its progress goes to standard error: a bar in a terminal, else a line a
-            second; with --json each event goes to standard output. Ending the command does not end the transfer.
-            Exit status 1 means that the agent refused it, or that it was waited for and did not finish.
+            The command prints the transfer's name as soon as the agent has stored the transfer, and creates the session
+            if it does not exist. Progress goes to standard error: a bar in a terminal, otherwise a line per second.
+            With --json, each event goes to standard output. The transfer continues after the command has ended. Exit
+            status 1 means that the agent refused the transfer, or that the command waited for it and it did not finish.
             """, whereTheAgentIs,
         ],
         run: TransferCommands.add
@@ -55,13 +55,13 @@ extension CommandDefinition {
 
     package static let transferList = CommandDefinition(
         "transfer list",
-        "show a session's transfers, and why they wait or have failed",
+        "list a session's transfers, and why they wait or have failed",
         arguments: [session],
         options: [
-            OptionDefinition("--state", "STATE", "those in one state", words: TransferCommands.states), json, agent,
+            OptionDefinition("--state", "STATE", "those in this state", words: TransferCommands.states), json, agent,
         ],
         example: "wakegate transfer list \(exampleSession) --state waiting",
-        notes: ["With --json it shows the agent's answers unchanged, one for each 1000 transfers.", whereTheAgentIs],
+        notes: ["With --json it prints the agent's answers unchanged, one per 1000 transfers.", whereTheAgentIs],
         run: TransferCommands.list
     )
 
@@ -70,16 +70,16 @@ extension CommandDefinition {
         "wait until transfers have ended, and show their progress",
         arguments: [
             session,
-            ArgumentDefinition("TRANSFER", "the transfers; all of the session without it", count: 0...1000),
+            ArgumentDefinition("TRANSFER", "the transfers; without it, all of the session", count: 0...1000),
         ],
         options: [json, agent],
         example: "wakegate transfer wait \(exampleSession)",
         notes: [
             """
-            How far they are goes to standard error: a bar with rate and time left in a terminal, else a line a second;
-            with --json each event goes to standard output, an object a line. An agent that starts anew is waited for,
-            a minute at most. Exit status 0 means that all have finished, 1 that one has failed or was cancelled.
-            While it waits the agent requests no wake.
+            Progress goes to standard error: a bar with the rate and the remaining time in a terminal, otherwise a line
+            per second. With --json, each event goes to standard output, one object per line. If the agent restarts, the
+            command waits for it for up to a minute. Exit status 0 means that all transfers have finished, 1 that one
+            has failed or was cancelled. While the command waits, the agent requests no wake.
             """, whereTheAgentIs,
         ],
         run: TransferCommands.wait
@@ -90,30 +90,30 @@ extension CommandDefinition {
         "cancel a transfer, or all of a session",
         arguments: [session, ArgumentDefinition("TRANSFER", "the transfer", count: 0...1)],
         options: [
-            OptionDefinition("--all", "", "every transfer of the session that has not ended"),
-            OptionDefinition("--keep", "", "keep what was received for a later download of the same URL"), agent,
+            OptionDefinition("--all", "", "all transfers of the session that have not ended"),
+            OptionDefinition("--keep", "", "keep the received bytes for a later download of the same URL"), agent,
         ],
         example: "wakegate transfer cancel \(exampleSession) \(exampleTransfer) --keep",
-        notes: ["Of a download that has finished and was not taken it removes the file.", whereTheAgentIs],
+        notes: ["If a download has finished and was not taken, its file is removed.", whereTheAgentIs],
         run: TransferCommands.cancel
     )
 
     package static let transferTake = CommandDefinition(
         "transfer take",
-        "move the file of a finished download to its place",
+        "move the file of a finished download to its destination",
         arguments: [
             session, ArgumentDefinition("TRANSFER", "the transfer, 32 hexadecimal digits", count: 0...1),
-            ArgumentDefinition("PATH", "where the file goes", count: 0...1),
+            ArgumentDefinition("PATH", "the destination of the file", count: 0...1),
         ],
         options: [
-            OptionDefinition("--noted", "", "take all that have finished, each to the place that is its note"),
-            OptionDefinition("--replace", "", "replace a file that is there"), agent,
+            OptionDefinition("--noted", "", "move the files of all finished downloads, each to the path in its note"),
+            OptionDefinition("--replace", "", "replace an existing file"), agent,
         ],
         example: "wakegate transfer take \(exampleSession) \(exampleTransfer) film.mp4",
         notes: [
             """
-            The file appears at its place whole or not at all. A file not taken within seven days is deleted. A worker
-            runs it with --noted when it is woken:
+            The file appears at its destination complete or not at all. The agent deletes a file that is not taken
+            within seven days. To move the files of a session when all its transfers have ended:
               wakegate worker --topic TOPIC --session SESSION -- wakegate transfer take SESSION --noted
             Exit status 1 means that a file was not taken.
             """, whereTheAgentIs,
@@ -123,37 +123,37 @@ extension CommandDefinition {
 
     package static let transferSession = CommandDefinition(
         "transfer session",
-        "make or change a session of the transfers agent and show it, or list them all",
-        arguments: [ArgumentDefinition("SESSION", "the session's identifier; all without it", count: 0...1)],
+        "create, change or print a session of the transfers agent, or list all",
+        arguments: [ArgumentDefinition("SESSION", "the session's identifier; without it, all sessions", count: 0...1)],
         options: [
-            OptionDefinition("--device", "TOKEN", "who is woken when all transfers have ended"),
-            OptionDefinition("--topic", "TOPIC", "that device's topic"),
-            yesOrNo("--launch-events", "whether the worker is woken; default: yes"),
+            OptionDefinition("--device", "TOKEN", "the device to wake when all transfers have ended"),
+            OptionDefinition("--topic", "TOPIC", "the topic of this device"),
+            yesOrNo("--launch-events", "wake the worker; default: yes"),
             yesOrNo(
                 "--discretionary",
-                "wait for power, no low power mode, a cool machine, and a network without limits; default: no"
+                "wait for power, no low power mode, a cool machine, and an unlimited network; default: no"
             ),
-            yesOrNo("--metered", "go over a metered network, too; default: yes"),
-            yesOrNo("--constrained", "go over a network with data saving, too; default: yes"),
+            yesOrNo("--metered", "also use a metered network; default: yes"),
+            yesOrNo("--constrained", "also use a network with data saving; default: yes"),
             yesOrNo("--after-force-quit", "continue while the app is force-quit on the device; default: no"),
-            yesOrNo("--early-answers", "finish an upload that the server accepts unread; default: no"),
+            yesOrNo("--early-answers", "finish an upload that the server accepts before reading it; default: no"),
             OptionDefinition(
                 "--request-timeout",
                 "DURATION",
-                "how long a server may be silent; default: 1m",
+                "the maximum silence of a server; default: 1m",
                 value: .duration(1...604_800)
             ),
             OptionDefinition(
                 "--resource-timeout",
                 "DURATION",
-                "how long a transfer is tried; default: 7d",
+                "the maximum time for a transfer; default: 7d",
                 value: .duration(1...31_536_000)
             ),
             OptionDefinition("--connections", "N", "connections to one server; default: 6", value: .integer(1...64)),
             OptionDefinition("--remove", "", "cancel its transfers, and remove the session and its files"), json, agent,
         ],
         example: "wakegate transfer session \(exampleSession) --topic com.example.app --device \(exampleTransfer)",
-        notes: ["Settings that no option names keep their values.", whereTheAgentIs],
+        notes: ["Other settings keep their values.", whereTheAgentIs],
         run: TransferSessionCommand.run
     )
 }

@@ -36,23 +36,23 @@ package enum WakeCommands {
 extension CommandDefinition {
     package static let wakeExtend = CommandDefinition(
         "wake extend",
-        "ask for more time for a wake, as a worker's command does that takes longer",
+        "request more time for a wake, in a worker's command",
         arguments: [ArgumentDefinition("WAKE", "the wake's id; default: WAKEGATE_WAKE", count: 0...1)],
         options: [
             OptionDefinition(
                 "--seconds",
                 "N",
-                "how long from now; default: a whole execution window",
+                "the time from now; default: a full window",
                 value: .integer(1...86_400)
-            ), OptionDefinition("--json", "", "the gateway's answer, unchanged"),
+            ), OptionDefinition("--json", "", "print the gateway's answer unchanged"),
         ] + OptionDefinition.client,
         example: "wakegate wake extend --seconds 60",
         notes: [
             """
-            The deadline never moves back, and not further than policy.maxExtension (270 s) past the first one: the
-            command fails when the gateway gives no more, or when the wake has ended. In a command of `wakegate worker`
-            the wake is that of WAKEGATE_WAKE, and the worker's options for the gateway are in the environment, except
-            for --token: give the worker --token-file. A continued task lives by its progress instead.
+            The deadline never moves back, and never more than policy.maxExtension (270 s) beyond the first one. The
+            command fails if no more time is allowed, or if the wake has ended. In a command of `wakegate worker`, the
+            wake is that of WAKEGATE_WAKE, and the environment has the worker's options for the gateway, except for
+            --token: start the worker with --token-file. The time of a continued task depends on its progress instead.
             """
         ],
         run: WakeCommands.extend

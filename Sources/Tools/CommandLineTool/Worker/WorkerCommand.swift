@@ -8,7 +8,7 @@ import Wire
 extension CommandDefinition {
     package static let worker = CommandDefinition(
         "worker",
-        "run a command for each push, background task and finished session of a topic",
+        "run a command for each wake of a topic",
         trailing: "COMMAND [ARG...]",
         options: [
             OptionDefinition("--topic", "TOPIC", "the topic to subscribe to", isRequired: true),
@@ -17,7 +17,7 @@ extension CommandDefinition {
             OptionDefinition(
                 "--task",
                 "ID",
-                "also launches of this background task; ID.* for all that begin so; up to 64",
+                "also launches of this background task, or pattern such as com.example.*; up to 64",
                 isRepeatable: true
             ),
             OptionDefinition(
@@ -26,99 +26,102 @@ extension CommandDefinition {
                 "also finished transfers of this background session, or pattern; up to 64",
                 isRepeatable: true
             ),
-            OptionDefinition("--no-pushes", "", "no pushes, only what --task and --session name"),
+            OptionDefinition("--no-pushes", "", "no pushes, only launches of --task and --session"),
             OptionDefinition(
                 "--resource",
                 "NAME",
-                "what this machine has that tasks may need: gpu",
+                "a resource of this machine that tasks may require: gpu",
                 isRepeatable: true,
                 words: WorkerTasks.resources
             ),
             OptionDefinition(
                 "--report-conditions",
                 "",
-                "tell the gateway this machine's battery, heat, power saving, memory and network as those of --device"
+                "report this machine's battery, heat, power saving, memory and network as conditions of --device"
             ),
             OptionDefinition(
                 "--report-app-state",
                 "",
-                "report whether a person uses this machine, by logind's IdleHint, as appState of --device"
+                "report whether a person uses this machine (logind's IdleHint) as appState of --device"
             ),
             OptionDefinition(
                 "--output",
                 "log|inherit",
-                "the commands' output: the wake's id before each line (log, the default), or unchanged",
+                "write the commands' output with the wake's id before each line (log, the default), or unchanged",
                 words: ["log", "inherit"]
             ),
             OptionDefinition(
                 "--stop-within",
                 "DURATION",
-                "the time to end after the first SIGTERM or SIGINT; default: 40s",
+                "the maximum time from the first SIGTERM or SIGINT to the exit; default: 40s",
                 value: .duration(5...86_400)
             ),
             OptionDefinition("--system-root", "DIR", "read the machine's state below DIR instead of /; for tests"),
-            OptionDefinition("--name", "NAME", "what the gateway calls this worker; default: the host's name"),
+            OptionDefinition("--name", "NAME", "the worker's name at the gateway; default: the host's name"),
         ] + OptionDefinition.client,
         example: "wakegate worker --topic com.example.app --slots 4 -- ./handle-wake",
         notes: [
             """
-            COMMAND gets the payload on standard input, and in its environment WAKEGATE_WAKE, WAKEGATE_DEVICE,
-            WAKEGATE_TOPIC, WAKEGATE_ATTEMPT, WAKEGATE_COALESCED and WAKEGATE_DEADLINE (milliseconds since 1970);
-            TRACEPARENT and TRACESTATE as well when its push or request was sent with these headers, and not otherwise.
-            Exit status 0 means new data, 3 no data, and any other status failure. COMMAND gets SIGTERM
-            policy.expirationLead before its deadline (5 s), and SIGKILL at the deadline; the exit status of one that
-            ends in between is its result. When the gateway ends its wake or the connection breaks, SIGKILL comes two
-            seconds after SIGTERM. `wakegate wake extend` asks for more time.
+            COMMAND gets the payload on standard input. Its environment has WAKEGATE_WAKE, WAKEGATE_DEVICE,
+            WAKEGATE_TOPIC, WAKEGATE_ATTEMPT, WAKEGATE_COALESCED and WAKEGATE_DEADLINE (milliseconds since 1970), and
+            also TRACEPARENT and TRACESTATE if the push or request was sent with these headers. Exit status 0 means new
+            data, 3 no data, and any other status failure. COMMAND gets SIGTERM policy.expirationLead (5 s) before its
+            deadline, and SIGKILL at the deadline. If it exits in between, its exit status is the result. When the
+            gateway ends the wake or the connection breaks, COMMAND gets SIGTERM, and SIGKILL two seconds later.
+            `wakegate wake extend` requests more time.
             """,
             """
-            The worker's options reach the client commands that COMMAND runs, such as `wakegate wake extend`, as
-            variables: WAKEGATE_URL for --gateway, WAKEGATE_CA for --ca, WAKEGATE_TOKEN_FILE for --token-file,
-            WAKEGATE_CERT and WAKEGATE_KEY for --cert and --key, and all of them for --context. A token itself is not
-            passed, be it of --token or of a context: give --token-file.
+            Client commands that COMMAND runs, such as `wakegate wake extend`, get the worker's options as variables:
+            WAKEGATE_URL for --gateway, WAKEGATE_CA for --ca, WAKEGATE_TOKEN_FILE for --token-file, WAKEGATE_CERT and
+            WAKEGATE_KEY for --cert and --key, and all of them for --context. The token of --token or of a context is
+            not passed: use --token-file.
             """,
             """
-            When COMMAND cannot be started, for example without its interpreter, its wakes go back to the gateway: that
-            costs their pushes no attempt, and other workers get them first. After three in a row the gateway gives this
-            worker no more and shows it as stalled, with the reason; the worker subscribes again after one to two
-            seconds, and later after up to a minute.
+            If COMMAND cannot be started, for example because its interpreter is missing, the worker returns the wake to
+            the gateway. The attempt does not count, and other workers get the wake first. After three returned wakes in
+            a row, the gateway shows this worker as stalled, with the reason, and sends it no more wakes until it
+            subscribes again. The worker does so after one to two seconds, and later after up to a minute.
             """,
             """
-            For a background task it finds WAKEGATE_TASK, and WAKEGATE_TITLE and WAKEGATE_SUBTITLE where the request has
-            them; for a session WAKEGATE_SESSION and WAKEGATE_COUNT, the number of transfers that have finished.
-            WAKEGATE_KIND is push, appRefresh, processing, continued or urlSession. Standard input is empty then, and
-            exit status 0 is success, everything else failure. A task that wants to run again submits again, best at
-            its beginning (`wakegate task submit`). Pushes come as well, unless --no-pushes is given.
+            For a background task, the environment has WAKEGATE_TASK, and WAKEGATE_TITLE and WAKEGATE_SUBTITLE if the
+            request has them. For a session it has WAKEGATE_SESSION, and the number of finished transfers in
+            WAKEGATE_COUNT. WAKEGATE_KIND is push, appRefresh, processing, continued or urlSession. For tasks and
+            sessions, standard input is empty, exit status 0 is success, and any other status is failure. A task that
+            should run again submits another request, best at its beginning (`wakegate task submit`). The worker also
+            receives pushes unless --no-pushes is given.
             """,
             """
-            A continued task lives by its progress: a line such as "progress 10/100 text", written to the descriptor
-            that WAKEGATE_PROGRESS_FD names (echo "progress 10/100" >&$WAKEGATE_PROGRESS_FD), reports its progress. At
-            most one report a second is sent, the newest, and the last when the command ends. Lines of more than 1024
-            bytes are left out. A task that is launched again, as its worker or the gateway was gone, finds the
-            last report in WAKEGATE_RESUMED_FROM, such as 10/100, and may continue from there.
+            A continued task expires when it makes no progress. To report progress, COMMAND writes a line such as
+            "progress 10/100 text" to the descriptor in WAKEGATE_PROGRESS_FD (echo "progress 10/100"
+            >&$WAKEGATE_PROGRESS_FD). The worker sends the newest report, at most once a second, and the last one when
+            COMMAND ends. It ignores lines of more than 1024 bytes. A task that launches again because its worker or
+            gateway disappeared has its last report in WAKEGATE_RESUMED_FROM, such as 10/100, and can continue from
+            there.
             """,
             """
-            SIGTERM or SIGINT: no new command is started, those that run may end, then the worker does. Commands that
-            run after 30 seconds get SIGTERM. The worker tries to deliver results for ten seconds after the last
-            command has ended, and ends 40 seconds after the signal in any case (--stop-within sets the 40 seconds; the
-            last ten of them, or a quarter if that is less, are for results). A second signal stops the commands at
-            once; then the worker ends when they have and their results are delivered, after five seconds at the
-            latest. When the worker dies, even by SIGKILL, its commands get SIGTERM, and SIGKILL two seconds later.
-            Signals go to a command's whole process group.
+            After SIGTERM or SIGINT, the worker starts no more commands, lets the running ones finish, and exits.
+            Commands that still run after 30 seconds get SIGTERM. After the last command has ended, the worker tries to
+            deliver results for up to ten seconds. It exits within 40 seconds of the signal in any case. --stop-within
+            sets these 40 seconds; the last ten of them, or a quarter if that is less, are for results. A second signal
+            stops the commands at once. The worker then exits when they have ended and their results are delivered,
+            within five seconds. When the worker dies, even by SIGKILL, its commands get SIGTERM, and SIGKILL two
+            seconds later. Signals are sent to the whole process group of a command.
             """,
             """
-            --report-app-state, with --report-conditions or alone: appState is active while the machine's own screen
-            and keyboard (logind's seat0) are in use, and background while they are idle. While it is active, pushes
-            and wakes of sessions come at once and cost nothing, and refresh and processing tasks are held. Where
-            `loginctl show-seat seat0 --property=IdleHint` always says no, it is always active. Without logind nothing
-            is reported, and `wakegate device conditions TOKEN appState=...` says it.
+            --report-app-state does not need --report-conditions. appState is active while the machine's own screen and
+            keyboard (logind's seat0) are in use, and background while they are idle. While it is active, pushes and the
+            wakes of sessions launch at once and cost nothing, and refresh and processing tasks are held. If `loginctl
+            show-seat seat0 --property=IdleHint` always prints no, appState is always active. Without logind, the worker
+            does not report appState; use `wakegate device conditions TOKEN appState=...`.
             """,
             """
-            The exit status is 77 when the gateway refuses what the worker shows, as of a token that was revoked, has
-            expired or is for other topics: trying again would be refused as well, and the unit of systemd does not.
+            The exit status is 77 if the gateway refuses the worker's credential, for example a token that was revoked,
+            has expired or is for other topics. A retry would be refused as well, so the systemd unit does not restart
+            the worker.
             """,
             """
-            --output log writes at most 4096 bytes as one line and a thousand lines a second; faster output is
-            dropped and counted, and holds up no command.
+            --output log splits lines at 4096 bytes and writes at most 1000 lines a second. It drops and counts further
+            output, and never delays a command.
             """,
         ],
         run: WorkerCommand.run

@@ -4,16 +4,16 @@ package import Wire
 extension CommandDefinition {
     package static let workerList = CommandDefinition(
         "worker list",
-        "list the workers of the gateway, with the wakes that each takes",
+        "list the workers of the gateway, with the wakes that each accepts",
         options: [
-            OptionDefinition("--topic", "TOPIC", "of one topic"),
-            OptionDefinition("--json", "", "the gateway's list of topics, unchanged"),
+            OptionDefinition("--topic", "TOPIC", "only workers of one topic"),
+            OptionDefinition("--json", "", "print the gateway's list of topics unchanged"),
         ] + OptionDefinition.client,
         example: "wakegate worker list --topic com.example.app",
         notes: [
             """
-            It shows the 100 workers of this gateway that hold the most wakes. `wakegate stats` shows the durations of
-            their wakes.
+            It lists the 100 workers of this gateway with the most unanswered wakes. `wakegate stats` has the durations
+            of their wakes.
             """
         ],
         run: WorkerListCommand.run

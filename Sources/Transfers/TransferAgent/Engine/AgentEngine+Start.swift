@@ -109,13 +109,13 @@ extension AgentEngine {
     private func logClockJump(_ jump: WallClockJump) {
         let meaning =
             jump.isHeldBack
-            ? "no time counts as passed since the last commit" : "elapsed time follows the new clock"
+            ? "no time counts as elapsed since the last commit" : "elapsed time follows the new clock"
         self.log.write(
             .clockJumped,
             [
                 "lastCommit": WallTime.text(jump.from), "now": WallTime.text(jump.to),
                 "seconds": "\((jump.to - jump.from).magnitude / 1000)", "meaning": meaning,
-                "remedy": "see to the clock",
+                "remedy": "check the clock",
             ]
         )
     }

@@ -1,10 +1,10 @@
-// The gateway's routes: each request shows the operator's token where one is asked for, in a header and nowhere else.
+// Requests to the gateway. If the gateway requires the operator's token, it is sent in a header and nowhere else.
 
 const tokenKey = "wakegate-operator-token";
 let operatorToken = sessionStorage.getItem(tokenKey) ?? "";
 let ask = null;
 
-// Says who asks the operator for a token: `ask(reason)` gives a promise of it.
+// Sets the function that asks the operator for a token: `ask(reason)` returns a promise of the token.
 export function onTokenNeeded(handler) {
   ask = handler;
 }
@@ -30,7 +30,7 @@ async function send(path, options) {
     const isChallenge = response.status === 401 || response.headers.has("www-authenticate");
     if (response.ok || !isChallenge) return response;
     const refusal = await response.json().catch(() => null);
-    // Another request may have been given a token meanwhile.
+    // Another request may have received a token in the meantime.
     if (shown !== operatorToken) continue;
     // The dialog shows the gateway's message about an invalid token. For a missing token its own text is sufficient.
     operatorToken = await ask(shown ? refusal?.message ?? "" : "");
@@ -54,7 +54,7 @@ export async function request(method, path, body) {
   return answer;
 }
 
-// What an error says to a person: `what` is what a gateway without the route cannot do.
+// Returns the text of an error for people. `what` names the function that a gateway without the route lacks.
 export function explain(error, what) {
   if (!(error instanceof Refusal)) return "The gateway does not answer; try again when it is back.";
   return error.status === 404 && error.reason === "BadPath"

@@ -1,4 +1,4 @@
-// Results, holds, refusals: lists of counts with bars.
+// Lists of counts with bars: results, holds, refusals.
 
 import { byID, el, empty, fill, link, track } from "./dom.js";
 import { count, percent, sum } from "./format.js";
@@ -10,7 +10,7 @@ const discardNames = {
   unregistered: "Discarded: device removed", cancelled: "Discarded: dropped by an operator",
 };
 
-// Rows of `[name, count, ink, address]`, those with the most first, or a sentence when there are none.
+// Shows rows of `[name, count, ink, address]` in descending order of the counts, or a sentence if there are none.
 function list(host, rows, ...nothing) {
   const shown = rows.filter(([, number]) => number > 0).sort((a, b) => b[1] - a[1]).slice(0, 8);
   if (shown.length === 0) return fill(host, empty(...nothing));
@@ -21,7 +21,8 @@ function list(host, rows, ...nothing) {
     track(number / total, ink)))));
 }
 
-// Results of wakes that complete a push lead to those pushes; the others, after which it waits again, to what happens.
+// Results that complete a push link to the list of these pushes. Other results, after which the push waits again, link
+// to the events.
 const resultAddress = (name) => (name === "newData" || name === "noData"
   ? address("pushes", "", { outcome: "completed" }) : address("events", "", { outcome: name }));
 

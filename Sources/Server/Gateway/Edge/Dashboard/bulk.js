@@ -1,10 +1,11 @@
-// What is done to every device that a list's filters let through, once a person has seen how many those are.
+// Actions on all devices that match the filters of a list, after a confirmation that shows their number.
 
 import { explain, Refusal, request } from "./api.js";
 import { el, setText } from "./dom.js";
 import { count } from "./format.js";
 
-// `states` are those of the devices that an action concerns, `act` does it to one and says why it was not done.
+// `states` are the states of the devices to which an action applies. `act` performs it on one device and returns the
+// reason if it failed.
 const actions = {
   launch: { button: "Launch…", title: "Launch now", done: "launched", ink: "", states: ["pending", "held"],
     text: "The pending push or task of each launches at once, outside interval, budget and holds.",
@@ -19,12 +20,12 @@ const actions = {
     act: (path) => request("POST", `${path}/simulate-expiration`) },
 };
 
-// How many devices a page of the list has, so that none takes long.
+// The number of devices in a page of the list, small enough for a quick answer.
 const pageLimit = 1000;
 
 export class BulkActions {
-  // - filters: gives what the list is filtered by.
-  // - refresh: asks for the list again.
+  // - filters: returns the filters of the list.
+  // - refresh: reloads the list.
   constructor(filters, refresh) {
     this.filters = filters;
     this.refresh = refresh;
@@ -36,7 +37,7 @@ export class BulkActions {
         onclick: () => this.prepare(action) }, button)));
   }
 
-  // The devices of the whole list that an action concerns.
+  // Returns the devices of the whole list to which an action applies.
   async find(action, say) {
     const filters = Object.entries(this.filters())
       .filter(([name, value]) => value && !["after", "sort"].includes(name));
@@ -77,7 +78,7 @@ export class BulkActions {
       try {
         reason = await act(`/v1/devices/${token}`);
       } catch (error) {
-        // What is refused to one device may be done to the next.
+        // The action may succeed for the next device.
         if (!(error instanceof Refusal) || error.status >= 500) throw error;
         reason = error.reason;
       }
@@ -90,7 +91,7 @@ export class BulkActions {
     await this.refresh();
   }
 
-  // Asks before anything happens, with the number; the answer that changes nothing has the focus.
+  // Asks for confirmation and shows the number of devices. The button that changes nothing has the focus.
   confirm(action, matched) {
     const { title, text, ink } = actions[action];
     const parts = Object.entries(this.filters()).filter(([name, value]) => value && name !== "after")

@@ -1,4 +1,4 @@
-// A card for each continued task that runs: what a person who started it sees of it, live, to its end.
+// A card for each running continued task, with live progress until the end, for the person who started it.
 
 import { explain, request } from "./api.js";
 import { badge, byID, el, link, setText, track } from "./dom.js";
@@ -6,9 +6,9 @@ import { clock, count, percent, rate } from "./format.js";
 import { address } from "./route.js";
 import { taskName, taskTexts } from "./task.js";
 
-// More cards than these are counted, and not shown.
+// The maximum number of cards. Further tasks are only counted.
 const cardsMax = 24;
-// What the gateway lists at most.
+// The maximum number of tasks that the gateway lists.
 const listedMax = 1000;
 // A task's rate is computed over this many milliseconds. A task without progress in that time has stalled.
 const rateSpan = 15_000;
@@ -72,7 +72,7 @@ class Card {
     const shown = isStalled ? "stalled" : "running";
     if (this.state.textContent !== shown) this.state.replaceChildren(badge(shown, isStalled ? "warn" : "launches"));
     const done = total > 0 ? `${count(completed)} of ${count(total)}` : `${count(completed)} done`;
-    const text = this.task.progress ? done : "No progress told yet";
+    const text = this.task.progress ? done : "No progress reported yet";
     this.bar.setAttribute("aria-label", `Progress of ${this.title.textContent}`);
     if (total > 0) this.bar.setAttribute("aria-valuenow", String(Math.round(share * 100)));
     else this.bar.removeAttribute("aria-valuenow");
@@ -82,7 +82,7 @@ class Card {
     this.cancel.setAttribute("aria-label", `Cancel ${this.title.textContent}`);
   }
 
-  // The button stays what it is meanwhile: one that is disabled would lose the focus.
+  // The button stays enabled during the request, because a disabled button would lose the focus.
   async end() {
     if (this.isEnding) return;
     this.isEnding = true;
@@ -95,7 +95,7 @@ class Card {
     }
   }
 
-  // It runs no more: the device's history says how that came.
+  // Shows the outcome of a task that no longer runs, from the device's history.
   async gone(now) {
     this.endedAt = now;
     let how = null;
@@ -103,14 +103,14 @@ class Card {
       const { recent } = await request("GET", `/v1/devices/${this.device}`);
       how = recent.find(({ event, task }) => event === "result" && task === taskName(this.task))?.detail ?? null;
     } catch {
-      // It ended, however that came.
+      // The outcome is unknown.
     }
     const [text, ink] = ends[how] ?? [how ?? "ended", "idle"];
     this.node.classList.remove("stalled");
     this.state.replaceChildren(badge(text, ink));
     setText(this.speed, "");
     setText(this.left, "");
-    // What is hidden loses the focus.
+    // A hidden element would lose the focus.
     if (document.activeElement === this.cancel) this.title.focus();
     this.cancel.hidden = true;
     setText(this.outcome, `${this.title.textContent}: ${text}.`);
@@ -120,7 +120,7 @@ class Card {
 const cards = new Map();
 let isAsking = false;
 
-// - all: how many run, as far as no list is asked for that.
+// - all: the number of running continued tasks according to the live sample.
 function show(tasks, all, now) {
   const running = new Map(tasks.map((task) => [keyOf(task), task]));
   for (const [key, card] of cards) {
@@ -145,7 +145,7 @@ function show(tasks, all, now) {
   byID("running").hidden = cards.size === 0;
 }
 
-// Each sample of the stream brings the cards up to date: it says whether any continued task runs at all.
+// Updates the cards for each sample of the stream. The sample has the number of running continued tasks.
 export async function updateCards(event) {
   const all = event.tasks?.inFlight?.continued ?? 0;
   const isAny = all > 0;

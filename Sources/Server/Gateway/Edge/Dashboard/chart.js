@@ -5,14 +5,14 @@ import { minute, time } from "./format.js";
 
 const margin = { top: 8, right: 6, bottom: 20, left: 40 };
 
-// A round number at or above `most` that divides into four.
+// Returns a round number that is at least `most` and divisible by four.
 function ceiling(most) {
   if (!(most > 0)) return 1;
   const power = 10 ** Math.floor(Math.log10(most));
   return [1, 2, 4, 6, 8, 10].map((factor) => factor * power).find((number) => number >= most * 1.02) ?? 20 * power;
 }
 
-// Times that a clock shows as round, about one for every 110 pixels.
+// Returns times that are round on a clock, about one for every 110 pixels.
 function clockTicks(from, to, width) {
   const steps = [15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200];
   const wanted = (to - from) / 1000 / Math.max(2, width / 110);
@@ -23,7 +23,7 @@ function clockTicks(from, to, width) {
   return { ticks, isFine: step < 60000 };
 }
 
-// The path of the points that have values, in pieces where some have none.
+// Returns the path of the points with values, interrupted at points without values.
 function path(points, x, y) {
   let isOpen = false;
   return points.map((point) => {
@@ -52,7 +52,7 @@ const areas = (points, x, y, base) => pieces(points).map((piece) => {
 }).join("");
 
 export class Chart {
-  // - parts: what is drawn: `{ name, ink, points(series) }`.
+  // - parts: the lines or areas: `{ name, ink, points(series) }`.
   // - options: `format` of values, `isStacked`, a fixed `most`.
   constructor(title, parts, options) {
     this.title = title;
@@ -116,7 +116,7 @@ export class Chart {
     this.tell(shown);
   }
 
-  // Each part on top of those before it.
+  // Stacks each part on the earlier parts.
   stack() {
     const base = new Map();
     return this.data.map((points) => points.map((point) => {

@@ -1,4 +1,4 @@
-// One device: why it is not woken, when it may be, what happened, and what an operator may do.
+// One device: why it is not woken, when it may be, its events, and the actions of an operator.
 
 import { Refusal, request } from "./api.js";
 import { DeviceTasks } from "./devicetasks.js";

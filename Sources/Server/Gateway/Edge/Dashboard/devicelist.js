@@ -1,4 +1,4 @@
-// The list of devices, and what an operator may do to all that its filters let through.
+// The list of devices, and the actions of an operator on all devices that match its filters.
 
 import { BulkActions } from "./bulk.js";
 import { badge, el } from "./dom.js";

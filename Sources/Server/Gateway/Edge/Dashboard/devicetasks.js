@@ -24,13 +24,13 @@ const actions = {
   },
 };
 
-// Which of the actions can be taken: sessions are not submitted, and so have none.
+// Returns the possible actions. Sessions have none, because they are not submitted.
 function isOffered(action, task) {
   if (task.kind === "urlSession") return false;
   return action === "cancel" || (action === "expire") === isRunning(task);
 }
 
-// What it was submitted with.
+// Returns the settings of the request.
 function options(task) {
   const parts = [];
   if (task.count === 1) parts.push("1 finished transfer");
@@ -43,7 +43,7 @@ function options(task) {
   return parts;
 }
 
-// Hours of the day as stretches of time: [8, 9, 20] is 08–10 and 20–21.
+// Formats hours of the day as periods: [8, 9, 20] is 08–10 and 20–21.
 export function hourText(hours) {
   const two = (hour) => String(hour).padStart(2, "0");
   const stretches = [];
@@ -100,7 +100,7 @@ class TaskItem {
   }
 
   times(task) {
-    const submitted = `${task.kind === "urlSession" ? "told" : "submitted"} ${moment(task.submittedAt)}`;
+    const submitted = `${task.kind === "urlSession" ? "reported" : "submitted"} ${moment(task.submittedAt)}`;
     if (isRunning(task)) return [`running since ${moment(task.launchedAt)}`, this.left, submitted, ...options(task)];
     const parts = [`waiting since ${moment(task.submittedAt)}`];
     if (task.eligibleAt) parts.push(`may launch ${moment(task.eligibleAt)}`, this.left);
@@ -115,8 +115,8 @@ class TaskItem {
 }
 
 export class DeviceTasks {
-  // - path: the device's.
-  // - refresh: asks for the device again.
+  // - path: the path of the device.
+  // - refresh: reloads the device.
   constructor(path, refresh) {
     this.path = path;
     this.refresh = refresh;
@@ -159,13 +159,13 @@ export class DeviceTasks {
     const hadFocus = this.list.contains(focused);
     this.items = items;
     this.arrange([...items.values()].map((item) => item.node));
-    // What is moved or removed loses the focus.
+    // An element that is moved or removed would lose the focus.
     if (hadFocus && document.activeElement !== focused) (this.list.contains(focused) ? focused : this.heading).focus();
     this.nothing.hidden = items.size > 0;
     setText(this.usage, this.usageText(usage));
   }
 
-  // Brings what is shown into order, and moves no more than must be.
+  // Sorts the shown tasks, and moves as few elements as possible.
   arrange(nodes) {
     for (const node of [...this.list.children]) if (!nodes.includes(node)) node.remove();
     nodes.forEach((node, index) => {

@@ -11,7 +11,7 @@ const verdicts = {
 };
 
 export class DiagnosisPanel {
-  // - path: the device's.
+  // - path: the path of the device.
   constructor(path) {
     this.path = `${path}/diagnosis`;
     this.hint = el("p", { class: "hint" });

@@ -1,4 +1,4 @@
-// Elements, made without markup in strings: what the gateway tells is text, never HTML.
+// Creates elements without markup in strings: data of the gateway is text, never HTML.
 
 const svgSpace = "http://www.w3.org/2000/svg";
 
@@ -19,7 +19,7 @@ export const svg = (name, attributes = {}, ...children) =>
 
 export const byID = (id) => document.getElementById(id);
 
-// Sets a text only when it differs, so that readers of the screen are not told the same again.
+// Sets a text only if it differs, so that screen readers do not repeat it.
 export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
@@ -28,7 +28,7 @@ export const empty = (...children) => el("p", { class: "empty" }, ...children);
 
 export const badge = (text, ink) => el("span", { class: `badge ink-${ink}` }, text);
 
-// An entry of a list of facts: a name and its value.
+// Returns an entry of a description list: a name and its value.
 export const fact = (name, ...value) => el("div", {}, el("dt", {}, name), el("dd", {}, ...value));
 
 // A bar whose filled part is `share` (0 to 1).
@@ -55,7 +55,7 @@ export function fill(host, ...wanted) {
   };
   for (const node of nodes) {
     const old = keyed.get(keyOf(node));
-    // What is moved loses the focus: whatever stands before it goes instead.
+    // A moved element would lose the focus, so the elements before it are moved instead.
     while (old && at && at !== old && !keyOf(at)) drop();
     if (old && at !== old) host.insertBefore(old, at);
     if (old) {

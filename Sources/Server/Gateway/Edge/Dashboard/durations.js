@@ -1,4 +1,4 @@
-// How long wakes took, by worker and by topic, and what was counted of topics in the last hour or day.
+// The durations of wakes by worker and by topic, and the counts of topics in the last hour or day.
 
 import { byID, el, link, setText } from "./dom.js";
 import { count, duration, moment, sum } from "./format.js";
@@ -7,7 +7,7 @@ import { cell, more, table } from "./table.js";
 
 const times = ({ p50Ms, p95Ms, maxMs }) => [p50Ms, p95Ms, maxMs].map((time) => cell(duration(time)));
 
-// A gateway of an earlier version has none.
+// A gateway of an earlier version has no durations.
 export function updateDurations({ stats: { durations } }) {
   byID("durations").hidden = !durations || durations.topics.length === 0;
   if (byID("durations").hidden) return;
@@ -32,7 +32,7 @@ const period = () => byID("period").querySelector("input:checked").value;
 
 const since = { hour: "1h", day: "24h" };
 
-// A number that leads to the pushes that it counts.
+// Returns a number that links to the counted pushes.
 const pushes = (number, topic, outcome, span) => el("td", {}, number > 0
   ? link(address("pushes", "", { topic, outcome, since: since[span] }), count(number),
     { title: `These pushes${topic ? ` of ${topic}` : ""}` }) : "0");
@@ -59,7 +59,7 @@ export function updatePeriods(event) {
     "Pushes count when they end, and the lists go by their arrival. Counting begins anew when the gateway starts; the list of pushes goes back farther."}`);
 }
 
-// - redraw: draws the page again.
+// - redraw: redraws the page.
 export function startPeriods(redraw) {
   byID("period").addEventListener("change", redraw);
 }

@@ -1,4 +1,4 @@
-// What happens, as it happens: the newest first, as far as filters let it through.
+// Live events that match the filters, newest first.
 
 import { explain, follow, Refusal } from "./api.js";
 import { badge, el, empty, fill, link, setText } from "./dom.js";
@@ -9,9 +9,9 @@ import { address, go } from "./route.js";
 import { cell, deviceLink, table } from "./table.js";
 import { outcomeNames, resultNames } from "./words.js";
 
-// So many rows are kept, and shown.
+// The maximum number of rows.
 const rowsMax = 200;
-// The gateway sends a comment every 15 seconds; nothing for longer means that the connection is gone.
+// The gateway sends a comment every 15 seconds. A longer silence means that the connection is broken.
 const silence = 40_000;
 const retryMilliseconds = 2000;
 
@@ -27,7 +27,7 @@ function inkOf({ event, outcome }) {
   return event === "result" ? resultNames[outcome]?.[1] ?? outcomeNames[outcome]?.[1] ?? "idle" : inks[event] ?? "idle";
 }
 
-// What the fields of an event say besides its name, its topic, its device and its push.
+// Returns the text of an event's fields other than its name, topic, device and push.
 const wordsOf = ({ disposition, outcome, reason, detail }) =>
   [...new Set([disposition, outcome, reason, detail].filter((word) => word))].join(", ");
 
@@ -139,7 +139,7 @@ export class Feed {
     this.rows.unshift({ number: this.numbers, told });
     this.rows.length = Math.min(this.rows.length, rowsMax);
     if (this.isHeld || this.isDrawing) return;
-    // Many events of one moment are drawn once.
+    // Events that arrive together are drawn together.
     this.isDrawing = true;
     requestAnimationFrame(() => {
       this.isDrawing = false;

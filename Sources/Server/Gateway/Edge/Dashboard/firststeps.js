@@ -1,21 +1,21 @@
-// What to do first with a gateway that has seen nothing: commands to paste, with its own addresses.
+// The first steps for an unused gateway: commands to paste, with its addresses.
 
 import { byID, el, fill, setText } from "./dom.js";
 
 const topic = "com.example.app";
 const device = "0badcafe".repeat(8);
 
-// What is pasted is quoted where a shell would take it apart.
+// Quotes a word if a shell would split it.
 const quoted = (text) => (/^[\w@%+=:,./\[\]-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
-// Where the edge is reached: an address of every interface is reached as the page is.
+// Returns the host of the edge. If the edge listens on every interface, it is the host of the page.
 function reached(edge) {
   const [, host, port] = /^(.*):(\d+)$/.exec(edge) ?? [];
   if (!port) return null;
   return /^(\[::\]|0\.0\.0\.0)$/.test(host) ? `${location.hostname}:${port}` : edge;
 }
 
-// - edge: where providers and workers connect; null for a gateway that does not say so, or has none.
+// - edge: the address for providers and workers; null if the gateway does not report one or has none.
 function steps(edge) {
   const address = edge ? reached(edge) : null;
   const gateway = address ? ` --gateway ${quoted(`https://${address}`)} --ca .wakegate/ca.pem` : "";
@@ -41,7 +41,7 @@ function copyButton(command) {
   return button;
 }
 
-// Shows the first steps as long as there is neither a topic, nor a worker, nor a push.
+// Shows the first steps until there is a topic, a worker or a push.
 export function updateFirstSteps({ topics, streams, stats, gateway }) {
   const host = byID("first-steps");
   const { accepted, noWake } = stats.pushes;

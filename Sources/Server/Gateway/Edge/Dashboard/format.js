@@ -1,4 +1,4 @@
-// Numbers, durations and moments for people.
+// Formats numbers, durations and times for people.
 
 const whole = new Intl.NumberFormat("en");
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
@@ -8,7 +8,7 @@ export const count = (number) => (Math.abs(number) < 100000 ? whole.format(numbe
 // The sum of the numbers of an object, or of an array.
 export const sum = (object) => Object.values(object).reduce((total, number) => total + number, 0);
 
-// A rate or a ratio: three digits that say something.
+// Formats a rate or a ratio with three significant digits.
 export function rate(number) {
   if (number === null || !Number.isFinite(number)) return "–";
   if (number === 0) return "0";
@@ -30,7 +30,7 @@ export function bytes(number) {
   return `${number < 10 && unit > 0 ? number.toFixed(1) : Math.round(number)} ${units[unit]}`;
 }
 
-// Milliseconds in the two largest units.
+// Formats milliseconds in the two largest units.
 export function duration(milliseconds) {
   if (milliseconds < 1000) return `${Math.max(0, Math.round(milliseconds))} ms`;
   let rest = Math.round(milliseconds / 1000);
@@ -44,7 +44,7 @@ export function duration(milliseconds) {
   return parts.join(" ") || "0 s";
 }
 
-// Milliseconds as a clock that counts: 1:02:03, 12:34.
+// Formats milliseconds as a stopwatch does: 1:02:03, 12:34.
 export function clock(milliseconds) {
   const seconds = Math.max(0, Math.ceil(milliseconds / 1000));
   const two = (number) => String(number).padStart(2, "0");
@@ -59,7 +59,7 @@ const dayTime = new Intl.DateTimeFormat("en-GB", {
   day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit",
 });
 
-// Whole seconds rounded up, as the gateway's sentences and the commands tell moments.
+// Rounds a time up to whole seconds, as the gateway's sentences and the commands do.
 const told = (at) => Math.ceil(at / 1000) * 1000;
 
 export const time = (at) => clockTime.format(told(at));

@@ -1,4 +1,4 @@
-// The search: a device token or an apns-id, and what the gateway knows of it.
+// The search for a device token or an apns-id, and its result.
 
 import { explain, Refusal, request } from "./api.js";
 import { byID, el, empty, link } from "./dom.js";
@@ -9,16 +9,16 @@ import { TestPush } from "./testpush.js";
 import { WhatIf } from "./whatif.js";
 
 const isDevice = (text) => /^(?:[0-9a-f]{2}){16,100}$/i.test(text);
-// The first digits of a token: fewer, or an odd number.
+// The first digits of a token: fewer than a token has, or an odd number.
 const isPrefix = (text) => /^[0-9a-f]{4,200}$/i.test(text) && !isDevice(text);
 const isPush = (text) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text);
 let panel = null;
-// Which search is the last: answers to those before it come too late.
+// The number of the latest search. Answers to earlier searches are ignored.
 let turn = 0;
 
 const closeButton = () => el("button", { class: "button", type: "button", onclick: leave }, "Close");
 
-// What was inspected is shown no more, and is asked for no more.
+// Hides the inspected object and stops its requests.
 export function hideInspector() {
   turn += 1;
   panel?.stop();
@@ -63,7 +63,7 @@ async function follow(id, mine) {
   if (mine === turn) show(pushPanel(push, heir, closeButton()));
 }
 
-// Looks for the devices whose tokens begin with some digits: one is shown, of several their list.
+// Searches the devices whose tokens begin with some digits. Shows a single device, or the list of several.
 async function find(prefix, mine) {
   const { devices } = await request("GET", `/v1/devices?${new URLSearchParams({ prefix, limit: 2 })}`);
   if (mine !== turn) return;
@@ -72,13 +72,13 @@ async function find(prefix, mine) {
   showProblem("Not found", [`No registered device has a token that begins with ${prefix}.`]);
 }
 
-// Says that there is nothing at an address.
+// Reports that an address has no content.
 export function showUnknown(path) {
   showProblem("Not found", ["This dashboard has nothing at the address ", el("code", {}, `#/${path}`), ". Go to the ",
     link("#/", "overview"), "."]);
 }
 
-// Shows what a device token, its first digits or an apns-id name.
+// Shows the object that a device token, its first digits or an apns-id identifies.
 export async function showInspected(text) {
   hideInspector();
   const mine = turn;
@@ -98,7 +98,7 @@ export async function showInspected(text) {
   }
 }
 
-// Shows a topic: where its lists are, and what another policy would have changed.
+// Shows a topic: links to its lists, and a comparison with another policy.
 export async function showTopic(topic) {
   hideInspector();
   const whatIf = new WhatIf(`/v1/topics/${encodeURIComponent(topic)}`, true);

@@ -1,4 +1,4 @@
-// A list of devices or of pushes: filters that stand in the address, a page of rows, and a link to the next page.
+// A list of devices or pushes: filters from the address, a page of rows, and a link to the next page.
 
 import { explain, request } from "./api.js";
 import { el, empty, fill, link, setText } from "./dom.js";
@@ -6,19 +6,20 @@ import { count } from "./format.js";
 import { address, go } from "./route.js";
 import { table } from "./table.js";
 
-// So many rows make a page.
+// The number of rows in a page.
 const rowsMax = 50;
-// A page of the gateway may be short, or empty: so many are asked for before a person is asked whether to look on.
+// A page of the gateway may be short or empty. This is the number of pages that are loaded before the user is asked
+// whether to continue.
 const stepsMax = 20;
-// A list is asked for again so often at most, and takes no more than this share of the gateway's time.
+// The minimum interval between requests for a list, and the maximum share of the gateway's time that they use.
 const pauseMilliseconds = 4000;
 const timeShare = 0.05;
 
 export class ListView {
-  // - name: the view in the address, and the list in the answer.
-  // - filters: their names with the input each is typed into.
-  // - columns, starts, reason: as `table` takes them; `row` makes one of an entry.
-  // - question: what the route is asked for the filters of an address.
+  // - name: the name of the view in the address, and of the list in the answer.
+  // - filters: the input element of each filter, by name.
+  // - columns, starts, reason: see `table`; `row` returns the row of an entry.
+  // - question: returns the query of the route for the filters of an address.
   constructor({ name, title, filters, columns, starts, reason, row, question = (values) => values, extra = null,
     none }) {
     Object.assign(this, { name, filters, columns, starts, reason, row, question, none });

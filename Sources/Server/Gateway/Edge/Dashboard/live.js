@@ -1,4 +1,4 @@
-// The live stream, which one tab of a browser opens for all of them.
+// The live stream. One tab of a browser opens it for all tabs.
 //
 // A browser opens six connections to a gateway over HTTP/1.1, so a stream in each tab would leave none for anything
 // else. Tabs agree through a `BroadcastChannel`: Web Locks need a secure context, which `http://HOST` is not. The tab
@@ -6,11 +6,12 @@
 
 import { currentToken, follow } from "./api.js";
 
-// The time without a sample after which a stream is taken as gone.
+// The time without a sample after which a stream is considered broken.
 const silence = 6000;
-// The same for samples of another tab, which may be busy or suspended.
+// The same for samples from another tab, which may be busy or suspended.
 const othersSilence = 3000;
-// The longest time that a tab waits for an answer of the others; it is random, so that few tabs open a stream at once.
+// The maximum time that a tab waits for an answer of the others. The wait is random, so that few tabs open a stream at
+// once.
 const greetingMin = 100;
 const greetingMax = 300;
 
@@ -24,11 +25,11 @@ window.addEventListener("pageshow", () => {
 
 export const isSeen = () => !document.hidden && !isLeft;
 
-// Calls `then` once, when the page is hidden or shown next. The returned function cancels that.
+// Calls `then` once, when the page is next hidden or shown. The returned function cancels this.
 function onSightChange(then) {
   const before = isSeen();
   const names = [[document, "visibilitychange"], [window, "pagehide"], [window, "pageshow"]];
-  // The listeners above hear of it first.
+  // The listeners above are called first.
   const end = () => {
     for (const [target, name] of names) target.removeEventListener(name, look);
   };
@@ -87,8 +88,8 @@ class Tabs {
 
 // Follows `GET /v1/live` until its stream ends, the tab that has it open falls silent, or the page is hidden.
 //
-// - onEvent: takes each sample, of this tab's stream or of another's.
-// - onOpen: called once there is a stream.
+// - onEvent: receives each sample, from the stream of this tab or of another one.
+// - onOpen: called when there is a stream.
 // - Returns: true if the gateway ended the stream, false if a tab did.
 export async function followLive(onEvent, onOpen) {
   let isEnded = false;
@@ -106,7 +107,7 @@ export async function followLive(onEvent, onOpen) {
         if (state === "leading" && latest) tabs.say("sample", latest);
         return;
       }
-      // Of two tabs that open a stream the one with the lower number keeps it.
+      // If two tabs open a stream, the tab with the lower number keeps it.
       if (state === "leading") return kind !== "gone" && number < tabs.number && claim.abort();
       if (kind === "gone") return state === "following" && ended.resolve();
       if (state === "asking") onOpen();

@@ -1,4 +1,4 @@
-// Puts the page together, and keeps it in step with the gateway.
+// Builds the page and updates it with the gateway's data.
 
 import { onTokenNeeded, Refusal, request } from "./api.js";
 import { updateBars } from "./bars.js";
@@ -72,7 +72,7 @@ function showOverview(event) {
   updateTasks(event);
 }
 
-// The past is asked for at each new beginning: a gateway that was away has more of it than this page.
+// Past samples are loaded for each new stream, because the gateway has samples that this page missed.
 async function fill() {
   const answers = await Promise.all(spans.map((series) => request("GET", `/v1/samples?every=${series.every}`)));
   answers.forEach((answer, index) => spans[index].fill(answer));
@@ -124,7 +124,7 @@ function startTokens() {
   });
 }
 
-// Shows what the address says, and nothing else.
+// Shows only the view in the address.
 function startViews() {
   const lists = { devices: makeDeviceList(), pushes: makePushList(), workers, events: new Feed() };
   let list = null;
@@ -149,7 +149,7 @@ function startViews() {
   });
 }
 
-// A header that stays at the top hides nothing that is scrolled to: styles keep its height free.
+// Styles keep the height of the fixed header free, so that it hides no element that is scrolled to.
 function measureHeader() {
   new ResizeObserver(([{ target }]) =>
     document.documentElement.style.setProperty("--bar", `${target.offsetHeight}px`)).observe(byID("bar"));

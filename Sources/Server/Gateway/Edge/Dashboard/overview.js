@@ -1,4 +1,4 @@
-// The numbers of now, and their charts.
+// The current numbers and their charts.
 
 import { Chart, Sparkline } from "./chart.js";
 import { byID, el, setText } from "./dom.js";
@@ -31,10 +31,10 @@ const tiles = {
   refused: new Tile("Refused", "bad", "/s"),
 };
 
-// Those of background tasks, which are shown once there was one.
+// The tiles of background tasks, which are shown after the first task.
 const taskTiles = { waiting: new Tile("Tasks waiting", "idle"), running: new Tile("Tasks running", "launches") };
 
-// Counters grow in bursts: what a tile shows is over five samples.
+// Counters grow in bursts, so a tile shows the rate over five samples.
 const smooth = 5;
 
 const charts = [
@@ -61,7 +61,7 @@ const charts = [
 
 const taskInks = { appRefresh: "launches", processing: "merged", continued: "pushes", urlSession: "warn" };
 
-// - sessions: what is counted of sessions.
+// - sessions: the counts of sessions.
 const byKind = (points, sessions) => Object.entries(taskInks).map(([kind, ink]) =>
   ({ ink, name: kind === "urlSession" ? sessions : kinds[kind].toLowerCase(),
     points: (series) => points(series, kind) }));
@@ -108,7 +108,7 @@ export function updateTiles(stats, series) {
   const [accepted, launched, rejected] = [rates("accepted"), rates("launched"), rates("rejected")];
   tiles.pushes.update(rate(latest(accepted)), `${count(pushes.accepted)} in all`, accepted);
   tiles.launches.update(rate(latest(launched)), `${count(wakes.launched)} in all`, launched);
-  // Below one there are launches without a push that has ended: in flight, by hand, or again after a failure.
+  // The ratio is below one if launches have no ended push: they are in flight, manual, or retries after a failure.
   const ended = `${count(pushes.completed + pushes.coalesced)} ended, ${count(wakes.launched)} launches`;
   tiles.ratio.update(
     rate(stats.pushesPerLaunch), stats.pushesPerLaunch < 1 && wakes.launched > 0 ? ended

@@ -1,4 +1,4 @@
-// The way of one push.
+// The history of one push.
 
 import { Refusal, request } from "./api.js";
 import { badge, el, link } from "./dom.js";
@@ -16,14 +16,14 @@ export const pushState = ({ state, reason }) => {
   return badge(reason ? `${text}: ${reason}` : text, ink);
 };
 
-// Whether nothing more happens to a push.
+// Returns true if a push has ended.
 export const hasEnded = ({ state }) => state !== "pending" && state !== "inFlight";
 
-// The most pushes that are followed from a coalesced one.
+// The maximum number of pushes to follow from a coalesced push.
 const hopsMax = 1000;
 
-// The push at the end of the chain of those into which a push was coalesced; otherwise the push.
-// - goesOn: whether it is still wanted.
+// Returns the last push of the chain into which a push was coalesced; otherwise the push.
+// - goesOn: returns true while the result is needed.
 export async function pushHeir(push, goesOn) {
   const device = push.device ? `?device=${push.device}` : "";
   let heir = push;
@@ -41,7 +41,7 @@ export async function pushHeir(push, goesOn) {
 const waitText = (waited) => Object.entries({ interval: waited?.interval, ...waited?.hold, worker: waited?.worker })
   .filter(([, time]) => time > 0).map(([name, time]) => `${duration(time)} (${name})`).join(", ");
 
-// What became of a coalesced push.
+// Returns the outcome of a coalesced push.
 function heirText(push, heir) {
   if (heir === push) return [" It was coalesced into ", pushLink(push.into, "this push"), "."];
   const launch = heir.events.findLast(({ event }) => event === "launched");

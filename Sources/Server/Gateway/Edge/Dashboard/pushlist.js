@@ -1,4 +1,4 @@
-// The list of pushes, the newest first.
+// The list of pushes, newest first.
 
 import { badge, el, link } from "./dom.js";
 import { moment } from "./format.js";
@@ -9,7 +9,7 @@ import { outcomeNames } from "./words.js";
 
 const spans = { "5m": 300_000, "1h": 3_600_000, "24h": 86_400_000, "7d": 604_800_000 };
 
-// An address says for how long back, so that a link means the same tomorrow; the route wants a moment.
+// The address has a duration, so that a link keeps its meaning; the route needs a time.
 const question = ({ since, ...others }) =>
   ({ ...others, since: since in spans ? String(Date.now() - spans[since]) : since });
 

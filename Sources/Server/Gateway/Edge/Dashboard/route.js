@@ -1,4 +1,4 @@
-// The page's address: the part after # says what is shown, so that Back works and a link can be sent. A browser sends
+// The page's address: the part after # names the view, so that Back works and a link can be sent. A browser sends
 // that part to no server. But the requests of the page to the API have device tokens in their paths, which a proxy in
 // front of the gateway may log.
 
@@ -7,14 +7,14 @@ const listed = new Set(["devices", "pushes", "workers", "events"]);
 
 let render = null;
 let current = null;
-// Where the page was scrolled to, by the entry of the history.
+// The scroll position by history entry.
 const positions = new Map();
 let entry = null;
 let entries = 0;
-// Where the inspector leads back to.
+// The address to which the inspector returns.
 let home = "#/";
 
-// The address of a view, of what is inspected, or of a list with filters; empty filters are left out.
+// Returns the address of a view, of an inspected object, or of a list with filters. Omits empty filters.
 export function address(view, what = "", filters = {}) {
   const path = `#/${[view, what].filter((part) => part).map(encodeURIComponent).join("/")}`;
   const query = new URLSearchParams(Object.entries(filters).filter(([, value]) => value)).toString();
@@ -29,7 +29,7 @@ function decoded(text) {
   }
 }
 
-// What an address says: the view, what is inspected, and the filters of a list.
+// Parses an address: the view, the inspected object, and the filters of a list.
 export function parse(hash) {
   const [path, query = ""] = hash.replace(/^#\/?/, "").split(/\?(.*)/s);
   const [view, ...what] = path.split("/");
@@ -39,23 +39,23 @@ export function parse(hash) {
   return { view: path === "" ? "overview" : "unknown", what: decoded(path), filters: {} };
 }
 
-// Goes to an address in place of the one that is shown, to which Back does not lead again.
+// Replaces the current address, so that Back does not return to it.
 export function replace(to) {
   location.replace(to);
 }
 
-// Goes to an address, or shows it again when it is the one that is shown.
+// Opens an address, or shows it again if it is the current one.
 export function go(to) {
   if (location.hash === to || (to === "#/" && location.hash === "")) show();
   else location.hash = to;
 }
 
-// Leaves what is inspected for the list or the overview that was shown before it.
+// Returns from the inspected object to the previous list or overview.
 export function leave() {
   go(home);
 }
 
-// A name in the address without a view is a place on the page, as of a link that skips to the content.
+// A name in the address without a view is an anchor on the page, such as that of a link that skips to the content.
 const isPlace = () => location.hash !== "" && !location.hash.startsWith("#/");
 
 async function show() {
@@ -75,7 +75,7 @@ async function show() {
   }
 }
 
-// - handler: shows what an address says; its promise is kept when it is shown.
+// - handler: shows the view of an address; returns a promise that resolves when it is shown.
 export function startRoutes(handler) {
   render = handler;
   history.scrollRestoration = "manual";

@@ -2,10 +2,10 @@
 
 import { sum } from "./format.js";
 
-// The value of an event at a path such as tasks.waiting.appRefresh.
+// Returns the value in an event at a path such as tasks.waiting.appRefresh.
 const at = (event, path) => path.split(".").reduce((part, name) => part?.[name], event);
 
-// One sample, as a row of the fields of /v1/samples, made of a live event.
+// Converts a live event to a sample: a row of the fields of /v1/samples.
 function row(event, fields) {
   const { pushes, wakes, workers, devices } = event.stats;
   const known = {
@@ -21,7 +21,7 @@ function row(event, fields) {
 }
 
 export class Series {
-  // - every: seconds between two samples.
+  // - every: the seconds between two samples.
   constructor(every, countMax) {
     this.every = every;
     this.countMax = countMax;
@@ -29,13 +29,13 @@ export class Series {
     this.rows = [];
   }
 
-  // Takes the past, which the gateway has kept.
+  // Sets the past samples of the gateway.
   fill(answer) {
     this.fields = answer.fields;
     this.rows = answer.samples.slice(-this.countMax);
   }
 
-  // Takes a live event, if it is time for another sample.
+  // Adds a live event if it is time for another sample.
   append(event) {
     if (this.fields.length === 0) return;
     const last = this.rows.at(-1)?.[0] ?? 0;
@@ -49,19 +49,19 @@ export class Series {
     return this.every * this.countMax;
   }
 
-  // What is there at each sample; of several fields, their sum.
+  // Returns the value of a field at each sample, or the sum of several fields.
   gauge(...fields) {
     const places = fields.map((field) => this.fields.indexOf(field));
     return this.rows.map((values) => ({ at: values[0], value: sum(places.map((place) => values[place])) }));
   }
 
-  // What a counter grew by a second, over `steps` samples back; null where the gateway was away.
+  // Returns the growth of a counter per second over `steps` samples; null if the gateway was unreachable.
   rate(field, steps = 1) {
     const place = this.fields.indexOf(field);
     return this.differences(steps, (before, now, seconds) => Math.max(0, now[place] - before[place]) / seconds);
   }
 
-  // How much of what one counter and another grew by is the first one's.
+  // Returns the share of one counter in the growth of two counters.
   share(part, other, steps) {
     const [a, b] = [this.fields.indexOf(part), this.fields.indexOf(other)];
     return this.differences(steps, (before, now) => {

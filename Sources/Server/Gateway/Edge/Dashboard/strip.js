@@ -1,4 +1,4 @@
-// What happened to a device over time: its pushes on one line, its background tasks on another.
+// The timeline of a device: one line for its pushes, another for its background tasks.
 
 import { svg } from "./dom.js";
 import { duration, minute, time } from "./format.js";
@@ -18,7 +18,7 @@ const dot = (x, y, at, text) => titled("circle", { class: "mark ink-launches", c
 const future = (x, y, at, text) =>
   titled("circle", { class: "future ink-launches", cx: x, cy: y, r: 7, "stroke-dasharray": "3 2.5" }, at, text);
 
-// Pushes are above the line, launches on it with the colour of their result.
+// Draws pushes above the line, and launches on the line in the color of their result.
 function pushMarks(events, x, line) {
   const marks = [];
   let launch = null;
@@ -31,7 +31,8 @@ function pushMarks(events, x, line) {
   return marks;
 }
 
-// Submissions are above the line, launches on it with the colour of their result and a bar as long as they ran.
+// Draws submissions above the line, and launches on the line in the color of their result, with a bar for their
+// duration.
 function taskMarks(events, running, x, line, now) {
   const [bars, marks, launches] = [[], [], new Map()];
   const end = (key, until, ink) => {
@@ -57,7 +58,7 @@ function taskMarks(events, running, x, line, now) {
   return [...bars, ...marks];
 }
 
-// What may launch, and when: the pending push, and tasks that wait for their time.
+// Returns the possible launches with their times: the pending push, and tasks that wait for their time.
 function futures(explain, now) {
   const push = explain.pending ? [{ at: Math.max(explain.nextEligibleAt ?? now, now), text: "may launch" }] : [];
   const tasks = explain.tasks.waiting.filter((task) => task.eligibleAt > now && !task.held).map((task) =>
@@ -65,7 +66,7 @@ function futures(explain, now) {
   return [...push, ...tasks];
 }
 
-// The strip of a device, so many pixels wide. A device without tasks has no line for them.
+// Returns the timeline of a device with a width in pixels. A device without tasks has no line for them.
 export function strip(explain, now, width) {
   const events = explain.recent.toReversed();
   const { waiting, running } = explain.tasks;

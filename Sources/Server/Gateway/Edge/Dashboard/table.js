@@ -1,8 +1,8 @@
-// Tables: filled in place, and with a hint where they are wider than the page.
+// Tables that are updated in place, with a hint if they are wider than the page.
 
 import { byID, el, fill, link } from "./dom.js";
 
-// A region that scrolls sideways, and says so while there is more of it than is seen.
+// A region that scrolls sideways, with a hint while a part of it is hidden.
 export function scroller(label, content) {
   const scroll = el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, content);
   const hint = el("p", { class: "scroll-hint", "aria-hidden": "true", hidden: true },
@@ -21,8 +21,8 @@ export function scroller(label, content) {
   return node;
 }
 
-// A narrow window shows each row as a card: a cell has its column's name, and one without anything to say is left out.
-// Roles keep it a table there for those who hear it.
+// A narrow window shows each row as a card: each cell has the name of its column, and empty cells are omitted.
+// Roles keep it a table for screen readers.
 function label(row, columns, reason) {
   row.setAttribute("role", "row");
   [...row.cells].forEach((cell, index) => {
@@ -34,9 +34,9 @@ function label(row, columns, reason) {
   return row;
 }
 
-// - columns: their names.
-// - starts: columns of text, besides the first.
-// - reason: the column that says why, which comes first on a card; nil if none does.
+// - columns: the names of the columns.
+// - starts: the columns of text in addition to the first one.
+// - reason: the column with the reason, which is first on a card; nil for none.
 export function table(host, name, columns, rows, starts = ["Topic"], reason = null) {
   const head = columns.map((column, index) => el("th", { scope: "col", role: "columnheader",
     class: index === 0 || starts.includes(column) ? "start" : null }, column));
@@ -52,18 +52,18 @@ export function table(host, name, columns, rows, starts = ["Topic"], reason = nu
 
 export const cell = (text, attributes = {}) => el("td", attributes, text);
 
-// Says below a table how much is not in it.
+// Shows the number of omitted rows below a table.
 export function more(host, number, what) {
   const hint = host.querySelector(":scope > .hint");
   if (number <= 0) return hint?.remove();
   (hint ?? host.appendChild(el("p", { class: "hint" }))).textContent = `and ${number.toLocaleString("en")} ${what}`;
 }
 
-// A device, by the digits that its token begins with.
+// Returns a link to a device with the first digits of its token.
 export const deviceLink = (token) => link(`#/device/${token}`, `${token.slice(0, 10)}…`,
   { class: "link", title: token, "aria-label": `Device ${token}` });
 
-// The topics that there are, as a person types one.
+// The existing topics, as suggestions for an input.
 export function suggestTopics(topics) {
   const options = byID("known-topics");
   if ([...options.children].map(({ value }) => value).join("\n") === topics.join("\n")) return;

@@ -1,4 +1,4 @@
-// Topics, workers, gateways on the same database, and the gateway itself.
+// The tables of topics, workers, gateways on the same database, and of the gateway itself.
 
 import { badge, byID, el, empty, fact, fill, link, setText, track } from "./dom.js";
 import { bytes, count, duration, moment, percent, rate, sum } from "./format.js";
@@ -10,16 +10,16 @@ export const workerStates = {
   free: ["free", "good"], busy: ["busy", "warn"], full: ["full", "warn"], paused: ["not reading", "bad"],
   stalled: ["stalled", "bad"], draining: ["stopping", "idle"],
 };
-// A wake that has run for longer than this share of the execution window catches the eye.
+// A wake that has run for more than this share of its window is highlighted.
 const lateShare = 0.5;
-// A gateway says each second how it is; one that was silent for so many milliseconds catches the eye.
+// A gateway sends a heartbeat each second. One without a heartbeat for this many milliseconds is highlighted.
 const lateLag = 3000;
 
 const slots = (busy, all) => el("td", {}, all === 0 ? el("span", { class: "muted" }, "none")
   : el("span", { class: "meter" }, `${count(busy)} of ${count(all)}`,
     track(busy / all, busy >= all ? "warn" : "launches")));
 
-// What counters grew by a second since the event before.
+// Returns the growth of counters per second since the previous event.
 class Rates {
   before = new Map();
 
@@ -45,7 +45,7 @@ const topicRates = new Rates();
 const workerRates = new Rates();
 const gatewayRates = new Rates();
 
-// A number that leads to the list of what it counts; nothing counted leads nowhere.
+// Returns a number that links to the list of the counted objects; 0 has no link.
 const counted = (number, to, title, attributes = {}) =>
   el("td", attributes, number > 0 ? link(to, count(number), { title }) : "0");
 
@@ -86,7 +86,7 @@ function updateTopics(event) {
   more(host, event.topics.count - topics.length, "topics with fewer pushes");
 }
 
-// The wakes that a worker asked for.
+// Returns the wakes to which a worker subscribed.
 function takes({ pushes, tasks, sessions, resources, devices }) {
   const names = [...(pushes ? ["pushes"] : []), ...tasks, ...sessions.map((name) => `session ${name}`),
     ...resources.map((name) => `has ${name}`)];

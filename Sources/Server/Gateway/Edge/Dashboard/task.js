@@ -21,24 +21,24 @@ export const isRunning = (task) => Boolean(task.wake);
 
 export const holdName = (code) => holds[code] ?? code;
 
-// Whether anything of background tasks was ever asked of the gateway.
+// Returns true if the gateway has ever received a request for a background task.
 export const hasTasks = ({ tasks, sessions }) =>
   tasks.submitted + sum(tasks.refused) + sessions.finished + sessions.refused > 0;
 
-// Whether it runs, and else what it waits for.
+// Returns the state of a task: running, or the reason why it waits.
 export function taskState(task) {
   if (isRunning(task)) return badge("running", "launches");
   if (task.held) return badge(holdName(task.held), task.held === "worker" ? "bad" : "warn");
   return badge("waiting", "pushes");
 }
 
-// The texts that a continued task shows to the person who waits for it: those told last.
+// Returns the latest texts that a continued task reported for people.
 export function taskTexts(task) {
   const { title, subtitle } = task.progress ?? {};
   return [title ?? task.title, subtitle ?? task.subtitle].filter((text) => text);
 }
 
-// The progress of a continued task as a bar and in numbers; null if none was reported. Without a known total the bar
+// Returns the progress of a continued task as a bar and in numbers; null if none was reported. Without a total, the bar
 // has no value.
 export function progressBar({ progress }, label) {
   if (!progress) return null;

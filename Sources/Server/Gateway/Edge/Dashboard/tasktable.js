@@ -6,20 +6,20 @@ import { count, local, moment, sum } from "./format.js";
 import { cell, deviceLink, more, table } from "./table.js";
 import { hasTasks, holdName, kinds, progressBar, taskName, taskState, taskTexts } from "./task.js";
 
-// More rows than these are counted, and not shown.
+// The maximum number of rows. Further tasks are only counted.
 const rowsMax = 100;
-// What the gateway lists at most.
+// The maximum number of tasks that the gateway lists.
 const listedMax = 1000;
-// A list is asked for so often at most, and takes no more than this share of the gateway's time.
+// The minimum interval between requests for the list, and the maximum share of the gateway's time that they use.
 const pauseMilliseconds = 2500;
 const timeShare = 0.05;
 
-// Whether the list is in sight, or nearly so: else it is asked for once, and no more.
+// True if the list is visible or nearly so. Otherwise it is loaded only once.
 let isNear = false;
 let wasShown = false;
 let askedAgainAt = 0;
 let isAsking = false;
-// Which filters are the last: answers to those before them come too late.
+// The number of the latest filters. Answers for earlier filters are ignored.
 let turn = 0;
 let mark = "";
 

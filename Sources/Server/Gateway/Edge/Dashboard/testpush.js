@@ -1,4 +1,4 @@
-// A test push to a device: what is sent, what it is answered, and its way until it ends.
+// A test push to a device: its form, the answer, and its history until it ends.
 
 import { explain, request } from "./api.js";
 import { badge, el, fact, fill, link, setText } from "./dom.js";
@@ -32,8 +32,8 @@ function bodyOf({ topic, priority, collapseID, lifetime, payload }) {
 }
 
 export class TestPush {
-  // - topic: the device's; none for a device that is not known yet, which a push with a topic may register.
-  // - reload: shows the device again, when there is one at last.
+  // - topic: the topic of the device; missing for an unknown device, which a push with a topic may register.
+  // - reload: shows the device again after its registration.
   constructor(token, { topic = null, reload = null, sent = null } = {}) {
     this.token = token.toLowerCase();
     this.reload = reload;
@@ -102,7 +102,7 @@ export class TestPush {
     fill(this.way);
   }
 
-  // Shows the push's way again and again, until it ends.
+  // Updates the history of the push until it ends.
   async follow(id) {
     if (this.isStopped) return;
     let push = null;

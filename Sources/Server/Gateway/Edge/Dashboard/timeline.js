@@ -1,4 +1,4 @@
-// What happened to a device or a push, as a list.
+// The events of a device or a push as a list.
 
 import { el, link } from "./dom.js";
 import { day, moment } from "./format.js";
@@ -10,10 +10,10 @@ const results = {
 };
 const taskResults = { success: "good", failure: "warn", expired: "bad" };
 
-// The colour of how a wake ended, a push's or a task's.
+// Returns the color for the outcome of a wake of a push or a task.
 export const outcomeInk = (name) => results[name]?.[1] ?? taskResults[name] ?? "idle";
 
-// What an event is called, and its colour.
+// Returns the name and the color of an event.
 export function describe({ event, detail: words, kind, task, session, held, worker }) {
   const detail = held ? `${words}, held by ${held}` : worker ? `${words}, worker ${worker}` : words;
   if (kind) return describeTask(event, detail, kind, task ?? session ?? "a name that is not kept");
@@ -33,7 +33,7 @@ export function describe({ event, detail: words, kind, task, session, held, work
   return plain[event] ?? [detail ? `${event}: ${detail}` : event, "idle"];
 }
 
-// What happened to a task or a session is called, and its colour.
+// Returns the name and the color of an event of a task or session.
 function describeTask(event, detail, kind, name) {
   const plain = {
     submit: [`Submitted, ${detail}`, "idle"], refused: [`Refused: ${detail}`, "bad"], finished: [`Finished, ${detail}`, "idle"],

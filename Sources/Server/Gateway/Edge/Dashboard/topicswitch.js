@@ -3,7 +3,7 @@
 import { explain, request } from "./api.js";
 import { badge, byID, el, setText } from "./dom.js";
 
-// What was answered is shown until the stream says the same: a sample of the second before would say otherwise.
+// The answer to a request is shown until the stream confirms it, because an earlier sample would contradict it.
 const answered = new Map();
 
 async function turn(topic, verb) {
@@ -11,15 +11,15 @@ async function turn(topic, verb) {
     const answer = await request("POST", `/v1/topics/${encodeURIComponent(topic)}/${verb}`);
     answered.set(topic, { paused: answer.paused, until: performance.now() + 3000 });
     setText(byID("topics-outcome"), answer.paused
-      ? `${topic} is paused: its pushes are taken, and wait.` : `${topic} goes on.`);
+      ? `${topic} is paused: new pushes wait.` : `${topic} is resumed.`);
   } catch (error) {
     setText(byID("topics-outcome"), explain(error, `${verb} topics`));
   }
 }
 
-// The cell of a topic: whether it is paused, and the button that changes that.
+// Returns the cell of a topic: its pause, and the button that changes it.
 export function switchCell({ topic, paused: told }) {
-  // A gateway of an older version does not say, and cannot.
+  // A gateway of an older version cannot pause topics.
   if (typeof told !== "boolean") return el("td", { class: "muted" }, "–");
   const own = answered.get(topic);
   if (own && (own.paused === told || performance.now() > own.until)) answered.delete(topic);

@@ -6,8 +6,8 @@ import { day } from "./format.js";
 import { address } from "./route.js";
 
 export class WaitingPush {
-  // - path: the device's.
-  // - refresh: asks for the device again.
+  // - path: the path of the device.
+  // - refresh: reloads the device.
   constructor(path, refresh) {
     this.path = path;
     this.refresh = refresh;
@@ -24,7 +24,7 @@ export class WaitingPush {
       this.outcome, this.headers, this.payload);
   }
 
-  // What was shown is of one push alone: another one that waits now is not shown before it is asked for.
+  // The shown payload belongs to one push. The payload of a later pending push is shown only on request.
   update({ pending }) {
     const isAnother = pending?.apnsID !== this.shown;
     this.reveal.hidden = !pending;

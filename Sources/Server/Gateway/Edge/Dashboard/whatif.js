@@ -13,7 +13,7 @@ const fields = [
   ["defaultTTL", "Default lifetime", "s"], ["processingInterval", "Processing interval", "s"],
 ];
 
-// An outcome of a topic with the names that one of a device has.
+// Converts the outcome of a topic to the names in the outcome of a device.
 const ofDevice = ({ launches, meanWaitMs, maxWaitMs, tasks, ...counts }) => ({
   ...counts, launched: launches, meanWait: meanWaitMs, maxWait: maxWaitMs, launches: [],
   tasks: tasks && ofDevice(tasks) });
@@ -21,7 +21,7 @@ const ofDevice = ({ launches, meanWaitMs, maxWaitMs, tasks, ...counts }) => ({
 const inks = { newData: "good", noData: "pushes", failed: "warn", expired: "bad", lost: "idle" };
 
 export class WhatIf {
-  // - path: of a device, or of a topic.
+  // - path: the path of a device or a topic.
   constructor(path, isOfTopic = false) {
     this.path = `${path}/what-if`;
     this.isOfTopic = isOfTopic;

@@ -1,4 +1,4 @@
-// What codes of the gateway are called, wherever the page shows one, and their colours.
+// The names and colors of the gateway's codes on the page.
 
 export const holdNames = {
   paused: "The topic is paused", worker: "Waits for a worker", battery: "Battery is low", thermal: "Too hot",

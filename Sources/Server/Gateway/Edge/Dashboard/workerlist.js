@@ -1,4 +1,4 @@
-// The list of workers: those of the live stream, narrowed by topic, name and state.
+// The list of workers in the live stream, filtered by topic, name and state.
 
 import { el, empty, fill, setText } from "./dom.js";
 import { count } from "./format.js";
@@ -49,7 +49,7 @@ export class WorkerList {
     fill(this.host);
   }
 
-  // Takes a sample of the live stream.
+  // Updates the list from a sample of the live stream.
   update(event) {
     this.latest = event;
     if (this.isShown) this.draw();

@@ -145,16 +145,16 @@ package struct ClockJumpWatch: Sendable {
             let meaning: String
             let remedy: String
             if jump.isHeldBack {
-                meaning = "held back: waiting pushes keep the time they had left at the last commit"
+                meaning = "no time counts as elapsed since the last commit: waiting pushes keep their remaining time"
                 remedy =
-                    "see to the clock; if the machine was off for so long and the pushes are to expire, set "
-                    + "clockJumpMax to more than \(seconds) before its start"
+                    "check the clock; if the machine was off for that long and its pushes should expire, set "
+                    + "clockJumpMax to more than \(seconds) before the start"
             } else if jump.to > jump.from {
-                meaning = "what the clock had gone back by before is made up for; the rest counts as passed"
-                remedy = "see that the clock stays right"
+                meaning = "the clock has made up for an earlier step back; the rest of the difference counts as elapsed"
+                remedy = "check that the clock stays correct"
             } else {
-                meaning = "no time counts as passed since the last commit"
-                remedy = "see to the clock: expiry times of pushes that come now are reckoned by it"
+                meaning = "no time counts as elapsed since the last commit"
+                remedy = "correct the clock: the expiration of new pushes depends on it"
             }
             log.write(
                 .clockJumped,
