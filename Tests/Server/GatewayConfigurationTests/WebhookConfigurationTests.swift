@@ -63,7 +63,11 @@ struct WebhookConfigurationTests {
         "An unknown key, or one with an invalid value, is named with the remedy",
         arguments: [
             ("{urll: 'x'}", "topics.t.webhook.urll: is not a key; did you mean topics.t.webhook.url?"),
-            ("{url: 5}", "topics.t.webhook.url: is 5; write an https URL, without user and password"),
+            (
+                "{url: 5}",
+                "topics.t.webhook.url: is 5; write an https URL, or with allowPrivate an http URL of a loopback host; "
+                    + "without user and password"
+            ),
             ("{slots: 0}", "topics.t.webhook.slots: is 0; write a whole number from 1 to 4096"),
             ("{allowPrivate: 1}", "topics.t.webhook.allowPrivate: is 1; write true or false"),
             ("{ca: ''}", "topics.t.webhook.ca: is \"\"; write a path, or null"),

@@ -65,7 +65,7 @@ extension WebhookConfiguration {
     package static let keys = [
         WebhookKey(
             name: "url",
-            requirement: "an https URL, without user and password",
+            requirement: "an https URL, or with allowPrivate an http URL of a loopback host; without user and password",
             summary: "the URL to which each wake of the topic is posted",
             isText: true,
             assign: {

@@ -54,7 +54,7 @@ extension GatewayMetric {
         },
         .histogram(
             "wakegate_launch_lateness_seconds",
-            "Time that a launch permitted by the policy, of a push or a task, waited for a worker with a free slot."
+            "Time that a launch of a push or a task waited for a free worker slot after the policy had permitted it."
         ) { .histograms([(nil, $0.engine.times.lateness)], unitsPerBase: 1000) },
         .histogram(
             "wakegate_wake_duration_seconds",
