@@ -168,6 +168,21 @@ struct FaultModeTests {
         #expect(try faulty.gateway.process.finish().status == 0)
     }
 
+    @Test("A shutdown does not wait for a push that is still delayed and whose answer is then lost")
+    func delayedStuck() throws {
+        let faulty = try FaultyGateway(
+            "{ when: { nth: 1 }, then: { delay: 3600000, dropReply: 'stuck' } }",
+            settings: ["--set", "drainTimeout=600"]
+        )
+        let url = "https://\(faulty.gateway.edge)/3/device/\(FaultyGateway.device(1))"
+        let options = faulty.gateway.curlOptions + ["-H", "apns-topic: \(faulty.topic)", "-d", "{}", url]
+        let waiting = try ChildProcess("curl", options)
+        try faulty.gateway.eventually("a delayed push") { try faulty.counts().values.first?.fired == 1 }
+        faulty.gateway.process.send(SIGTERM)
+        #expect(try waiting.finish().status != 0)
+        #expect(try faulty.gateway.process.finish().status == 0)
+    }
+
     @Test("A stream limit drops with a rejection and rises with the next success, as in openradar 27870881")
     func streamLimit() throws {
         let faulty = try FaultyGateway(

@@ -226,7 +226,7 @@ struct WhatIfTests {
         #expect(answer.integer("whatIf", "launched") == 1 && answer.integer("whatIf", "completed") == 1)
         #expect(answer.integer("whatIf", "coalesced") == 1 && answer.integer("whatIf", "waiting") == 1)
         let shown = try gateway.wakegate("what-if", "--topic", self.topic, "--set", "policy.launchInterval=1h")
-        #expect(shown.status == 0 && shown.output.hasPrefix("3 pushes and 0 tasks of 1 devices since "), "\(shown)")
+        #expect(shown.status == 0 && shown.output.hasPrefix("3 pushes and 0 tasks of 1 device since "), "\(shown)")
         #expect(shown.output.contains(/\nlaunches +2 +2 +1\n/), "\(shown)")
         #expect(!shown.output.contains("Not everything"))
         #expect(try gateway.wakegate("what-if", "--topic", "com.example.none").errors.contains("UnknownTopic"))

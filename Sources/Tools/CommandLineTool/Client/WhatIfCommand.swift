@@ -107,8 +107,11 @@ package enum WhatIfCommand {
             table += rows(["ended", "replaced", "discarded", "waiting"].map { ($0, $0) }) { $0?["tasks"] }
                 .map { row in ["tasks: \(row[0])"] + row.dropFirst() }
         }
-        var head = "\(number(answer["pushes"])) pushes and \(number(answer["tasks"])) tasks"
-        if isOfTopic { head += " of \(number(answer["devices"])) devices" }
+        func count(_ name: String, _ one: String) -> String {
+            "\(number(answer[name])) \(answer[name]?.number == 1 ? one : name)"
+        }
+        var head = "\(count("pushes", "push")) and \(count("tasks", "task"))"
+        if isOfTopic { head += " of \(count("devices", "device"))" }
         head += " since \(TableText.moment(answer["from"]))"
         if isOfTopic, answer["isWhole"] != .bool(true) {
             head += "\nNot everything was replayed: \(number(answer["examined"])) of "

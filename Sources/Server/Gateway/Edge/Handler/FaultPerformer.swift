@@ -86,6 +86,7 @@ final class FaultPerformer {
         switch self.effects.takeLost(stream) {
         case .close?: self.close(stream.connection)
         case .reset?: self.parts.loop.reset(stream, code: .internalError)
+        case .stuck? where self.isDraining: self.parts.loop.reset(stream, code: .cancel)
         case .stuck?: self.effects.leaveStuck(stream)
         case nil:
             self.parts.answers.answer(stream, reply)
