@@ -18,7 +18,7 @@ async function answer(wake, signal) {
   for (let attempt = 0; attempt < 8 && !signal.aborted; attempt++) { // Reporting the result twice is harmless.
     const status = await new Promise((resolve, reject) => {
       const request = session.request({ ":method": "POST", ":path": `/v1/wakes/${wake.wake}`, ...proof });
-      request.on("error", reject).on("response", (head) => resolve(head[":status"])).resume();
+      request.on("error", reject).on("close", reject).on("response", (head) => resolve(head[":status"])).resume();
       request.end(JSON.stringify({ result }));
     }).catch(() => 503); // There is currently no session.
     if (status < 500 && status !== 429) return; // 204, or 404 and 409 if it was too late.

@@ -158,6 +158,7 @@ struct DeviceSearchTests {
         let fleet = Fleet()
         for number in fleet.numbers { _ = fleet.rig.push(number) }
         for _ in 0..<2 { #expect(fleet.search(countMax: 50).tokens == Array(fleet.waiting.prefix(50))) }
+        #expect(fleet.search(countMax: 50).steps <= 2 + 8192 / Self.placesMax)
     }
 
     @Test(

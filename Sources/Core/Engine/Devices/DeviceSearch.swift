@@ -79,7 +79,7 @@ package struct DeviceSearch: Sendable {
         /// The set of waiting devices has to be read.
         case waiting
         /// The members of the set that are left, the next one last.
-        case waitingDevices([DeviceIndex])
+        case waitingDevices([LongestWaiting.Member])
         case row(Int)
     }
 
@@ -147,8 +147,12 @@ package struct DeviceSearch: Sendable {
         case .waitingDevices(var devices):
             self.place = .row(0)
             for _ in 0..<min(placesMax, devices.count) {
-                let device = devices.removeLast()
-                if Int(device.rawValue) < engine.devices.count { self.examine(device, engine, isWanted) }
+                let member = devices.removeLast()
+                // A device that has launched since may have a later push, before which others were not in the set.
+                guard Int(member.device.rawValue) < engine.devices.count,
+                    let since = engine.waitingSince(member.device), since <= member.since
+                else { continue }
+                self.examine(member.device, engine, isWanted)
             }
             guard devices.isEmpty else {
                 self.place = .waitingDevices(devices)

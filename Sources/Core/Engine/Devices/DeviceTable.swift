@@ -352,38 +352,52 @@ extension DeviceTable {
 
 /// The devices of a table whose pushes have been pending longest; about a hundred kilobytes.
 ///
-/// Empty until a search begins it. Then each device whose push has been pending since `horizon` or longer is in the
-/// set. Members whose push ended are removed when the set is full or read.
+/// Empty until a search begins it. Then it contains each device with a pending push that is before `horizon` in the
+/// order of lists. Other members have launched since; they are removed when the set is full.
 struct LongestWaiting {
     /// The number of devices to which a full set is reduced.
     fileprivate static let countMin = 4096
 
+    /// A device and its place in the order of lists.
+    struct Member: Comparable {
+        /// The arrival of the oldest push pending for the device.
+        let since: Instant
+        /// The first bytes of the device's token.
+        let beginning: UInt64
+        let device: DeviceIndex
+
+        static func < (left: Self, right: Self) -> Bool {
+            (left.since, left.beginning) < (right.since, right.beginning)
+        }
+    }
+
     fileprivate var devices: Set<DeviceIndex> = []
-    /// The latest arrival of the oldest push of a member.
-    fileprivate var horizon = Instant.distantPast
+    fileprivate var horizon = Member(since: .distantPast, beginning: 0, device: .none)
     /// The number of rows that the search has examined; nil if it has examined all.
     fileprivate var examined: Int? = 0
 }
 
 extension DeviceTable {
     /// True if the set contains all devices with a pending push.
-    var hasAllWaiting: Bool { self.waiting.examined == nil && self.waiting.horizon == .distantFuture }
+    var hasAllWaiting: Bool { self.waiting.examined == nil && self.waiting.horizon.since == .distantFuture }
 
     /// Notes that the oldest push pending for a device arrived at `since`.
     @inline(__always)
     mutating func noteWaiting(_ device: DeviceIndex, since: Instant) {
-        if since <= self.waiting.horizon { self.addWaiting(device) }
+        if since <= self.waiting.horizon.since { self.addWaiting(device) }
     }
 
     @inline(never)
     private mutating func addWaiting(_ device: DeviceIndex) {
         let isNew = self.waiting.devices.insert(device).inserted
         guard isNew, self.waiting.devices.count >= 2 * LongestWaiting.countMin else { return }
-        let arrivals = self.longestWaiting().compactMap { self[$0].state.pending?.firstReceivedAt }.sorted()
-        guard arrivals.count > LongestWaiting.countMin else { return }
-        // The devices that wait as long as the first one left out are left out, too.
-        self.waiting.horizon = arrivals[LongestWaiting.countMin] - 1
-        _ = self.longestWaiting()
+        var members = self.longestWaiting()
+        if members.count > LongestWaiting.countMin {
+            members.sort()
+            self.waiting.horizon = members[LongestWaiting.countMin]
+            members.removeSubrange(LongestWaiting.countMin...)
+        }
+        self.waiting.devices = Set(members.lazy.map(\.device))
     }
 
     /// Examines at most `countMax` devices, and adds those that have been waiting longest to the set.
@@ -391,7 +405,9 @@ extension DeviceTable {
     /// - Returns: true if all devices were examined.
     mutating func addToWaiting(countMax: Int) -> Bool {
         guard let first = self.waiting.examined else { return true }
-        if first == 0 { self.waiting.horizon = .distantFuture }
+        if first == 0 {
+            self.waiting.horizon = LongestWaiting.Member(since: .distantFuture, beginning: .max, device: .none)
+        }
         let end = first + min(max(0, self.count - first), countMax)
         for number in first..<end {
             let device = DeviceIndex(rawValue: UInt32(number))
@@ -403,15 +419,17 @@ extension DeviceTable {
 
     /// Lets the next search fill the set again if it has become small.
     mutating func refillWaiting() {
-        if self.waiting.devices.count < LongestWaiting.countMin { self.waiting.examined = 0 }
+        if self.longestWaiting().count < LongestWaiting.countMin { self.waiting.examined = 0 }
     }
 
-    /// Removes the members that have not been waiting since the horizon, and returns the others.
-    mutating func longestWaiting() -> [DeviceIndex] {
-        self.waiting.devices = self.waiting.devices.filter { device in
-            self[device].state.pending.map { $0.firstReceivedAt <= self.waiting.horizon } ?? false
+    /// Returns the members before the horizon, in any order.
+    func longestWaiting() -> [LongestWaiting.Member] {
+        self.waiting.devices.compactMap { device in
+            guard let pending = self[device].state.pending else { return nil }
+            let beginning = self[device].token.beginning
+            let member = LongestWaiting.Member(since: pending.firstReceivedAt, beginning: beginning, device: device)
+            return member < self.waiting.horizon ? member : nil
         }
-        return Array(self.waiting.devices)
     }
 }
 
