@@ -88,12 +88,12 @@ final class TransferWaiting: @unchecked Sendable {
         while let event = try await events.next(isolation: nil) {
             switch event {
             case .progress(let progress):
-                let isWanted = self.withState { state in
+                let isNew = self.withState { state in
                     guard let transfer = state.transfers[progress.transfer], !transfer.state.isEnd else { return false }
-                    state.bytes[progress.transfer] = progress
-                    return true
+                    // The agent may repeat the progress that the list had.
+                    return state.bytes.updateValue(progress, forKey: progress.transfer) != progress
                 }
-                if isWanted, self.display == .json { Console.out(json: TransferJSON.progress(progress)) }
+                if isNew, self.display == .json { Console.out(json: TransferJSON.progress(progress)) }
             case .finished(let transfer), .failed(let transfer), .cancelled(let transfer): self.ended(transfer)
             case .idle: ()
             }
