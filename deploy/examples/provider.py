@@ -1,4 +1,4 @@
-"""A provider: pushes once to each device. Usage: provider.py TOPIC DEVICE... (needs httpx[http2]; pyjwt[crypto] for a key)"""
+"""A provider: pushes once to each device. Usage: provider.py TOPIC DEVICE... (needs httpx[http2], pyjwt[crypto])"""
 import os, ssl, sys, time, uuid
 import httpx
 

@@ -21,7 +21,7 @@ async function answer(wake, signal) {
       request.on("error", reject).on("close", reject).on("response", (head) => resolve(head[":status"])).resume();
       request.end(JSON.stringify({ result }));
     }).catch(() => 503); // There is currently no session.
-    if (status < 500 && status !== 429) return; // 204, or 404 and 409 if it was too late.
+    if (status < 429) return; // 204, or 404 and 409 if it was too late. 429 and 5xx are temporary.
     await wait((100 + Math.random() * 100) * 2 ** attempt);
   }
 }

@@ -19,9 +19,8 @@ async def answer(client: httpx.AsyncClient, wake: dict) -> None:
         result = "failed"
     for attempt in range(8):  # Reporting the result twice is harmless.
         with contextlib.suppress(httpx.TransportError):
-            status = (await client.post(f"/v1/wakes/{wake['wake']}", json={"result": result})).status_code
-            if status < 500 and status != 429:
-                return  # 204, or 404 and 409 if it was too late.
+            if (await client.post(f"/v1/wakes/{wake['wake']}", json={"result": result})).status_code < 429:
+                return  # 204, or 404 and 409 if it was too late. 429 and 5xx are temporary.
         await asyncio.sleep(random.uniform(0.1, 0.2) * 2**attempt)
 
 
