@@ -131,7 +131,7 @@ struct DeviceSearchTests {
         fleet.change(changes)
         #expect(fleet.search(countMax: 100).steps >= Self.count / Self.placesMax)
         fleet.change(200)
-        #expect(fleet.search(countMax: 100).steps <= 2 + 8192 / Self.placesMax)
+        #expect(fleet.search(countMax: 100).steps <= 2 + 4096 / Self.placesMax)
     }
 
     @Test("A list of waiting devices with a rare state or with few devices left in the set is exact")
@@ -158,7 +158,7 @@ struct DeviceSearchTests {
         let fleet = Fleet()
         for number in fleet.numbers { _ = fleet.rig.push(number) }
         for _ in 0..<2 { #expect(fleet.search(countMax: 50).tokens == Array(fleet.waiting.prefix(50))) }
-        #expect(fleet.search(countMax: 50).steps <= 2 + 8192 / Self.placesMax)
+        #expect(fleet.search(countMax: 50).steps <= 2 + 4096 / Self.placesMax)
     }
 
     @Test(

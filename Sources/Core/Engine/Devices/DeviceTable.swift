@@ -350,13 +350,13 @@ extension DeviceTable {
 
 // MARK: - Order of waiting
 
-/// The devices of a table whose pushes have been pending longest; about a hundred kilobytes.
+/// The devices of a table whose pushes have been pending longest; about fifty kilobytes.
 ///
 /// Empty until a search begins it. Then it contains each device with a pending push that is before `horizon` in the
 /// order of lists. Other members have launched since; they are removed when the set is full.
 struct LongestWaiting {
     /// The number of devices to which a full set is reduced.
-    fileprivate static let countMin = 4096
+    fileprivate static let countMin = 2048
 
     /// A device and its place in the order of lists.
     struct Member: Comparable {
