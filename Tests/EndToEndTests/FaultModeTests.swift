@@ -151,6 +151,13 @@ struct FaultModeTests {
         #expect(try faulty.frames([[4]]).last == "200 1")
     }
 
+    /// Sends a push whose answer the test does not await yet.
+    private func beginPush(_ faulty: FaultyGateway) throws -> ChildProcess {
+        let url = "https://\(faulty.gateway.edge)/3/device/\(FaultyGateway.device(1))"
+        let options = faulty.gateway.curlOptions + ["-H", "apns-topic: \(faulty.topic)", "-d", "{}", url]
+        return try ChildProcess("curl", options)
+    }
+
     @Test("A stuck push is never answered, and delays neither others nor a shutdown")
     func stuck() throws {
         let faulty = try FaultyGateway(
@@ -158,10 +165,8 @@ struct FaultModeTests {
             settings: ["--set", "drainTimeout=600"]
         )
         #expect(try faulty.frames([[1, 2, 3]], open: 1).dropFirst() == ["200 3", "200 5"])
-        let url = "https://\(faulty.gateway.edge)/3/device/\(FaultyGateway.device(1))"
         #expect(try faulty.gateway.admin("/v1/faults/reset", "-X", "POST").status == 204)
-        let options = faulty.gateway.curlOptions + ["-H", "apns-topic: \(faulty.topic)", "-d", "{}", url]
-        let waiting = try ChildProcess("curl", options)
+        let waiting = try self.beginPush(faulty)
         try faulty.gateway.eventually("a stuck push") { try faulty.counts().values.first?.fired == 1 }
         faulty.gateway.process.send(SIGTERM)
         #expect(try waiting.finish().status != 0)
@@ -174,9 +179,7 @@ struct FaultModeTests {
             "{ when: { nth: 1 }, then: { delay: 3600000, dropReply: 'stuck' } }",
             settings: ["--set", "drainTimeout=600"]
         )
-        let url = "https://\(faulty.gateway.edge)/3/device/\(FaultyGateway.device(1))"
-        let options = faulty.gateway.curlOptions + ["-H", "apns-topic: \(faulty.topic)", "-d", "{}", url]
-        let waiting = try ChildProcess("curl", options)
+        let waiting = try self.beginPush(faulty)
         try faulty.gateway.eventually("a delayed push") { try faulty.counts().values.first?.fired == 1 }
         faulty.gateway.process.send(SIGTERM)
         #expect(try waiting.finish().status != 0)

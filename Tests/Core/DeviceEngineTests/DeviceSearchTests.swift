@@ -8,6 +8,8 @@ import Wire
 struct DeviceSearchTests {
     private static let placesMax = 512
     private static let count = 20_000
+    /// The maximum number of steps that read the set of waiting devices, which has at most 4,096.
+    private static let stepsOfSetMax = 2 + 4096 / placesMax
 
     /// The numbers of devices, in random order. The first two bytes of their tokens are a number below `beginnings`.
     private static func numbers(beginnings: Int) -> [Int] {
@@ -132,7 +134,7 @@ struct DeviceSearchTests {
         fleet.change(changes)
         #expect(fleet.search(countMax: 100).steps >= fleet.numbers.count / Self.placesMax)
         fleet.change(200)
-        #expect(fleet.search(countMax: 100).steps <= 2 + 4096 / Self.placesMax)
+        #expect(fleet.search(countMax: 100).steps <= Self.stepsOfSetMax)
     }
 
     @Test("A list of waiting devices with a rare state or with few devices left in the set is exact")
@@ -153,7 +155,7 @@ struct DeviceSearchTests {
             #expect(fleet.search(countMax: 1000, filter: filter).tokens == Array(inFlight.prefix(1000)))
         }
         // The set was filled again.
-        #expect(fleet.search(countMax: 1000).steps <= 2 + 4096 / Self.placesMax)
+        #expect(fleet.search(countMax: 1000).steps <= Self.stepsOfSetMax)
     }
 
     @Test("Devices that began to wait in the same millisecond are listed in the order of tokens")
@@ -161,7 +163,7 @@ struct DeviceSearchTests {
         let fleet = Fleet()
         for number in fleet.numbers { _ = fleet.rig.push(number) }
         for _ in 0..<2 { #expect(fleet.search(countMax: 50).tokens == Array(fleet.waiting.prefix(50))) }
-        #expect(fleet.search(countMax: 50).steps <= 2 + 4096 / Self.placesMax)
+        #expect(fleet.search(countMax: 50).steps <= Self.stepsOfSetMax)
     }
 
     @Test(

@@ -80,6 +80,7 @@ package struct DeviceSearch: Sendable {
         case waiting
         /// The members of the set that are left, the next one last.
         case waitingDevices([LongestWaiting.Member])
+        /// The row number of a device.
         case row(Int)
     }
 
@@ -144,18 +145,18 @@ package struct DeviceSearch: Sendable {
             guard engine.devices.addToWaiting(countMax: placesMax) else { return false }
             self.place = .waitingDevices(engine.devices.longestWaiting())
             return false
-        case .waitingDevices(var devices):
+        case .waitingDevices(var members):
             self.place = .row(0)
-            for _ in 0..<min(placesMax, devices.count) {
-                let member = devices.removeLast()
+            for _ in 0..<min(placesMax, members.count) {
+                let member = members.removeLast()
                 // A device that has launched since may have a later push, before which others were not in the set.
                 guard Int(member.device.rawValue) < engine.devices.count,
                     let since = engine.waitingSince(member.device), since <= member.since
                 else { continue }
                 self.examine(member.device, engine, isWanted)
             }
-            guard devices.isEmpty else {
-                self.place = .waitingDevices(devices)
+            guard members.isEmpty else {
+                self.place = .waitingDevices(members)
                 return false
             }
             if self.isFull || engine.devices.hasAllWaiting { return true }
