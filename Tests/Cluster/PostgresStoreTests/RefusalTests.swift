@@ -28,14 +28,14 @@ struct RefusalTests {
         try self.server.query("UPDATE wakegate.meta SET version = 9, oldest = 8", database: self.database)
         let message = try self.refusal(self.address)
         #expect(message.contains("version 9"))
-        #expect(message.contains("version 6"))
+        #expect(message.contains("version 7"))
         #expect(message.contains("127.0.0.1:\(self.server.port)"))
     }
 
     @Test("A schema with additions of a newer version works until the last older gateway has left")
     func oneVersionBack() throws {
         try StoreRig(self.address).stop()
-        try self.server.query("UPDATE wakegate.meta SET version = 7, oldest = 6", database: self.database)
+        try self.server.query("UPDATE wakegate.meta SET version = 8, oldest = 7", database: self.database)
         try StoreRig(self.address).stop()
     }
 

@@ -390,6 +390,5 @@ extension LoadedDevices {
             passedOver: loaded.passedOver
         )
         self.sliceEnd = loaded.sliceEnd
-        self.keepsSubscriptions = loaded.oldest >= Schema.subscriptionsFrom
     }
 }

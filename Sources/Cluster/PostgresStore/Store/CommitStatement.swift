@@ -25,7 +25,7 @@ enum CommitStatement: Int, PreparedStatement {
         case .commit: "COMMIT"
         case .rollback: "ROLLBACK"
         // The devices are already locked. The timeout of 2 s is for locks on rows of other tables.
-        case .clock: "SELECT \(clock), shift, oldest, set_config('lock_timeout', '2000', true) FROM wakegate.meta"
+        case .clock: "SELECT \(clock), shift, set_config('lock_timeout', '2000', true) FROM wakegate.meta"
         case .lockTokens: Self.tokens + Self.inOrder
         case .lockTokensAndWakes: Self.tokensAndWakes + Self.inOrder
         case .lockFreeTokens: Self.tokensAndWakes + Self.skipping

@@ -164,8 +164,6 @@ struct LoadStep {
         var writtenAt: Int64 = 0
         var wall: Int64 = 0
         var shift: Int64 = 0
-        /// The schema version of the oldest program that may be attached.
-        var oldest: Int32 = 0
     }
 
     /// Decodes the results; nil if they do not match the statements.
@@ -210,7 +208,6 @@ struct LoadStep {
                 guard rows.count == 1 else { return nil }
                 loaded.wall = rows.int64(0, 0)
                 loaded.shift = rows.int64(0, 1)
-                loaded.oldest = rows.int32(0, 2)
             }
         }
         return loaded

@@ -14,14 +14,17 @@ package final class PostgresHistory: HistorySource {
     private static let windowMilliseconds: [Int64] = [3_600_000, 86_400_000]
     /// The timeout for an answer, in milliseconds.
     private static let answerMilliseconds: Int64 = 10_000
-    /// The maximum numbers of rows and of bundles that one call of `tidy` deletes. Both have about the same number of
-    /// events.
-    private static let deletedMax: Int64 = 5_000
-    private static let deletedBundlesMax: Int64 = 100
+    /// The maximum numbers of rows and of bundles that one call of `tidy` deletes. A call costs PostgreSQL about as much
+    /// for finding the oldest rows among a million as for deleting ten thousand.
+    private static let deletedMax: Int64 = 20_000
+    private static let deletedBundlesMax: Int64 = 500
+    /// The approximate sizes in bytes of a row with its push and of a bundle, which limit a deletion to the excess.
+    private static let rowBytes: Int64 = 200
+    private static let bundleBytes: Int64 = 4_000
     /// The maximum number of outdated summaries remembered per table. They cover up to a gigabyte of rows.
-    private static let staleSummariesMax = 4096
+    private static let staleSummariesMax = 16_384
     /// The maximum number of summaries recreated at a time, which reads up to 4,096 pages.
-    private static let summariesMadeMax = 128
+    private static let summariesMadeMax = 512
     /// Limits of the search for a push: the bundles read at a time, the devices, and the rows of these devices. An
     /// identifier is normally unique. If it was used for many pushes, the latest are returned.
     private static let bundlesPerPage: Int64 = 1_024
@@ -36,6 +39,8 @@ package final class PostgresHistory: HistorySource {
     private var failure: StoreError?
     /// For each table, the numbers of summaries that still include deleted rows.
     private var staleSummaries: [EventTables.Summarized: Set<Int64>] = [:]
+    /// True from the call of `tidy` that found too many bytes until enough are deleted.
+    private var isShrinking = false
 
     /// - Parameters:
     ///   - address: the address of the database.
@@ -165,21 +170,37 @@ package final class PostgresHistory: HistorySource {
         self.failure = failure
         // Let the counters include this session's deletions at once, instead of a second later.
         _ = self.query("SELECT pg_stat_force_next_flush()")
-        if deleted == 0, let rows = self.query(Self.bytes), rows.count == 1,
-            rows.int64(0, 0) > Int64(self.limits.bytesMax)
-        {
-            deleted = self.deleteOldest()
-            if deleted > 0 { _ = self.delete(Self.pushesOfNothing, from: .push) }
+        if deleted == 0, let rows = self.query(Self.bytes), rows.count == 1 {
+            deleted = self.shrink(from: rows.int64(0, 0))
         }
         // A later call retries the deletion.
         if self.takeFailure() != nil { return false }
         return deleted > 0
     }
 
-    /// Deletes some of the oldest bundles or rows.
-    private func deleteOldest() -> Int {
-        let deleted = self.query(Self.deleteOldestBundles, Self.deletedBundlesMax)?.affectedCount ?? 0
-        return deleted > 0 ? deleted : self.delete(Self.oldestEvents, from: .event, Self.deletedMax)
+    /// Deletes some events if they have more bytes than the limit, or still more than 15/16 of it after that. Without
+    /// the difference, each call would find the oldest rows again for the few events since the last one.
+    ///
+    /// - Returns: the number of rows or bundles deleted.
+    private func shrink(from bytes: Int64) -> Int {
+        let limit = Int64(self.limits.bytesMax)
+        let target = limit - limit / 16
+        self.isShrinking = bytes > (self.isShrinking ? target : limit)
+        return self.isShrinking ? self.deleteOldest(bytes: bytes - target) : 0
+    }
+
+    /// Deletes some of the oldest bundles or rows, at most about this number of bytes, and the pushes without events.
+    private func deleteOldest(bytes: Int64) -> Int {
+        guard let oldest = self.query(Self.oldest), oldest.count == 1 else { return 0 }
+        let last = oldest.isNull(0, 0) ? .max : oldest.int64(0, 0)
+        let bundles = min(bytes / Self.bundleBytes + 1, Self.deletedBundlesMax)
+        var deleted = self.query(Self.deleteOldestBundles, last, bundles)?.affectedCount ?? 0
+        if deleted == 0 {
+            let rows = min(bytes / Self.rowBytes + 1, Self.deletedMax)
+            deleted = self.delete(Self.oldestEvents, from: .event, last, rows)
+        }
+        if deleted > 0 { _ = self.delete(Self.pushesOfNothing, from: .push) }
+        return deleted
     }
 
     /// Deletes the rows of a table that satisfy a condition, and records the summaries of their pages as outdated.
@@ -335,21 +356,26 @@ extension PostgresHistory {
             ORDER BY at LIMIT $2::bigint FOR UPDATE SKIP LOCKED))
         """
 
-    /// Deletes the oldest bundles that are not newer than the oldest rows.
+    /// The end of the oldest 64th of the time of all rows. `oldest_events` alone may return the time of a single row.
+    private static let oldest = """
+        SELECT late + ((SELECT max(moment) FROM wakegate.connection) - late) / 64 FROM wakegate.oldest_events()
+        """
+
+    /// Deletes the oldest bundles up to a time.
     private static let deleteOldestBundles = """
         DELETE FROM wakegate.bundle WHERE ctid = ANY(ARRAY(
-            SELECT ctid FROM wakegate.bundle
-            WHERE at <= coalesce((SELECT late FROM wakegate.oldest_events()), 9223372036854775807)
-            ORDER BY at LIMIT $1::bigint FOR UPDATE SKIP LOCKED))
+            SELECT ctid FROM wakegate.bundle WHERE at <= $1::bigint
+            ORDER BY at LIMIT $2::bigint FOR UPDATE SKIP LOCKED))
         """
 
     private static let oldestEvents = """
         ctid = ANY(ARRAY(
-            SELECT ctid FROM wakegate.event WHERE at <= (SELECT late FROM wakegate.oldest_events())
-            LIMIT $1::bigint FOR UPDATE SKIP LOCKED))
+            SELECT ctid FROM wakegate.event WHERE at <= $1::bigint LIMIT $2::bigint FOR UPDATE SKIP LOCKED))
         """
 
-    private static let pushesOfNothing = "at <= (SELECT early FROM wakegate.oldest_events())"
+    private static let pushesOfNothing = """
+        at < (SELECT min(at) FROM wakegate.event WHERE at <= (SELECT late FROM wakegate.oldest_events()))
+        """
 
     /// Returns SQL that recreates summaries. It does nothing if another role owns the table, or if a vacuum or another
     /// gateway has locked the table. A new summary includes deleted rows that are visible in an old snapshot.

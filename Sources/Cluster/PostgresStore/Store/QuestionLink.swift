@@ -225,7 +225,7 @@ enum QuestionStatement: PreparedStatement {
         // Queries go only to the server that has the gateway's number and accepts writes.
         case .standing:
             "SELECT alive AND NOT pg_is_in_recovery() FROM wakegate.gateway WHERE number = $1::integer"
-        case .clock: "SELECT \(clock), shift, oldest FROM wakegate.meta"
+        case .clock: "SELECT \(clock), shift FROM wakegate.meta"
         case .readTokens: CommitStatement.tokensAndWakes
         case .readTasks:
             Self.slice("d.has_tasks AND d.token > $2::bytea", "$1::integer IS NULL OR topic = $1", countMax: "$3")

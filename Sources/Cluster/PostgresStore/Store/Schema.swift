@@ -6,15 +6,13 @@
 /// is alive.
 enum Schema {
     /// The version that this program supports.
-    static let version: Int32 = 6
+    static let version: Int32 = 7
 
     /// The statements of each step; the first one creates the tables.
     static let steps: [[String]] = [
-        SchemaTables.statements, EventTables.summaries, EventTables.bundles, SchemaTables.readyIndices, [], [],
+        SchemaTables.statements, EventTables.withoutRowIndexes, EventTables.bundles, SchemaTables.readyIndices, [], [],
+        EventTables.summaries,
     ]
-
-    /// The first program version that reads subscription events. Its step has no statements.
-    static let subscriptionsFrom: Int32 = 6
 
     /// Returns the statements that upgrade tables of version `found` to `version`; 0 for no tables. They must run in
     /// one transaction that holds the schema lock.

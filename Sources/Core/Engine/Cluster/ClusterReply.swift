@@ -126,8 +126,6 @@ package struct LoadedDevices {
     /// The requested devices that other sessions have locked, if the plan skips them; one entry for each token and
     /// wake.
     package var passedOver: [PassedOverDevice]
-    /// False while a gateway that cannot read subscription events may be attached.
-    package var keepsSubscriptions = true
 
     package init(
         now: Instant,

@@ -66,7 +66,7 @@ extension ClusterEngine {
         self.noteConditions(conditions, transaction)
         transaction.step.refused = self.records.rejections.since(rejections)
         transaction.step.times = (times, self.engine.times)
-        return self.take(transaction, storingSubscriptions: loaded.keepsSubscriptions)
+        return self.take(transaction)
     }
 
     /// Sets the current time, and performs the work of the transaction's purpose that precedes its commands.
@@ -136,14 +136,14 @@ extension ClusterEngine {
     }
 
     /// Collects the changes of the step and their effects.
-    private func take(_ transaction: ClusterTransaction, storingSubscriptions: Bool) -> Performed {
+    private func take(_ transaction: ClusterTransaction) -> Performed {
         var writes = ClusterWrites()
         writes.devices = self.engine.takeSharedChanges()
         writes.counts = self.engine.takeSharedCounts()
         self.engine.takeEvents(into: &writes.events)
         if !transaction.isRead {
             transaction.step.subscriptions = self.engine.takeSubscriptions()
-            if storingSubscriptions { writes.events += transaction.step.subscriptions }
+            writes.events += transaction.step.subscriptions
         }
         self.engine.takeWatched(into: &transaction.group.watched)
         transaction.step.streams = self.dispatcher.takeStreamChanges()
