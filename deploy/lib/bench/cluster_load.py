@@ -4,6 +4,7 @@ and the database's cost of many devices."""
 import argparse
 import glob
 import os
+import random
 import statistics
 import tempfile
 import time
@@ -28,8 +29,8 @@ CLAIMS = 20_000
 CLAIM_SECONDS = 120
 # The number of claims of a worker that takes one wake after another.
 CLAIMS_ONE_BY_ONE = 2000
-# The number of pushes per second that the database must answer while it contains all devices.
-STEADY_RATE = 1000
+# The pushes per second while the database contains all devices, in periods of minutes whose p99 are compared.
+STEADY_RATE, PERIOD, P99_RATIO_AIM = 2000, 5, 1.5
 SETTINGS = {
     "shared_buffers": "'1GB'", "max_wal_size": "'8GB'", "checkpoint_timeout": "'30min'", "wal_log_hints": "off",
     "wal_keep_size": 0,
@@ -173,30 +174,31 @@ class Bench:
 
     # MARK: Many devices
 
-    def large(self, minutes: float) -> Table:
-        """Measures the sizes of the tables after a push to every device, and the latency of pushes then, with vacuum
-        running."""
-        node = self.server.primary
-        with self.gateways(3, "large") as gateways:
+    def large(self, minutes: float) -> list[Table]:
+        """Measures one gateway after a push to every device: the latency of pushes in periods of five minutes, with
+        vacuum running, and the sizes of the tables."""
+        node, paths = self.server.primary, push_load.paths(self.devices, seed=6)
+        pushes = max(1, round(STEADY_RATE * min(minutes, PERIOD) * 60 / CONNECTIONS)) * CONNECTIONS
+        title = f"One gateway and {self.devices:,} devices, {STEADY_RATE:,} pushes a second"
+        table = Table(title, ["minutes", "p50", "p99", "database, MB"], [])
+        p99s: list[int] = []
+        with self.gateways(1, "large") as gateways:
             gateways.start()
             filled = self.push(gateways, self.devices)
-            pushes = max(CONNECTIONS, round(STEADY_RATE * minutes * 60))
-            with tempfile.TemporaryDirectory(prefix="wakegate-bench.", dir=steady_load.LOGS) as logs:
-                self.push(gateways, pushes, STEADY_RATE, logs)
-                files = glob.glob(f"{logs}/*/*")
-                took = sorted(value for log in files for value in steady_load.read(log).took)
-        log = int(node.query("SELECT sum(size)::bigint FROM pg_ls_waldir()")) / 1e6
-        p50, p99 = took[len(took) // 2], took[len(took) * 99 // 100]
-        return Table(
-            f"The database with {self.devices:,} devices",
-            ["", "MB", "indexes, MB", "rows", "dead", "vacuumed", "HOT"],
-            [cells(node, name) for name in TABLES],
-            [
-                f"{STEADY_RATE:,} pushes a second for {minutes:g} minutes: p50 {microseconds(p50)}, "
-                f"p99 {microseconds(p99)}; log: {log:,.0f} MB",
-                f"filled in {filled:.0f} s",
-            ],
-        )
+            while len(p99s) * PERIOD < minutes:
+                push_load.write(self.folder, "uris1-0", random.choices(paths, k=pushes), CONNECTIONS)
+                with tempfile.TemporaryDirectory(prefix="wakegate-bench.", dir=steady_load.LOGS) as logs:
+                    self.push(gateways, pushes, STEADY_RATE, logs)
+                    took = sorted(value for log in glob.glob(f"{logs}/*/*") for value in steady_load.read(log).took)
+                size = int(node.query("SELECT pg_database_size('large')")) / 1e6
+                p50, p99 = took[len(took) // 2], took[len(took) * 99 // 100]
+                end = min(minutes, (len(p99s) + 1) * PERIOD)
+                table.rows.append([f"to {end:g}", microseconds(p50), microseconds(p99), f"{size:,.0f}"])
+                p99s.append(p99)
+        target = table.target(p99s[-1] <= P99_RATIO_AIM * p99s[0])
+        table.notes.append(f"last p99 at most {P99_RATIO_AIM} times the first: {target}; filled in {filled:.0f} s")
+        sizes = ["", "MB", "indexes, MB", "rows", "dead", "vacuumed", "HOT"]
+        return [table, Table("Its tables after that", sizes, [cells(node, name) for name in TABLES])]
 
 
 def cells(node: postgres.Node, name: str) -> list[str]:
@@ -221,4 +223,4 @@ def measure(options: argparse.Namespace, folder: str) -> list[Table]:
     pushes, devices = (count - count % (6 * CONNECTIONS) for count in (options.requests, options.devices))
     with postgres.Database(os.path.join(folder, "database"), 0, SETTINGS) as server:
         bench = Bench(options.products, folder, server, devices)
-        return [bench.rates(options.runs, pushes), bench.wakes(options.samples), bench.large(options.minutes)]
+        return [bench.rates(options.runs, pushes), bench.wakes(options.samples), *bench.large(options.minutes)]
