@@ -25,23 +25,6 @@ struct FieldBlockTests {
         #expect(block.stream == nil)
     }
 
-    @Test("Trailers have no pseudo-header fields, and the block of a request has")
-    func pseudoHeaders() {
-        var block = FieldBlock()
-        for isRequest in [true, false] {
-            var note: UInt32 = 0
-            block.taken(for: 1, isRequest: isRequest)
-            let fault = block.fieldReceived(
-                ByteView(":method"),
-                ByteView("GET"),
-                &note,
-                into: nil,
-                listBytesMax: 100
-            )
-            #expect(fault == (isRequest ? nil : .protocolError))
-        }
-    }
-
     @Test("A field list is kept up to its limit, and abandoned at four times the limit, kept or not")
     func listBytes() throws {
         let slot = try #require(self.pool.take(number: 1, now: 0))
@@ -179,9 +162,7 @@ struct RepeatedFieldsTests {
 
     @Test("Repeated fields count towards the limit of a header list")
     func listBytes() {
-        var limits = TransportLimits()
-        limits.headerListBytesMax = 600
-        let twins = Twins(limits)
+        let twins = Twins(TransportLimits { $0.headerListBytesMax = 600 })
         for number in 0..<40 {
             let path = "/" + String(repeating: "p", count: number * 10)
             let events = twins.request(Self.push(path))

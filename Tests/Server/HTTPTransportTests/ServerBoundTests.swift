@@ -18,15 +18,9 @@ private final class Folder {
 struct ServerBoundTests {
     private typealias Peer = ScriptedPeer
 
-    private func limits(_ change: (inout TransportLimits) -> Void) -> TransportLimits {
-        var limits = TransportLimits()
-        change(&limits)
-        return limits
-    }
-
     @Test("At the connection limit operators still get in, up to their reserve")
     func reserved() throws {
-        let limits = self.limits { $0.connectionsMax = 2 }
+        let limits = TransportLimits { $0.connectionsMax = 2 }
         let server = try TestServer(limits, addresses: ["127.0.0.1:0", "127.0.0.1:0"], reserved: 1)
         let peers = [try server.peer(), try server.peer()]
         for peer in peers { TestServer.expectServed(peer) }
@@ -47,7 +41,7 @@ struct ServerBoundTests {
     func perAddress() throws {
         let folder = try Folder()
         let server = try TestServer(
-            self.limits { $0.connectionsPerAddressMax = 2 },
+            TransportLimits { $0.connectionsPerAddressMax = 2 },
             addresses: ["127.0.0.1:0", "unix:\(folder.path)/s", "127.0.0.1:0"],
             loopCount: 2
         )
@@ -75,7 +69,7 @@ struct ServerBoundTests {
 
     @Test("IPv4 clients of a dual-stack listener are counted by address; zero means no limit")
     func perAddressOfBoth() throws {
-        let server = try TestServer(self.limits { $0.connectionsPerAddressMax = 1 }, addresses: ["[::]:0"])
+        let server = try TestServer(TransportLimits { $0.connectionsPerAddressMax = 1 }, addresses: ["[::]:0"])
         for source in ["127.0.0.1", "127.0.0.2", "127.0.0.3"] {
             let peer = try Peer(server.address, from: source)
             peer.beginHTTP2()
@@ -84,14 +78,14 @@ struct ServerBoundTests {
             peer.close()
         }
         #expect(server.times(.connectionsPerAddressMax) == 3)
-        let open = try TestServer(self.limits { $0.connectionsPerAddressMax = 0 })
+        let open = try TestServer(TransportLimits { $0.connectionsPerAddressMax = 0 })
         let peers = try (0..<20).map { _ in try open.peer() }
         for peer in peers { TestServer.expectServed(peer) }
     }
 
     @Test("An excess silent connection ends the oldest silent one; connections that send requests are served")
     func handshakes() throws {
-        let server = try TestServer(self.limits { $0.handshakesMax = 2 })
+        let server = try TestServer(TransportLimits { $0.handshakesMax = 2 })
         let served = try server.peer()
         TestServer.expectServed(served)
         let silent = try (0..<2).map { _ in try Peer(server.address) }
@@ -117,7 +111,7 @@ struct ServerBoundTests {
             certificateChainFile: folder.path + "/server.pem",
             privateKeyFile: folder.path + "/server.key"
         )
-        let server = try TestServer(self.limits { $0.handshakesMax = 20 }, tls: tls)
+        let server = try TestServer(TransportLimits { $0.handshakesMax = 20 }, tls: tls)
         // The beginning of a ClientHello that never continues.
         let peers = try (0..<100).map { _ in try Peer(server.address) }
         for peer in peers { peer.send([0x16, 0x03, 0x01, 0x02, 0x00]) }
@@ -128,7 +122,7 @@ struct ServerBoundTests {
 
     @Test("A connection that lets its answers pile up is ended, and its queued bytes are freed")
     func queuedBytes() async throws {
-        let server = try TestServer(self.limits { $0.queuedBytesPerConnectionMax = 40_000 })
+        let server = try TestServer(TransportLimits { $0.queuedBytesPerConnectionMax = 40_000 })
         let peer = try server.peer(settings: Peer.setting(.initialWindowSize, 0))
         for number in [1, 3] {
             peer.send(Peer.request("/fill", stream: number))
@@ -145,7 +139,7 @@ struct ServerBoundTests {
 
     @Test("An answer that is too large at once ends its connection, too, also with HTTP/1.1")
     func queuedAnswer() throws {
-        let server = try TestServer(self.limits { $0.queuedBytesPerConnectionMax = 19_999 })
+        let server = try TestServer(TransportLimits { $0.queuedBytesPerConnectionMax = 19_999 })
         let peer = try server.peer(settings: Peer.setting(.initialWindowSize, 0))
         peer.send(Peer.request("/big", stream: 1))
         #expect(peer.hasEnded())
@@ -158,7 +152,7 @@ struct ServerBoundTests {
 
     @Test("A turn accepts and reads a limited amount; the rest is left for the next turn, and is counted")
     func turns() throws {
-        let server = try TestServer(self.limits { $0.readBytesPerTurn = 16_384 })
+        let server = try TestServer(TransportLimits { $0.readBytesPerTurn = 16_384 })
         let peer = try server.peer()
         TestServer.expectServed(peer)
         #expect(server.times(.acceptsPerTurn) == 0)
@@ -169,14 +163,14 @@ struct ServerBoundTests {
         for index in 201...900 { #expect(peer.body(stream: 2 * index + 1) == []) }
         #expect(server.times(.readBytesPerTurn) > 0)
 
-        let hasty = try TestServer(self.limits { $0.acceptsPerTurn = 1 })
+        let hasty = try TestServer(TransportLimits { $0.acceptsPerTurn = 1 })
         try hasty.expectServed()
         #expect(hasty.times(.acceptsPerTurn) == 1)
     }
 
     @Test("A connection is not read while too many answers are queued, and is read again when they are sent")
     func outputFrames() throws {
-        let limits = self.limits {
+        let limits = TransportLimits {
             $0.outputFramesMax = 4
             $0.queuedBytesPerConnectionMax = 67_108_864
         }
@@ -204,7 +198,7 @@ struct ServerBoundTests {
 
     @Test("Handshakes, PINGs and closing connections have time limits, and exceeding them is counted")
     func seconds() async throws {
-        let limits = self.limits {
+        let limits = TransportLimits {
             $0.handshakeSeconds = 1
             $0.pingSeconds = 1
             $0.lingerSeconds = 1
@@ -235,7 +229,7 @@ struct ServerBoundTests {
 
     @Test("A socket that accepts nothing for too long is closed and counted, and others are served")
     func writeStall() async throws {
-        let limits = self.limits {
+        let limits = TransportLimits {
             $0.writeStallSeconds = 1
             $0.queuedBytesPerConnectionMax = 67_108_864
         }
@@ -251,7 +245,7 @@ struct ServerBoundTests {
 
     @Test("With HTTP/1.1 bytes beyond a body's limit are discarded, up to a limit, and counted")
     func discarded() throws {
-        let server = try TestServer(self.limits { $0.discardedBytesMax = 10_000 })
+        let server = try TestServer(TransportLimits { $0.discardedBytesMax = 10_000 })
         for (bytes, times) in [(10_000, 0), (10_001, 1)] {
             let peer = try Peer(server.address)
             peer.send("POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -272,7 +266,7 @@ struct ServerBoundTests {
 
     @Test("With HTTP/1.1 a body over the limit of all requests is refused, and its rest discarded")
     func requestBytes() throws {
-        let server = try TestServer(self.limits { $0.requestBytesMax = 100 })
+        let server = try TestServer(TransportLimits { $0.requestBytesMax = 100 })
         let peer = try Peer(server.address)
         func ask(_ bytes: Int) {
             peer.send("POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: \(bytes)\r\n\r\n")

@@ -168,8 +168,7 @@ struct HTTP1ConformanceTests {
 
     @Test("After its answer a connection ends if too much of the request follows, or if it must end")
     func restOfBody() {
-        var limits = TransportLimits()
-        limits.discardedBytesMax = 5000
+        let limits = TransportLimits { $0.discardedBytesMax = 5000 }
         for (count, isToldToEnd) in [(5000, true), (5001, false)] {
             let fixture = HTTP1Fixture(limits)
             fixture.receive([UInt8]("POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 5001\r\n\r\n".utf8))
@@ -195,8 +194,7 @@ struct HTTP1ConformanceTests {
 
     @Test("A request that takes too long is answered 408, and a connection without a request just ends")
     func time() {
-        var limits = TransportLimits()
-        limits.requestSeconds = 5
+        let limits = TransportLimits { $0.requestSeconds = 5 }
         for (sent, isAnswered) in [
             ("", false), ("G", true), ("GET /a HTTP/1.1\r\nHo", true),
             ("POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\na", true),
@@ -233,9 +231,7 @@ struct HTTP1ConformanceTests {
 
     @Test("Bytes of a partial request count as request bytes, and are refused over the limit")
     func room() {
-        var limits = TransportLimits()
-        limits.requestBytesMax = 40
-        let fixture = HTTP1Fixture(limits)
+        let fixture = HTTP1Fixture(TransportLimits { $0.requestBytesMax = 40 })
         fixture.receive([UInt8]("GET /a HTTP/1.1\r\nHost: h\r\n".utf8))
         #expect(fixture.memory.requestBytes.held == 26)
         fixture.receive([UInt8]("a: 0123456789\r\n".utf8))

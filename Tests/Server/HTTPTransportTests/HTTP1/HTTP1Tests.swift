@@ -15,9 +15,7 @@ struct HTTP1Tests {
 
     @Test("A peer that ends within the preface is released immediately")
     func cutPreface() throws {
-        var limits = TransportLimits()
-        limits.handshakeSeconds = 3600
-        let server = try TestServer(limits)
+        let server = try TestServer(TransportLimits { $0.handshakeSeconds = 3600 })
         let peer = try ScriptedPeer(server.address)
         peer.send("PR")
         peer.endWriting()
