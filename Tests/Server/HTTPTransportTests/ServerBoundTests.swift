@@ -4,7 +4,7 @@ import HTTPTransport
 import Testing
 
 /// A folder that is removed at the end.
-private final class Folder {
+final class TestFolder {
     let path = NSTemporaryDirectory() + "wakegate-" + UUID().uuidString
 
     init() throws { try FileManager.default.createDirectory(atPath: self.path, withIntermediateDirectories: false) }
@@ -39,7 +39,7 @@ struct ServerBoundTests {
 
     @Test("Connections are limited per address: one more is ended, and other addresses and socket files are served")
     func perAddress() throws {
-        let folder = try Folder()
+        let folder = try TestFolder()
         let server = try TestServer(
             TransportLimits { $0.connectionsPerAddressMax = 2 },
             addresses: ["127.0.0.1:0", "unix:\(folder.path)/s", "127.0.0.1:0"],
@@ -105,12 +105,7 @@ struct ServerBoundTests {
 
     @Test("Incomplete TLS handshakes are ended in favor of others")
     func tlsHandshakes() throws {
-        let folder = try Folder()
-        try DevelopmentCertificates.make(in: folder.path)
-        let tls = try TLSContext(
-            certificateChainFile: folder.path + "/server.pem",
-            privateKeyFile: folder.path + "/server.key"
-        )
+        let tls = try FaultScene.makeContext()
         let server = try TestServer(TransportLimits { $0.handshakesMax = 20 }, tls: tls)
         // The beginning of a ClientHello that never continues.
         let peers = try (0..<100).map { _ in try Peer(server.address) }
@@ -286,12 +281,20 @@ struct ServerBoundTests {
 
 @Suite(.serialized, .timeLimit(.minutes(15)))
 struct ListenerTests {
+    private let folder: TestFolder
+    private let address: String
+
+    init() throws {
+        let folder = try TestFolder()
+        self.folder = folder
+        self.address = "unix:\(folder.path)/s"
+    }
+
     @Test("A socket file serves HTTP/2 and HTTP/1.1, and only its owner and group may connect")
     func unixSocket() throws {
-        let folder = try Folder()
-        let server = try TestServer(addresses: ["unix:\(folder.path)/s"])
-        #expect(server.address == "unix:\(folder.path)/s")
-        let mode = try FileManager.default.attributesOfItem(atPath: folder.path + "/s")[.posixPermissions] as? Int
+        let server = try TestServer(addresses: [self.address])
+        #expect(server.address == self.address)
+        let mode = try FileManager.default.attributesOfItem(atPath: self.folder.path + "/s")[.posixPermissions] as? Int
         #expect(mode == 0o660)
         try server.expectServed()
         let peer = try ScriptedPeer(server.address)
@@ -301,12 +304,11 @@ struct ListenerTests {
 
     @Test("A stale socket file is replaced")
     func staleSocket() throws {
-        let folder = try Folder()
         // A killed process leaves such a socket file, which refuses every connection.
-        let left = try self.bind(folder.path + "/s")
+        let left = try self.bind(self.folder.path + "/s")
         close(left)
-        #expect(throws: ScriptedPeer.Refused.self) { try ScriptedPeer("unix:\(folder.path)/s") }
-        let server = try TestServer(addresses: ["unix:\(folder.path)/s"])
+        #expect(throws: ScriptedPeer.Refused.self) { try ScriptedPeer(self.address) }
+        let server = try TestServer(addresses: [self.address])
         try server.expectServed()
     }
 
@@ -329,17 +331,15 @@ struct ListenerTests {
 
     @Test("An address can be checked without listening there, and without touching a socket file")
     func probe() throws {
-        let folder = try Folder()
-        let path = "\(folder.path)/s"
-        let server = try TestServer(addresses: ["127.0.0.1:0", "unix:\(path)"])
+        let server = try TestServer(addresses: ["127.0.0.1:0", self.address])
         for address in server.server.boundAddresses {
             #expect(ListenProbe.fault(try .parse(address))?.code == .addressInUse, "\(address)")
         }
         try server.expectServed()
         #expect(ListenProbe.fault(try .parse("127.0.0.1:0")) == nil)
-        #expect(ListenProbe.fault(try .parse("unix:\(folder.path)/other")) == nil)
+        #expect(ListenProbe.fault(try .parse("unix:\(self.folder.path)/other")) == nil)
         #expect(ListenProbe.fault(try .parse("192.0.2.1:2197"))?.code == .bind)
-        let stale = "\(folder.path)/stale"
+        let stale = "\(self.folder.path)/stale"
         close(try self.bind(stale))
         #expect(ListenProbe.fault(try .parse("unix:\(stale)")) == nil)
         #expect(FileManager.default.fileExists(atPath: stale))
@@ -347,61 +347,59 @@ struct ListenerTests {
 
     @Test("A socket file is removed with its server")
     func fileGoes() throws {
-        let folder = try Folder()
         do {
-            let server = try TestServer(addresses: ["unix:\(folder.path)/s"])
+            let server = try TestServer(addresses: [self.address])
             try server.expectServed()
         }
-        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == [])
+        #expect(try FileManager.default.contentsOfDirectory(atPath: self.folder.path) == [])
     }
 
     @Test("A socket file that replaced the server's own stays")
     func othersFileStays() throws {
-        let folder = try Folder()
         let other: Int32
         do {
-            let server = try TestServer(addresses: ["unix:\(folder.path)/s"])
+            let server = try TestServer(addresses: [self.address])
             try server.expectServed()
-            try FileManager.default.removeItem(atPath: folder.path + "/s")
-            other = try self.bind(folder.path + "/s")
+            try FileManager.default.removeItem(atPath: self.folder.path + "/s")
+            other = try self.bind(self.folder.path + "/s")
         }
         defer { close(other) }
-        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["s"])
+        #expect(try FileManager.default.contentsOfDirectory(atPath: self.folder.path) == ["s"])
     }
 
     @Test("A socket file of an inherited descriptor stays")
     func inheritedFileStays() throws {
-        let folder = try Folder()
-        let address = "unix:\(folder.path)/s"
-        let listener = Listener(address: try .parse(address), tls: nil, descriptor: try self.bind(folder.path + "/s"))
+        let listener = Listener(
+            address: try .parse(self.address),
+            tls: nil,
+            descriptor: try self.bind(self.folder.path + "/s")
+        )
         do {
             let server = try HTTPServer(listeners: [listener], loopCount: 1) { ScriptedHandler($0, EventLog()) }
             try server.start()
-            let peer = try ScriptedPeer(address)
+            let peer = try ScriptedPeer(self.address)
             peer.beginHTTP2()
             TestServer.expectServed(peer)
             server.stop()
         }
-        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["s"])
+        #expect(try FileManager.default.contentsOfDirectory(atPath: self.folder.path) == ["s"])
     }
 
     @Test("A socket file in use is refused, and its server continues")
     func liveSocket() throws {
-        let folder = try Folder()
-        let server = try TestServer(addresses: ["unix:\(folder.path)/s"])
-        let error = #expect(throws: TransportError.self) { try TestServer(addresses: ["unix:\(folder.path)/s"]) }
+        let server = try TestServer(addresses: [self.address])
+        let error = #expect(throws: TransportError.self) { try TestServer(addresses: [self.address]) }
         #expect(error?.code == .addressInUse)
-        #expect(error?.message.contains(folder.path) == true)
+        #expect(error?.message.contains(self.folder.path) == true)
         try server.expectServed()
     }
 
     @Test("A file that is not a socket is not replaced")
     func ordinaryFile() throws {
-        let folder = try Folder()
-        try Data("mine".utf8).write(to: URL(fileURLWithPath: folder.path + "/s"))
-        let error = #expect(throws: TransportError.self) { try TestServer(addresses: ["unix:\(folder.path)/s"]) }
+        try Data("mine".utf8).write(to: URL(fileURLWithPath: self.folder.path + "/s"))
+        let error = #expect(throws: TransportError.self) { try TestServer(addresses: [self.address]) }
         #expect(error?.code == .addressInUse)
-        #expect(try Data(contentsOf: URL(fileURLWithPath: folder.path + "/s")) == Data("mine".utf8))
+        #expect(try Data(contentsOf: URL(fileURLWithPath: self.folder.path + "/s")) == Data("mine".utf8))
     }
 
     @Test("[::] accepts IPv4 and IPv6")
@@ -415,29 +413,13 @@ struct ListenerTests {
         }
     }
 
-    @Test("Several listeners are served side by side by several loops")
-    func severalListeners() throws {
-        let folder = try Folder()
-        let server = try TestServer(
-            addresses: ["127.0.0.1:0", "unix:\(folder.path)/s", "127.0.0.1:0"],
-            loopCount: 2
-        )
-        #expect(Set(server.server.boundAddresses).count == 3)
-        for address in server.server.boundAddresses + server.server.boundAddresses {
-            let peer = try ScriptedPeer(address)
-            peer.beginHTTP2()
-            TestServer.expectServed(peer)
-        }
-    }
-
     @Test("If one address of a list cannot be bound, none of them is")
     func allOrNothing() throws {
-        let folder = try Folder()
         let taken = try TestServer()
-        let addresses = ["unix:\(folder.path)/s", taken.address]
+        let addresses = [self.address, taken.address]
         let error = #expect(throws: TransportError.self) { try TestServer(addresses: addresses) }
         #expect(error?.code == .addressInUse)
         #expect(error?.message.contains(taken.address) == true)
-        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == [])
+        #expect(try FileManager.default.contentsOfDirectory(atPath: self.folder.path) == [])
     }
 }
