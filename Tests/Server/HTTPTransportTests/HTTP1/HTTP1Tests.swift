@@ -96,22 +96,20 @@ struct HTTP1Case: Sendable, CustomTestStringConvertible {
 
     /// Returns a case whose requests are answered 200 one after the other, and whose connection stays open.
     static func good(_ rule: String, _ sent: String, _ requests: String...) -> HTTP1Case {
-        HTTP1Case(
-            rule: rule,
-            sent: [UInt8](sent.utf8),
-            statuses: requests.map { _ in 200 },
-            isEnded: false,
-            requests: requests
-        )
+        .served(rule, sent, requests, isEnded: false)
     }
 
     /// Returns a case whose requests are answered before the connection ends.
     static func last(_ rule: String, _ sent: String, _ requests: String...) -> HTTP1Case {
+        .served(rule, sent, requests, isEnded: true)
+    }
+
+    private static func served(_ rule: String, _ sent: String, _ requests: [String], isEnded: Bool) -> HTTP1Case {
         HTTP1Case(
             rule: rule,
             sent: [UInt8](sent.utf8),
             statuses: requests.map { _ in 200 },
-            isEnded: true,
+            isEnded: isEnded,
             requests: requests
         )
     }
