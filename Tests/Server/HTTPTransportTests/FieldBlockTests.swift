@@ -25,11 +25,13 @@ struct FieldBlockTests {
         #expect(block.stream == nil)
     }
 
-    @Test("A field list is kept up to its limit, and abandoned at four times the limit, kept or not")
+    @Test(
+        "The field list of each block is kept up to its limit, and abandoned at four times the limit, kept or not"
+    )
     func listBytes() throws {
         let slot = try #require(self.pool.take(number: 1, now: 0))
+        var block = FieldBlock()
         for kept in [slot, nil] {
-            var block = FieldBlock()
             block.taken(for: 1, isRequest: false)
             #expect(self.receive(&block, bytes: 100, into: kept) == nil)
             #expect(self.receive(&block, bytes: 100, into: kept) == nil)
@@ -39,16 +41,6 @@ struct FieldBlockTests {
             #expect(self.receive(&block, bytes: 33, into: kept) == .enhanceYourCalm)
         }
         self.pool.giveBack(slot)
-    }
-
-    @Test("The limit applies to each block separately")
-    func nextBlock() {
-        var block = FieldBlock()
-        for stream: Int32 in [1, 3] {
-            block.taken(for: stream, isRequest: false)
-            #expect(self.receive(&block, bytes: 400, into: nil) == nil)
-        }
-        #expect(self.receive(&block, bytes: 33, into: nil) == .enhanceYourCalm)
     }
 }
 

@@ -466,8 +466,7 @@ struct HTTP2FaultTests {
     /// The floods, and the frames whose form ends a connection immediately.
     static var allFaults: [Fault] {
         Self.floods
-            + ConformanceCase.all.filter(\.isImmediateConnectionError).filter { $0.opening.count > 24 }.compactMap {
-                rule in
+            + ConformanceCase.all.filter { $0.first.isEmpty && $0.opening.count > 24 }.compactMap { rule in
                 guard case .connectionError(let codes) = rule.outcome else { return nil }
                 return Fault(rule.testDescription, codes[0], rule.sent)
             }

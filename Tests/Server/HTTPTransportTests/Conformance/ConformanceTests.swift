@@ -237,12 +237,6 @@ struct ConformanceCase: CustomTestStringConvertible, Sendable {
 
     static let all =
         Self.frames + Self.states + Self.definitions + Self.windows + Self.requests + Self.fields + Self.hpack
-
-    /// True if a connection error follows directly from the first bytes.
-    var isImmediateConnectionError: Bool {
-        guard case .connectionError = self.outcome else { return false }
-        return self.first.isEmpty
-    }
 }
 
 extension ConformanceCase.Outcome {

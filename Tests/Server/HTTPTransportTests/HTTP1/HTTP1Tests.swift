@@ -34,19 +34,6 @@ struct HTTP1Tests {
         #expect(peer.text(through: "released")?.hasPrefix("HTTP/1.1 200 ") == true)
     }
 
-    @Test("A streaming response begins immediately, and its reader's end is noticed")
-    func streaming() async throws {
-        let server = try TestServer()
-        let peer = try ScriptedPeer(server.address)
-        peer.send("GET /stream HTTP/1.1\r\nHost: h\r\n\r\n")
-        #expect(peer.text(through: "first\n")?.hasPrefix("HTTP/1.1 200 ") == true)
-        await server.log.wait(for: "streaming 1")
-        peer.close()
-        await server.log.wait(for: "closed 1")
-        await server.log.wait(for: "connection closed")
-        try server.expectServed()
-    }
-
     @Test("A connection that is to end does so after its answer, also when that was given before")
     func goAwayAfterAnswer() throws {
         let server = try TestServer()
@@ -57,14 +44,19 @@ struct HTTP1Tests {
         try server.expectServed()
     }
 
-    @Test("The end of a peer that waits for its answer is noticed")
-    func waitingPeerEnds() async throws {
+    @Test(
+        "A streaming response begins immediately; the end of a peer that reads it or waits for an answer is noticed",
+        arguments: [("/stream", "streaming 1"), ("/wait", "waiting 1")]
+    )
+    func peerEnds(path: String, event: String) async throws {
         let server = try TestServer()
         let peer = try ScriptedPeer(server.address)
-        peer.send("GET /wait HTTP/1.1\r\nHost: h\r\n\r\n")
-        await server.log.wait(for: "waiting 1")
+        peer.send("GET \(path) HTTP/1.1\r\nHost: h\r\n\r\n")
+        if path == "/stream" { #expect(peer.text(through: "first\n")?.hasPrefix("HTTP/1.1 200 ") == true) }
+        await server.log.wait(for: event)
         peer.close()
         await server.log.wait(for: "closed 1")
+        await server.log.wait(for: "connection closed")
         try server.expectServed()
     }
 
