@@ -179,8 +179,8 @@ struct HTTP2SessionTimeTests {
     func settingsTimeout() {
         for isFirst in [true, false] {
             let fixture = SessionFixture(acknowledges: !isFirst)
-            if !isFirst { fixture.memory.now += 100_000 }
             if !isFirst {
+                fixture.memory.now += 100_000
                 #expect(fixture.session.setStreamLimit(1))
                 #expect(fixture.produce().map(\.type) == [.settings])
             }

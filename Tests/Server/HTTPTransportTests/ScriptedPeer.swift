@@ -513,8 +513,15 @@ final class TestServer {
         Self.expectServed(try self.peer(), location)
     }
 
-    /// Checks that a peer that has begun HTTP/2 and sent no request is served.
-    static func expectServed(_ peer: ScriptedPeer, _ location: SourceLocation = #_sourceLocation) {
+    /// Checks that a peer that has sent no request is served.
+    ///
+    /// - `begins`: true if the peer must begin HTTP/2.
+    static func expectServed(
+        _ peer: ScriptedPeer,
+        begins: Bool = false,
+        _ location: SourceLocation = #_sourceLocation
+    ) {
+        if begins { peer.beginHTTP2() }
         peer.send(ScriptedPeer.request("/echo", stream: 1, ended: false))
         peer.send(ScriptedPeer.frame(.data, flags: .endStream, stream: 1, [UInt8]("alive".utf8)))
         #expect(peer.body(stream: 1) == [UInt8]("alive".utf8), sourceLocation: location)

@@ -54,10 +54,7 @@ struct ServerBoundTests {
         others += try (0..<3).map { _ in try Peer("unix:\(folder.path)/s") }
         // The limit applies to each listener separately.
         others.append(try Peer(server.server.boundAddresses[2]))
-        for peer in others {
-            peer.beginHTTP2()
-            TestServer.expectServed(peer)
-        }
+        for peer in others { TestServer.expectServed(peer, begins: true) }
         #expect(server.times(.connectionsPerAddressMax) == 1)
         first[0].close()
         // The server notices the end with a delay.
@@ -72,8 +69,7 @@ struct ServerBoundTests {
         let server = try TestServer(TransportLimits { $0.connectionsPerAddressMax = 1 }, addresses: ["[::]:0"])
         for source in ["127.0.0.1", "127.0.0.2", "127.0.0.3"] {
             let peer = try Peer(server.address, from: source)
-            peer.beginHTTP2()
-            TestServer.expectServed(peer)
+            TestServer.expectServed(peer, begins: true)
             #expect(try Peer(server.address, from: source).hasEnded())
             peer.close()
         }
@@ -95,8 +91,7 @@ struct ServerBoundTests {
         #expect(server.times(.handshakesMax) == 1)
         for peer in [third, silent[1]] {
             #expect(!peer.hasNews)
-            peer.beginHTTP2()
-            TestServer.expectServed(peer)
+            TestServer.expectServed(peer, begins: true)
         }
         // Connections that have sent a request make room for as many that have not.
         for _ in 0..<10 { try server.expectServed() }
@@ -377,9 +372,7 @@ struct ListenerTests {
         do {
             let server = try HTTPServer(listeners: [listener], loopCount: 1) { ScriptedHandler($0, EventLog()) }
             try server.start()
-            let peer = try ScriptedPeer(self.address)
-            peer.beginHTTP2()
-            TestServer.expectServed(peer)
+            TestServer.expectServed(try ScriptedPeer(self.address), begins: true)
             server.stop()
         }
         #expect(try FileManager.default.contentsOfDirectory(atPath: self.folder.path) == ["s"])
@@ -407,9 +400,7 @@ struct ListenerTests {
         let server = try TestServer(addresses: ["[::]:0"])
         let hasIPv6 = FileManager.default.fileExists(atPath: "/proc/net/if_inet6")
         for host in hasIPv6 ? ["127.0.0.1", "::1"] : ["127.0.0.1"] {
-            let peer = try ScriptedPeer(server.address, host: host)
-            peer.beginHTTP2()
-            TestServer.expectServed(peer)
+            TestServer.expectServed(try ScriptedPeer(server.address, host: host), begins: true)
         }
     }
 

@@ -141,9 +141,7 @@ struct TransportFaultTests {
             try server.start()
             SystemFaults.leave()
             for address in server.boundAddresses {
-                let peer = try ScriptedPeer(address)
-                peer.beginHTTP2()
-                TestServer.expectServed(peer)
+                TestServer.expectServed(try ScriptedPeer(address), begins: true)
             }
             faults.join()
         } catch let error as TransportError {
