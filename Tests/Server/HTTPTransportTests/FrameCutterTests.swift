@@ -193,16 +193,12 @@ struct AnswerHeadTests {
     }
 
     private static func fields(_ frames: [Peer.Frame]) throws -> [Int: [String]] {
-        var decoder = FieldDecoder()
-        var memory = FieldDecoderMemory()
+        var reading = FieldDecoderTests.Reading()
         var fields: [Int: [String]] = [:]
         for frame in frames where frame.type == .headers {
             #expect(fields[frame.stream] == nil, "two heads for one stream")
-            try frame.payload.withByteView { block in
-                try decoder.decode(block, isLast: true, in: &memory) { name, value, _ in
-                    fields[frame.stream, default: []].append("\(name.string)=\(value.string)")
-                }
-            }
+            try reading.read(frame.payload)
+            fields[frame.stream] = FieldDecoderTests.text(reading.fields)
         }
         return fields
     }

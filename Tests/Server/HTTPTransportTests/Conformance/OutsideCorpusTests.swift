@@ -9,45 +9,17 @@ import Wire
 /// h2spec.
 @Suite("HTTP/2 test data of other projects", .timeLimit(.minutes(15)))
 struct OutsideCorpusTests {
-    private typealias Field = LibraryDeflater.Field
-
-    /// Returns the fields of a block; nil for a fault. The decoder gets the block in pieces of this size.
-    private static func fields(
-        _ block: [UInt8],
-        _ decoder: inout FieldDecoder,
-        _ memory: inout FieldDecoderMemory,
-        pieceBytes: Int
-    ) -> [Field]? {
-        var fields: [Field] = []
-        var start = 0
-        repeat {
-            let end = min(block.count, start + pieceBytes)
-            do {
-                try Array(block[start..<end]).withByteView { piece in
-                    try decoder.decode(piece, isLast: end == block.count, in: &memory) { name, value, _ in
-                        fields.append(Field(name: name.array, value: value.array))
-                    }
-                }
-            } catch {
-                return nil
-            }
-            start = end
-        } while start < block.count
-        return fields
-    }
-
     @Test("The field blocks of every other encoder are decoded correctly", arguments: OutsideCorpus.encoders)
     func fieldBlocks(encoder: String) throws {
         var count = 0
         for (name, blocks) in try OutsideCorpus.stories(encoder) {
-            var memory = FieldDecoderMemory()
-            var whole = FieldDecoder()
-            var pieces = FieldDecoder()
+            var whole = FieldDecoderTests.Reading()
+            var pieces = FieldDecoderTests.Reading()
             for (number, block) in blocks.enumerated() {
-                let fields = Self.fields(block.wire, &whole, &memory, pieceBytes: .max)
-                #expect(fields == block.fields, "\(name) \(number)")
-                let again = Self.fields(block.wire, &pieces, &memory, pieceBytes: 1 + number % 13)
-                #expect(again == block.fields, "\(name) \(number) in pieces")
+                try whole.read(block.wire)
+                #expect(whole.fields == block.fields, "\(name) \(number)")
+                try pieces.read(block.wire, pieces: Array(stride(from: 0, to: block.wire.count, by: 1 + number % 13)))
+                #expect(pieces.fields == block.fields, "\(name) \(number) in pieces")
                 count += 1
             }
         }

@@ -6,10 +6,10 @@ import Wire
 
 @Suite("The decoder of field blocks")
 struct FieldDecoderTests {
-    private typealias Field = LibraryDeflater.Field
+    typealias Field = LibraryDeflater.Field
 
     /// A decoder and the fields it has read.
-    private struct Reading: ~Copyable {
+    struct Reading: ~Copyable {
         var decoder = FieldDecoder()
         var memory = FieldDecoderMemory()
         var fields: [Field] = []
@@ -47,7 +47,7 @@ struct FieldDecoderTests {
         return stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
     }
 
-    private static func text(_ fields: [Field]) -> [String] {
+    static func text(_ fields: [Field]) -> [String] {
         fields.map { String(decoding: $0.name + [UInt8(ascii: "=")] + $0.value, as: UTF8.self) }
     }
 
@@ -280,13 +280,9 @@ final class LibraryDeflater {
 @Suite("The encoder of field blocks")
 struct FieldEncoderTests {
     private static func fields(_ response: Response) throws -> [String] {
-        var fields: [String] = []
-        var decoder = FieldDecoder()
-        var memory = FieldDecoderMemory()
-        try decoder.decode(response.block.view, isLast: true, in: &memory) { name, value, _ in
-            fields.append("\(name.string)=\(value.string)")
-        }
-        return fields
+        var reading = FieldDecoderTests.Reading()
+        try reading.read(response.block.view.array)
+        return FieldDecoderTests.text(reading.fields)
     }
 
     @Test("Every status is encoded correctly", arguments: 200...999)

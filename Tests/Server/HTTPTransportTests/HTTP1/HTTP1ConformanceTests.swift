@@ -337,12 +337,11 @@ extension HTTP1Case {
             isEnded: true,
             requests: ["GET /a h "]
         ),
-        HTTP1Case(
-            rule: "HEAD, whose answer has no body",
-            sent: [UInt8]("HEAD /a HTTP/1.1\r\nHost: h\r\n\r\nGET /b HTTP/1.1\r\nHost: h\r\n\r\n".utf8),
-            statuses: [200, 200],
-            isEnded: false,
-            requests: ["HEAD /a h ", "GET /b h "]
+        .good(
+            "HEAD, whose answer has no body",
+            "HEAD /a HTTP/1.1\r\nHost: h\r\n\r\nGET /b HTTP/1.1\r\nHost: h\r\n\r\n",
+            "HEAD /a h ",
+            "GET /b h "
         ),
     ]
 
