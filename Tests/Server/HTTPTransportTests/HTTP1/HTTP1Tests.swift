@@ -23,17 +23,6 @@ struct HTTP1Tests {
         try server.expectServed()
     }
 
-    @Test("An answer may come later, from another connection's turn")
-    func answeredLater() async throws {
-        let server = try TestServer()
-        let peer = try ScriptedPeer(server.address)
-        peer.send("GET /wait HTTP/1.1\r\nHost: h\r\n\r\n")
-        await server.log.wait(for: "waiting 1")
-        let other = try server.peer()
-        other.send(ScriptedPeer.request("/release", stream: 1))
-        #expect(peer.text(through: "released")?.hasPrefix("HTTP/1.1 200 ") == true)
-    }
-
     @Test("A connection that is to end does so after its answer, also when that was given before")
     func goAwayAfterAnswer() throws {
         let server = try TestServer()
