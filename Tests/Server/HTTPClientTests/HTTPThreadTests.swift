@@ -53,17 +53,17 @@ struct HTTPThreadTests {
         #expect(try await thread.perform(HTTPRequest("GET", server.url("/teapot"))).status == 418)
     }
 
-    /// Stops watching after its first call.
+    /// Stops watching when it is called, then runs its action.
     private final class Watcher: HTTPAgent, Sendable {
-        let called: AsyncStream<Void>.Continuation
+        let action: @Sendable () -> Void
 
-        init(_ called: AsyncStream<Void>.Continuation) { self.called = called }
+        init(_ action: @escaping @Sendable () -> Void) { self.action = action }
 
         func received(_ event: HTTPEvent, on loop: HTTPLoop) {}
 
         func momentReached(on loop: HTTPLoop) {
             loop.watch([], for: self)
-            self.called.yield()
+            self.action()
         }
     }
 
@@ -71,7 +71,8 @@ struct HTTPThreadTests {
     func descriptors() async throws {
         let thread = try HTTPThread.shared()
         let (calls, called) = AsyncStream<Void>.makeStream()
-        let (pipe, silent, watcher) = (Pipe(), Pipe(), Watcher(called))
+        let (pipe, silent) = (Pipe(), Pipe())
+        let watcher = Watcher { called.yield() }
         let descriptors = [silent, pipe].map(\.fileHandleForReading.fileDescriptor)
         thread.submit { $0.watch(descriptors, for: watcher) }
         // The thread is waiting by now, for up to a minute.
@@ -85,39 +86,21 @@ struct HTTPThreadTests {
         #expect(await iterator.next() == nil)
     }
 
-    /// When called, writes, reports the number of bytes, and stops watching.
-    private final class Writer: HTTPAgent, Sendable {
-        static let page = [UInt8](repeating: 0, count: 4096)
-        let descriptor: Int32
-        let written: AsyncStream<Int>.Continuation
-
-        init(_ descriptor: Int32, _ written: AsyncStream<Int>.Continuation) {
-            self.descriptor = descriptor
-            self.written = written
-        }
-
-        func received(_ event: HTTPEvent, on loop: HTTPLoop) {}
-
-        func momentReached(on loop: HTTPLoop) {
-            loop.watch([], for: self)
-            self.written.yield(unsafe write(self.descriptor, Self.page, Self.page.count))
-        }
-    }
-
     @Test("An agent that wants to write is called when the descriptor is writable, and not before")
     func writable() async throws {
         let thread = try HTTPThread.shared()
         let (counts, written) = AsyncStream<Int>.makeStream()
         let pipe = Pipe()
-        let writer = Writer(pipe.fileHandleForWriting.fileDescriptor, written)
-        #expect(fcntl(writer.descriptor, F_SETFL, O_NONBLOCK) == 0)
-        while unsafe write(writer.descriptor, Writer.page, Writer.page.count) > 0 {}
-        thread.submit { $0.watch([], writable: [writer.descriptor], for: writer) }
+        let (descriptor, page) = (pipe.fileHandleForWriting.fileDescriptor, [UInt8](repeating: 0, count: 4096))
+        let writer = Watcher { written.yield(unsafe write(descriptor, page, page.count)) }
+        #expect(fcntl(descriptor, F_SETFL, O_NONBLOCK) == 0)
+        while unsafe write(descriptor, page, page.count) > 0 {}
+        thread.submit { $0.watch([], writable: [descriptor], for: writer) }
         // The thread is waiting by now. Without room, the agent could write nothing if it were called.
         for _ in 0..<3 { await thread.wait(milliseconds: 1) }
         _ = pipe.fileHandleForReading.availableData
         var iterator = counts.makeAsyncIterator()
-        #expect(await iterator.next() == Writer.page.count)
+        #expect(await iterator.next() == page.count)
     }
 }
 

@@ -25,28 +25,13 @@ struct FieldBlockTests {
         #expect(block.stream == nil)
     }
 
-    @Test("Trailers have no pseudo-header fields, and the block of a request has")
-    func pseudoHeaders() {
-        var block = FieldBlock()
-        for isRequest in [true, false] {
-            var note: UInt32 = 0
-            block.taken(for: 1, isRequest: isRequest)
-            let fault = block.fieldReceived(
-                ByteView(":method"),
-                ByteView("GET"),
-                &note,
-                into: nil,
-                listBytesMax: 100
-            )
-            #expect(fault == (isRequest ? nil : .protocolError))
-        }
-    }
-
-    @Test("A field list is kept up to its limit, and abandoned at four times the limit, kept or not")
+    @Test(
+        "The field list of each block is kept up to its limit, and abandoned at four times the limit, kept or not"
+    )
     func listBytes() throws {
         let slot = try #require(self.pool.take(number: 1, now: 0))
+        var block = FieldBlock()
         for kept in [slot, nil] {
-            var block = FieldBlock()
             block.taken(for: 1, isRequest: false)
             #expect(self.receive(&block, bytes: 100, into: kept) == nil)
             #expect(self.receive(&block, bytes: 100, into: kept) == nil)
@@ -56,16 +41,6 @@ struct FieldBlockTests {
             #expect(self.receive(&block, bytes: 33, into: kept) == .enhanceYourCalm)
         }
         self.pool.giveBack(slot)
-    }
-
-    @Test("The limit applies to each block separately")
-    func nextBlock() {
-        var block = FieldBlock()
-        for stream: Int32 in [1, 3] {
-            block.taken(for: stream, isRequest: false)
-            #expect(self.receive(&block, bytes: 400, into: nil) == nil)
-        }
-        #expect(self.receive(&block, bytes: 33, into: nil) == .enhanceYourCalm)
     }
 }
 
@@ -179,9 +154,7 @@ struct RepeatedFieldsTests {
 
     @Test("Repeated fields count towards the limit of a header list")
     func listBytes() {
-        var limits = TransportLimits()
-        limits.headerListBytesMax = 600
-        let twins = Twins(limits)
+        let twins = Twins(TransportLimits { $0.headerListBytesMax = 600 })
         for number in 0..<40 {
             let path = "/" + String(repeating: "p", count: number * 10)
             let events = twins.request(Self.push(path))
@@ -217,7 +190,7 @@ struct FieldRulesTests {
         }
     }
 
-    @Test("Every byte is judged the same at every position of a value of any length", arguments: Self.counts)
+    @Test("Every byte is judged the same at every position of a value or path of any length", arguments: Self.counts)
     func values(count: Int) {
         for place in 0..<count {
             for byte in UInt8.min...UInt8.max {
@@ -225,18 +198,10 @@ struct FieldRulesTests {
                 value[place] = byte
                 let isForbidden = self.isForbidden(byte, atEnd: place == 0 || place == count - 1)
                 #expect(self.admits([UInt8]("x".utf8), value) == !isForbidden, "\(byte) at \(place) of \(count)")
-            }
-        }
-    }
-
-    @Test("Every byte is judged the same at every position of a path of any length", arguments: Self.counts)
-    func paths(count: Int) {
-        for place in 0..<count {
-            for byte in UInt8.min...UInt8.max {
-                var value = [UInt8](repeating: UInt8(ascii: "/"), count: count)
-                value[place] = byte
+                var path = [UInt8](repeating: UInt8(ascii: "/"), count: count)
+                path[place] = byte
                 let isVisible = byte > 0x20 && byte != 0x7F
-                #expect(self.admits([UInt8](":path".utf8), value) == isVisible, "\(byte) at \(place) of \(count)")
+                #expect(self.admits([UInt8](":path".utf8), path) == isVisible, "\(byte) at \(place) of \(count)")
             }
         }
     }

@@ -48,8 +48,9 @@ struct FrameCutterTests {
     private static let settings = Peer.preface + Peer.frame(.settings, [])
     private static let data = Peer.frame(.data, flags: .endStream, stream: 1, [1, 2, 3])
 
-    @Test("The parts do not depend on how the bytes are divided", arguments: 1...60)
+    @Test("The parts do not depend on how the bytes are divided", arguments: Array(1...60) + [1000])
     func pieces(pieceBytes: Int) {
+        let longest = [UInt8](repeating: 0x88, count: 100)
         let bytes =
             Self.settings + Peer.frame(.headers, flags: .endHeaders, stream: 1, [0x82, 0x84]) + Self.data
             + Peer.frame(
@@ -60,14 +61,17 @@ struct FrameCutterTests {
             )
             + Peer.frame(.headers, flags: .priority, stream: 5, [0, 0, 0, 1, 7, 0x85])
             + Peer.frame(.continuation, stream: 5, [])
-            + Peer.frame(.continuation, flags: .endHeaders, stream: 5, [0x86, 0x87]) + Self.data
+            // The bit before a stream's number is ignored.
+            + Peer.frame(.continuation, flags: .endHeaders, stream: 0x8000_0005, [0x86, 0x87]) + Self.data
+        let last = Peer.frame(.headers, flags: .endHeaders, stream: 7, longest)
         let expected: [Part] = [
             .other(Self.settings), Self.begin, .block([0x82, 0x84]), .end, .other(Self.data),
             .begin(priority: [0, 0, 0, 0, 9]), .block([0x83]), .end,
             .begin(priority: [0, 0, 0, 1, 7]), .block([0x85]), .end,
             Self.begin, .block([]), .end, Self.begin, .block([0x86, 0x87]), .end, .other(Self.data),
+            Self.begin, .block(longest), .end,
         ]
-        #expect(Self.parts(bytes, pieceBytes: pieceBytes) == expected)
+        #expect(Self.parts(bytes + last, pieceBytes: pieceBytes) == expected)
     }
 
     @Test(
@@ -174,38 +178,6 @@ struct FrameCutterTests {
         #expect(block.last == 0 && Set(block.dropLast()).count == 1)
         #expect(numbers(Self.data).first != block.first)
     }
-
-    @Test("An unfinished frame is timed since it was found, and the next one separately")
-    func unfinishedSince() {
-        var unfinished = UnfinishedFrame()
-        #expect(unfinished.unfinishedSince == nil)
-        for now: Int64 in [10, 20, 30] { unfinished.note(4, now: now) }
-        #expect(unfinished.unfinishedSince == 10)
-        unfinished.note(5, now: 40)
-        #expect(unfinished.unfinishedSince == 40)
-        unfinished.note(0, now: 50)
-        #expect(unfinished.unfinishedSince == nil)
-    }
-
-    @Test("The bit before a stream's number is ignored")
-    func reservedBit() {
-        var last = Peer.frame(.continuation, flags: .endHeaders, stream: 1, [0x84])
-        last[5] |= 0x80
-        let bytes = Self.settings + Peer.frame(.headers, stream: 1, [0x82]) + last
-        let expected: [Part] = [
-            .other(Self.settings), Self.begin, .block([0x82]), .end, Self.begin, .block([0x84]), .end,
-        ]
-        #expect(Self.parts(bytes, pieceBytes: 100) == expected)
-    }
-
-    @Test("A frame of the maximum length is cut")
-    func longest() {
-        let block = [UInt8](repeating: 0x82, count: 100)
-        let bytes = Self.settings + Peer.frame(.headers, flags: .endHeaders, stream: 1, block)
-        let expected = [Part.other(Self.settings), Self.begin, .block(block), .end]
-        #expect(Self.parts(bytes, pieceBytes: 1000) == expected)
-        #expect(Self.parts(bytes, pieceBytes: 7) == expected)
-    }
 }
 
 @Suite("The heads of answers", .timeLimit(.minutes(15)))
@@ -221,23 +193,12 @@ struct AnswerHeadTests {
     }
 
     private static func fields(_ frames: [Peer.Frame]) throws -> [Int: [String]] {
-        var decoder = FieldDecoder()
-        var memory = FieldDecoderMemory()
+        var reading = FieldDecoderTests.Reading()
         var fields: [Int: [String]] = [:]
         for frame in frames where frame.type == .headers {
-            let read = frame.payload.withByteView { block in
-                var read: [String] = []
-                do throws(FieldDecoder.Fault) {
-                    try decoder.decode(block, isLast: true, in: &memory) { name, value, _ in
-                        read.append("\(name.string)=\(value.string)")
-                    }
-                    return read
-                } catch {
-                    return ["a fault"]
-                }
-            }
             #expect(fields[frame.stream] == nil, "two heads for one stream")
-            fields[frame.stream] = read
+            try reading.read(frame.payload)
+            fields[frame.stream] = FieldDecoderTests.text(reading.fields)
         }
         return fields
     }
@@ -255,16 +216,6 @@ struct AnswerHeadTests {
         fixture.receive(Peer.request("/wait", stream: 13))
         #expect(Self.answer(fixture, 13, body: "text"))
         #expect(try Self.fields(fixture.produce()) == [13: [":status=200", "x=13"]])
-    }
-
-    @Test("A different size of the peer's table is announced before the fields")
-    func tableSize() throws {
-        let fixture = SessionFixture(settings: Peer.setting(.headerTableSize, 0))
-        fixture.receive(Peer.request("/wait", stream: 1))
-        #expect(Self.answer(fixture, 1))
-        let head = try #require(fixture.produce().first { $0.type == .headers })
-        #expect(head.payload.first == 0x20)
-        #expect(try Self.fields([head]) == [1: [":status=200", "x=1"]])
     }
 }
 

@@ -6,9 +6,7 @@ import Wire
 struct HTTP2ServerTests {
     @Test("The settings of APNs are sent first, before any request", arguments: [1000, 4])
     func settings(streamsMax: Int) throws {
-        var limits = TransportLimits()
-        limits.streamsPerConnectionMax = streamsMax
-        let server = try TestServer(limits)
+        let server = try TestServer(TransportLimits { $0.streamsPerConnectionMax = streamsMax })
         let peer = try ScriptedPeer(server.address)
         peer.send(ScriptedPeer.preface)
         let first = try #require(peer.nextFrame())
@@ -20,36 +18,9 @@ struct HTTP2ServerTests {
         #expect(first.payload == wanted.flatMap { ScriptedPeer.setting($0.key, UInt32($0.value)) })
     }
 
-    @Test("A request may begin at stream 3, have only a host, and is answered in one DATA frame")
-    func hostOnly() throws {
-        let server = try TestServer()
-        let peer = try server.peer()
-        peer.send(ScriptedPeer.request("/echo", stream: 3, ended: false))
-        peer.send(
-            ScriptedPeer.frame(.data, stream: 3, [1, 2]) + ScriptedPeer.frame(.data, flags: .endStream, stream: 3, [3])
-        )
-        let head = try #require(peer.frame(type: .headers, stream: 3))
-        // The field `x-authority: h` as an unindexed literal, its value with or without Huffman coding.
-        #expect(head.payload.count > 8)
-        let data = try #require(peer.frame(type: .data, stream: 3))
-        #expect(data.flags.contains(.endStream))
-        #expect(data.payload == [1, 2, 3])
-    }
-
-    @Test("A body of exactly its limit is accepted")
-    func bodyAtLimit() throws {
-        let server = try TestServer()
-        let peer = try server.peer()
-        peer.send(ScriptedPeer.request("/echo", stream: 1, ended: false))
-        peer.send(ScriptedPeer.frame(.data, flags: .endStream, stream: 1, [UInt8](repeating: 9, count: 4096)))
-        #expect(peer.body(stream: 1)?.count == 4096)
-    }
-
     @Test("A peer that answers PING stays")
     func pingAnswered() throws {
-        var limits = TransportLimits()
-        limits.pingSeconds = 1
-        let server = try TestServer(limits)
+        let server = try TestServer(TransportLimits { $0.pingSeconds = 1 })
         let peer = try server.peer()
         peer.send(ScriptedPeer.request("/stream", stream: 1))
         for _ in 0..<3 {
@@ -67,15 +38,6 @@ struct HTTP2ServerTests {
         peer.close()
         await server.log.wait(for: "closed 1")
         await server.log.wait(for: "connection closed")
-    }
-
-    @Test("A wakeup from another thread reaches the handler")
-    func wake() async throws {
-        let server = try TestServer(loopCount: 2)
-        for loop in server.server.loops {
-            loop.wake()
-            await server.log.wait(for: "woken")
-        }
     }
 }
 
@@ -115,16 +77,6 @@ struct HTTP2VerbTests {
         fixture.receive(Peer.request("/wait", stream: 13))
         #expect(fixture.produce().isEmpty, "a higher limit holds at once")
         #expect(!fixture.isOver)
-    }
-
-    @Test("A limit that changes before the first frame has left is announced after it")
-    func earlyStreamLimit() {
-        let fixture = SessionFixture(hasBegun: false)
-        #expect(fixture.session.setStreamLimit(1))
-        let settings = fixture.produce().filter { $0.type == .settings }
-        #expect(settings.count == 2)
-        #expect(settings.first?.payload[6..<12] == Peer.setting(.maxConcurrentStreams, 1000)[...])
-        #expect(settings.last?.payload == Peer.setting(.maxConcurrentStreams, 1))
     }
 
     private static func window(_ bytes: UInt32, streams: UInt32 = 1000) -> [UInt8] {

@@ -179,8 +179,8 @@ struct HTTP2SessionTimeTests {
     func settingsTimeout() {
         for isFirst in [true, false] {
             let fixture = SessionFixture(acknowledges: !isFirst)
-            if !isFirst { fixture.memory.now += 100_000 }
             if !isFirst {
+                fixture.memory.now += 100_000
                 #expect(fixture.session.setStreamLimit(1))
                 #expect(fixture.produce().map(\.type) == [.settings])
             }
@@ -262,7 +262,7 @@ struct HTTP2SessionTimeTests {
         #expect(fixture.isOver)
     }
 
-    @Test("A peer with a new partial frame each time is left alone")
+    @Test("A peer with a new partial frame each time is left alone, and so is one whose last frame is complete")
     func alwaysBusy() {
         let fixture = SessionFixture()
         let frame = ScriptedPeer.frame(.unknown, [1, 2, 3])
@@ -271,6 +271,8 @@ struct HTTP2SessionTimeTests {
             #expect(fixture.passSeconds(1))
             fixture.receive(Array(frame[5...]) + frame[..<5])
         }
+        fixture.receive(Array(frame[5...]))
+        #expect(fixture.passSeconds(100))
         #expect(fixture.produce().isEmpty)
         #expect(!fixture.isOver)
     }

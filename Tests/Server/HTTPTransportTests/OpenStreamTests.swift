@@ -24,19 +24,6 @@ struct OpenStreamTests {
         }
         #expect(open.first == nil && open.find(9) == nil)
     }
-
-    @Test("A connection is idle since the end of its last stream")
-    func idle() throws {
-        var open = OpenStreams(now: 10)
-        #expect(open.idleSince == 10)
-        let slots = try [1, 3].map { try #require(self.pool.take(number: $0, now: 20)) }
-        for slot in slots { open.begin(slot) }
-        open.end(slots[0], now: 30)
-        #expect(open.idleSince == 10)
-        open.end(slots[1], now: 40)
-        #expect(open.idleSince == 40 && open.count == 0)
-        for slot in slots { self.pool.giveBack(slot) }
-    }
 }
 
 @Suite(.timeLimit(.minutes(15)))
@@ -89,19 +76,6 @@ struct StreamLimitTests {
         limit.acknowledged(now: 3)
         #expect(limit.owedSince == nil)
         #expect(limit.enforced == 5)
-    }
-
-    @Test("Limits are sent in the order of their announcement, each once")
-    func order() {
-        var limit = StreamLimit(1000)
-        let areTaken = [limit.change(to: 1), limit.change(to: 7)]
-        #expect(areTaken == [true, true])
-        let first = [limit.sent(now: 0), limit.sent(now: 0)]
-        #expect(first == [1000, 1])
-        #expect(limit.isUnsent)
-        let rest = [limit.sent(now: 0), limit.sent(now: 0)]
-        #expect(rest == [7, nil])
-        #expect(!limit.isUnsent)
     }
 
     @Test("The newest limit is announced again, acknowledged or not")
@@ -249,9 +223,10 @@ struct DepartureTests {
 @Suite("The budget of frames without a request")
 struct FrameBudgetTests {
     private static func budgets(burst: Int) -> FrameBudgets {
-        var limits = TransportLimits()
-        limits.controlFramesBurst = burst
-        limits.controlFramesPerSecond = 1
+        let limits = TransportLimits {
+            $0.controlFramesBurst = burst
+            $0.controlFramesPerSecond = 1
+        }
         return FrameBudgets(limits, now: 0)
     }
 

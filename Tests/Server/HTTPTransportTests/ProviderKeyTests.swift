@@ -5,15 +5,11 @@ import WakeGateTestKit
 import Wire
 
 @Suite("Signing with a provider's key", .serialized, .timeLimit(.minutes(15)))
-final class ProviderKeyTests {
-    private let folder: String
+struct ProviderKeyTests {
+    private let files: TestFolder
+    private var folder: String { self.files.path }
 
-    init() throws {
-        self.folder = NSTemporaryDirectory() + "wakegate-provider-" + UUID().uuidString
-        try FileManager.default.createDirectory(atPath: self.folder, withIntermediateDirectories: false)
-    }
-
-    deinit { try? FileManager.default.removeItem(atPath: self.folder) }
+    init() throws { self.files = try TestFolder() }
 
     /// Runs openssl and returns its exit status.
     private func openssl(_ arguments: [String]) throws -> Int32 {
@@ -98,16 +94,14 @@ final class ProviderKeyTests {
 }
 
 @Suite("Verifying a provider's signature", .timeLimit(.minutes(15)))
-final class ProviderPublicKeyTests {
-    private let folder: String
+struct ProviderPublicKeyTests {
+    private let files: TestFolder
+    private var folder: String { self.files.path }
 
     init() throws {
-        self.folder = NSTemporaryDirectory() + "wakegate-public-" + UUID().uuidString
-        try FileManager.default.createDirectory(atPath: self.folder, withIntermediateDirectories: false)
+        self.files = try TestFolder()
         try DevelopmentCertificates.make(in: self.folder)
     }
-
-    deinit { try? FileManager.default.removeItem(atPath: self.folder) }
 
     private func bytes(_ name: String) throws -> [UInt8] {
         Array(try Data(contentsOf: URL(fileURLWithPath: "\(self.folder)/\(name)")))
@@ -122,7 +116,7 @@ final class ProviderPublicKeyTests {
         }
     }
 
-    @Test("Both the public and the private key verify the signed bytes, and no bytes that differ in a bit")
+    @Test("The public and the private key verify the signed bytes; other bytes, signatures and keys do not")
     func verifies() throws {
         let message = Array("head.claims".utf8)
         let signature = try ProviderKey.sign(message, keyFile: "\(self.folder)/provider.p8")
@@ -139,14 +133,8 @@ final class ProviderPublicKeyTests {
             #expect(!message.withByteView { key.verifies($0, signature: Array(signature.dropLast())) })
             #expect(!message.withByteView { key.verifies($0, signature: []) })
         }
-    }
-
-    @Test("Another key does not verify it")
-    func other() throws {
-        let message = Array("head.claims".utf8)
-        let signature = try ProviderKey.sign(message, keyFile: "\(self.folder)/provider.p8")
-        let key = try ProviderPublicKey(pem: try self.bytes("ca.key"), file: "ca.key")
-        #expect(!message.withByteView { key.verifies($0, signature: signature) })
+        let other = try ProviderPublicKey(pem: try self.bytes("ca.key"), file: "ca.key")
+        #expect(!message.withByteView { other.verifies($0, signature: signature) })
     }
 
     @Test("Only the public half is written, also of a private key and with text before it")

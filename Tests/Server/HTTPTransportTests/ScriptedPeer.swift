@@ -40,37 +40,16 @@ final class ScriptedPeer {
 
         /// The status of the first response of a connection; nil for any other frame.
         ///
-        /// HPACK's static table has seven statuses; others are sent as a literal with the name of entry 8. The first
-        /// block may begin with the table's new size.
+        /// HPACK's static table has seven statuses; others are sent as a plain literal with the name of entry 8. The
+        /// first block may begin with the table's new size.
         var status: Int? {
             guard self.type == .headers else { return nil }
             let block = Array(self.payload.drop { $0 & 0xE0 == 0x20 })
             guard let first = block.first else { return nil }
             let known = [200, 204, 206, 304, 400, 404, 500]
             if first & 0x80 != 0 { return (0x88...0x8E).contains(first) ? known[Int(first) - 0x88] : nil }
-            guard [0x48, 0x08, 0x18].contains(first), block.count > 1 else { return nil }
-            let count = Int(block[1] & 0x7F)
-            guard block.count >= 2 + count else { return nil }
-            let value = block[2..<(2 + count)]
-            if block[1] & 0x80 == 0 { return Int(String(decoding: value, as: UTF8.self)) }
-            return Self.huffmanNumber(value)
-        }
-
-        /// Decodes digits in HPACK's Huffman code: 0 to 2 have five bits, 3 to 9 have six, and ones fill the last byte.
-        private static func huffmanNumber(_ bytes: ArraySlice<UInt8>) -> Int? {
-            var bits = bytes.flatMap { byte in (0..<8).map { Int(byte >> (7 - UInt8($0)) & 1) } }[...]
-            var number = 0
-            while bits.count >= 5, bits.contains(0) {
-                var code = bits.prefix(5).reduce(0) { $0 << 1 | $1 }
-                bits = bits.dropFirst(5)
-                if code > 2 {
-                    guard let bit = bits.popFirst() else { return nil }
-                    code = (code << 1 | bit) - 0b011001 + 3
-                }
-                guard (0...9).contains(code) else { return nil }
-                number = number * 10 + code
-            }
-            return number
+            guard first == 0x08, block.count >= 5, block[1] == 3 else { return nil }
+            return Int(String(decoding: block[2..<5], as: UTF8.self))
         }
 
         /// The error code of RST_STREAM or GOAWAY.
@@ -289,27 +268,17 @@ final class ScriptedPeer {
 
     /// Reads until the first frame of a type, and of a stream unless nil.
     func frame(type: FrameType, stream: Int? = nil) -> Frame? {
-        while let frame = self.nextFrame() {
-            if frame.type == type && (stream == nil || frame.stream == stream) { return frame }
-        }
-        return nil
+        self.nextFrame { $0.type == type && (stream == nil || $0.stream == stream) }
     }
 
     /// Reads until the end of a stream; returns the bytes of its DATA frames, or nil if it was reset or the connection
     /// ended.
     func body(stream: Int) -> [UInt8]? {
-        var body: [UInt8] = []
-        while let frame = self.nextFrame() {
-            guard frame.stream == stream else { continue }
-            if frame.type == .reset { return nil }
-            if frame.type == .data { body += frame.payload }
-            if frame.flags.contains(.endStream) { return body }
-        }
-        return nil
+        self.bodies(streams: [stream]).map { $0[stream] ?? [] }
     }
 
-    /// Reads until the end of some streams; returns the text of each, or nil if one was reset or the connection ended.
-    func bodies(streams: Set<Int>) -> [Int: String]? {
+    /// Reads until the end of some streams; returns the bytes of each, or nil if one was reset or the connection ended.
+    func bodies(streams: Set<Int>) -> [Int: [UInt8]]? {
         var bodies: [Int: [UInt8]] = [:]
         var open = streams
         while !open.isEmpty {
@@ -319,7 +288,7 @@ final class ScriptedPeer {
             if frame.type == .data { bodies[frame.stream, default: []] += frame.payload }
             if frame.flags.contains(.endStream) { open.remove(frame.stream) }
         }
-        return bodies.mapValues { String(decoding: $0, as: UTF8.self) }
+        return bodies
     }
 
     /// Reads until the connection has ended; returns false if it has not within the time limit for a byte.
@@ -471,9 +440,6 @@ final class ScriptedHandler: RequestHandler {
         } else if request.path == "/certificate" {
             let subject = self.certificates[request.stream.connection]?.subject ?? "none"
             _ = subject.withByteView { self.loop.respond(request.stream, self.response, body: $0) }
-        } else if request.path == "/goaway" {
-            self.loop.goAway(request.stream.connection, debugData: ByteView("{\"reason\":\"Shutdown\"}"))
-            self.loop.respond(request.stream, self.response)
         } else if request.path == "/last" {
             self.loop.respond(request.stream, self.response, body: ByteView("last"))
             self.loop.goAway(request.stream.connection, debugData: ByteView())
@@ -488,9 +454,6 @@ final class ScriptedHandler: RequestHandler {
         self.certificates[connection] = nil
         self.log.append("connection closed")
     }
-
-    func streamDrained(_ stream: StreamID) { self.log.append("drained \(stream.number)") }
-    func woken() { self.log.append("woken") }
 }
 
 /// A server with one cleartext listener on a free port, stopped at the end of its test.
@@ -550,8 +513,15 @@ final class TestServer {
         Self.expectServed(try self.peer(), location)
     }
 
-    /// Checks that a peer that has begun HTTP/2 and sent no request is served.
-    static func expectServed(_ peer: ScriptedPeer, _ location: SourceLocation = #_sourceLocation) {
+    /// Checks that a peer that has sent no request is served.
+    ///
+    /// - `begins`: true if the peer must begin HTTP/2.
+    static func expectServed(
+        _ peer: ScriptedPeer,
+        begins: Bool = false,
+        _ location: SourceLocation = #_sourceLocation
+    ) {
+        if begins { peer.beginHTTP2() }
         peer.send(ScriptedPeer.request("/echo", stream: 1, ended: false))
         peer.send(ScriptedPeer.frame(.data, flags: .endStream, stream: 1, [UInt8]("alive".utf8)))
         #expect(peer.body(stream: 1) == [UInt8]("alive".utf8), sourceLocation: location)

@@ -4,7 +4,7 @@ import HTTPTransport
 import Testing
 
 /// A folder that is removed at the end.
-private final class Folder {
+final class TestFolder {
     let path = NSTemporaryDirectory() + "wakegate-" + UUID().uuidString
 
     init() throws { try FileManager.default.createDirectory(atPath: self.path, withIntermediateDirectories: false) }
@@ -18,15 +18,9 @@ private final class Folder {
 struct ServerBoundTests {
     private typealias Peer = ScriptedPeer
 
-    private func limits(_ change: (inout TransportLimits) -> Void) -> TransportLimits {
-        var limits = TransportLimits()
-        change(&limits)
-        return limits
-    }
-
     @Test("At the connection limit operators still get in, up to their reserve")
     func reserved() throws {
-        let limits = self.limits { $0.connectionsMax = 2 }
+        let limits = TransportLimits { $0.connectionsMax = 2 }
         let server = try TestServer(limits, addresses: ["127.0.0.1:0", "127.0.0.1:0"], reserved: 1)
         let peers = [try server.peer(), try server.peer()]
         for peer in peers { TestServer.expectServed(peer) }
@@ -45,9 +39,9 @@ struct ServerBoundTests {
 
     @Test("Connections are limited per address: one more is ended, and other addresses and socket files are served")
     func perAddress() throws {
-        let folder = try Folder()
+        let folder = try TestFolder()
         let server = try TestServer(
-            self.limits { $0.connectionsPerAddressMax = 2 },
+            TransportLimits { $0.connectionsPerAddressMax = 2 },
             addresses: ["127.0.0.1:0", "unix:\(folder.path)/s", "127.0.0.1:0"],
             loopCount: 2
         )
@@ -60,10 +54,7 @@ struct ServerBoundTests {
         others += try (0..<3).map { _ in try Peer("unix:\(folder.path)/s") }
         // The limit applies to each listener separately.
         others.append(try Peer(server.server.boundAddresses[2]))
-        for peer in others {
-            peer.beginHTTP2()
-            TestServer.expectServed(peer)
-        }
+        for peer in others { TestServer.expectServed(peer, begins: true) }
         #expect(server.times(.connectionsPerAddressMax) == 1)
         first[0].close()
         // The server notices the end with a delay.
@@ -75,23 +66,22 @@ struct ServerBoundTests {
 
     @Test("IPv4 clients of a dual-stack listener are counted by address; zero means no limit")
     func perAddressOfBoth() throws {
-        let server = try TestServer(self.limits { $0.connectionsPerAddressMax = 1 }, addresses: ["[::]:0"])
+        let server = try TestServer(TransportLimits { $0.connectionsPerAddressMax = 1 }, addresses: ["[::]:0"])
         for source in ["127.0.0.1", "127.0.0.2", "127.0.0.3"] {
             let peer = try Peer(server.address, from: source)
-            peer.beginHTTP2()
-            TestServer.expectServed(peer)
+            TestServer.expectServed(peer, begins: true)
             #expect(try Peer(server.address, from: source).hasEnded())
             peer.close()
         }
         #expect(server.times(.connectionsPerAddressMax) == 3)
-        let open = try TestServer(self.limits { $0.connectionsPerAddressMax = 0 })
+        let open = try TestServer(TransportLimits { $0.connectionsPerAddressMax = 0 })
         let peers = try (0..<20).map { _ in try open.peer() }
         for peer in peers { TestServer.expectServed(peer) }
     }
 
     @Test("An excess silent connection ends the oldest silent one; connections that send requests are served")
     func handshakes() throws {
-        let server = try TestServer(self.limits { $0.handshakesMax = 2 })
+        let server = try TestServer(TransportLimits { $0.handshakesMax = 2 })
         let served = try server.peer()
         TestServer.expectServed(served)
         let silent = try (0..<2).map { _ in try Peer(server.address) }
@@ -101,8 +91,7 @@ struct ServerBoundTests {
         #expect(server.times(.handshakesMax) == 1)
         for peer in [third, silent[1]] {
             #expect(!peer.hasNews)
-            peer.beginHTTP2()
-            TestServer.expectServed(peer)
+            TestServer.expectServed(peer, begins: true)
         }
         // Connections that have sent a request make room for as many that have not.
         for _ in 0..<10 { try server.expectServed() }
@@ -111,13 +100,8 @@ struct ServerBoundTests {
 
     @Test("Incomplete TLS handshakes are ended in favor of others")
     func tlsHandshakes() throws {
-        let folder = try Folder()
-        try DevelopmentCertificates.make(in: folder.path)
-        let tls = try TLSContext(
-            certificateChainFile: folder.path + "/server.pem",
-            privateKeyFile: folder.path + "/server.key"
-        )
-        let server = try TestServer(self.limits { $0.handshakesMax = 20 }, tls: tls)
+        let tls = try FaultScene.makeContext()
+        let server = try TestServer(TransportLimits { $0.handshakesMax = 20 }, tls: tls)
         // The beginning of a ClientHello that never continues.
         let peers = try (0..<100).map { _ in try Peer(server.address) }
         for peer in peers { peer.send([0x16, 0x03, 0x01, 0x02, 0x00]) }
@@ -128,7 +112,7 @@ struct ServerBoundTests {
 
     @Test("A connection that lets its answers pile up is ended, and its queued bytes are freed")
     func queuedBytes() async throws {
-        let server = try TestServer(self.limits { $0.queuedBytesPerConnectionMax = 40_000 })
+        let server = try TestServer(TransportLimits { $0.queuedBytesPerConnectionMax = 40_000 })
         let peer = try server.peer(settings: Peer.setting(.initialWindowSize, 0))
         for number in [1, 3] {
             peer.send(Peer.request("/fill", stream: number))
@@ -145,7 +129,7 @@ struct ServerBoundTests {
 
     @Test("An answer that is too large at once ends its connection, too, also with HTTP/1.1")
     func queuedAnswer() throws {
-        let server = try TestServer(self.limits { $0.queuedBytesPerConnectionMax = 19_999 })
+        let server = try TestServer(TransportLimits { $0.queuedBytesPerConnectionMax = 19_999 })
         let peer = try server.peer(settings: Peer.setting(.initialWindowSize, 0))
         peer.send(Peer.request("/big", stream: 1))
         #expect(peer.hasEnded())
@@ -158,7 +142,7 @@ struct ServerBoundTests {
 
     @Test("A turn accepts and reads a limited amount; the rest is left for the next turn, and is counted")
     func turns() throws {
-        let server = try TestServer(self.limits { $0.readBytesPerTurn = 16_384 })
+        let server = try TestServer(TransportLimits { $0.readBytesPerTurn = 16_384 })
         let peer = try server.peer()
         TestServer.expectServed(peer)
         #expect(server.times(.acceptsPerTurn) == 0)
@@ -169,14 +153,14 @@ struct ServerBoundTests {
         for index in 201...900 { #expect(peer.body(stream: 2 * index + 1) == []) }
         #expect(server.times(.readBytesPerTurn) > 0)
 
-        let hasty = try TestServer(self.limits { $0.acceptsPerTurn = 1 })
+        let hasty = try TestServer(TransportLimits { $0.acceptsPerTurn = 1 })
         try hasty.expectServed()
         #expect(hasty.times(.acceptsPerTurn) == 1)
     }
 
     @Test("A connection is not read while too many answers are queued, and is read again when they are sent")
     func outputFrames() throws {
-        let limits = self.limits {
+        let limits = TransportLimits {
             $0.outputFramesMax = 4
             $0.queuedBytesPerConnectionMax = 67_108_864
         }
@@ -204,7 +188,7 @@ struct ServerBoundTests {
 
     @Test("Handshakes, PINGs and closing connections have time limits, and exceeding them is counted")
     func seconds() async throws {
-        let limits = self.limits {
+        let limits = TransportLimits {
             $0.handshakeSeconds = 1
             $0.pingSeconds = 1
             $0.lingerSeconds = 1
@@ -235,7 +219,7 @@ struct ServerBoundTests {
 
     @Test("A socket that accepts nothing for too long is closed and counted, and others are served")
     func writeStall() async throws {
-        let limits = self.limits {
+        let limits = TransportLimits {
             $0.writeStallSeconds = 1
             $0.queuedBytesPerConnectionMax = 67_108_864
         }
@@ -251,7 +235,7 @@ struct ServerBoundTests {
 
     @Test("With HTTP/1.1 bytes beyond a body's limit are discarded, up to a limit, and counted")
     func discarded() throws {
-        let server = try TestServer(self.limits { $0.discardedBytesMax = 10_000 })
+        let server = try TestServer(TransportLimits { $0.discardedBytesMax = 10_000 })
         for (bytes, times) in [(10_000, 0), (10_001, 1)] {
             let peer = try Peer(server.address)
             peer.send("POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -272,7 +256,7 @@ struct ServerBoundTests {
 
     @Test("With HTTP/1.1 a body over the limit of all requests is refused, and its rest discarded")
     func requestBytes() throws {
-        let server = try TestServer(self.limits { $0.requestBytesMax = 100 })
+        let server = try TestServer(TransportLimits { $0.requestBytesMax = 100 })
         let peer = try Peer(server.address)
         func ask(_ bytes: Int) {
             peer.send("POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: \(bytes)\r\n\r\n")
@@ -292,12 +276,20 @@ struct ServerBoundTests {
 
 @Suite(.serialized, .timeLimit(.minutes(15)))
 struct ListenerTests {
+    private let folder: TestFolder
+    private let address: String
+
+    init() throws {
+        let folder = try TestFolder()
+        self.folder = folder
+        self.address = "unix:\(folder.path)/s"
+    }
+
     @Test("A socket file serves HTTP/2 and HTTP/1.1, and only its owner and group may connect")
     func unixSocket() throws {
-        let folder = try Folder()
-        let server = try TestServer(addresses: ["unix:\(folder.path)/s"])
-        #expect(server.address == "unix:\(folder.path)/s")
-        let mode = try FileManager.default.attributesOfItem(atPath: folder.path + "/s")[.posixPermissions] as? Int
+        let server = try TestServer(addresses: [self.address])
+        #expect(server.address == self.address)
+        let mode = try FileManager.default.attributesOfItem(atPath: self.folder.path + "/s")[.posixPermissions] as? Int
         #expect(mode == 0o660)
         try server.expectServed()
         let peer = try ScriptedPeer(server.address)
@@ -307,12 +299,11 @@ struct ListenerTests {
 
     @Test("A stale socket file is replaced")
     func staleSocket() throws {
-        let folder = try Folder()
         // A killed process leaves such a socket file, which refuses every connection.
-        let left = try self.bind(folder.path + "/s")
+        let left = try self.bind(self.folder.path + "/s")
         close(left)
-        #expect(throws: ScriptedPeer.Refused.self) { try ScriptedPeer("unix:\(folder.path)/s") }
-        let server = try TestServer(addresses: ["unix:\(folder.path)/s"])
+        #expect(throws: ScriptedPeer.Refused.self) { try ScriptedPeer(self.address) }
+        let server = try TestServer(addresses: [self.address])
         try server.expectServed()
     }
 
@@ -335,17 +326,15 @@ struct ListenerTests {
 
     @Test("An address can be checked without listening there, and without touching a socket file")
     func probe() throws {
-        let folder = try Folder()
-        let path = "\(folder.path)/s"
-        let server = try TestServer(addresses: ["127.0.0.1:0", "unix:\(path)"])
+        let server = try TestServer(addresses: ["127.0.0.1:0", self.address])
         for address in server.server.boundAddresses {
             #expect(ListenProbe.fault(try .parse(address))?.code == .addressInUse, "\(address)")
         }
         try server.expectServed()
         #expect(ListenProbe.fault(try .parse("127.0.0.1:0")) == nil)
-        #expect(ListenProbe.fault(try .parse("unix:\(folder.path)/other")) == nil)
+        #expect(ListenProbe.fault(try .parse("unix:\(self.folder.path)/other")) == nil)
         #expect(ListenProbe.fault(try .parse("192.0.2.1:2197"))?.code == .bind)
-        let stale = "\(folder.path)/stale"
+        let stale = "\(self.folder.path)/stale"
         close(try self.bind(stale))
         #expect(ListenProbe.fault(try .parse("unix:\(stale)")) == nil)
         #expect(FileManager.default.fileExists(atPath: stale))
@@ -353,61 +342,57 @@ struct ListenerTests {
 
     @Test("A socket file is removed with its server")
     func fileGoes() throws {
-        let folder = try Folder()
         do {
-            let server = try TestServer(addresses: ["unix:\(folder.path)/s"])
+            let server = try TestServer(addresses: [self.address])
             try server.expectServed()
         }
-        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == [])
+        #expect(try FileManager.default.contentsOfDirectory(atPath: self.folder.path) == [])
     }
 
     @Test("A socket file that replaced the server's own stays")
     func othersFileStays() throws {
-        let folder = try Folder()
         let other: Int32
         do {
-            let server = try TestServer(addresses: ["unix:\(folder.path)/s"])
+            let server = try TestServer(addresses: [self.address])
             try server.expectServed()
-            try FileManager.default.removeItem(atPath: folder.path + "/s")
-            other = try self.bind(folder.path + "/s")
+            try FileManager.default.removeItem(atPath: self.folder.path + "/s")
+            other = try self.bind(self.folder.path + "/s")
         }
         defer { close(other) }
-        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["s"])
+        #expect(try FileManager.default.contentsOfDirectory(atPath: self.folder.path) == ["s"])
     }
 
     @Test("A socket file of an inherited descriptor stays")
     func inheritedFileStays() throws {
-        let folder = try Folder()
-        let address = "unix:\(folder.path)/s"
-        let listener = Listener(address: try .parse(address), tls: nil, descriptor: try self.bind(folder.path + "/s"))
+        let listener = Listener(
+            address: try .parse(self.address),
+            tls: nil,
+            descriptor: try self.bind(self.folder.path + "/s")
+        )
         do {
             let server = try HTTPServer(listeners: [listener], loopCount: 1) { ScriptedHandler($0, EventLog()) }
             try server.start()
-            let peer = try ScriptedPeer(address)
-            peer.beginHTTP2()
-            TestServer.expectServed(peer)
+            TestServer.expectServed(try ScriptedPeer(self.address), begins: true)
             server.stop()
         }
-        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["s"])
+        #expect(try FileManager.default.contentsOfDirectory(atPath: self.folder.path) == ["s"])
     }
 
     @Test("A socket file in use is refused, and its server continues")
     func liveSocket() throws {
-        let folder = try Folder()
-        let server = try TestServer(addresses: ["unix:\(folder.path)/s"])
-        let error = #expect(throws: TransportError.self) { try TestServer(addresses: ["unix:\(folder.path)/s"]) }
+        let server = try TestServer(addresses: [self.address])
+        let error = #expect(throws: TransportError.self) { try TestServer(addresses: [self.address]) }
         #expect(error?.code == .addressInUse)
-        #expect(error?.message.contains(folder.path) == true)
+        #expect(error?.message.contains(self.folder.path) == true)
         try server.expectServed()
     }
 
     @Test("A file that is not a socket is not replaced")
     func ordinaryFile() throws {
-        let folder = try Folder()
-        try Data("mine".utf8).write(to: URL(fileURLWithPath: folder.path + "/s"))
-        let error = #expect(throws: TransportError.self) { try TestServer(addresses: ["unix:\(folder.path)/s"]) }
+        try Data("mine".utf8).write(to: URL(fileURLWithPath: self.folder.path + "/s"))
+        let error = #expect(throws: TransportError.self) { try TestServer(addresses: [self.address]) }
         #expect(error?.code == .addressInUse)
-        #expect(try Data(contentsOf: URL(fileURLWithPath: folder.path + "/s")) == Data("mine".utf8))
+        #expect(try Data(contentsOf: URL(fileURLWithPath: self.folder.path + "/s")) == Data("mine".utf8))
     }
 
     @Test("[::] accepts IPv4 and IPv6")
@@ -415,35 +400,17 @@ struct ListenerTests {
         let server = try TestServer(addresses: ["[::]:0"])
         let hasIPv6 = FileManager.default.fileExists(atPath: "/proc/net/if_inet6")
         for host in hasIPv6 ? ["127.0.0.1", "::1"] : ["127.0.0.1"] {
-            let peer = try ScriptedPeer(server.address, host: host)
-            peer.beginHTTP2()
-            TestServer.expectServed(peer)
-        }
-    }
-
-    @Test("Several listeners are served side by side by several loops")
-    func severalListeners() throws {
-        let folder = try Folder()
-        let server = try TestServer(
-            addresses: ["127.0.0.1:0", "unix:\(folder.path)/s", "127.0.0.1:0"],
-            loopCount: 2
-        )
-        #expect(Set(server.server.boundAddresses).count == 3)
-        for address in server.server.boundAddresses + server.server.boundAddresses {
-            let peer = try ScriptedPeer(address)
-            peer.beginHTTP2()
-            TestServer.expectServed(peer)
+            TestServer.expectServed(try ScriptedPeer(server.address, host: host), begins: true)
         }
     }
 
     @Test("If one address of a list cannot be bound, none of them is")
     func allOrNothing() throws {
-        let folder = try Folder()
         let taken = try TestServer()
-        let addresses = ["unix:\(folder.path)/s", taken.address]
+        let addresses = [self.address, taken.address]
         let error = #expect(throws: TransportError.self) { try TestServer(addresses: addresses) }
         #expect(error?.code == .addressInUse)
         #expect(error?.message.contains(taken.address) == true)
-        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == [])
+        #expect(try FileManager.default.contentsOfDirectory(atPath: self.folder.path) == [])
     }
 }

@@ -8,12 +8,6 @@ import Wire
 struct SessionBoundTests {
     private typealias Peer = ScriptedPeer
 
-    private func limits(_ change: (inout TransportLimits) -> Void) -> TransportLimits {
-        var limits = TransportLimits()
-        change(&limits)
-        return limits
-    }
-
     /// Returns the error code of the GOAWAY among these frames; nil if there is none.
     private func goAway(_ frames: [ScriptedPeer.Frame]) -> HTTP2ErrorCode? {
         frames.first { $0.type == .goAway }?.errorCode
@@ -30,7 +24,7 @@ struct SessionBoundTests {
 
     @Test("CONTINUATION frames of a header block are limited, however the bytes are cut", arguments: [false, true])
     func continuations(isCutUp: Bool) {
-        let limits = self.limits { $0.continuationFramesMax = 3 }
+        let limits = TransportLimits { $0.continuationFramesMax = 3 }
         func receive(_ count: Int) -> SessionFixture {
             let fixture = SessionFixture(limits)
             let bytes = Self.continued(count)
@@ -105,7 +99,7 @@ struct SessionBoundTests {
     @Test("All kinds of frames without a request share one budget", arguments: Self.floods)
     func controlFrames(flood: Flood) {
         // The client's first SETTINGS is one of them.
-        let fixture = SessionFixture(self.limits { $0.controlFramesBurst = 5 })
+        let fixture = SessionFixture(TransportLimits { $0.controlFramesBurst = 5 })
         fixture.receive(flood.before)
         for index in flood.beforeCost..<4 { fixture.receive(flood.frame(index)) }
         #expect(fixture.times(.controlFramesPerSecond) == 0)
@@ -119,7 +113,7 @@ struct SessionBoundTests {
     @Test("Streams beyond the limit take from the same budget; until it is acknowledged, as many as it allows do not")
     func refusedStreams() {
         let refused = [true, false].map { acknowledges in
-            let limits = self.limits {
+            let limits = TransportLimits {
                 $0.controlFramesBurst = 5
                 $0.streamsPerConnectionMax = 1
             }
@@ -137,7 +131,7 @@ struct SessionBoundTests {
 
     @Test("A stream that the handler resets costs its peer nothing, and one that was answered in full earns a frame")
     func ownResets() {
-        let fixture = SessionFixture(self.limits { $0.controlFramesBurst = 5 })
+        let fixture = SessionFixture(TransportLimits { $0.controlFramesBurst = 5 })
         for index in 0..<20 {
             fixture.receive(Peer.request("/wait", stream: index * 2 + 1))
             fixture.session.reset(Int32(index * 2 + 1), code: .internalError)
@@ -154,7 +148,7 @@ struct SessionBoundTests {
 
     @Test("Frames within the budget of a second cost nothing, and mixing kinds gains nothing")
     func budget() {
-        let limits = self.limits {
+        let limits = TransportLimits {
             $0.controlFramesBurst = 11
             $0.controlFramesPerSecond = 10
         }
@@ -175,7 +169,7 @@ struct SessionBoundTests {
         // Four fields, each with 32 additional bytes: :method GET, :scheme http, :path /echo, host h.
         let size = 4 * 32 + 10 + 11 + 10 + 5
         for (limit, times) in [(size, 0), (size - 1, 1)] {
-            let fixture = SessionFixture(self.limits { $0.headerListBytesMax = limit })
+            let fixture = SessionFixture(TransportLimits { $0.headerListBytesMax = limit })
             fixture.receive(Peer.request("/echo", stream: 1))
             let head = fixture.produce().first
             #expect(head?.status == (times == 0 ? 200 : 431))
@@ -203,7 +197,7 @@ struct SessionBoundTests {
     @Test("A stream's window may be used up; one byte more resets the stream, and the connection continues")
     func streamWindow() {
         for (more, times) in [(0, 0), (1, 1)] {
-            let fixture = SessionFixture(self.limits { $0.streamWindowBytes = 16_384 })
+            let fixture = SessionFixture(TransportLimits { $0.streamWindowBytes = 16_384 })
             fixture.receive(Peer.request("/wait", stream: 1, ended: false))
             // A window is not extended until half of it was used.
             fixture.receive(Peer.frame(.data, stream: 1, [UInt8](repeating: 0, count: 8_191)))
@@ -218,7 +212,7 @@ struct SessionBoundTests {
     @Test("The connection's window may be used up; one byte more ends it")
     func connectionWindow() {
         for (last, times) in [(16_383, 0), (16_384, 1)] {
-            let fixture = SessionFixture(self.limits { $0.connectionWindowBytes = 65_535 })
+            let fixture = SessionFixture(TransportLimits { $0.connectionWindowBytes = 65_535 })
             fixture.receive(Peer.request("/wait", stream: 1, ended: false))
             // After half of it was used, the window is extended, but the client sends the rest before it is notified.
             for bytes in [16_384, 16_384, 16_384, 16_384, 16_384, last] {
@@ -231,14 +225,14 @@ struct SessionBoundTests {
 
     @Test("A stream over the limit is refused and counted, and so is one over the loop's limit")
     func streams() {
-        let fixture = SessionFixture(self.limits { $0.streamsPerConnectionMax = 2 })
+        let fixture = SessionFixture(TransportLimits { $0.streamsPerConnectionMax = 2 })
         for number in [1, 3] { fixture.receive(Peer.request("/wait", stream: number)) }
         #expect(fixture.times(.streamsPerConnectionMax) == 0)
         fixture.receive(Peer.request("/wait", stream: 5))
         #expect(fixture.produce().first { $0.type == .reset }?.errorCode == .refusedStream)
         #expect(fixture.times(.streamsPerConnectionMax) == 1)
 
-        let loop = SessionFixture(self.limits { $0.streamsPerLoopMax = 2 })
+        let loop = SessionFixture(TransportLimits { $0.streamsPerLoopMax = 2 })
         for number in [1, 3] { loop.receive(Peer.request("/wait", stream: number)) }
         #expect(loop.times(.streamsPerLoopMax) == 0)
         loop.receive(Peer.request("/wait", stream: 5))
@@ -262,7 +256,7 @@ struct SessionBoundTests {
     @Test("The request that exceeds a connection's bytes of open requests is refused, and the others continue")
     func requestBytesOfConnection() {
         let limit = 2 * self.headBytes() + 10
-        let fixture = SessionFixture(self.limits { $0.requestBytesPerConnectionMax = limit })
+        let fixture = SessionFixture(TransportLimits { $0.requestBytesPerConnectionMax = limit })
         for number in [1, 3] { fixture.receive(Peer.request("/wait", stream: number, ended: false)) }
         fixture.receive(Peer.frame(.data, stream: 3, [UInt8](repeating: 0x61, count: 10)))
         #expect(fixture.times(.requestBytesPerConnectionMax) == 0)
@@ -287,7 +281,7 @@ struct SessionBoundTests {
 
     @Test("Bytes of incomplete requests are limited over all connections; complete requests are not counted")
     func requestBytes() {
-        let limits = self.limits { $0.requestBytesMax = 2 * self.headBytes() + 10 }
+        let limits = TransportLimits { $0.requestBytesMax = 2 * self.headBytes() + 10 }
         let first = SessionFixture(limits)
         let second = SessionFixture(limits, beside: first)
         for fixture in [first, second] { fixture.receive(Peer.request("/wait", stream: 1, ended: false)) }
@@ -351,12 +345,12 @@ struct SessionBoundTests {
 
     @Test("A block over the connection's limit ends it; one over the limit of all is refused, or ends it, too")
     func blockBytesMax() {
-        let own = SessionFixture(self.limits { $0.requestBytesPerConnectionMax = 900 })
+        let own = SessionFixture(TransportLimits { $0.requestBytesPerConnectionMax = 900 })
         own.receive(Self.half(1000))
         #expect(self.goAway(own.produce()) == .enhanceYourCalm)
         #expect(own.times(.requestBytesPerConnectionMax) == 1)
 
-        let limits = self.limits { $0.requestBytesMax = 900 }
+        let limits = TransportLimits { $0.requestBytesMax = 900 }
         let small = SessionFixture(limits)
         small.receive(Self.half(1000))
         #expect(small.produce().map(\.errorCode) == [.refusedStream])
@@ -375,10 +369,10 @@ struct SessionBoundTests {
 
     @Test("A field longer than four header lists ends the connection before it has arrived")
     func longestField() {
-        let fixture = SessionFixture(self.limits { $0.headerListBytesMax = 1000 })
+        let fixture = SessionFixture(TransportLimits { $0.headerListBytesMax = 1000 })
         fixture.receive(Peer.frame(.headers, flags: .endStream, stream: 1, [0x00, 1, 0x78, 0x7F, 0xA0, 0x1E]))
         #expect(!fixture.isOver)
-        let over = SessionFixture(self.limits { $0.headerListBytesMax = 1000 })
+        let over = SessionFixture(TransportLimits { $0.headerListBytesMax = 1000 })
         over.receive(Peer.frame(.headers, flags: .endStream, stream: 1, [0x00, 1, 0x78, 0x7F, 0xA1, 0x1E]))
         #expect(self.goAway(over.produce()) == .compressionError)
     }
@@ -400,25 +394,6 @@ struct SessionBoundTests {
         #expect(fixture.session.queuedBytes == 1000)
         fixture.receive(Peer.frame(.reset, stream: 1, Peer.bytes(.cancel)))
         #expect(fixture.session.queuedBytes == 0)
-    }
-
-    @Test("A streaming answer over its limit is counted once, and again after it was read")
-    func streaming() {
-        let fixture = SessionFixture(
-            self.limits { $0.streamingBytesSoftMax = 10 },
-            settings: Peer.setting(.initialWindowSize, 0)
-        )
-        fixture.receive(Peer.request("/wait", stream: 1))
-        #expect(fixture.session.beginStreaming(1, Response()))
-        #expect(fixture.session.write(1, ByteView("0123456789")) == 10)
-        #expect(fixture.times(.streamingBytesSoftMax) == 0)
-        for _ in 0..<3 { _ = fixture.session.write(1, ByteView("0")) }
-        #expect(fixture.times(.streamingBytesSoftMax) == 1)
-        fixture.receive(Peer.update(stream: 1, 13))
-        _ = fixture.produce()
-        #expect(fixture.takeEvents().contains("drained 1"))
-        _ = fixture.session.write(1, ByteView("0123456789x"))
-        #expect(fixture.times(.streamingBytesSoftMax) == 2)
     }
 
     @Test("Output is prepared up to the limit, and the rest later")

@@ -2,6 +2,14 @@ import HTTPTransport
 import Testing
 import Wire
 
+extension TransportLimits {
+    /// Creates the default limits with a change.
+    init(_ change: (inout TransportLimits) -> Void) {
+        self.init()
+        change(&self)
+    }
+}
+
 /// An HTTP/2 session without socket, thread or clock: bytes in, frames and events out.
 final class SessionFixture {
     let memory: LoopMemory

@@ -6,31 +6,36 @@ import WakeGateTestKit
 
 @Suite(.serialized, .timeLimit(.minutes(15)))
 struct TLSTests {
-    /// A folder with the development certificates, removed at the end.
-    private final class Certificates {
-        let folder: String
+    /// The development certificates.
+    private let files: TestFolder
+    private let tls: TLSContext
+    private let server: TestServer
 
-        init() throws {
-            self.folder = NSTemporaryDirectory() + "wakegate-tls-" + UUID().uuidString
-            try FileManager.default.createDirectory(atPath: self.folder, withIntermediateDirectories: false)
-            try DevelopmentCertificates.make(in: self.folder)
-        }
+    private var folder: String { self.files.path }
 
-        deinit { try? FileManager.default.removeItem(atPath: self.folder) }
-
-        func context() throws(TransportError) -> TLSContext {
-            try TLSContext(
-                certificateChainFile: self.folder + "/server.pem",
-                privateKeyFile: self.folder + "/server.key",
-                asksForCertificate: true
-            )
-        }
+    init() throws {
+        let files = try TestFolder()
+        try DevelopmentCertificates.make(in: files.path)
+        let tls = try TLSContext(
+            certificateChainFile: files.path + "/server.pem",
+            privateKeyFile: files.path + "/server.key",
+            asksForCertificate: true
+        )
+        self.files = files
+        self.tls = tls
+        self.server = try TestServer(tls: tls)
     }
 
-    private func curl(_ server: TestServer, _ folder: String, _ options: [String]) throws -> (Int32, String) {
-        let url = server.address.replacingOccurrences(of: "127.0.0.1", with: "https://localhost") + "/echo"
-        let always = ["-s", "-S", "--max-time", "10", "--noproxy", "*", "--cacert", folder + "/ca.pem"]
-        let ended = try Children.run("curl", always + options + ["-d", "hello", "-w", " %{http_version}", url])
+    private func curl(_ options: [String], _ server: TestServer? = nil) throws -> (status: Int32, output: String) {
+        try self.request("/echo", options + ["-d", "hello", "-w", " %{http_version}"], server ?? self.server)
+    }
+
+    private func request(_ path: String, _ options: [String], _ server: TestServer) throws -> (
+        status: Int32, output: String
+    ) {
+        let url = server.address.replacingOccurrences(of: "127.0.0.1", with: "https://localhost") + path
+        let always = ["-s", "-S", "--max-time", "10", "--noproxy", "*", "--cacert", self.folder + "/ca.pem"]
+        let ended = try Children.run("curl", always + options + [url])
         return (ended.status, ended.output)
     }
 
@@ -42,9 +47,7 @@ struct TLSTests {
         ]
     )
     func cleartext(request: String) throws {
-        let certificates = try Certificates()
-        let server = try TestServer(tls: certificates.context())
-        let peer = try ScriptedPeer(server.address)
+        let peer = try ScriptedPeer(self.server.address)
         peer.send(request)
         let head = try #require(peer.text(through: "\r\n\r\n"))
         #expect(head.hasPrefix("HTTP/1.1 400 "))
@@ -58,31 +61,14 @@ struct TLSTests {
 
     @Test("Bytes that are neither TLS nor HTTP get no answer")
     func noise() throws {
-        let certificates = try Certificates()
-        let server = try TestServer(tls: certificates.context())
-        let peer = try ScriptedPeer(server.address)
+        let peer = try ScriptedPeer(self.server.address)
         peer.send("HELLO THERE, AND MORE OF IT\r\n\r\n")
         #expect(peer.text(through: "\r\n\r\n") == nil)
     }
 
     @Test("HTTP/2 is chosen when it is offered, and used when nothing is offered", arguments: [[], ["--no-alpn"]])
     func protocols(_ options: [String]) throws {
-        let certificates = try Certificates()
-        let server = try TestServer(tls: certificates.context())
-        let (status, output) = try self.curl(
-            server,
-            certificates.folder,
-            options + [options.isEmpty ? "--http2" : "--http2-prior-knowledge"]
-        )
-        #expect(status == 0)
-        #expect(output == "hello 2")
-    }
-
-    @Test("TLS 1.2 is served")
-    func olderTLS() throws {
-        let certificates = try Certificates()
-        let server = try TestServer(tls: certificates.context())
-        let (status, output) = try self.curl(server, certificates.folder, ["--http2", "--tls-max", "1.2"])
+        let (status, output) = try self.curl(options + [options.isEmpty ? "--http2" : "--http2-prior-knowledge"])
         #expect(status == 0)
         #expect(output == "hello 2")
     }
@@ -96,10 +82,8 @@ struct TLSTests {
         ]
     )
     func olderCiphers(cipher: String, isServed: Bool) throws {
-        let certificates = try Certificates()
-        let server = try TestServer(tls: certificates.context())
         let options = ["--http2", "--tls-max", "1.2", "--ciphers", cipher]
-        let (status, output) = try self.curl(server, certificates.folder, options)
+        let (status, output) = try self.curl(options)
         #expect((status == 0) == isServed && (output == "hello 2") == isServed, "\(status) \(output)")
     }
 
@@ -124,11 +108,11 @@ struct TLSTests {
 
     @Test("Key updates of TLS 1.3 use the budget of frames without a request", arguments: [0, 1])
     func keyUpdates(kind: Int) throws {
-        let certificates = try Certificates()
-        var limits = TransportLimits()
-        limits.controlFramesBurst = 100
-        limits.controlFramesPerSecond = 1
-        let server = try TestServer(limits, tls: certificates.context())
+        let limits = TransportLimits {
+            $0.controlFramesBurst = 100
+            $0.controlFramesPerSecond = 1
+        }
+        let server = try TestServer(limits, tls: self.tls)
         let few = "for _ in range(50): assert client.update_key(\(kind))\nclient.socket.shutdown(socket.SHUT_WR)"
         #expect(try self.raw(server, few) == "closed\n")
         #expect(server.times(.controlFramesPerSecond) == 0)
@@ -136,104 +120,76 @@ struct TLSTests {
         let found = try self.raw(server, many)
         #expect(["GOAWAY 11\n", "closed\n"].contains(found))
         #expect(server.times(.controlFramesPerSecond) == 1)
-        try self.expectServed(server, certificates.folder)
+        try self.expectServed(server)
     }
 
     @Test("TLS 1.2 is not renegotiated")
     func renegotiation() throws {
-        let certificates = try Certificates()
-        let server = try TestServer(tls: certificates.context())
-        #expect(try self.raw(server, "assert not client.renegotiate()", isOlder: true) == "closed\n")
-        try self.expectServed(server, certificates.folder)
+        #expect(try self.raw(self.server, "assert not client.renegotiate()", isOlder: true) == "closed\n")
+        try self.expectServed(self.server)
     }
 
-    private func expectServed(_ server: TestServer, _ folder: String) throws {
-        #expect(try self.curl(server, folder, ["--http2"]).1 == "hello 2")
+    private func expectServed(_ server: TestServer) throws {
+        #expect(try self.curl(["--http2"], server).1 == "hello 2")
     }
 
-    @Test("A client that offers only HTTP/1.1 is refused, and others are served")
+    @Test("A client that offers only HTTP/1.1, or speaks it without an offer, is refused, and others are served")
     func onlyHTTP1() throws {
-        let certificates = try Certificates()
-        let server = try TestServer(tls: certificates.context())
-        #expect(try self.curl(server, certificates.folder, ["--http1.1"]).0 == 35)
-        #expect(try self.curl(server, certificates.folder, ["--http2"]).0 == 0)
+        #expect(try self.curl(["--http1.1"]).status == 35)
+        #expect(try self.curl(["--no-alpn", "--http1.1"]).status != 0)
+        #expect(try self.curl(["--http2"]).status == 0)
     }
 
-    @Test("HTTP/1.1 within TLS, and bytes that are not TLS, end the connection")
-    func notHTTP2() throws {
-        let certificates = try Certificates()
-        let server = try TestServer(tls: certificates.context())
-        let (status, _) = try self.curl(server, certificates.folder, ["--no-alpn", "--http1.1"])
-        #expect(status != 0)
-        let peer = try ScriptedPeer(server.address)
-        peer.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
-        #expect(peer.hasEnded())
-        #expect(try self.curl(server, certificates.folder, ["--http2"]).0 == 0)
-    }
-
-    /// Requests a path with a client certificate, or without one.
-    private func get(_ path: String, _ server: TestServer, _ folder: String, _ certificate: String?) throws -> (
-        status: Int32, output: String
-    ) {
-        let url = server.address.replacingOccurrences(of: "127.0.0.1", with: "https://localhost") + path
-        let always = ["-s", "-S", "--max-time", "10", "--noproxy", "*", "--http2", "--cacert", folder + "/ca.pem"]
-        let ended = try Children.run("curl", always + (certificate.map { ["--cert", $0] } ?? []) + [url])
-        return (ended.status, ended.output)
+    /// Requests the subject of the connection's certificate, with a certificate or without one.
+    private func get(_ certificate: String?) throws -> (status: Int32, output: String) {
+        try self.request("/certificate", ["--http2"] + (certificate.map { ["--cert", $0] } ?? []), self.server)
     }
 
     @Test("The handler receives the client's certificate, even from an unknown authority, or none")
     func clientCertificate() async throws {
-        let certificates = try Certificates()
-        let (folder, server) = (certificates.folder, try TestServer(tls: certificates.context()))
         let unknownPeer = try TestAuthority()
         for (certificate, subject) in [
-            (folder + "/provider.pem", "CN=Apple Push Services: com.example.app,UID=com.example.app"),
+            (self.folder + "/provider.pem", "CN=Apple Push Services: com.example.app,UID=com.example.app"),
             (try unknownPeer.issue("/UID=com.example.app"), "UID=com.example.app"), (nil, "none"),
             // A name with a line break, which could forge lines of a log.
             (try unknownPeer.issue("/CN=a\nb"), #"CN=a\0Ab"#),
         ] {
-            let (status, output) = try self.get("/certificate", server, folder, certificate)
+            let (status, output) = try self.get(certificate)
             #expect(status == 0)
             #expect(output == subject)
-            if certificate != nil { await server.log.wait(for: "certificate \(subject)") }
-            await server.log.wait(for: "connection closed")
+            if certificate != nil { await self.server.log.wait(for: "certificate \(subject)") }
+            await self.server.log.wait(for: "connection closed")
         }
     }
 
     @Test("A client certificate is accepted up to the maximum size, and a larger one is refused in the handshake")
     func largeCertificate() throws {
-        let certificates = try Certificates()
-        let (folder, server) = (certificates.folder, try TestServer(tls: certificates.context()))
         let unknownPeer = try TestAuthority()
         func certificate(_ bytes: Int) throws -> String {
             try unknownPeer.issue("/CN=large", extensions: "nsComment = " + String(repeating: "x", count: bytes))
         }
         // The rest of a certificate takes some hundred bytes.
-        let few = try self.get("/certificate", server, folder, certificate(TLSContext.clientChainBytesMax - 2_000))
+        let few = try self.get(certificate(TLSContext.clientChainBytesMax - 2_000))
         #expect(few.status == 0 && few.output == "CN=large", "\(few.output)")
-        let many = try self.get("/certificate", server, folder, certificate(TLSContext.clientChainBytesMax))
+        let many = try self.get(certificate(TLSContext.clientChainBytesMax))
         #expect(many.status != 0 && many.output != "CN=large", "\(many.output)")
-        #expect(try self.get("/certificate", server, folder, nil).output == "none")
+        #expect(try self.get(nil).output == "none")
     }
 
     @Test("A connection with an unwanted certificate is refused before its first request, and the next one is served")
     func unwantedCertificate() async throws {
-        let certificates = try Certificates()
-        let (folder, server) = (certificates.folder, try TestServer(tls: certificates.context()))
         let authority = try TestAuthority()
         let unwanted = try authority.issue("/" + ScriptedHandler.unwanted)
-        let (status, _) = try self.get("/certificate", server, folder, unwanted)
+        let (status, _) = try self.get(unwanted)
         #expect(status != 0)
-        await server.log.wait(for: "certificate \(ScriptedHandler.unwanted)")
+        await self.server.log.wait(for: "certificate \(ScriptedHandler.unwanted)")
         // It had carried no request; the handler is notified of its end nevertheless.
-        await server.log.wait(for: "connection closed")
-        #expect(try self.get("/certificate", server, folder, nil).output == "none")
+        await self.server.log.wait(for: "connection closed")
+        #expect(try self.get(nil).output == "none")
     }
 
     @Test("A session without a certificate is resumed, and one with a certificate never", arguments: ["1.2", "1.3"])
     func resumption(version: String) throws {
-        let certificates = try Certificates()
-        let (folder, server) = (certificates.folder, try TestServer(tls: certificates.context()))
         func isResumed(_ certificate: String?) throws -> Bool {
             let script = """
                 import socket, ssl, sys
@@ -252,26 +208,25 @@ struct TLSTests {
                 assert session.has_ticket
                 print(connect(session)[1])
                 """
-            let address = server.address.split(separator: ":").map(String.init)
-            let arguments = [address[0], address[1], folder + "/ca.pem", version, certificate ?? ""]
+            let address = self.server.address.split(separator: ":").map(String.init)
+            let arguments = [address[0], address[1], self.folder + "/ca.pem", version, certificate ?? ""]
             let ended = try Children.run("python3", ["-c", script] + arguments)
             try #require(ended.status == 0, "\(ended.errors)")
             return ended.output == "True\n"
         }
         #expect(try isResumed(nil))
-        #expect(try !isResumed(folder + "/provider.pem"))
+        #expect(try !isResumed(self.folder + "/provider.pem"))
     }
 
     @Test("Development certificates are created once, with keys for the owner only")
     func developmentCertificates() throws {
-        let certificates = try Certificates()
         let files = [
             "ca.pem", "ca.key", "server.pem", "server.key", "provider.p8", "provider.pub.pem", "provider.pem",
             "worker.pem",
         ]
-        let paths = files.map { certificates.folder + "/" + $0 }
+        let paths = files.map { self.folder + "/" + $0 }
         let before = try paths.map { try Data(contentsOf: URL(fileURLWithPath: $0)) }
-        try DevelopmentCertificates.make(in: certificates.folder)
+        try DevelopmentCertificates.make(in: self.folder)
         #expect(try paths.map { try Data(contentsOf: URL(fileURLWithPath: $0)) } == before)
         let clients = paths[6...]
         for path in paths where path.hasSuffix(".key") || path.hasSuffix(".p8") || clients.contains(path) {

@@ -241,11 +241,7 @@ final class FlowHandler: RequestHandler {
     }
 
     func streamClosed(_: StreamID) {}
-    func connectionClosed(_: ConnectionID) {}
-    func streamDrained(_: StreamID) {}
-    func turnEnded() {}
     func secondPassed(_: Int64) { self.log.append("second") }
-    func alarmRang(_: Int64) {}
 }
 
 /// A client of a `FlowScene`, which waits for the answers to its requests.

@@ -23,21 +23,17 @@ struct FileTests {
         return nil
     }
 
-    @Test("A written file is read back, up to the given number of bytes")
-    func contents() throws {
-        let path = try self.made("a", "0123456789")
-        #expect(try OpenFile(path, O_RDONLY).contents(bytesMax: .max) == Array("0123456789".utf8))
-        #expect(try OpenFile(path, O_RDONLY).contents(bytesMax: 4) == Array("0123".utf8))
-        #expect(try OrdinaryFile.contents(path, bytesMax: 100) == Array("0123456789".utf8))
-        #expect(MappedFile(path)?.withView { $0 == "0123456789" } == true)
-    }
-
-    @Test("A file longer than one read is read whole")
-    func longFile() throws {
-        let text = String(repeating: "abcdefgh", count: 20_000)
+    @Test(
+        "A written file is read back, up to the given number of bytes, also if it is longer than one read",
+        arguments: [(1, 4), (20_000, 100_000)]
+    )
+    func contents(repetitions: Int, bytesMax: Int) throws {
+        let text = String(repeating: "abcdefgh", count: repetitions)
         let path = try self.made("a", text)
         #expect(try OpenFile(path, O_RDONLY).contents(bytesMax: .max) == Array(text.utf8))
-        #expect(try OpenFile(path, O_RDONLY).contents(bytesMax: 100_000) == Array(text.utf8.prefix(100_000)))
+        #expect(try OpenFile(path, O_RDONLY).contents(bytesMax: bytesMax) == Array(text.utf8.prefix(bytesMax)))
+        #expect(try OrdinaryFile.contents(path, bytesMax: 1_000_000) == Array(text.utf8))
+        #expect(MappedFile(path)?.withView { $0.array } == Array(text.utf8))
     }
 
     @Test("The kind, size and owner of a file are reported, and whether a path is a link")

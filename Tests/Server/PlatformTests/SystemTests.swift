@@ -85,20 +85,15 @@ struct MonitorTests {
 
 @Suite("Threads", .timeLimit(.minutes(15)))
 struct NamedThreadTests {
-    /// The lines that a thread has read about itself.
-    private final class Sight: Sendable {
-        let lines = Mutex<[String]>([])
-    }
-
     /// Returns the system's information about a thread, read when the thread starts.
     private func lines(of file: String, name: String, _ signals: NamedThread.Signals) throws -> [String] {
-        let sight = Sight()
+        let lines = Mutex<[String]>([])
         let thread = try NamedThread(name, signals: signals) {
             let text = (try? String(contentsOfFile: "/proc/thread-self/\(file)", encoding: .utf8)) ?? ""
-            sight.lines.withLock { $0 = text.split(separator: "\n").map(String.init) }
+            lines.withLock { $0 = text.split(separator: "\n").map(String.init) }
         }
         thread.join()
-        return sight.lines.withLock { $0 }
+        return lines.withLock { $0 }
     }
 
     @Test(
@@ -156,12 +151,6 @@ struct RandomBitsTests {
         let drawn = random.bytes(20_000)
         #expect(drawn.count == 20_000 && Set(drawn).count == 256)
         #expect(random.bytes(0).isEmpty)
-    }
-
-    @Test("Random bits work as a generator of the standard library")
-    func choices() {
-        var random = RandomBits()
-        for _ in 0..<100 { #expect((3...5).contains(Int.random(in: 3...5, using: &random))) }
     }
 }
 

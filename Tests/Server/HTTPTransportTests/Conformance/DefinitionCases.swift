@@ -13,11 +13,9 @@ extension ConformanceCase {
                 "6.1 DATA whose padding is as long as the frame": Self.open
                     + Peer.frame(.data, flags: [.padded, .endStream], stream: 1, [3, 0, 0]),
                 "6.2 HEADERS without a stream": Peer.frame(.headers, flags: .whole, Peer.headers("/echo")),
-                "6.2 HEADERS whose padding is longer than the frame": Peer.frame(
-                    .headers,
-                    flags: [.whole, .padded],
-                    stream: 1,
-                    [200] + Peer.headers("/echo")
+                "6.2 HEADERS whose padding is longer than the frame": Peer.request(
+                    block: [200] + Peer.headers("/echo"),
+                    flags: [.whole, .padded]
                 ),
             ]
         )
@@ -31,17 +29,13 @@ extension ConformanceCase {
                 "6.1 DATA in several frames": Self.open + Peer.frame(.data, stream: 1, [1])
                     + Peer.frame(.data, flags: .endStream, stream: 1, [2]),
                 "6.1 empty DATA that ends the stream": Self.open + Peer.frame(.data, flags: .endStream, stream: 1),
-                "6.2 HEADERS with padding": Peer.frame(
-                    .headers,
-                    flags: [.whole, .padded],
-                    stream: 1,
-                    [2] + Peer.headers("/echo") + [0, 0]
+                "6.2 HEADERS with padding": Peer.request(
+                    block: [2] + Peer.headers("/echo") + [0, 0],
+                    flags: [.whole, .padded]
                 ),
-                "6.2 HEADERS with padding and priority": Peer.frame(
-                    .headers,
-                    flags: [.whole, .padded, .priority],
-                    stream: 1,
-                    [2, 0, 0, 0, 0, 15] + Peer.headers("/echo") + [0, 0]
+                "6.2 HEADERS with padding and priority": Peer.request(
+                    block: [2, 0, 0, 0, 0, 15] + Peer.headers("/echo") + [0, 0],
+                    flags: [.whole, .padded, .priority]
                 ),
             ]
         )
@@ -147,6 +141,7 @@ extension ConformanceCase {
         + Self.rules(
             .connectionError(.frameSizeError),
             [
+                "5.4.1 a PING that is wrong": Peer.frame(.ping, [1, 2, 3]),
                 "6.7 PING of seven bytes": Peer.frame(.ping, [UInt8](repeating: 0, count: 7)),
                 "6.7 PING of nine bytes": Peer.frame(.ping, [UInt8](repeating: 0, count: 9)),
                 "6.8 GOAWAY of seven bytes": Peer.frame(.goAway, [UInt8](repeating: 0, count: 7)),

@@ -10,6 +10,8 @@ extension ConformanceCase {
     static let open = Peer.request("/echo", stream: 1, ended: false)
     static let closed = Peer.request("/echo", stream: 1)
     static let begun = Peer.frame(.headers, flags: .endStream, stream: 1, Peer.headers("/echo"))
+    /// A request on stream 3 with the newest entry of the dynamic table.
+    static let fromTable = Peer.request(block: Peer.headers("/echo") + [0xBE], stream: 3)
 
     static let frames =
         Self.rules(
@@ -54,17 +56,13 @@ extension ConformanceCase {
             [
                 "4.1 flags that DATA does not have": Self.open
                     + Peer.frame(.data, flags: FrameFlags(rawValue: 0xF7), stream: 1, [1]),
-                "4.1 flags that HEADERS do not have": Peer.frame(
-                    .headers,
-                    flags: FrameFlags(rawValue: 0xD7),
-                    stream: 1,
-                    Peer.headers("/echo")
+                "4.1 flags that HEADERS do not have": Peer.request(
+                    block: Peer.headers("/echo"),
+                    flags: FrameFlags(rawValue: 0xD7)
                 ),
-                "4.1 the reserved bit of a request's number": Peer.frame(
-                    .headers,
-                    flags: .whole,
-                    stream: 0x8000_0001,
-                    Peer.headers("/echo")
+                "4.1 the reserved bit of a request's number": Peer.request(
+                    block: Peer.headers("/echo"),
+                    stream: 0x8000_0001
                 ),
                 "4.3 a field block in six pieces": Self.inPieces(Peer.headers("/echo")),
                 "4.3 a field block whose first frame is empty": Peer.frame(.headers, flags: .endStream, stream: 1)
@@ -82,19 +80,16 @@ extension ConformanceCase {
             .connectionError(.frameSizeError),
             [
                 "4.2 DATA over the largest size": Self.open + Peer.frame(.data, stream: 1, Self.largest + [0]),
-                "4.2 HEADERS over the largest size": Peer.frame(.headers, flags: .whole, stream: 1, Self.largest + [0]),
+                "4.2 HEADERS over the largest size": Peer.request(block: Self.largest + [0]),
                 "4.2 SETTINGS over the largest size": Peer.frame(.settings, Self.largest + [0, 0]),
                 "4.2 an unknown type over the largest size": Peer.frame(.unknown, Self.largest + [0]),
-                "4.2 HEADERS too short for their priority": Peer.frame(
-                    .headers,
-                    flags: [.whole, .priority],
-                    stream: 1,
-                    [0, 0, 0, 0]
+                "4.2 HEADERS too short for their priority": Peer.request(
+                    block: [0, 0, 0, 0],
+                    flags: [.whole, .priority]
                 ),
-                "4.2 padded HEADERS without the length of the padding": Peer.frame(
-                    .headers,
-                    flags: [.whole, .padded],
-                    stream: 1
+                "4.2 padded HEADERS without the length of the padding": Peer.request(
+                    block: [],
+                    flags: [.whole, .padded]
                 ),
                 "4.2 padded DATA without the length of the padding": Self.open
                     + Peer.frame(.data, flags: .padded, stream: 1),
@@ -120,12 +115,7 @@ extension ConformanceCase {
             after: Peer.request(block: Peer.headers("/echo") + [0x40, 1, 0x61, 1, 0x62] + Peer.field("X", "1")),
             stream: 3,
             [
-                "4.3 an entry that a malformed request put into the table": Peer.frame(
-                    .headers,
-                    flags: .whole,
-                    stream: 3,
-                    Peer.headers("/echo") + [0xBE]
-                )
+                "4.3 an entry that a malformed request put into the table": Self.fromTable
             ]
         )
 
@@ -152,7 +142,7 @@ extension ConformanceCase {
             Self.rules(.answered(200), blocks: ["8.2 \(name)": Peer.headers("/echo") + field])
         }
         + Self.malformed.flatMap { name, field in
-            let trailers = Peer.frame(.headers, flags: .whole, stream: 1, field)
+            let trailers = Peer.request(block: field)
             return Self.rules(.streamError(.protocolError), ["8.2 \(name), among the trailers": Self.open + trailers])
         }
 
@@ -323,11 +313,9 @@ extension ConformanceCase {
             .connectionError(.compressionError),
             after: Peer.request(block: Peer.headers("/echo") + [0x40] + Self.plainKey + Self.plainValue),
             [
-                "HPACK 4.3 an entry that a smaller table has lost": Peer.frame(
-                    .headers,
-                    flags: .whole,
-                    stream: 3,
-                    [0x20] + Peer.headers("/echo") + [0xBE]
+                "HPACK 4.3 an entry that a smaller table has lost": Peer.request(
+                    block: [0x20] + Peer.headers("/echo") + [0xBE],
+                    stream: 3
                 ),
                 "HPACK 4.4 an entry larger than the table, which empties it": Peer.frame(
                     .headers,
@@ -344,12 +332,7 @@ extension ConformanceCase {
             after: Peer.request(block: Peer.headers("/echo") + [0x40] + Self.plainKey + Self.plainValue),
             stream: 3,
             [
-                "HPACK 2.2 an entry of another request's table": Peer.frame(
-                    .headers,
-                    flags: .whole,
-                    stream: 3,
-                    Peer.headers("/echo") + [0xBE]
-                )
+                "HPACK 2.2 an entry of another request's table": Self.fromTable
             ]
         )
 }

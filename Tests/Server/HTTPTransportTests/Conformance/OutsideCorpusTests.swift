@@ -1,4 +1,3 @@
-import CNghttp2
 import Foundation
 import HTTPTransport
 import Testing
@@ -10,50 +9,17 @@ import Wire
 /// h2spec.
 @Suite("HTTP/2 test data of other projects", .timeLimit(.minutes(15)))
 struct OutsideCorpusTests {
-    private typealias Field = LibraryDeflater.Field
-
-    /// Returns the fields of a block; nil for a fault. The decoder gets the block in pieces of this size.
-    private static func fields(
-        _ block: [UInt8],
-        _ decoder: inout FieldDecoder,
-        _ memory: inout FieldDecoderMemory,
-        pieceBytes: Int
-    ) -> [Field]? {
-        var fields: [Field] = []
-        var start = 0
-        repeat {
-            let end = min(block.count, start + pieceBytes)
-            do {
-                try Array(block[start..<end]).withByteView { piece in
-                    try decoder.decode(piece, isLast: end == block.count, in: &memory) { name, value, _ in
-                        fields.append(Field(name: name.array, value: value.array))
-                    }
-                }
-            } catch {
-                return nil
-            }
-            start = end
-        } while start < block.count
-        return fields
-    }
-
-    @Test(
-        "The field blocks of every other encoder are decoded correctly, as libnghttp2 does",
-        arguments: OutsideCorpus.encoders
-    )
+    @Test("The field blocks of every other encoder are decoded correctly", arguments: OutsideCorpus.encoders)
     func fieldBlocks(encoder: String) throws {
         var count = 0
         for (name, blocks) in try OutsideCorpus.stories(encoder) {
-            var memory = FieldDecoderMemory()
-            var whole = FieldDecoder()
-            var pieces = FieldDecoder()
-            let library = LibraryInflater()
+            var whole = FieldDecoderTests.Reading()
+            var pieces = FieldDecoderTests.Reading()
             for (number, block) in blocks.enumerated() {
-                let fields = Self.fields(block.wire, &whole, &memory, pieceBytes: .max)
-                #expect(fields == block.fields, "\(name) \(number)")
-                #expect(library.fields(block.wire) == block.fields, "\(name) \(number)")
-                let again = Self.fields(block.wire, &pieces, &memory, pieceBytes: 1 + number % 13)
-                #expect(again == block.fields, "\(name) \(number) in pieces")
+                try whole.read(block.wire)
+                #expect(whole.fields == block.fields, "\(name) \(number)")
+                try pieces.read(block.wire, pieces: Array(stride(from: 0, to: block.wire.count, by: 1 + number % 13)))
+                #expect(pieces.fields == block.fields, "\(name) \(number) in pieces")
                 count += 1
             }
         }
@@ -116,40 +82,6 @@ struct OutsideCorpusTests {
     }
 }
 
-/// The decoder of field blocks in libnghttp2.
-@safe
-private final class LibraryInflater {
-    private var inflater: OpaquePointer?
-
-    init() {
-        let result = unsafe nghttp2_hd_inflate_new(&self.inflater)
-        precondition(result == 0)
-    }
-
-    deinit { unsafe nghttp2_hd_inflate_del(self.inflater) }
-
-    /// - Returns: nil for a fault.
-    func fields(_ block: [UInt8]) -> [LibraryDeflater.Field]? {
-        var fields: [LibraryDeflater.Field] = []
-        var rest = block
-        while true {
-            var (field, flags) = unsafe (nghttp2_nv(), Int32(0))
-            let taken = unsafe nghttp2_hd_inflate_hd2(self.inflater, &field, &flags, rest, rest.count, 1)
-            guard taken >= 0 else { return nil }
-            rest.removeFirst(taken)
-            if flags & Int32(NGHTTP2_HD_INFLATE_EMIT.rawValue) != 0 {
-                let name = unsafe UnsafeBufferPointer(start: field.name, count: field.namelen)
-                let value = unsafe UnsafeBufferPointer(start: field.value, count: field.valuelen)
-                unsafe fields.append(.init(name: Array(name), value: Array(value)))
-            } else if flags & Int32(NGHTTP2_HD_INFLATE_FINAL.rawValue) != 0 {
-                let result = unsafe nghttp2_hd_inflate_end_headers(self.inflater)
-                precondition(result == 0)
-                return fields
-            }
-        }
-    }
-}
-
 /// The external corpora for HTTP/2, which `deploy/setup` has unpacked in `.build/corpora`.
 enum OutsideCorpus {
     struct Missing: Error, CustomStringConvertible {
@@ -160,8 +92,6 @@ enum OutsideCorpus {
 
     /// A field block of a connection, written by an external encoder.
     struct Block {
-        /// The size of the decoder's table that the encoder was notified of before the block; nil if it is unchanged.
-        let tableBytes: Int?
         let wire: [UInt8]
         let fields: [LibraryDeflater.Field]
     }
@@ -203,7 +133,7 @@ enum OutsideCorpus {
                 fields.append(LibraryDeflater.Field(name: [UInt8](name.utf8), value: [UInt8](value.utf8)))
             }
         }
-        return Block(tableBytes: object["header_table_size"] as? Int, wire: wire, fields: fields)
+        return Block(wire: wire, fields: fields)
     }
 
     /// Returns the frames of the frame corpus.

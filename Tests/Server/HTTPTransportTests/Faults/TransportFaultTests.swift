@@ -141,9 +141,7 @@ struct TransportFaultTests {
             try server.start()
             SystemFaults.leave()
             for address in server.boundAddresses {
-                let peer = try ScriptedPeer(address)
-                peer.beginHTTP2()
-                TestServer.expectServed(peer)
+                TestServer.expectServed(try ScriptedPeer(address), begins: true)
             }
             faults.join()
         } catch let error as TransportError {
@@ -235,7 +233,7 @@ final class FaultScene {
             peer.send(ScriptedPeer.request(path, stream: stream))
         }
         let bodies = peer.bodies(streams: [3, 5])
-        guard bodies == [3: "first last", 5: "waited"] else { return false }
+        guard bodies == [3: [UInt8]("first last".utf8), 5: [UInt8]("waited".utf8)] else { return false }
         peer.send(ScriptedPeer.frame(.reset, stream: 7, ScriptedPeer.bytes(.cancel)))
         peer.send(ScriptedPeer.request("/big", stream: 9))
         guard peer.body(stream: 9)?.count == Self.bigBytes else { return false }

@@ -15,37 +15,11 @@ struct HTTP1Tests {
 
     @Test("A peer that ends within the preface is released immediately")
     func cutPreface() throws {
-        var limits = TransportLimits()
-        limits.handshakeSeconds = 3600
-        let server = try TestServer(limits)
+        let server = try TestServer(TransportLimits { $0.handshakeSeconds = 3600 })
         let peer = try ScriptedPeer(server.address)
         peer.send("PR")
         peer.endWriting()
         #expect(peer.hasEnded())
-        try server.expectServed()
-    }
-
-    @Test("An answer may come later, from another connection's turn")
-    func answeredLater() async throws {
-        let server = try TestServer()
-        let peer = try ScriptedPeer(server.address)
-        peer.send("GET /wait HTTP/1.1\r\nHost: h\r\n\r\n")
-        await server.log.wait(for: "waiting 1")
-        let other = try server.peer()
-        other.send(ScriptedPeer.request("/release", stream: 1))
-        #expect(peer.text(through: "released")?.hasPrefix("HTTP/1.1 200 ") == true)
-    }
-
-    @Test("A streaming response begins immediately, and its reader's end is noticed")
-    func streaming() async throws {
-        let server = try TestServer()
-        let peer = try ScriptedPeer(server.address)
-        peer.send("GET /stream HTTP/1.1\r\nHost: h\r\n\r\n")
-        #expect(peer.text(through: "first\n")?.hasPrefix("HTTP/1.1 200 ") == true)
-        await server.log.wait(for: "streaming 1")
-        peer.close()
-        await server.log.wait(for: "closed 1")
-        await server.log.wait(for: "connection closed")
         try server.expectServed()
     }
 
@@ -59,14 +33,19 @@ struct HTTP1Tests {
         try server.expectServed()
     }
 
-    @Test("The end of a peer that waits for its answer is noticed")
-    func waitingPeerEnds() async throws {
+    @Test(
+        "A streaming response begins immediately; the end of a peer that reads it or waits for an answer is noticed",
+        arguments: [("/stream", "streaming 1"), ("/wait", "waiting 1")]
+    )
+    func peerEnds(path: String, event: String) async throws {
         let server = try TestServer()
         let peer = try ScriptedPeer(server.address)
-        peer.send("GET /wait HTTP/1.1\r\nHost: h\r\n\r\n")
-        await server.log.wait(for: "waiting 1")
+        peer.send("GET \(path) HTTP/1.1\r\nHost: h\r\n\r\n")
+        if path == "/stream" { #expect(peer.text(through: "first\n")?.hasPrefix("HTTP/1.1 200 ") == true) }
+        await server.log.wait(for: event)
         peer.close()
         await server.log.wait(for: "closed 1")
+        await server.log.wait(for: "connection closed")
         try server.expectServed()
     }
 
@@ -98,22 +77,20 @@ struct HTTP1Case: Sendable, CustomTestStringConvertible {
 
     /// Returns a case whose requests are answered 200 one after the other, and whose connection stays open.
     static func good(_ rule: String, _ sent: String, _ requests: String...) -> HTTP1Case {
-        HTTP1Case(
-            rule: rule,
-            sent: [UInt8](sent.utf8),
-            statuses: requests.map { _ in 200 },
-            isEnded: false,
-            requests: requests
-        )
+        .served(rule, sent, requests, isEnded: false)
     }
 
     /// Returns a case whose requests are answered before the connection ends.
     static func last(_ rule: String, _ sent: String, _ requests: String...) -> HTTP1Case {
+        .served(rule, sent, requests, isEnded: true)
+    }
+
+    private static func served(_ rule: String, _ sent: String, _ requests: [String], isEnded: Bool) -> HTTP1Case {
         HTTP1Case(
             rule: rule,
             sent: [UInt8](sent.utf8),
             statuses: requests.map { _ in 200 },
-            isEnded: true,
+            isEnded: isEnded,
             requests: requests
         )
     }
