@@ -106,6 +106,6 @@ struct PressureTests {
         #expect(self.pressed(at: 1, &driver) == ["c lost", "b lost"] && driver.inFlight == ["a", "d"])
         #expect(!driver.lanes.tasks.hasExcess(driver.parameters) && driver.waiting == ["b", "c"])
         #expect(driver.launch(at: 1) == nil, "the lane is full")
-        #expect(driver.succeed("a") != nil && driver.launch(at: 2) == "b", "memory is not short")
+        #expect(driver.end("a", .success) != nil && driver.launch(at: 2) == "b", "memory is not short")
     }
 }
