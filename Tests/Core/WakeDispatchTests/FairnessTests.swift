@@ -284,9 +284,7 @@ struct AtOneMomentTests {
     @Test("A report of a force quit does not discard the push that was due before it")
     func conditions() throws {
         let rig = try Self.due()
-        var report = ConditionsReport()
-        report.appState = .forceQuit
-        _ = rig.dispatcher.conditions(report, rig.rig.index(1))
+        rig.conditions(1) { $0.appState = .forceQuit }
         #expect(rig.takeDeliveries().map(\.apnsID) == [Self.second])
         #expect(rig.engine.totals.discarded.sum == 0)
     }
