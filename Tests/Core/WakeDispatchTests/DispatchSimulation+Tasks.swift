@@ -266,9 +266,7 @@ extension DispatchSimulation {
     }
 
     private func progressSomething() {
-        let open = self.models.checker.open.values.sorted {
-            ($0.wake.first, $0.wake.second) < ($1.wake.first, $1.wake.second)
-        }
+        let open = self.openWakes
         let continued = open.filter { $0.kind == .continued }
         let meant = self.draw { $0.once(in: 3) || continued.isEmpty ? open : continued }
         guard !meant.isEmpty else { return }
@@ -308,9 +306,7 @@ extension DispatchSimulation {
 
     /// Reports a result of the wrong kind.
     private func misreport() {
-        let open = self.models.checker.open.values.sorted {
-            ($0.wake.first, $0.wake.second) < ($1.wake.first, $1.wake.second)
-        }
+        let open = self.openWakes
         guard !open.isEmpty else { return }
         let delivery = self.draw { $0.pick(open) }
         self.report(delivery.kind == .push ? .task(.success) : .push(.newData), delivery.wake)

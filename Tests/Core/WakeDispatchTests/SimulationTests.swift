@@ -42,15 +42,6 @@ struct SimulationTests {
         guard Self.seeds.replayed == nil else { return }
         #expect(coverage.missing.isEmpty, "group \(group): cases that never happened prove nothing")
     }
-
-    @Test("The same seed gives the same run", arguments: [3, 1_000_003] as [UInt64])
-    func replays(seed: UInt64) {
-        let first = DispatchSimulation(seed: seed)
-        let second = DispatchSimulation(seed: seed)
-        #expect(first.run(steps: 150) == second.run(steps: 150))
-        #expect(first.log == second.log)
-        #expect(first.log.count > 20)
-    }
 }
 
 @Suite("Simulation of shutdowns among faulty workers", .timeLimit(.minutes(15)))
@@ -121,18 +112,6 @@ struct CrashSimulationTests {
             let fault = simulation.run(steps: step + 5, dyingAt: step, death)
             #expect(fault == nil, "on \(kind), step \(step) of seed \(seed)")
         }
-    }
-
-    @Test("The same seed gives the same run, also on a failing disk", arguments: Kind.allCases)
-    func replays(kind: Kind) {
-        let simulations = (0..<2).map { _ in
-            let simulation = DispatchSimulation(seed: 32)
-            simulation.live(on: kind.medium(32), faultsEvery: 20)
-            #expect(simulation.run(steps: 60) == nil)
-            return simulation
-        }
-        #expect(simulations[0].log == simulations[1].log)
-        #expect(simulations[0].log.count > 20)
     }
 }
 
