@@ -247,7 +247,7 @@ extension DispatchSimulation {
         }
         let launched = self.models.launched
         self.took()
-        if wasPaused, !isPaused { self.coverage.launchesByResuming += Int(self.models.launched - launched) }
+        if wasPaused, !isPaused { self.coverage.note(.launchByResuming, Int(self.models.launched - launched)) }
         self.check()
     }
 
@@ -275,6 +275,6 @@ extension DispatchSimulation {
             let priority = snapshot.state.pending?.priority,
             snapshot.state.eligibleAt(priority, snapshot.parameters) <= self.now
         else { return }
-        if self.models.checker.couldTakeForced(token, topic: snapshot.topic) { self.coverage.heldBackByPause += 1 }
+        if self.models.checker.couldTakeForced(token, topic: snapshot.topic) { self.coverage.note(.heldBackByPause) }
     }
 }

@@ -25,8 +25,8 @@ final class DispatchSimulation {
     var models = SimulationModels()
     /// The state of a simulated gateway that dies and restarts; nil if it never dies.
     var lives: SimulatedLives?
-    var coverage = SimulationCoverage()
-    var taskCoverage = TaskCoverage()
+    var coverage = Coverage<SimulationEvent>()
+    var taskCoverage = Coverage<String>()
     /// The messages to workers, in order.
     private(set) var log: [RecordingOutput.Event] = []
     private(set) var fault: String?
@@ -218,8 +218,8 @@ extension DispatchSimulation {
             window: parameters.processingWindow,
             outcome
         )
-        if moved { self.coverage.extensions += 1 }
-        if case .limitReached = outcome { self.coverage.refusedExtensions += 1 }
+        if moved { self.coverage.note(.extended) }
+        if case .limitReached = outcome { self.coverage.note(.refusedExtension) }
         self.took()
         self.check()
     }
@@ -251,9 +251,9 @@ extension DispatchSimulation {
         let outcome = self.rig.dispatcher.report(report, wake: wake)
         switch outcome {
         case .ended: break
-        case .repeated: self.coverage.repeatedAnswers += 1
-        case .endedOtherwise: self.coverage.lateAnswers += 1
-        case .unknown: self.coverage.unknownAnswers += 1
+        case .repeated: self.coverage.note(.repeatedAnswer)
+        case .endedOtherwise: self.coverage.note(.lateAnswer)
+        case .unknown: self.coverage.note(.unknownAnswer)
         case .otherKind: self.checkOtherKind(report, wake)
         }
         self.checkRemembered(wake, report, outcome)
@@ -303,7 +303,7 @@ extension DispatchSimulation {
         let token = self.tokens[device]
         self.rig.dispatcher.unregister(index)
         if self.models.removed.insert(token).inserted {
-            self.coverage.removals += 1
+            self.coverage.note(.removal)
             self.models.ledger.discarded(token, .unregistered)
             self.models.spacing.forgotten(token)
             self.models.isActive.remove(token)
@@ -323,7 +323,7 @@ extension DispatchSimulation {
         let outcome = self.rig.dispatcher.simulateLaunch(index)
         if outcome != expected { self.fail("simulate-launch answered \(outcome), and not \(expected)") }
         let isPaused = self.models.checker.pausedTopics.contains(topic)
-        if outcome == .launched, isPaused { self.coverage.launchesOfPaused += 1 }
+        if outcome == .launched, isPaused { self.coverage.note(.launchOfPaused) }
         self.forced = token
         self.took()
         self.forced = nil
@@ -335,7 +335,7 @@ extension DispatchSimulation {
         let isInFlight = self.models.checker.count(self.tokens[device], .short) > 0
         let happened = self.rig.dispatcher.simulateExpiration(index)
         if happened != isInFlight { self.fail("simulate-expiration answered \(happened)") }
-        if happened { self.coverage.simulatedExpirations += 1 }
+        if happened { self.coverage.note(.simulatedExpiration) }
         self.took()
         self.check()
     }
@@ -383,7 +383,7 @@ extension DispatchSimulation {
             case .released: break
             case .drained(let stream):
                 self.workers[stream] = nil
-                self.coverage.drainedStreams += 1
+                self.coverage.note(.drainedStream)
                 self.models.checker.drained(stream)
             case .conditions(let token, let conditions, let stream): self.heard(token, conditions, stream)
             // A loss must be recorded before its stream is notified.
@@ -405,8 +405,8 @@ extension DispatchSimulation {
         self.models.checker.delivered(delivery, at: self.now, laneMax: laneMax, isForced: isForced)
         guard let push = delivery.push else { return self.taskDelivered(delivery) }
         self.models.ledger.launched(delivery.apnsID, token, attempt: push.attempts)
-        if delivery.apnsID == nil { self.coverage.emptyWakes += 1 }
-        if self.models.checker.streams[delivery.stream]?.devices.isEmpty == false { self.coverage.namedDeliveries += 1 }
+        if delivery.apnsID == nil { self.coverage.note(.emptyWake) }
+        if self.models.checker.streams[delivery.stream]?.devices.isEmpty == false { self.coverage.note(.namedDelivery) }
         if self.forced == token || self.models.isActive.contains(token) {
             self.models.spacing.free(token)
         } else {
@@ -481,9 +481,9 @@ extension DispatchSimulation {
             self.verifyTasks(token, snapshot)
             self.verifyPause(token, snapshot)
             guard snapshot.held.contains(.worker) else { continue }
-            self.coverage.waits += 1
+            self.coverage.note(.wait)
             if self.isDraining, self.models.checker.hasFreeTaker(token, topic: snapshot.topic) {
-                self.coverage.heldBackByDrain += 1
+                self.coverage.note(.heldBackByDrain)
             }
             if self.models.checker.couldTake(token, topic: snapshot.topic) {
                 self.fail("device \(device) waits for nothing")
