@@ -357,8 +357,7 @@ extension DispatchSimulation {
         self.coverage.note(.openAtDrain, self.models.checker.open.count)
         self.models.checker.isDraining = true
         self.rig.dispatcher.drain()
-        self.took()
-        self.check()
+        self.settle()
     }
 
     /// Waits until no wake is in flight, as a gateway does before it exits.

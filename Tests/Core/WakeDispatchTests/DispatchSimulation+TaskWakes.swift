@@ -261,8 +261,7 @@ extension DispatchSimulation {
         let wasPending = self.rig.engine.snapshot(index).pendingID != nil
         if self.rig.dispatcher.cancelPending(index) != wasPending { self.fail("a drop differs from the pending push") }
         if wasPending { self.models.ledger.discarded(token, .cancelled) }
-        self.took()
-        self.check()
+        self.settle()
     }
 
     /// Checks that a snapshot reflects a pause.

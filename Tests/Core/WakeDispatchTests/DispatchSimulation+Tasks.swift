@@ -52,8 +52,7 @@ extension DispatchSimulation {
             if let refusal { self.models.tasks.ledger.refused(refusal) }
             if let refusal { self.taskCoverage.note("refused \(refusal)") }
         }
-        self.took()
-        self.check()
+        self.settle()
     }
 
     /// Returns the refusal of a request with the strategy `fail` that cannot launch immediately.
@@ -95,8 +94,7 @@ extension DispatchSimulation {
             self.models.tasks.ledger.refusedTransfers(count)
             self.taskCoverage.note("ninth session")
         }
-        self.took()
-        self.check()
+        self.settle()
     }
 
     /// - Parameter identifier: the identifier; nil cancels every request.
@@ -121,8 +119,7 @@ extension DispatchSimulation {
         case .notContinued: self.taskCoverage.note("progress of another kind")
         case .ended, .unknown: self.taskCoverage.note("late progress")
         }
-        self.took()
-        self.check()
+        self.settle()
     }
 
     func simulateTaskLaunch(_ device: Int, _ identifier: String) {
@@ -155,8 +152,7 @@ extension DispatchSimulation {
         let happened = self.rig.dispatcher.simulateExpiration(index, identifier: identifier)
         if happened != isInFlight { self.fail("expiring \(identifier) answered \(happened)") }
         if happened { self.taskCoverage.note("simulated expiration") }
-        self.took()
-        self.check()
+        self.settle()
     }
 }
 

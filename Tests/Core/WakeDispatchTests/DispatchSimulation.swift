@@ -158,8 +158,7 @@ extension DispatchSimulation {
         let isDelivered = self.rig.output.deliveries.contains { $0.apnsID == id }
         self.models.ledger.accepted(id, expiry: expiry, token, answer.disposition, deliveredAtOnce: isDelivered)
         self.tell(.accepted(id))
-        self.took()
-        self.check()
+        self.settle()
     }
 
     func subscribe(
@@ -186,24 +185,21 @@ extension DispatchSimulation {
             reportsConditions: takes.receivesConditions,
             devices: devices
         )
-        self.took()
-        self.check()
+        self.settle()
     }
 
     func endStream(_ address: StreamAddress) {
         self.workers[address] = nil
         self.rig.dispatcher.streamEnded(address)
         for delivery in self.models.checker.ended(address) { self.lost(delivery, takingBackAttempt: false) }
-        self.took()
-        self.check()
+        self.settle()
     }
 
     /// Drains a stream whose worker is stopping.
     func drain(_ address: StreamAddress) {
         self.models.checker.draining(address)
         if !self.rig.dispatcher.streamDraining(address, isAdmitted: { _ in true }) { self.fail("a stream is unknown") }
-        self.took()
-        self.check()
+        self.settle()
     }
 
     /// Requests an extension of a wake, which may not be in flight.
@@ -220,22 +216,19 @@ extension DispatchSimulation {
         )
         if moved { self.coverage.note(.extended) }
         if case .limitReached = outcome { self.coverage.note(.refusedExtension) }
-        self.took()
-        self.check()
+        self.settle()
     }
 
     func pause(_ address: StreamAddress, _ isPaused: Bool) {
         self.models.checker.paused(address, isPaused)
         self.rig.dispatcher.streamPaused(address, isPaused)
-        self.took()
-        self.check()
+        self.settle()
     }
 
     func changeSlots(_ address: StreamAddress, to slots: Int) {
         self.models.checker.slotsChanged(address, to: slots)
         self.rig.dispatcher.slotsChanged(address, to: slots)
-        self.took()
-        self.check()
+        self.settle()
     }
 
     func lose(_ wake: WakeID, on address: StreamAddress, takingBackAttempt: Bool) {
@@ -243,8 +236,7 @@ extension DispatchSimulation {
         if let delivery = self.models.checker.lost(wake) {
             self.lost(delivery, takingBackAttempt: takingBackAttempt)
         }
-        self.took()
-        self.check()
+        self.settle()
     }
 
     func report(_ report: WakeReport, _ wake: WakeID) {
@@ -261,8 +253,7 @@ extension DispatchSimulation {
             self.ended(delivery, reportedAs: report)
             self.tell(.ended(delivery.token, wake, report, self.now))
         }
-        self.took()
-        self.check()
+        self.settle()
     }
 
     func conditions(_ device: Int, _ report: ConditionsReport) {
@@ -294,8 +285,7 @@ extension DispatchSimulation {
             self.models.isActive.remove(token)
             self.models.tasks.startedAfresh(token, at: self.now, self.parameters(token))
         }
-        self.took()
-        self.check()
+        self.settle()
     }
 
     func unregister(_ device: Int) {
@@ -309,8 +299,7 @@ extension DispatchSimulation {
             self.models.isActive.remove(token)
             self.models.tasks.startedAfresh(token, at: self.now, self.parameters(token))
         }
-        self.took()
-        self.check()
+        self.settle()
     }
 
     func simulateLaunch(_ device: Int) {
@@ -336,8 +325,7 @@ extension DispatchSimulation {
         let happened = self.rig.dispatcher.simulateExpiration(index)
         if happened != isInFlight { self.fail("simulate-expiration answered \(happened)") }
         if happened { self.coverage.note(.simulatedExpiration) }
-        self.took()
-        self.check()
+        self.settle()
     }
 
     /// Sends all worker reports that are due.
@@ -453,6 +441,12 @@ extension DispatchSimulation {
         if counters.launched != self.models.launched || counters.results != self.models.results {
             self.fail("the counters have \(counters.launched) launches, and there were \(self.models.launched)")
         }
+    }
+
+    /// Ends an operation: processes the messages to workers, checks the invariants, and stores the step.
+    func settle() {
+        self.took()
+        self.check()
     }
 
     /// Checks the invariants after a step, then stores the step.
