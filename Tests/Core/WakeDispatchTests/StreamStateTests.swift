@@ -72,20 +72,8 @@ struct StreamStateTests {
         ),
         (.lateReport, Self.stays(.free, .busy, .full, .paused, .free, .draining, .ended)),
         (.extend, Self.nothing),
-        (
-            .lose,
-            [
-                .init(.free, .release, .same), .init(.busy, .release, .same), .init(.full, .release, .same),
-                .init(.paused, .release), .init(.stalled, .release), .init(.ended, .release, .drained), .init(.ended),
-            ]
-        ),
-        (
-            .giveBack,
-            [
-                .init(.free, .release, .same), .init(.busy, .release, .same), .init(.full, .release, .same),
-                .init(.paused, .release), .init(.stalled, .release), .init(.ended, .release, .drained), .init(.ended),
-            ]
-        ),
+        (.lose, Self.loss),
+        (.giveBack, Self.loss),
         (
             .subscribeAgain,
             [
@@ -114,6 +102,11 @@ struct StreamStateTests {
         .init(.free, .expire, .release), .init(.free, .expire, .release), .init(.free, .expire, .release),
         .init(.paused, .expire, .release), .init(.stalled, .expire, .release),
         .init(.ended, .expire, .release, .drained), .init(.ended),
+    ]
+
+    private static let loss: [Cell] = [
+        .init(.free, .release, .same), .init(.busy, .release, .same), .init(.full, .release, .same),
+        .init(.paused, .release), .init(.stalled, .release), .init(.ended, .release, .drained), .init(.ended),
     ]
 
     /// Returns cells without messages.
