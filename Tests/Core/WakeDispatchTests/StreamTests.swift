@@ -29,23 +29,6 @@ struct StreamTests {
         #expect(counts.stallReason?.contains("nothing was ever received from it") == true)
     }
 
-    @Test("A stream that ends while stalled is no longer counted, and the next one begins without a stall")
-    func stalledStreamEnds() throws {
-        let rig = DispatchRig()
-        rig.subscribe(1, slots: 1)
-        rig.push(1)
-        for _ in 0..<3 {
-            let wake = try #require(rig.takeDeliveries().last?.wake)
-            #expect(rig.dispatcher.release(wake, reason: "no interpreter") == .released)
-            #expect(rig.engine.totals.accepted == rig.engine.totals.accountedFor)
-        }
-        #expect(rig.dispatcher.workerCounts(nil).stalled == 1)
-        rig.endStream(1)
-        #expect(rig.dispatcher.workerCounts(nil) == .init())
-        rig.subscribe(1, slots: 1)
-        #expect(rig.dispatcher.workerCounts(nil) == .init(connected: 1, slots: 1, busy: 1))
-    }
-
     @Test("A late answer to a wake that is forgotten ends the stall as well")
     func forgotten() {
         let (rig, deliveries) = Self.stalled()
