@@ -207,14 +207,6 @@ struct PushHeadersTests {
         #expect(push.reason == .duplicateHeaders)
     }
 
-    @Test("The payload's limit depends on the push type")
-    func payloadBytesMax() {
-        for (type, bound) in [("voip", 5120), ("alert", 4096), ("nonsense", 4096)] {
-            #expect(PushPayload.bytesMax(type: type.withByteView { PushType($0) }) == bound)
-        }
-        #expect(PushPayload.bytesMax(type: nil) == 4096)
-    }
-
     @Test(
         "Only a single wakegate-dry-run of 1 asks for a dry run; every other value is refused",
         arguments: [

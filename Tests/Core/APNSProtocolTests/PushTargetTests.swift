@@ -19,11 +19,6 @@ struct PushTargetTests {
         #expect(Self.reason(method, "/") == .methodNotAllowed)
     }
 
-    @Test("A path without a token misses it")
-    func noToken() {
-        #expect(Self.reason("POST", "/3/device/") == .missingDeviceToken)
-    }
-
     @Test(
         "A path of any other form is bad",
         arguments: [

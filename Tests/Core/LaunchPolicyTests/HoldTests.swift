@@ -61,20 +61,6 @@ struct HoldTests {
         let holds = Priority.allCases.map { conditions.firstHold($0, criticalBattery: 0.2) }
         #expect(holds == row.holds)
     }
-
-    @Test("A report changes only the fields it names")
-    func reports() {
-        var conditions = Conditions()
-        var report = ConditionsReport()
-        report.batteryLevel = 0.5
-        report.network = false
-        conditions.apply(report)
-        conditions.apply(ConditionsReport())
-        var expected = Conditions()
-        expected.batteryLevel = 0.5
-        expected.network = false
-        #expect(conditions == expected)
-    }
 }
 
 @Suite("Holds of background tasks")

@@ -18,15 +18,13 @@ struct LaneTests {
         return driver
     }
 
-    @Test("A device with only pushes stores nothing of tasks, and its pushes behave as without them")
+    @Test("A device with only pushes stores nothing of tasks")
     func blank() throws {
-        var lanes = try LanesDriver()
-        var device = try DeviceDriver()
+        var driver = try LanesDriver()
         for (priority, seconds) in [(Priority.considerate, 0.0), (.considerate, 10), (.immediate, 20)] {
-            #expect(lanes.push(priority, at: seconds) == device.push(priority, at: seconds))
-            #expect(lanes.lanes.tasks.isBlank)
+            driver.push(priority, at: seconds)
+            #expect(driver.lanes.tasks.isBlank)
         }
-        #expect(lanes.lanes.device == device.state)
     }
 
     @Test("After its last task an unused device stores no more than before the first")
@@ -35,8 +33,25 @@ struct LaneTests {
         driver.submit("r", .appRefresh, at: 0)
         #expect(!driver.lanes.tasks.isBlank)
         driver.push(.considerate, at: 1)
-        _ = driver.succeed("r")
+        _ = driver.end("r", .success)
         #expect(driver.lanes.tasks.isBlank)
+    }
+
+    @Test("Without tasks the next time is the earliest of deadline, expiry and eligibility")
+    func nextMoment() throws {
+        var driver = try LanesDriver()
+        #expect(driver.lanes.device.nextMoment(driver.parameters) == nil)
+        driver.push(.considerate, at: 0)
+        #expect(driver.lanes.device.nextMoment(driver.parameters) == LanesDriver.at(30))
+        driver.push(.considerate, at: 1, expiration: .at(LanesDriver.at(20)))
+        #expect(driver.lanes.device.nextMoment(driver.parameters) == LanesDriver.at(20))
+        _ = driver.lanes.pushEnded(.newData, at: LanesDriver.at(2), driver.parameters)
+        driver.push(.considerate, at: 3)
+        let pending = try #require(driver.lanes.device.pending)
+        #expect(pending.receivedAt == LanesDriver.at(3) && pending.firstReceivedAt == LanesDriver.at(1))
+        #expect(driver.lanes.device.nextMoment(driver.parameters) == LanesDriver.at(900))
+        driver.report(at: 4) { $0.network = false }
+        #expect(driver.lanes.device.nextMoment(driver.parameters) == LanesDriver.at(2_592_003))
     }
 
     @Test("The sizes of a request and of a wake are limited")
@@ -46,58 +61,17 @@ struct LaneTests {
         #expect(MemoryLayout<BackgroundTasks>.stride <= 96)
     }
 
-    @Test("A request without a stream blocks nothing, and goes first when a stream takes it")
-    func slots() throws {
-        var driver = try LanesDriver()
-        driver.submit("r", .appRefresh, at: 0, slotIsFree: false)
-        driver.finish("s", 1, at: 1)
-        let session = driver.name("s")
-        let takesSessions: (LaunchCandidate) -> Bool = {
-            if case .task(let task) = $0 { task.name == session } else { false }
-        }
-        #expect(driver.launch(at: 2, hasSlot: takesSessions) == "s")
-        _ = driver.succeed("s")
-        driver.finish("s", 1, at: 3)
-        #expect(driver.launch(at: 1000) == "r")
-    }
-
-    @Test("The strategy fail needs a free slot, and queue does not")
-    func failing() throws {
-        var driver = try LanesDriver()
-        driver.report(at: 0) { $0.appState = .active }
-        let before = driver.lanes
-        let failed = driver.submit("c", .continued(.fail), at: 1, slotIsFree: false)
-        #expect(failed == .refused(.immediateRunIneligible) && driver.lanes == before)
-        guard case .waits = driver.submit("d", .continued(.queue), at: 1, slotIsFree: false) else {
-            Issue.record("it should wait")
-            return
-        }
-        #expect(driver.launch(at: 2) == "d")
-    }
-
-    @Test("A continued request ignores its earliest beginning")
-    func earliestBegin() throws {
-        var driver = try LanesDriver()
-        driver.report(at: 0) { $0.appState = .active }
-        driver.submit("c", .continued(.queue), at: 1, earliestBegin: 100)
-        #expect(driver.inFlight == ["c"])
-        driver.submit("d", .continued(.queue), at: 2, earliestBegin: 100)
-        driver.submit("e", .continued(.queue), at: 3)
-        _ = driver.succeed("c")
-        #expect(driver.launch(at: 4) == "d")
-    }
-
     @Test("A lost push returns to its place, before arrivals of the same millisecond")
     func places() throws {
         var driver = try LanesDriver()
         driver.submit("r", .appRefresh, at: 0)
-        _ = driver.succeed("r")
+        _ = driver.end("r", .success)
         driver.finish("s0", 1, at: 1)
         driver.push(.considerate, at: 850)
         driver.finish("s1", 1, at: 850)
         driver.push(.considerate, at: 850)
         #expect(driver.launch(at: 900) == "s0")
-        _ = driver.succeed("s0")
+        _ = driver.end("s0", .success)
         #expect(driver.launch(at: 1800) == "push")
         #expect(driver.losePush(at: 1801) == .retries)
         #expect(driver.launch(at: 1801) == "push")
@@ -127,10 +101,10 @@ struct LaneTests {
     @Test("A success in the continued lane keeps the penalty, and one in another lane clears it")
     func penalties() throws {
         var driver = try Self.busy()
-        _ = driver.expire("p")
-        _ = driver.succeed("c")
+        _ = driver.end("p", .expired)
+        _ = driver.end("c", .success)
         #expect(driver.lanes.device.penalty == 1)
-        _ = driver.succeed("r")
+        _ = driver.end("r", .success)
         #expect(driver.lanes.device.penalty == 0)
     }
 }
@@ -142,7 +116,7 @@ extension LaneTests {
     func restart() throws {
         var driver = try Self.busy()
         let before = driver.lanes.device.spacing
-        for name in ["r", "p", "c"] { _ = driver.lose(name, restarted: true) }
+        for name in ["r", "p", "c"] { _ = driver.end(name, .lost, restarted: true) }
         #expect(driver.waiting == ["c", "p", "r"])
         #expect(driver.lanes.tasks.waiting.allSatisfy { $0.attempts == 0 })
         #expect(driver.lanes.device.spacing == Spacing())
@@ -170,9 +144,9 @@ extension LaneTests {
         driver.submit("p", .processing([]), at: 8)
         #expect(driver.launch(at: 8) == nil, "the lanes are taken")
         #expect(driver.report(at: 9) { $0.batteryLevel = 0.9 }.ended.isEmpty)
-        #expect(driver.expire("p").map { if case .ended = $0 { true } else { false } } == true)
+        #expect(driver.end("p", .expired).map { if case .ended = $0 { true } else { false } } == true)
         #expect(driver.lanes.device.penalty == 0)
-        guard case .discarded(let lost, .unregistered, nil)? = driver.lose("r") else {
+        guard case .discarded(let lost, .unregistered, nil)? = driver.end("r", .lost) else {
             Issue.record("it should be discarded")
             return
         }
@@ -188,12 +162,43 @@ extension LaneTests {
         driver.finish("s", 3, at: 0)
         driver.launch(at: 0)
         _ = driver.lanes.unregistered(at: LanesDriver.at(1), driver.parameters)
-        guard case .discarded(let task, .unregistered, nil)? = driver.fail("s") else {
+        guard case .discarded(let task, .unregistered, nil)? = driver.end("s", .failure) else {
             Issue.record("it should be discarded")
             return
         }
         #expect(task.transfers == 3)
         #expect(driver.lanes.tasks.isBlank)
+    }
+
+    @Test("A removed device starts afresh, and its push in flight is not retried and adds no penalty")
+    func removedPush() {
+        let parameters = Parameters()
+        var device = DeviceState()
+        var tasks = BackgroundTasks()
+        func push(_ number: UInt64, at seconds: Double) -> PushReceivedAction {
+            device.pushReceived(
+                PushHandle(rawValue: number),
+                .immediate,
+                .absent,
+                at: LanesDriver.at(seconds),
+                workerIsFree: true,
+                parameters,
+                with: &tasks
+            )
+        }
+        func expire(at seconds: Double) -> WakeEndedAction {
+            device.wakeEnded(.expired, at: LanesDriver.at(seconds), parameters, with: &tasks)
+        }
+        device.launchForced(at: LanesDriver.at(0), parameters, with: &tasks)
+        #expect(expire(at: 30) == .nothing)
+        #expect(device.penalty == 1)
+        #expect(push(1, at: 100) == .launched(absorbed: nil))
+        #expect(push(2, at: 101) == .waits(absorbed: nil))
+        let discarded = device.unregistered()
+        #expect(discarded == PushHandle(rawValue: 2))
+        #expect(device.penalty == 0 && device.spacing == Spacing())
+        #expect(expire(at: 130) == .discarded(PushHandle(rawValue: 1), .unregistered))
+        #expect(device == DeviceState())
     }
 
     @Test("The cost of a removed device's wake is not restored to the fresh state")
@@ -202,10 +207,10 @@ extension LaneTests {
         for (name, seconds) in [("first", 0.0), ("second", 1000)] {
             driver.finish(name, 1, at: seconds)
             #expect(driver.launch(at: seconds) == name)
-            if name == "first" { _ = driver.succeed(name) }
+            if name == "first" { _ = driver.end(name, .success) }
         }
         _ = driver.lanes.unregistered(at: LanesDriver.at(1001), driver.parameters)
-        _ = driver.lose("second")
+        _ = driver.end("second", .lost)
         #expect(driver.lanes == DeviceLanes())
     }
 
@@ -219,9 +224,9 @@ extension LaneTests {
         let name = lost.name("d")
         let forced = lost.lanes.taskLaunchForced(name, at: LanesDriver.at(1), lost.parameters)
         #expect(forced == .laneIsFull, "no operator has more run than may")
-        #expect(lost.lose("c").map { if case .waits = $0 { true } else { false } } == true)
+        #expect(lost.end("c", .lost).map { if case .waits = $0 { true } else { false } } == true)
         #expect(lost.launch(at: 1) == "c", "it has kept its place")
-        guard case .discarded(_, .exhausted, nil)? = lost.lose("c") else {
+        guard case .discarded(_, .exhausted, nil)? = lost.end("c", .lost) else {
             Issue.record("it should be discarded")
             return
         }
@@ -230,7 +235,7 @@ extension LaneTests {
         removed.submit("c", .continued(.queue), at: 0)
         _ = removed.lanes.unregistered(at: LanesDriver.at(1), removed.parameters)
         #expect(removed.inFlight == ["c"])
-        guard case .discarded(_, .unregistered, nil)? = removed.lose("c") else {
+        guard case .discarded(_, .unregistered, nil)? = removed.end("c", .lost) else {
             Issue.record("it should be discarded")
             return
         }
@@ -273,6 +278,8 @@ extension LaneTests {
         #expect(try extend("r", 1000) == .limitReached(LanesDriver.at(305)))
         #expect(try extend("p", 5000) == .extended(LanesDriver.at(874)))
         #expect(try extend("c", 5000) == .limitReached(LanesDriver.at(61)))
+        try driver.parameters.set(.maxExtension, to: 0)
+        #expect(try extend("r", 1000) == .limitReached(LanesDriver.at(305)))
     }
 
     @Test("Only an advance of progress moves the deadline, and only of a continued task")
@@ -292,34 +299,5 @@ extension LaneTests {
         #expect(try report("c", 5, at: 30) == LanesDriver.at(80))
         #expect(try report("c", 4, at: 40) == LanesDriver.at(80))
         #expect(try report("p", 4, at: 40) == nil)
-    }
-
-    @Test("All requests are cancelled together, and sessions stay")
-    func cancelAll() throws {
-        var driver = try Self.busy()
-        driver.submit("q", .processing([]), at: 6)
-        driver.finish("s", 1, at: 6)
-        let action = driver.lanes.cancelled(nil)
-        #expect(action.discarded.map(driver.text) == ["q"])
-        #expect(action.ended.map { driver.text($0.task) } == ["c"])
-        #expect(driver.inFlight == ["r", "p"])
-        #expect(driver.waiting == ["s"])
-        guard case .discarded(_, .cancelled, nil)? = driver.lose("p") else {
-            Issue.record("it should be discarded")
-            return
-        }
-    }
-
-    @Test("A lower continuedMax ends nothing, and nothing else launches until a task has ended")
-    func reload() throws {
-        var driver = try LanesDriver([(.continuedMax, 2)])
-        driver.report(at: 0) { $0.appState = .active }
-        for name in ["a", "b", "c"] { driver.submit(name, .continued(.queue), at: 1) }
-        try driver.parameters.set(.continuedMax, to: 1)
-        #expect(driver.inFlight == ["a", "b"])
-        _ = driver.succeed("a")
-        #expect(driver.launch(at: 2) == nil)
-        _ = driver.succeed("b")
-        #expect(driver.launch(at: 2) == "c")
     }
 }

@@ -40,14 +40,9 @@ struct LanesDriver {
         _ name: String,
         _ kind: TaskSubmission.Kind,
         at seconds: Double,
-        earliestBegin: Double? = nil,
         slotIsFree: Bool = true
     ) -> TaskSubmittedAction {
-        let submission = TaskSubmission(
-            name: self.name(name),
-            kind: kind,
-            earliestBegin: earliestBegin.map(Self.at)
-        )
+        let submission = TaskSubmission(name: self.name(name), kind: kind)
         return self.lanes.submitted(
             submission,
             at: Self.at(seconds),
@@ -64,11 +59,15 @@ struct LanesDriver {
     }
 
     @discardableResult
-    mutating func push(_ priority: Priority, at seconds: Double) -> PushReceivedAction {
+    mutating func push(
+        _ priority: Priority,
+        at seconds: Double,
+        expiration: Expiration = .absent
+    ) -> PushReceivedAction {
         self.lastHandle += 1
         let handle = PushHandle(rawValue: self.lastHandle)
         let now = Self.at(seconds)
-        return self.lanes.pushReceived(handle, priority, .absent, at: now, workerIsFree: true, self.parameters)
+        return self.lanes.pushReceived(handle, priority, expiration, at: now, workerIsFree: true, self.parameters)
     }
 
     @discardableResult
@@ -85,8 +84,8 @@ struct LanesDriver {
     ///
     /// - Returns: its name; "push" for a push.
     @discardableResult
-    mutating func launch(at seconds: Double, hasSlot: (LaunchCandidate) -> Bool = { _ in true }) -> String? {
-        switch self.lanes.nextLaunch(at: Self.at(seconds), self.parameters, hasSlot: hasSlot) {
+    mutating func launch(at seconds: Double) -> String? {
+        switch self.lanes.nextLaunch(at: Self.at(seconds), self.parameters, hasSlot: { _ in true }) {
         case nil: return nil
         case .push:
             self.lanes.pushLaunched(at: Self.at(seconds), self.parameters)
@@ -101,21 +100,10 @@ struct LanesDriver {
         self.lanes.pushEnded(.lost, at: Self.at(seconds), self.parameters)
     }
 
-    mutating func succeed(_ name: String) -> TaskEndedAction? {
-        self.wake(name).map { self.lanes.taskEnded($0.task.arrival, .success, self.parameters) }
-    }
-
-    mutating func fail(_ name: String) -> TaskEndedAction? {
-        self.wake(name).map { self.lanes.taskEnded($0.task.arrival, .failure, self.parameters) }
-    }
-
-    mutating func expire(_ name: String) -> TaskEndedAction? {
-        self.wake(name).map { self.lanes.taskEnded($0.task.arrival, .expired, self.parameters) }
-    }
-
-    mutating func lose(_ name: String, restarted: Bool = false) -> TaskEndedAction? {
+    /// Ends the wake in flight with this name, if there is one.
+    mutating func end(_ name: String, _ outcome: TaskOutcome, restarted: Bool = false) -> TaskEndedAction? {
         self.wake(name).map {
-            self.lanes.taskEnded($0.task.arrival, .lost, takingBackAttempt: restarted, self.parameters)
+            self.lanes.taskEnded($0.task.arrival, outcome, takingBackAttempt: restarted, self.parameters)
         }
     }
 }

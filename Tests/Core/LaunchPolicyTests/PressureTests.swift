@@ -81,21 +81,6 @@ struct PressureTests {
         #expect(self.pressed(at: 51, &driver) == ["b lost"])
     }
 
-    @Test("Critical pressure ends a processing task and holds it, and no push")
-    func others() throws {
-        var driver = try LanesDriver()
-        driver.submit("p", .processing([]), at: 0)
-        driver.submit("r", .appRefresh, at: 0, slotIsFree: false)
-        let ended = driver.report(at: 1) { $0.memoryPressure = .critical }.ended
-        #expect(ended.map { driver.text($0.task) } == ["p"] && driver.lanes.tasks.pressure == 0)
-        driver.submit("q", .processing([]), at: 2)
-        #expect(driver.inFlight.isEmpty && driver.launch(at: 2) == nil)
-        guard case .launched = driver.push(.considerate, at: 3) else {
-            Issue.record("a push should launch")
-            return
-        }
-    }
-
     @Test("A lower continuedMax ends the excess immediately, in the same order")
     func reload() throws {
         var driver = try self.busy()
@@ -106,6 +91,6 @@ struct PressureTests {
         #expect(self.pressed(at: 1, &driver) == ["c lost", "b lost"] && driver.inFlight == ["a", "d"])
         #expect(!driver.lanes.tasks.hasExcess(driver.parameters) && driver.waiting == ["b", "c"])
         #expect(driver.launch(at: 1) == nil, "the lane is full")
-        #expect(driver.succeed("a") != nil && driver.launch(at: 2) == "b", "memory is not short")
+        #expect(driver.end("a", .success) != nil && driver.launch(at: 2) == "b", "memory is not short")
     }
 }

@@ -354,11 +354,10 @@ extension DispatchSimulation {
 
     /// Begins the shutdown. Nothing is launched from here on.
     func drain() {
-        self.coverage.openAtDrain += self.models.checker.open.count
+        self.coverage.note(.openAtDrain, self.models.checker.open.count)
         self.models.checker.isDraining = true
         self.rig.dispatcher.drain()
-        self.took()
-        self.check()
+        self.settle()
     }
 
     /// Waits until no wake is in flight, as a gateway does before it exits.

@@ -33,9 +33,9 @@ extension DispatchSimulation {
         if drainStep != nil { self.endDrain() }
         if drainStep == nil || self.lives != nil { self.calm() }
         self.coverage.add(self.rig.engine.totals)
-        self.coverage.stalls += self.models.checker.stalls
-        self.coverage.exactLaunches += self.models.spacing.exact
-        self.coverage.jumps += self.models.spacing.jumps
+        self.coverage.note(.stall, self.models.checker.stalls)
+        self.coverage.note(.exactLaunch, self.models.spacing.exact)
+        self.coverage.note(.jump, self.models.spacing.jumps)
         return self.fault.map { "after the faults: \($0)" }
     }
 
@@ -241,7 +241,7 @@ extension DispatchSimulation {
         if self.rig.rig.find(device).map({ FrozenDevice(self.rig.engine.snapshot($0)) }) != before {
             self.fail("push \(first.number) changed its device again")
         }
-        self.coverage.repeatedPushes += 1
+        self.coverage.note(.repeatedPush)
         self.lives?.coverage.note(.repeatedPush)
         if let lives = self.lives, lives.bornAt > first.at { self.lives?.coverage.note(.repeatedPushAfterRestart) }
     }
@@ -326,10 +326,10 @@ extension DispatchSimulation {
         let wakes = open.sorted { ($0.first, $0.second) < ($1.first, $1.second) }
         if wakes.isEmpty || self.webhooks.once(in: 2) {
             let slots = self.webhooks.pick([0, 1, 2, 4, 4])
-            self.coverage.slotChanges += 1
+            self.coverage.note(.slotChange)
             self.changeSlots(stream, to: slots)
         } else {
-            self.coverage.lossesAlone += 1
+            self.coverage.note(.lossAlone)
             self.lose(self.webhooks.pick(wakes), on: stream, takingBackAttempt: self.webhooks.once(in: 2))
         }
     }

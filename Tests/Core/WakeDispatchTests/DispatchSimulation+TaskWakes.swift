@@ -247,7 +247,7 @@ extension DispatchSimulation {
         }
         let launched = self.models.launched
         self.took()
-        if wasPaused, !isPaused { self.coverage.launchesByResuming += Int(self.models.launched - launched) }
+        if wasPaused, !isPaused { self.coverage.note(.launchByResuming, Int(self.models.launched - launched)) }
         self.check()
     }
 
@@ -261,8 +261,7 @@ extension DispatchSimulation {
         let wasPending = self.rig.engine.snapshot(index).pendingID != nil
         if self.rig.dispatcher.cancelPending(index) != wasPending { self.fail("a drop differs from the pending push") }
         if wasPending { self.models.ledger.discarded(token, .cancelled) }
-        self.took()
-        self.check()
+        self.settle()
     }
 
     /// Checks that a snapshot reflects a pause.
@@ -275,6 +274,6 @@ extension DispatchSimulation {
             let priority = snapshot.state.pending?.priority,
             snapshot.state.eligibleAt(priority, snapshot.parameters) <= self.now
         else { return }
-        if self.models.checker.couldTakeForced(token, topic: snapshot.topic) { self.coverage.heldBackByPause += 1 }
+        if self.models.checker.couldTakeForced(token, topic: snapshot.topic) { self.coverage.note(.heldBackByPause) }
     }
 }

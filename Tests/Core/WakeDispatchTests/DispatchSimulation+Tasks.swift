@@ -52,8 +52,7 @@ extension DispatchSimulation {
             if let refusal { self.models.tasks.ledger.refused(refusal) }
             if let refusal { self.taskCoverage.note("refused \(refusal)") }
         }
-        self.took()
-        self.check()
+        self.settle()
     }
 
     /// Returns the refusal of a request with the strategy `fail` that cannot launch immediately.
@@ -95,8 +94,7 @@ extension DispatchSimulation {
             self.models.tasks.ledger.refusedTransfers(count)
             self.taskCoverage.note("ninth session")
         }
-        self.took()
-        self.check()
+        self.settle()
     }
 
     /// - Parameter identifier: the identifier; nil cancels every request.
@@ -121,8 +119,7 @@ extension DispatchSimulation {
         case .notContinued: self.taskCoverage.note("progress of another kind")
         case .ended, .unknown: self.taskCoverage.note("late progress")
         }
-        self.took()
-        self.check()
+        self.settle()
     }
 
     func simulateTaskLaunch(_ device: Int, _ identifier: String) {
@@ -155,8 +152,7 @@ extension DispatchSimulation {
         let happened = self.rig.dispatcher.simulateExpiration(index, identifier: identifier)
         if happened != isInFlight { self.fail("expiring \(identifier) answered \(happened)") }
         if happened { self.taskCoverage.note("simulated expiration") }
-        self.took()
-        self.check()
+        self.settle()
     }
 }
 
@@ -266,9 +262,7 @@ extension DispatchSimulation {
     }
 
     private func progressSomething() {
-        let open = self.models.checker.open.values.sorted {
-            ($0.wake.first, $0.wake.second) < ($1.wake.first, $1.wake.second)
-        }
+        let open = self.openWakes
         let continued = open.filter { $0.kind == .continued }
         let meant = self.draw { $0.once(in: 3) || continued.isEmpty ? open : continued }
         guard !meant.isEmpty else { return }
@@ -308,9 +302,7 @@ extension DispatchSimulation {
 
     /// Reports a result of the wrong kind.
     private func misreport() {
-        let open = self.models.checker.open.values.sorted {
-            ($0.wake.first, $0.wake.second) < ($1.wake.first, $1.wake.second)
-        }
+        let open = self.openWakes
         guard !open.isEmpty else { return }
         let delivery = self.draw { $0.pick(open) }
         self.report(delivery.kind == .push ? .task(.success) : .push(.newData), delivery.wake)

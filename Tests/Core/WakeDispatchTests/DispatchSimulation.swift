@@ -25,8 +25,8 @@ final class DispatchSimulation {
     var models = SimulationModels()
     /// The state of a simulated gateway that dies and restarts; nil if it never dies.
     var lives: SimulatedLives?
-    var coverage = SimulationCoverage()
-    var taskCoverage = TaskCoverage()
+    var coverage = Coverage<SimulationEvent>()
+    var taskCoverage = Coverage<String>()
     /// The messages to workers, in order.
     private(set) var log: [RecordingOutput.Event] = []
     private(set) var fault: String?
@@ -158,8 +158,7 @@ extension DispatchSimulation {
         let isDelivered = self.rig.output.deliveries.contains { $0.apnsID == id }
         self.models.ledger.accepted(id, expiry: expiry, token, answer.disposition, deliveredAtOnce: isDelivered)
         self.tell(.accepted(id))
-        self.took()
-        self.check()
+        self.settle()
     }
 
     func subscribe(
@@ -186,24 +185,21 @@ extension DispatchSimulation {
             reportsConditions: takes.receivesConditions,
             devices: devices
         )
-        self.took()
-        self.check()
+        self.settle()
     }
 
     func endStream(_ address: StreamAddress) {
         self.workers[address] = nil
         self.rig.dispatcher.streamEnded(address)
         for delivery in self.models.checker.ended(address) { self.lost(delivery, takingBackAttempt: false) }
-        self.took()
-        self.check()
+        self.settle()
     }
 
     /// Drains a stream whose worker is stopping.
     func drain(_ address: StreamAddress) {
         self.models.checker.draining(address)
         if !self.rig.dispatcher.streamDraining(address, isAdmitted: { _ in true }) { self.fail("a stream is unknown") }
-        self.took()
-        self.check()
+        self.settle()
     }
 
     /// Requests an extension of a wake, which may not be in flight.
@@ -218,24 +214,21 @@ extension DispatchSimulation {
             window: parameters.processingWindow,
             outcome
         )
-        if moved { self.coverage.extensions += 1 }
-        if case .limitReached = outcome { self.coverage.refusedExtensions += 1 }
-        self.took()
-        self.check()
+        if moved { self.coverage.note(.extended) }
+        if case .limitReached = outcome { self.coverage.note(.refusedExtension) }
+        self.settle()
     }
 
     func pause(_ address: StreamAddress, _ isPaused: Bool) {
         self.models.checker.paused(address, isPaused)
         self.rig.dispatcher.streamPaused(address, isPaused)
-        self.took()
-        self.check()
+        self.settle()
     }
 
     func changeSlots(_ address: StreamAddress, to slots: Int) {
         self.models.checker.slotsChanged(address, to: slots)
         self.rig.dispatcher.slotsChanged(address, to: slots)
-        self.took()
-        self.check()
+        self.settle()
     }
 
     func lose(_ wake: WakeID, on address: StreamAddress, takingBackAttempt: Bool) {
@@ -243,17 +236,16 @@ extension DispatchSimulation {
         if let delivery = self.models.checker.lost(wake) {
             self.lost(delivery, takingBackAttempt: takingBackAttempt)
         }
-        self.took()
-        self.check()
+        self.settle()
     }
 
     func report(_ report: WakeReport, _ wake: WakeID) {
         let outcome = self.rig.dispatcher.report(report, wake: wake)
         switch outcome {
         case .ended: break
-        case .repeated: self.coverage.repeatedAnswers += 1
-        case .endedOtherwise: self.coverage.lateAnswers += 1
-        case .unknown: self.coverage.unknownAnswers += 1
+        case .repeated: self.coverage.note(.repeatedAnswer)
+        case .endedOtherwise: self.coverage.note(.lateAnswer)
+        case .unknown: self.coverage.note(.unknownAnswer)
         case .otherKind: self.checkOtherKind(report, wake)
         }
         self.checkRemembered(wake, report, outcome)
@@ -261,8 +253,7 @@ extension DispatchSimulation {
             self.ended(delivery, reportedAs: report)
             self.tell(.ended(delivery.token, wake, report, self.now))
         }
-        self.took()
-        self.check()
+        self.settle()
     }
 
     func conditions(_ device: Int, _ report: ConditionsReport) {
@@ -294,8 +285,7 @@ extension DispatchSimulation {
             self.models.isActive.remove(token)
             self.models.tasks.startedAfresh(token, at: self.now, self.parameters(token))
         }
-        self.took()
-        self.check()
+        self.settle()
     }
 
     func unregister(_ device: Int) {
@@ -303,14 +293,13 @@ extension DispatchSimulation {
         let token = self.tokens[device]
         self.rig.dispatcher.unregister(index)
         if self.models.removed.insert(token).inserted {
-            self.coverage.removals += 1
+            self.coverage.note(.removal)
             self.models.ledger.discarded(token, .unregistered)
             self.models.spacing.forgotten(token)
             self.models.isActive.remove(token)
             self.models.tasks.startedAfresh(token, at: self.now, self.parameters(token))
         }
-        self.took()
-        self.check()
+        self.settle()
     }
 
     func simulateLaunch(_ device: Int) {
@@ -323,7 +312,7 @@ extension DispatchSimulation {
         let outcome = self.rig.dispatcher.simulateLaunch(index)
         if outcome != expected { self.fail("simulate-launch answered \(outcome), and not \(expected)") }
         let isPaused = self.models.checker.pausedTopics.contains(topic)
-        if outcome == .launched, isPaused { self.coverage.launchesOfPaused += 1 }
+        if outcome == .launched, isPaused { self.coverage.note(.launchOfPaused) }
         self.forced = token
         self.took()
         self.forced = nil
@@ -335,9 +324,8 @@ extension DispatchSimulation {
         let isInFlight = self.models.checker.count(self.tokens[device], .short) > 0
         let happened = self.rig.dispatcher.simulateExpiration(index)
         if happened != isInFlight { self.fail("simulate-expiration answered \(happened)") }
-        if happened { self.coverage.simulatedExpirations += 1 }
-        self.took()
-        self.check()
+        if happened { self.coverage.note(.simulatedExpiration) }
+        self.settle()
     }
 
     /// Sends all worker reports that are due.
@@ -383,7 +371,7 @@ extension DispatchSimulation {
             case .released: break
             case .drained(let stream):
                 self.workers[stream] = nil
-                self.coverage.drainedStreams += 1
+                self.coverage.note(.drainedStream)
                 self.models.checker.drained(stream)
             case .conditions(let token, let conditions, let stream): self.heard(token, conditions, stream)
             // A loss must be recorded before its stream is notified.
@@ -405,8 +393,8 @@ extension DispatchSimulation {
         self.models.checker.delivered(delivery, at: self.now, laneMax: laneMax, isForced: isForced)
         guard let push = delivery.push else { return self.taskDelivered(delivery) }
         self.models.ledger.launched(delivery.apnsID, token, attempt: push.attempts)
-        if delivery.apnsID == nil { self.coverage.emptyWakes += 1 }
-        if self.models.checker.streams[delivery.stream]?.devices.isEmpty == false { self.coverage.namedDeliveries += 1 }
+        if delivery.apnsID == nil { self.coverage.note(.emptyWake) }
+        if self.models.checker.streams[delivery.stream]?.devices.isEmpty == false { self.coverage.note(.namedDelivery) }
         if self.forced == token || self.models.isActive.contains(token) {
             self.models.spacing.free(token)
         } else {
@@ -455,6 +443,12 @@ extension DispatchSimulation {
         }
     }
 
+    /// Ends an operation: processes the messages to workers, checks the invariants, and stores the step.
+    func settle() {
+        self.took()
+        self.check()
+    }
+
     /// Checks the invariants after a step, then stores the step.
     func check() {
         self.verify()
@@ -481,9 +475,9 @@ extension DispatchSimulation {
             self.verifyTasks(token, snapshot)
             self.verifyPause(token, snapshot)
             guard snapshot.held.contains(.worker) else { continue }
-            self.coverage.waits += 1
+            self.coverage.note(.wait)
             if self.isDraining, self.models.checker.hasFreeTaker(token, topic: snapshot.topic) {
-                self.coverage.heldBackByDrain += 1
+                self.coverage.note(.heldBackByDrain)
             }
             if self.models.checker.couldTake(token, topic: snapshot.topic) {
                 self.fail("device \(device) waits for nothing")

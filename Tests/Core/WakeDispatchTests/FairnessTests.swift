@@ -265,28 +265,18 @@ struct AtOneMomentTests {
 
     private static let second = EngineRig.apnsID(2)
 
-    @Test("A push does not absorb an earlier push that is already due")
-    func push() throws {
+    @Test("Neither a push nor a dry run absorbs an earlier push that is already due", arguments: [false, true])
+    func push(isDryRun: Bool) throws {
         let rig = try Self.due()
-        let answer = rig.push(1)
-        #expect(answer?.disposition == .scheduled)
+        #expect(rig.push(1, isDryRun: isDryRun)?.disposition == .scheduled)
         #expect(rig.takeDeliveries().map(\.apnsID) == [Self.second])
         #expect(rig.engine.totals.coalesced == 0)
-    }
-
-    @Test("A dry run applies due events first")
-    func dryRun() throws {
-        let rig = try Self.due()
-        #expect(rig.push(1, isDryRun: true)?.disposition == .scheduled)
-        #expect(rig.takeDeliveries().map(\.apnsID) == [Self.second])
     }
 
     @Test("A report of a force quit does not discard the push that was due before it")
     func conditions() throws {
         let rig = try Self.due()
-        var report = ConditionsReport()
-        report.appState = .forceQuit
-        _ = rig.dispatcher.conditions(report, rig.rig.index(1))
+        rig.conditions(1) { $0.appState = .forceQuit }
         #expect(rig.takeDeliveries().map(\.apnsID) == [Self.second])
         #expect(rig.engine.totals.discarded.sum == 0)
     }

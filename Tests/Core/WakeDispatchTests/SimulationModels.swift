@@ -103,7 +103,7 @@ struct SimulatedLives {
     var answeredTasks: Set<Int> = []
     /// Requests and transfers that were never answered.
     var unansweredTasks: Set<Int> = []
-    var coverage = CrashCoverage()
+    var coverage = Coverage<CrashEvent>()
 
     init(_ medium: any SimulatedMedium, faultsEvery: Int) {
         self.medium = medium
@@ -112,15 +112,8 @@ struct SimulatedLives {
     }
 }
 
-/// Events of simulated gateways, to ensure that the tested situations occurred.
-struct CrashCoverage {
-    enum Event: String, CaseIterable {
-        case kill, powerLoss, commit, failedCommit, failedStart, uncertainFound, uncertainLost
-        case wakeLostAtRestart, wallJump, wallJumpBackAcrossRestart, answeredPushFound, unansweredPushFound
-        case repeatedAnswer, forgottenAnswer, repeatedPush, repeatedPushAfterRestart, keptBackEffects, reload
-        case eventsRecovered
-    }
-
+/// The events of simulations, to ensure that the tested situations occurred.
+struct Coverage<Event: Hashable> {
     private var counts: [Event: Int] = [:]
 
     mutating func note(_ event: Event, _ count: Int = 1) {
@@ -131,8 +124,16 @@ struct CrashCoverage {
 
     subscript(event: Event) -> Int { self.counts[event] ?? 0 }
 
-    /// The names of events that never occurred.
-    var missing: [String] { Event.allCases.filter { self[$0] == 0 }.map(\.rawValue) }
+    /// Returns the events that never occurred.
+    func missing(_ expected: [Event]) -> [Event] { expected.filter { self[$0] == 0 } }
+}
+
+/// Events of gateways that die and restart.
+enum CrashEvent: CaseIterable {
+    case kill, powerLoss, commit, failedCommit, failedStart, uncertainFound, uncertainLost
+    case wakeLostAtRestart, wallJump, wallJumpBackAcrossRestart, answeredPushFound, unansweredPushFound
+    case repeatedAnswer, forgottenAnswer, repeatedPush, repeatedPushAfterRestart, keptBackEffects, reload
+    case eventsRecovered
 }
 
 /// The behavior of a stream's worker.
@@ -164,102 +165,53 @@ enum SimulatedWorker: CaseIterable {
     }
 }
 
-/// Events of simulations, to ensure that the tested situations occurred.
-struct SimulationCoverage {
-    var launched: Int64 = 0
-    var completed: Int64 = 0
-    var coalesced: Int64 = 0
-    var discarded = PerCase<DiscardReason>()
-    var results = PerCase<WakeOutcome>()
-    var stalls = 0
-    var repeatedAnswers = 0
-    /// Pushes that were repeated with a client-supplied apns-id while that was remembered.
-    var repeatedPushes = 0
-    var lateAnswers = 0
-    var slotChanges = 0
-    /// Wakes that were lost while their stream stayed open.
-    var lossesAlone = 0
-    var unknownAnswers = 0
-    var namedDeliveries = 0
-    var emptyWakes = 0
-    /// Deadlines that were extended, and requests beyond the maximum extension.
-    var extensions = 0
-    var refusedExtensions = 0
-    var drainedStreams = 0
-    /// Wakes in flight when the gateway began to shut down.
-    var openAtDrain = 0
-    /// Snapshots of devices whose push a free stream would get without the shutdown.
-    var heldBackByDrain = 0
-    var simulatedExpirations = 0
-    /// Snapshots of devices whose push a free stream would get without a pause of its topic.
-    var heldBackByPause = 0
-    /// Launches by operators while the topic was paused, and launches caused by the end of a pause.
-    var launchesOfPaused = 0
-    var launchesByResuming = 0
-    var removals = 0
-    /// Snapshots of devices that waited for a worker while no stream could take the launch.
-    var waits = 0
-    /// Launches at the first time that the interval allows.
-    var exactLaunches = 0
-    /// Launches of priority 10 before the interval had passed.
-    var jumps = 0
-
-    mutating func add(_ counters: ActivityCounters) {
-        self.launched += counters.launched
-        self.completed += counters.completed
-        self.coalesced += counters.coalesced
-        self.discarded += counters.discarded
-        self.results += counters.results
-    }
-
-    /// The names of events that never occurred.
-    var missing: [String] {
-        var counts: [(String, Int64)] = [
-            ("launched", self.launched), ("completed", self.completed), ("coalesced", self.coalesced),
-            ("repeated pushes", Int64(self.repeatedPushes)),
-            ("slot changes", Int64(self.slotChanges)), ("losses alone", Int64(self.lossesAlone)),
-            ("stalls", Int64(self.stalls)), ("repeated answers", Int64(self.repeatedAnswers)),
-            ("late answers", Int64(self.lateAnswers)), ("unknown answers", Int64(self.unknownAnswers)),
-            ("named deliveries", Int64(self.namedDeliveries)), ("empty wakes", Int64(self.emptyWakes)),
-            ("simulated expirations", Int64(self.simulatedExpirations)), ("removals", Int64(self.removals)),
-            ("extensions", Int64(self.extensions)), ("refused extensions", Int64(self.refusedExtensions)),
-            ("drained streams", Int64(self.drainedStreams)),
-            ("waits", Int64(self.waits)), ("exact launches", Int64(self.exactLaunches)),
-            ("jumps", Int64(self.jumps)), ("held back by a pause", Int64(self.heldBackByPause)),
-            ("launches of what is paused", Int64(self.launchesOfPaused)),
-            ("launches by resuming", Int64(self.launchesByResuming)),
-        ]
-        counts += DiscardReason.ofPushes.map { ($0.rawValue, self.discarded[$0]) }
-        counts += WakeOutcome.allCases.map { ($0.rawValue, self.results[$0]) }
-        return counts.filter { $0.1 == 0 }.map(\.0)
-    }
-}
-
-/// Events of requests and sessions in simulations, to ensure that the tested situations occurred.
-struct TaskCoverage {
-    private(set) var counts: [String: Int] = [:]
-
-    mutating func note(_ event: String, _ count: Int = 1) {
-        if count > 0 { self.counts[event, default: 0] += count }
-    }
-
-    mutating func add(_ other: Self) { self.counts.merge(other.counts, uniquingKeysWith: +) }
+/// Events of pushes and streams in simulations.
+enum SimulationEvent: Hashable {
+    case launched, completed, coalesced
+    case discarded(DiscardReason)
+    case result(WakeOutcome)
+    case stall, repeatedAnswer, lateAnswer, unknownAnswer, slotChange, namedDelivery, emptyWake, drainedStream
+    case simulatedExpiration, removal
+    /// A push was repeated with a client-supplied apns-id while that was remembered.
+    case repeatedPush
+    /// A wake was lost while its stream stayed open.
+    case lossAlone
+    /// A deadline was extended, or more time was requested than the maximum extension.
+    case extended, refusedExtension
+    /// A wake was in flight when the gateway began to shut down.
+    case openAtDrain
+    /// A free stream would get the push of a device without the shutdown, or without a pause of its topic.
+    case heldBackByDrain, heldBackByPause
+    /// An operator launched while the topic was paused, or the end of a pause launched.
+    case launchOfPaused, launchByResuming
+    /// A device waited for a worker while no stream could take the launch.
+    case wait
+    /// A launch at the first time that the interval allows, or one of priority 10 before that.
+    case exactLaunch, jump
 
     /// Events that must occur.
-    private static let expected: [String] =
-        ["launched", "scheduled", "replaced"] + TaskRefusal.allCases.map { "refused \($0)" }
-        + LaunchKind.allCases.compactMap(\.task).flatMap { kind in
-            ["launched \(kind)"] + ["success", "failure", "expired", "lost"].map { "\(kind) \($0)" }
-        }
-        + ["processing interrupted", "continued interrupted", "continued cancelled"]
-        + DiscardReason.ofTasks.map { "discarded \($0)" }
-        + ["repeated event", "ninth session", "cancelled while waiting", "progress", "progress of another kind"]
-        + ["late progress", "resumed", "reload", "report of another kind", "conditions heard", "waits for a worker"]
-        + ["launched", "laneIsFull", "notPending", "noWorker"].map { "simulated launch: \($0)" }
-        + ["simulated expiration"]
+    static let expected: [SimulationEvent] = {
+        let discards: [SimulationEvent] = DiscardReason.ofPushes.map { .discarded($0) }
+        let results: [SimulationEvent] = WakeOutcome.allCases.map { .result($0) }
+        let others: [SimulationEvent] = [
+            .launched, .completed, .coalesced, .stall, .repeatedAnswer, .lateAnswer, .unknownAnswer, .slotChange,
+            .namedDelivery, .emptyWake, .drainedStream, .simulatedExpiration, .removal, .repeatedPush, .lossAlone,
+            .extended, .refusedExtension, .heldBackByPause, .launchOfPaused, .launchByResuming, .wait, .exactLaunch,
+            .jump,
+        ]
+        return others + discards + results
+    }()
+}
 
-    /// Expected events that never occurred.
-    var missing: [String] { Self.expected.filter { self.counts[$0] == nil } }
+extension Coverage<SimulationEvent> {
+    /// Adds the events that a gateway has counted.
+    mutating func add(_ counters: ActivityCounters) {
+        self.note(.launched, Int(counters.launched))
+        self.note(.completed, Int(counters.completed))
+        self.note(.coalesced, Int(counters.coalesced))
+        for reason in DiscardReason.ofPushes { self.note(.discarded(reason), Int(counters.discarded[reason])) }
+        for outcome in WakeOutcome.allCases { self.note(.result(outcome), Int(counters.results[outcome])) }
+    }
 }
 
 /// An answer in a worker's script of a trace.

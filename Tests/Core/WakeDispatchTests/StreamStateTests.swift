@@ -72,20 +72,8 @@ struct StreamStateTests {
         ),
         (.lateReport, Self.stays(.free, .busy, .full, .paused, .free, .draining, .ended)),
         (.extend, Self.nothing),
-        (
-            .lose,
-            [
-                .init(.free, .release, .same), .init(.busy, .release, .same), .init(.full, .release, .same),
-                .init(.paused, .release), .init(.stalled, .release), .init(.ended, .release, .drained), .init(.ended),
-            ]
-        ),
-        (
-            .giveBack,
-            [
-                .init(.free, .release, .same), .init(.busy, .release, .same), .init(.full, .release, .same),
-                .init(.paused, .release), .init(.stalled, .release), .init(.ended, .release, .drained), .init(.ended),
-            ]
-        ),
+        (.lose, Self.loss),
+        (.giveBack, Self.loss),
         (
             .subscribeAgain,
             [
@@ -114,6 +102,11 @@ struct StreamStateTests {
         .init(.free, .expire, .release), .init(.free, .expire, .release), .init(.free, .expire, .release),
         .init(.paused, .expire, .release), .init(.stalled, .expire, .release),
         .init(.ended, .expire, .release, .drained), .init(.ended),
+    ]
+
+    private static let loss: [Cell] = [
+        .init(.free, .release, .same), .init(.busy, .release, .same), .init(.full, .release, .same),
+        .init(.paused, .release), .init(.stalled, .release), .init(.ended, .release, .drained), .init(.ended),
     ]
 
     /// Returns cells without messages.
@@ -189,10 +182,7 @@ struct StreamStateTests {
                 self.rig.push(2)
             case .register: self.rig.rig.register(1)
             case .unregister: dispatcher.unregister(self.rig.rig.index(1))
-            case .conditions:
-                var report = ConditionsReport()
-                report.charging = true
-                _ = dispatcher.conditions(report, self.rig.rig.index(1))
+            case .conditions: self.rig.conditions(1) { $0.charging = true }
             case .advance: self.rig.advance(by: 1)
             }
         }
@@ -247,18 +237,8 @@ struct StreamTableTests {
 
     private static func wake(_ number: Int) -> WakeID { WakeID(random: (UInt64(number), 9)) }
 
-    private static func insert(
-        _ table: inout StreamTable,
-        _ number: Int,
-        slots: Int = 2,
-        devices: [Int] = []
-    ) -> Subscription {
-        let request = SubscriptionRequest(slots: slots, devices: devices.map { EngineRig.token($0) })
-        return table.insert(DispatchRig.address(number), Self.topic, request)
-    }
-
-    private static func free(_ table: inout StreamTable, _ device: Int) -> StreamAddress? {
-        table.free(Self.topic, EngineRig.token(device))?.address
+    private static func insert(_ table: inout StreamTable, _ number: Int, slots: Int) -> Subscription {
+        table.insert(DispatchRig.address(number), Self.topic, SubscriptionRequest(slots: slots, devices: []))
     }
 
     @Test("A stream is found by its address until it is removed, and is counted for its topic")
@@ -277,45 +257,6 @@ struct StreamTableTests {
         table.remove(first)
         #expect(table[DispatchRig.address(1)] == nil)
         #expect(table.counts(nil) == .init(connected: 1, slots: 4, busy: 0))
-    }
-
-    /// A condition that prevents wakes on a stream, with and without named devices, and its removal.
-    enum Obstacle: CaseIterable {
-        case paused, stalled, full, busy
-
-        func begin(_ table: inout StreamTable, _ stream: Subscription) {
-            switch self {
-            case .paused: table.pause(stream, true)
-            case .stalled: for number in 10..<13 { table.expired(WakeID(random: (UInt64(number), 9)), stream) }
-            case .full: table.resizeAll(wakeBytesMax: 5)
-            case .busy: table.resize(stream, to: 1)
-            }
-        }
-
-        func end(_ table: inout StreamTable, _ stream: Subscription) {
-            switch self {
-            case .paused: table.pause(stream, false)
-            case .stalled: table.answered(stream)
-            case .full: table.resizeAll(wakeBytesMax: 6)
-            case .busy: table.resize(stream, to: 2)
-            }
-        }
-    }
-
-    @Test("An obstacle keeps a stream from wakes until it is removed", arguments: Obstacle.allCases, [[], [7]])
-    func obstacles(obstacle: Obstacle, devices: [Int]) {
-        var table = StreamTable(wakeBytesMax: 1000)
-        let stream = Self.insert(&table, 1, devices: devices)
-        table.give(Self.wake(1), bytes: 5, to: stream, at: Self.now)
-        #expect(Self.free(&table, 7) == stream.address)
-        obstacle.begin(&table, stream)
-        #expect(Self.free(&table, 7) == nil)
-        #expect(!stream.isFree)
-        obstacle.end(&table, stream)
-        table.rotate(stream)
-        #expect(Self.free(&table, 7) == stream.address)
-        table.drain(stream)
-        #expect(Self.free(&table, 7) == nil)
     }
 
     @Test("The holder of a wake is known until it is answered, and after the stream's end until it is lost")
@@ -403,31 +344,16 @@ struct WakeBytesTests {
         #expect(rig.takeDeliveries().map(\.token) == [2, 3].map { EngineRig.token($0) })
     }
 
-    @Test("An expired or lost wake frees its bytes, too, and a wake without a push needs none")
-    func otherEnds() throws {
-        let rig = DispatchRig(EngineRig.open([(.executionWindow, 5)]), wakeBytesPerStreamMax: Self.payloadBytes)
+    @Test("A wake without a push needs no bytes")
+    func emptyWake() {
+        let rig = DispatchRig(wakeBytesPerStreamMax: Self.payloadBytes)
+        for device in 1...2 { rig.rig.register(device) }
         rig.subscribe(1, slots: 100)
-        rig.push(1)
-        rig.push(2)
-        #expect(rig.takeDeliveries().map(\.token) == [EngineRig.token(1)])
-        rig.advance(by: 5000)
-        let second = rig.takeDeliveries()
-        #expect(second.map(\.token) == [EngineRig.token(2)])
-        rig.push(3)
-        #expect(rig.takeDeliveries().isEmpty)
-        let wake = try #require(second.first?.wake)
-        rig.dispatcher.lose(wake, on: DispatchRig.address(1), takingBackAttempt: false)
-        #expect(!rig.takeDeliveries().isEmpty)
-
-        let empty = DispatchRig(wakeBytesPerStreamMax: Self.payloadBytes)
-        empty.rig.register(1)
-        empty.rig.register(2)
-        empty.subscribe(1, slots: 100)
         for device in 1...2 {
-            #expect(empty.dispatcher.simulateLaunch(empty.rig.index(device)) == .launched)
+            #expect(rig.dispatcher.simulateLaunch(rig.rig.index(device)) == .launched)
         }
-        empty.push(3)
-        #expect(empty.takeDeliveries().count == 3)
-        #expect(empty.dispatcher.timesStreamWasFull == 1)
+        rig.push(3)
+        #expect(rig.takeDeliveries().count == 3)
+        #expect(rig.dispatcher.timesStreamWasFull == 1)
     }
 }

@@ -29,43 +29,6 @@ struct StreamTests {
         #expect(counts.stallReason?.contains("nothing was ever received from it") == true)
     }
 
-    /// Gives back the last delivered wake.
-    ///
-    /// - Returns: the resulting wake, and its stream.
-    private func giveBack(_ rig: DispatchRig, _ reason: String = "no interpreter") throws -> Delivery? {
-        let wake = try #require(rig.takeDeliveries().last?.wake)
-        _ = rig.output.take()
-        #expect(rig.dispatcher.release(wake, reason: reason) == .released)
-        #expect(rig.engine.totals.accepted == rig.engine.totals.accountedFor)
-        return rig.output.deliveries.last
-    }
-
-    @Test("A stream that ends while stalled is no longer counted, and the next one begins without a stall")
-    func stalledStreamEnds() throws {
-        let rig = DispatchRig()
-        rig.subscribe(1, slots: 1)
-        rig.push(1)
-        for _ in 0..<3 { _ = try self.giveBack(rig) }
-        #expect(rig.dispatcher.workerCounts(nil).stalled == 1)
-        rig.endStream(1)
-        #expect(rig.dispatcher.workerCounts(nil) == .init())
-        rig.subscribe(1, slots: 1)
-        #expect(rig.dispatcher.workerCounts(nil) == .init(connected: 1, slots: 1, busy: 1))
-    }
-
-    @Test("Two in a row stall nothing, and an answer between them starts the count again")
-    func twoInARow() {
-        let rig = DispatchRig()
-        rig.subscribe(1, slots: 1)
-        for device in 0..<9 {
-            rig.push(device)
-            #expect(rig.output.deliveries.count == 1, "device \(device)")
-            guard let wake = rig.takeDeliveries().last?.wake else { return }
-            if device % 3 == 2 { rig.report(.failed, wake) } else { rig.advance(by: 30_000) }
-            _ = rig.output.take()
-        }
-    }
-
     @Test("A late answer to a wake that is forgotten ends the stall as well")
     func forgotten() {
         let (rig, deliveries) = Self.stalled()
@@ -95,21 +58,6 @@ struct StreamTests {
         #expect(rig.output.expirations == wakes)
     }
 
-    @Test("At one millisecond the wake ends, then the pending push expires, then nothing launches")
-    func oneMillisecond() {
-        let rig = DispatchRig(EngineRig.open([(.maxAttempts, 1)]))
-        rig.subscribe(1, slots: 8)
-        rig.rig.register(1)
-        rig.rig.conditions(1) { $0.appState = .active }
-        rig.push(1, .considerate, .at(rig.rig.instant + 30_000))
-        rig.push(1, .considerate, .at(rig.rig.instant + 30_000))
-        _ = rig.output.take()
-        rig.advance(by: 30_000)
-        let counters = rig.engine.totals
-        #expect(counters.results[.expired] == 1 && counters.coalesced == 1 && counters.discarded[.expired] == 1)
-        #expect(rig.takeDeliveries().isEmpty)
-    }
-
     @Test("A wake whose deadline passed unnoticed expires before its answer, which is late")
     func answerAfterDeadline() {
         let rig = DispatchRig()
@@ -121,42 +69,6 @@ struct StreamTests {
         for wake in wakes { #expect(rig.report(.newData, wake) == .endedOtherwise(.push(.expired))) }
         rig.push(10)
         #expect(rig.takeDeliveries().map(\.token) == [EngineRig.token(10)])
-    }
-
-    @Test("A stream with fewer slots keeps its wakes and gets no more until one is free")
-    func fewerSlots() {
-        let rig = DispatchRig()
-        rig.subscribe(1, slots: 3)
-        for device in 0..<3 { rig.push(device) }
-        let wakes = rig.takeDeliveries().map(\.wake)
-        rig.dispatcher.slotsChanged(DispatchRig.address(1), to: 1)
-        #expect(rig.dispatcher.workerCounts(nil) == .init(connected: 1, slots: 1, busy: 3))
-        for device in 3..<8 { rig.push(device) }
-        rig.report(.newData, wakes[0])
-        rig.report(.newData, wakes[1])
-        #expect(rig.takeDeliveries().isEmpty)
-        rig.report(.newData, wakes[2])
-        #expect(rig.takeDeliveries().count == 1)
-        rig.dispatcher.slotsChanged(DispatchRig.address(1), to: 0)
-        rig.dispatcher.slotsChanged(DispatchRig.address(1), to: 4)
-        #expect(rig.takeDeliveries().count == 3)
-        #expect(rig.dispatcher.workerCounts(nil) == .init(connected: 1, slots: 4, busy: 4))
-        rig.endStream(1)
-        #expect(rig.dispatcher.workerCounts(nil) == .init())
-        // Nothing is reported for a stream that has ended.
-        rig.dispatcher.slotsChanged(DispatchRig.address(1), to: 9)
-        #expect(rig.dispatcher.workerCounts(nil) == .init())
-    }
-
-    @Test("A stream without slots leaves its topic's devices to the others")
-    func noSlots() {
-        let rig = DispatchRig()
-        rig.subscribe(1, slots: 2)
-        rig.dispatcher.slotsChanged(DispatchRig.address(1), to: 0)
-        rig.push(1)
-        #expect(rig.takeDeliveries().isEmpty && rig.engine.totals.held[.worker] == 1)
-        rig.subscribe(2, slots: 2)
-        #expect(rig.takeDeliveries().map(\.stream) == [DispatchRig.address(2)])
     }
 
     @Test("A wake whose deadline passed unnoticed expires, and is not lost")

@@ -40,24 +40,6 @@ struct TaskDispatchTests {
         #expect(other.takeDeliveries().map(\.kind) == (isTaken ? [.urlSession] : []))
     }
 
-    @Test("Identifiers, sessions and pushes are separate: a stream gets what it subscribed to", arguments: [[], [1]])
-    func apart(devices: [Int]) {
-        let rig = Self.rig()
-        rig.submit(1, "x", .processing([]))
-        rig.subscribe(1, slots: 9, kinds: [], sessions: ["x"], devices: devices)
-        rig.subscribe(2, slots: 9, devices: devices)
-        #expect(rig.takeDeliveries().isEmpty)
-        rig.finish(1, "x", count: 3)
-        let session = rig.takeDeliveries()
-        #expect(session.map(\.stream.number) == [1] && session.first?.task?.task.transfers == 3)
-        rig.subscribe(3, slots: 9, kinds: [], tasks: ["x"], devices: devices)
-        let task = rig.takeDeliveries()
-        #expect(task.map(\.stream.number) == [3] && task.first?.task?.task.attempts == 1)
-        if let wake = session.first?.wake { rig.report(.success, wake) }
-        rig.push(1, .immediate)
-        #expect(rig.takeDeliveries().map(\.stream.number) == [2])
-    }
-
     @Test("Streams that accept a task take turns, whatever patterns they use")
     func turns() {
         let rig = Self.rig()
@@ -74,22 +56,6 @@ struct TaskDispatchTests {
             #expect((counts[1...].max() ?? 0) - (counts[1...].min() ?? 0) <= 1)
         }
         #expect(counts == [0, 20, 20, 20])
-    }
-
-    @Test("Thousands of busy streams are passed over once, and get their turn when they are free")
-    func busy() {
-        let rig = Self.rig()
-        for stream in 0..<200 { rig.subscribe(stream, kinds: [], tasks: ["a"]) }
-        var wakes: [WakeID] = []
-        for device in 0..<250 {
-            rig.submit(device, "a")
-            wakes += rig.takeDeliveries().map(\.wake)
-        }
-        #expect(wakes.count == 200)
-        for wake in wakes { rig.report(.success, wake) }
-        #expect(Self.given(rig).map { $0[1] } == Array(200..<250))
-        for device in 250..<400 { rig.submit(device, "a") }
-        #expect(Set(Self.given(rig).map { $0[0] }).count == 150)
     }
 
     @Test("Of the streams that accept a task, one that names the device with the fewest wakes goes first")
@@ -150,18 +116,10 @@ struct TaskDispatchTests {
         #expect(rig.dispatcher.resources(TopicIndex(rawValue: 99)).isEmpty)
     }
 
-    @Test("A draining gateway, a paused stream and a stopping worker get no launches")
-    func obstacles() {
+    @Test("A draining gateway launches neither tasks nor sessions")
+    func drain() {
         let rig = Self.rig()
         rig.subscribe(1, slots: 9, tasks: ["a"])
-        rig.pause(1, true)
-        #expect(rig.submit(1, "a")?.held == .worker)
-        rig.pause(1, false)
-        #expect(Self.given(rig) == [[1, 1]])
-        #expect(rig.dispatcher.streamDraining(DispatchRig.address(1)) { _ in true })
-        rig.submit(2, "a")
-        rig.subscribe(2, slots: 9, tasks: ["a"])
-        #expect(Self.given(rig) == [[2, 2]])
         rig.dispatcher.drain()
         rig.submit(3, "a")
         rig.advance(by: 1)
@@ -169,25 +127,5 @@ struct TaskDispatchTests {
         rig.subscribe(3, slots: 9, tasks: ["a"], sessions: ["s"], devices: [3])
         #expect(Self.given(rig).isEmpty)
         #expect(rig.dispatcher.simulateLaunch(rig.rig.index(3), identifier: "a") == .noWorker)
-    }
-
-    @Test("A stream's end loses its tasks, and they launch elsewhere in the same step")
-    func lost() {
-        let rig = Self.rig()
-        rig.subscribe(1, slots: 9, tasks: ["*", "a.*"])
-        rig.push(1)
-        rig.submit(1, "a.p", .processing([]))
-        rig.submit(2, "a.r")
-        let before = rig.takeDeliveries()
-        #expect(before.count == 3)
-        rig.subscribe(2, slots: 9, tasks: ["a.*"])
-        rig.endStream(1)
-        let after = rig.takeDeliveries()
-        #expect(after.map(\.stream.number) == [2, 2, 2])
-        #expect(Set(after.map(\.wake)).isDisjoint(with: before.map(\.wake)))
-        #expect(after.compactMap(\.task?.task.attempts) == [2, 2])
-        // Ending the same stream again has no effect.
-        rig.endStream(1)
-        #expect(rig.dispatcher.workerCounts(nil) == .init(connected: 1, slots: 9, busy: 3))
     }
 }

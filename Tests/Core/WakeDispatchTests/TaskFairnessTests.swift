@@ -6,23 +6,6 @@ import Wire
 
 @Suite("The order of work for a free stream", .timeLimit(.minutes(15)))
 struct TaskFairnessTests {
-    @Test("Tasks of different devices and names launch in order of arrival")
-    func fifo() {
-        let rig = TaskDispatchTests.rig()
-        let names = ["a.x", "b", "a.y", "c", "a.b.z", "a.x"]
-        for (device, name) in names.enumerated() { rig.submit(device, name) }
-        rig.finish(9, "s")
-        rig.subscribe(1, slots: 2, kinds: [], tasks: ["a.*", "a.b.z"], sessions: ["s"])
-        var order = TaskDispatchTests.given(rig).map { $0[1] }
-        for _ in 0..<3 {
-            rig.dispatcher.slotsChanged(DispatchRig.address(1), to: 2 + order.count)
-            order += TaskDispatchTests.given(rig).map { $0[1] }
-        }
-        #expect(order == [0, 2, 4, 5, 9])
-        rig.subscribe(2, slots: 9, kinds: [], tasks: ["b", "c"])
-        #expect(TaskDispatchTests.given(rig).map { $0[1] } == [1, 3])
-    }
-
     @Test("Pushes and tasks of different devices launch in order of arrival")
     func pushesAndTasks() {
         let rig = TaskDispatchTests.rig()

@@ -40,18 +40,6 @@ struct WarningTests {
         #expect(rig.output.takeWarnings().isEmpty)
     }
 
-    @Test("A worker is warned once, whatever happens to the device in between")
-    func once() {
-        let (rig, _) = Self.launched()
-        rig.advance(by: 25_000)
-        #expect(Self.timesLeft(rig) == [5000])
-        rig.push(1)
-        rig.conditions(1) { $0.batteryLevel = 0.5 }
-        rig.advance(by: 2000)
-        rig.push(1)
-        #expect(Self.timesLeft(rig).isEmpty)
-    }
-
     @Test("A push or report that arrives before a bounded step reaches the device is handled after the warning")
     func unseen() {
         let (rig, wake) = Self.launched()

@@ -92,18 +92,19 @@ struct TaskWakeTests {
         #expect(try Self.text(of: .session(ByteView("photos"), count: 7), .urlSession) == expected)
     }
 
-    @Test("A worker reads what a gateway writes")
-    func roundTrip() throws {
+    @Test("A worker reads what a gateway writes", arguments: [WakeKind.appRefresh, .processing, .continued])
+    func roundTrip(kind: WakeKind) throws {
         let title: StaticString = "a\u{2028}\n\u{E9}"
-        let text = try Self.text(of: .task(ByteView("com.example.a"), title: ByteView(title)), .processing)
+        let work = Wake.Work.task(ByteView("com.example.a"), title: ByteView(title), subtitle: ByteView("c"))
+        let text = try Self.text(of: work, kind)
         #expect(text.utf8.allSatisfy { $0 != 0x0A } && !text.unicodeScalars.contains("\u{2028}"))
         guard case .wake(.task(let read))? = StreamEvent(name: "wake", data: Array(text.utf8)) else {
             Issue.record("it is not read as a task's: \(text)")
             return
         }
-        #expect(read.work == .task("com.example.a", title: "a\u{2028}\n\u{E9}", subtitle: nil))
+        #expect(read.work == .task("com.example.a", title: "a\u{2028}\n\u{E9}", subtitle: "c"))
         #expect([read.wake, read.device] == [Self.idText, "00ff10ef00ff10ef00ff10ef00ff10ef"])
-        #expect(read.kind == .processing && read.topic == "com.example.news" && read.attempt == 2)
+        #expect(read.kind == kind && read.topic == "com.example.news" && read.attempt == 2)
         #expect(read.submittedAt == Self.terms.receivedAt && read.deadline == Self.terms.deadline)
         #expect(read.timeLeft == Self.terms.timeLeft)
         let session = try Self.text(of: .session(ByteView("photos"), count: 7), .urlSession)
@@ -159,18 +160,6 @@ struct TaskMessageTests {
     private static func read(_ data: String) -> TaskMessage? {
         guard case .task(let message)? = WakeEvent(Array(data.utf8)) else { return nil }
         return message
-    }
-
-    @Test("Every member of a task's wake is read", arguments: [WakeKind.appRefresh, .processing, .continued])
-    func task(kind: WakeKind) throws {
-        let text = """
-            {"wake":"w","kind":"\(kind.name)","device":"ab","topic":"t","task":"com.example.a","attempt":2,
-            "submittedAt":5,"deadline":99,"timeLeft":30,"title":"T","subtitle":"S"}
-            """
-        let wake = try #require(Self.read(text))
-        #expect(wake.kind == kind && wake.work == .task("com.example.a", title: "T", subtitle: "S"))
-        #expect([wake.wake, wake.device, wake.topic] == ["w", "ab", "t"])
-        #expect(wake.attempt == 2 && wake.submittedAt == 5 && wake.deadline == 99 && wake.timeLeft == 30)
     }
 
     @Test("A session's wake has its name and how many transfers have finished")
