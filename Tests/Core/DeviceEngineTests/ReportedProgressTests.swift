@@ -6,7 +6,7 @@ import Wire
 
 @Suite("When progress of continued tasks is stored", .timeLimit(.minutes(15)))
 struct ReportedProgressTests {
-    private let rig = EngineRig(EngineRig.permitting(tasks: [(.continuedMax, 3)]))
+    private let rig = EngineRig(EngineRig.permitting([(.continuedMax, 3)]))
     private let store = SimulatedStore()
 
     init() throws {
@@ -32,22 +32,14 @@ struct ReportedProgressTests {
     private func written() throws -> (tasks: Int, others: Int) {
         var batch = RecordBatch()
         self.rig.engine.takeStep(into: &batch)
-        var (tasks, others) = (0, 0)
-        func count(_ key: RecordKey, _ content: ByteView) {
-            if key.kind == .tasks { tasks += 1 } else { others += 1 }
-        }
-        batch.forEach(count)
+        let keys = batch.records.map { $0.key }
         try self.store.commit(batch)
-        return (tasks, others)
+        return (keys.count { $0.kind == .tasks }, keys.count { $0.kind != .tasks })
     }
 
     /// Returns the progress of the tasks of device 1 that the store has.
     private func kept() throws -> [UInt64?] {
-        let next = EngineRig(EngineRig.permitting(), start: self.rig.now, seed: 99)
-        try self.store.reopened(keepsUnresolved: false).load { key, content throws(StoreError) in
-            try next.engine.restore(key, content)
-        }
-        try next.engine.finishRestoring(now: self.rig.instant)
+        let next = try self.rig.restarted(from: self.store, EngineRig.permitting())
         return next.snapshot(1).tasks.map { task in
             guard case .running(_, _, _, let progress) = task.state else { return nil }
             return progress?.completed
@@ -113,11 +105,7 @@ struct ReportedProgressTests {
         }
         #expect(self.rig.engine.hasChanges)
         try self.store.commit(from: self.rig.engine)
-        let next = EngineRig(EngineRig.permitting(), start: self.rig.now, seed: 99)
-        try self.store.reopened(keepsUnresolved: false).load { key, content throws(StoreError) in
-            try next.engine.restore(key, content)
-        }
-        try next.engine.finishRestoring(now: self.rig.instant)
+        let next = try self.rig.restarted(from: self.store, EngineRig.permitting())
         guard way == 0 else {
             #expect(next.snapshot(1).tasks.isEmpty)
             return

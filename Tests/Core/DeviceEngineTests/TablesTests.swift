@@ -58,9 +58,7 @@ struct TablesTests {
         for number in [1, 2, 1] as [UInt32] { table.noteChange(DeviceIndex(rawValue: number)) }
         var batch = RecordBatch()
         table.takeChanges(into: &batch, at: Instant(milliseconds: 0))
-        var keys: [RecordKey] = []
-        func note(_ key: RecordKey, _ content: ByteView) { keys.append(key) }
-        batch.forEach(note)
+        let keys = batch.records.map { $0.key }
         #expect(keys == [RecordKey(.device, 1), RecordKey(.device, 2)])
         #expect(table.takeChanges() == [])
     }

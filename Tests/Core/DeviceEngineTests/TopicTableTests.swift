@@ -22,11 +22,10 @@ struct TopicTableTests {
         var batch = RecordBatch()
         table.takeChanges(into: &batch)
         var records: [UInt32: [UInt8]] = [:]
-        func note(_ key: RecordKey, _ content: ByteView) {
+        for (key, content) in batch.records {
             #expect(key.kind == .topic && records[key.index] == nil)
-            records[key.index] = content.array
+            records[key.index] = content
         }
-        batch.forEach(note)
         return records
     }
 
