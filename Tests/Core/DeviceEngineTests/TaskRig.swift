@@ -37,13 +37,10 @@ extension EngineRig {
     /// Launches the next push or task of a device.
     func launchNext(_ device: Int) -> LaunchedWake? { self.engine.claim(self.index(device)) { _ in true } }
 
-    /// Returns the names of pending and of running tasks.
-    func tasks(_ device: Int) -> (waiting: [String], running: [String]) {
+    /// Returns the names of pending tasks.
+    func waitingTasks(_ device: Int) -> [String] {
         let tasks = self.engine.tasks(of: self.index(device))
-        func names(_ isRunning: Bool) -> [String] {
-            tasks.filter { if case .running = $0.state { isRunning } else { !isRunning } }.map(\.name)
-        }
-        return (names(false), names(true))
+        return tasks.filter { if case .running = $0.state { false } else { true } }.map(\.name)
     }
 
     /// True if every request and every transfer is accounted for exactly once.

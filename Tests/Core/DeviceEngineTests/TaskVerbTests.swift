@@ -87,7 +87,7 @@ struct TaskVerbTests {
         #expect(!self.rig.engine.hasTasks(device))
         self.rig.register(1)
         try self.rig.engine.transfersFinished(session: "s", count: 3, id: "1", device: device)
-        #expect(self.rig.tasks(1).waiting == ["s"] && self.rig.engine.totals.sessions.finished == 5)
+        #expect(self.rig.waitingTasks(1) == ["s"] && self.rig.engine.totals.sessions.finished == 5)
         #expect(self.rig.isConserved)
     }
 
