@@ -87,23 +87,6 @@ struct TablesTests {
         #expect(wakes.dropFirst(3000).enumerated().allSatisfy { table[$0.element] == $0.offset + 3000 })
     }
 
-    @Test("Topics are found by their bytes, also after the table has grown")
-    func topicNames() {
-        var names = TopicNames(key: HashKey((99, 0)))
-        for number in 0..<500 {
-            let name = "topic.\(number)"
-            name.withByteView { view in
-                #expect(names.find(view) == nil)
-                #expect(names.insert(view) == TopicIndex(rawValue: UInt32(number)))
-            }
-        }
-        for number in 0..<500 {
-            "topic.\(number)".withByteView { #expect(names.find($0) == TopicIndex(rawValue: UInt32(number))) }
-            "topic.\(number) ".withByteView { #expect(names.find($0) == nil) }
-        }
-        #expect(names.find(ByteView()) == nil)
-    }
-
     @Test("A ring is a list of four", arguments: UInt64(1)...4)
     func ringLikeList(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
