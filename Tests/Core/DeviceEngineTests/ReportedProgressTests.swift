@@ -94,29 +94,6 @@ struct ReportedProgressTests {
         #expect(try self.kept().contains(7), "changes of other devices do not")
     }
 
-    @Test("A loss, a report and an interruption store earlier progress immediately", arguments: 0..<3)
-    func ends(way: Int) throws {
-        let wake = try self.start()
-        self.tell(7, wake)
-        switch way {
-        case 0: self.rig.engine.lose(wake)
-        case 1: _ = self.rig.engine.report(.task(.success), wake: wake)
-        default: self.rig.conditions(1) { $0.thermalState = .critical }
-        }
-        #expect(self.rig.engine.hasChanges)
-        try self.store.commit(from: self.rig.engine)
-        let next = try self.rig.restarted(from: self.store, EngineRig.permitting())
-        guard way == 0 else {
-            #expect(next.snapshot(1).tasks.isEmpty)
-            return
-        }
-        guard case .task(let launched) = try #require(next.launchNext(1)).cause else {
-            Issue.record("a task should launch")
-            return
-        }
-        #expect(launched.resumedFrom == .progress(TaskProgress(completed: 7, total: 99)))
-    }
-
     @Test("An engine without a store also forgets progress, so no list grows")
     func nothingKept() throws {
         for round in 0..<50 as Range<UInt64> {
