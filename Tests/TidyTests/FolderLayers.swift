@@ -128,29 +128,8 @@ enum FolderLayers {
 
     /// Returns the words of a line that may be type names: those that begin with a capital letter.
     private static func names(_ line: String) -> [Substring] {
-        var names: [Substring] = []
-        var start: String.Index?
-        let bytes = line.utf8
-        for index in bytes.indices {
-            if self.isOfName(bytes[index]) {
-                if start == nil { start = index }
-            } else if let from = start {
-                if (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(bytes[from]) { names.append(line[from..<index]) }
-                start = nil
-            }
-        }
-        if let from = start, (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(bytes[from]) {
-            names.append(line[from...])
-        }
-        return names
-    }
-
-    private static func isOfName(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"):
-            true
-        default: false
-        }
+        line.utf8.split { !BannedWords.isNamePart($0) }
+            .filter { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0[$0.startIndex]) }
+            .map { Substring($0) }
     }
 }

@@ -121,14 +121,9 @@ struct BoundTests {
         let before = EngineRig(configuration)
         before.push(1)
         before.push(2, workerIsFree: true)
-        var records = RecordBatch()
-        before.engine.takeStep(into: &records)
-        let after = EngineRig(configuration)
-        func restore(_ key: RecordKey, _ content: ByteView) {
-            #expect(throws: Never.self) { try after.engine.restore(key, content) }
-        }
-        records.forEach(restore)
-        try after.engine.finishRestoring(now: after.instant)
+        let store = SimulatedStore()
+        try store.commit(from: before.engine)
+        let after = try before.restarted(from: store, configuration)
         after.engine.loseEveryWake()
         #expect(after.engine.contentBytes == before.engine.contentBytes)
         #expect(after.engine.contentBytes == 2 * Self.pushBytes)

@@ -163,11 +163,7 @@ struct PushTraceTests {
         rig.push(1, trace: EngineRig.trace(3))
         rig.push(2)
         try store.commit(from: rig.engine)
-        let next = EngineRig(start: rig.now, seed: 99)
-        try store.reopened(keepsUnresolved: false).load { key, content throws(StoreError) in
-            try next.engine.restore(key, content)
-        }
-        try next.engine.finishRestoring(now: rig.instant)
+        let next = try rig.restarted(from: store)
         #expect(Self.told(next) == ContentOfWake(own: 1, state: Self.state))
         #expect(Self.told(next, pending: true) == ContentOfWake(own: 3, links: [2], state: Self.state))
         #expect(next.engine.contentBytes == rig.engine.contentBytes)

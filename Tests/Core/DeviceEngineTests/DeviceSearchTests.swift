@@ -17,16 +17,18 @@ struct DeviceSearchTests {
         return (0..<Self.count).map { ($0 % beginnings) << 48 | $0 }.shuffled(using: &generator)
     }
 
-    /// Returns the devices of a page in the order of tokens, and the number of steps that the search took.
+    /// Returns the devices of a page in their order, and the number of steps that the search took.
     private static func page(
         _ rig: EngineRig,
+        order: DeviceSearch.Order = .token,
         after: DeviceToken? = nil,
         topics: Set<TopicIndex>? = nil,
-        countMax: Int = 1000
+        countMax: Int = 1000,
+        filter: DeviceFilter? = nil
     ) -> (tokens: [DeviceToken], steps: Int) {
-        var search = DeviceSearch(topics: topics, after: after, countMax: countMax)
+        var search = DeviceSearch(topics: topics, order: order, after: after, countMax: countMax)
         var steps = 1
-        while !rig.engine.look(&search, placesMax: Self.placesMax) { steps += 1 }
+        while !rig.engine.look(&search, placesMax: Self.placesMax, filter: filter) { steps += 1 }
         return (search.tokens, steps)
     }
 
@@ -108,10 +110,7 @@ struct DeviceSearchTests {
         }
 
         func search(countMax: Int, filter: DeviceFilter? = nil) -> (tokens: [DeviceToken], steps: Int) {
-            var search = DeviceSearch(topics: nil, order: .waiting, after: nil, countMax: countMax)
-            var steps = 1
-            while !self.rig.engine.look(&search, placesMax: placesMax, filter: filter) { steps += 1 }
-            return (search.tokens, steps)
+            DeviceSearchTests.page(self.rig, order: .waiting, countMax: countMax, filter: filter)
         }
     }
 

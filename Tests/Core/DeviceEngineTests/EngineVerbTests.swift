@@ -36,27 +36,6 @@ struct EngineVerbTests {
         }
     }
 
-    @Test("An empty wake counts only as a wake", arguments: FetchResult.allCases)
-    func emptyWake(result: FetchResult) throws {
-        let rig = EngineRig()
-        rig.register(1)
-        guard case .launched(let wake) = rig.engine.launchForced(rig.index(1)) else {
-            Issue.record("nothing is in flight")
-            return
-        }
-        let launched = try #require(rig.engine.launchedWake(wake))
-        #expect(launched.content == nil)
-        #expect(rig.snapshot(1).inFlightID == nil && rig.snapshot(1).wake == wake)
-        var counters = ActivityCounters()
-        counters.registered = 1
-        counters.launched = 1
-        #expect(rig.engine.totals == counters)
-        #expect(rig.engine.launchForced(rig.index(1)) == .laneIsFull)
-        #expect(rig.engine.report(.push(result), wake: wake) == .ended)
-        #expect(rig.engine.totals.results.sum == 1)
-        #expect(rig.engine.totals.accountedFor == 0 && rig.engine.totals.accepted == 0)
-    }
-
     @Test("A forced launch ignores every hold, and costs nothing")
     func forcedLaunch() throws {
         let rig = EngineRig()

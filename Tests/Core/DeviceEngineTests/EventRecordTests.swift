@@ -211,21 +211,4 @@ struct EventRecordTests {
         #expect(kind(15, 7, 0) == .transfersFinished(count: 7) && kind(15, 7, 1) == nil)
         #expect(kind(21, 7, 3) == .extended(.continued, seconds: 7) && kind(21, 7, 5) == nil)
     }
-
-    @Test("Events that exceed one record continue in the next")
-    func several() throws {
-        let events = Self.events(20_000, seed: 9)
-        var start = 0
-        var found: [HistoryEvent] = []
-        var count = 0
-        while start < events.count {
-            var buffer = ByteBuffer()
-            start = EventRecord.write(events, from: start, sequence: 1, keyMark: 2, to: &buffer)
-            #expect(buffer.count <= EventRecord.bytesMax)
-            found += try #require(Self.read(buffer.view.array)).events
-            count += 1
-        }
-        #expect(found == events)
-        #expect(count > 3)
-    }
 }

@@ -11,15 +11,13 @@ struct ExtensionTests {
         let rig = EngineRig(EngineRig.open([(.maxExtension, 45)]))
         let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
         _ = rig.engine.takeStep()
-        var events: [HistoryEvent] = []
-        rig.engine.takeEvents(into: &events)
-        events = []
+        _ = rig.takeEvents(1)
         rig.advance(by: 20_000)
         #expect(rig.engine.extend(wake, by: 10_000) == .lasts(rig.instant + 10_000))
         #expect(rig.engine.takeStep().devices.isEmpty)
         #expect(rig.engine.extend(wake, by: 30_000) == .lasts(rig.instant + 30_000))
         #expect(rig.engine.takeStep().devices.count == 1)
-        rig.engine.takeEvents(into: &events)
+        let events = rig.takeEvents(1)
         #expect(events.map(\.kind) == [.extended(.push, seconds: 30)])
         #expect(events.first?.apnsID == EngineRig.apnsID(rig.lastPush))
         rig.advance(by: 29_999)

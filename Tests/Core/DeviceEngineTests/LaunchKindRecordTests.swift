@@ -15,23 +15,15 @@ struct LaunchKindRecordTests {
     }
 
     private static func stored(_ engine: DeviceEngine) -> [RecordKey.Kind: [UInt8]] {
-        var batch = RecordBatch()
-        engine.takeStep(into: &batch)
-        var records: [RecordKey.Kind: [UInt8]] = [:]
-        func note(_ key: RecordKey, _ content: ByteView) { records[key.kind] = content.array }
-        batch.forEach(note)
-        return records
+        engine.takeRecords().reduce(into: [:]) { $0[$1.key.kind] = $1.content }
     }
 
     /// Returns an engine restored from these records; nil if it refuses one.
     private static func engine(_ topic: [UInt8], _ device: [UInt8], at rig: EngineRig) -> DeviceEngine? {
         let next = EngineRig(start: rig.now, seed: 99).engine
         do {
-            for (key, content) in [(RecordKey(.topic), topic), (RecordKey(.device), device)] {
-                var buffer = ByteBuffer()
-                buffer.append(content)
-                try next.restore(key, buffer.view)
-            }
+            try next.restore(RecordKey(.topic), topic)
+            try next.restore(RecordKey(.device), device)
             try next.finishRestoring(now: rig.instant)
             next.loseEveryWake()
             return next

@@ -82,8 +82,7 @@ struct PolicyChangeTests {
         let rig = try self.rig(devices: 10, EngineRig.open([(.launchInterval, 1)]))
         rig.advance(by: 1000)
         rig.engine.reconfigure(EngineRig.open([(.launchInterval, 900)]))
-        let device = try #require(rig.engine.find(EngineRig.token(9)))
-        let snapshot = rig.engine.snapshot(device)
+        let snapshot = rig.snapshot(9)
         #expect(snapshot.held == [])
         #expect(snapshot.parameters.launchInterval == 900_000)
     }
@@ -91,10 +90,7 @@ struct PolicyChangeTests {
     @Test("Another critical battery holds and releases devices that wait")
     func battery() throws {
         let rig = try self.rig(devices: 1, EngineRig.open([(.launchInterval, 1)]))
-        let device = try #require(rig.engine.find(EngineRig.token(0)))
-        var report = ConditionsReport()
-        report.batteryLevel = 0.3
-        _ = rig.engine.conditions(report, device)
+        rig.conditions(0) { $0.batteryLevel = 0.3 }
         rig.advance(by: 1000)
         #expect(rig.engine.readyCount(Self.topic) == 1)
         rig.engine.reconfigure(EngineRig.open([(.launchInterval, 1), (.criticalBattery, 0.5)]))
@@ -119,9 +115,7 @@ struct PolicyChangeTests {
         configuration.topicPolicies[EngineRig.topicName(2)] = own
         rig.engine.reconfigure(configuration)
         rig.push(3, topic: 3)
-        let intervals = try (1...3).map { number in
-            rig.engine.snapshot(try #require(rig.engine.find(EngineRig.token(number)))).parameters.launchInterval
-        }
+        let intervals = (1...3).map { rig.snapshot($0).parameters.launchInterval }
         #expect(intervals == [60_000, 7_000, 60_000])
     }
 

@@ -206,28 +206,6 @@ struct PolicyClockTests {
         }
     }
 
-    @Test("A step of the wall clock ends no wake and changes no hold", arguments: [-hour, hour])
-    func stepEndsNothing(step: Int64) throws {
-        var machine = VirtualClock(boot: 77, wall: 1_700_000_000_000)
-        let clock = PolicyClock(wall: machine.wall, boot: machine.boot)
-        let rig = EngineRig(start: clock.now(boot: machine.boot).milliseconds)
-        let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
-        rig.push(1, .considerate)
-        rig.push(2, .considerate)
-        rig.conditions(2) { $0.network = false }
-        let before = [rig.snapshot(1).state, rig.snapshot(2).state]
-        let eligible = try #require(rig.snapshot(1).state.nextMoment(Parameters()))
-        machine.stepWall(by: step)
-        machine.pass(1)
-        let now = clock.now(boot: machine.boot)
-        #expect(rig.engine.advance(to: now, devicesMax: 10))
-        #expect([rig.snapshot(1).state, rig.snapshot(2).state] == before)
-        #expect(rig.snapshot(2).held == [.network])
-        #expect(rig.snapshot(1).wake == wake)
-        #expect(eligible == rig.instant + 30_000)
-        #expect(rig.engine.popExpiredWake() == nil)
-    }
-
     @Test("A time maps to one number, however the readings of both clocks are rounded")
     func jitter() {
         let moment = Instant(milliseconds: 1_700_000_000_123)

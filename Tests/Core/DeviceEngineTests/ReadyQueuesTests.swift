@@ -115,21 +115,6 @@ struct ReadyQueuesTests {
         queues.append(DeviceIndex(rawValue: 3), since: used, lastUse: used, in: &devices)
         #expect(queues.longestMilliseconds(at: now, in: devices) == 900)
     }
-
-    @Test("Queues are added for new topics, and entries already in a queue stay")
-    func grows() {
-        var devices = DeviceTable.registered(2, topicCount: 2)
-        var queues = ReadyQueues()
-        queues.grow(topicCount: 1)
-        queues.append(DeviceIndex(rawValue: 0), since: .distantPast, in: &devices)
-        queues.grow(topicCount: 2)
-        queues.grow(topicCount: 2)
-        queues.append(DeviceIndex(rawValue: 1), since: .distantPast, in: &devices)
-        for topic in 0..<2 as Range<UInt32> {
-            let first = queues.first(TopicIndex(rawValue: topic), at: .distantPast, in: devices)
-            #expect(first?.rawValue == topic)
-        }
-    }
 }
 
 @Suite("A queue", .timeLimit(.minutes(15)))

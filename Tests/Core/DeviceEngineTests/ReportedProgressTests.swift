@@ -6,7 +6,7 @@ import Wire
 
 @Suite("When progress of continued tasks is stored", .timeLimit(.minutes(15)))
 struct ReportedProgressTests {
-    private let rig = EngineRig(EngineRig.permitting(tasks: [(.continuedMax, 3)]))
+    private let rig = EngineRig(EngineRig.permitting([(.continuedMax, 3)]))
     private let store = SimulatedStore()
 
     init() throws {
@@ -32,22 +32,14 @@ struct ReportedProgressTests {
     private func written() throws -> (tasks: Int, others: Int) {
         var batch = RecordBatch()
         self.rig.engine.takeStep(into: &batch)
-        var (tasks, others) = (0, 0)
-        func count(_ key: RecordKey, _ content: ByteView) {
-            if key.kind == .tasks { tasks += 1 } else { others += 1 }
-        }
-        batch.forEach(count)
+        let keys = batch.records.map { $0.key }
         try self.store.commit(batch)
-        return (tasks, others)
+        return (keys.count { $0.kind == .tasks }, keys.count { $0.kind != .tasks })
     }
 
     /// Returns the progress of the tasks of device 1 that the store has.
     private func kept() throws -> [UInt64?] {
-        let next = EngineRig(EngineRig.permitting(), start: self.rig.now, seed: 99)
-        try self.store.reopened(keepsUnresolved: false).load { key, content throws(StoreError) in
-            try next.engine.restore(key, content)
-        }
-        try next.engine.finishRestoring(now: self.rig.instant)
+        let next = try self.rig.restarted(from: self.store, EngineRig.permitting())
         return next.snapshot(1).tasks.map { task in
             guard case .running(_, _, _, let progress) = task.state else { return nil }
             return progress?.completed
@@ -100,33 +92,6 @@ struct ReportedProgressTests {
         self.rig.register(2)
         _ = try self.written()
         #expect(try self.kept().contains(7), "changes of other devices do not")
-    }
-
-    @Test("A loss, a report and an interruption store earlier progress immediately", arguments: 0..<3)
-    func ends(way: Int) throws {
-        let wake = try self.start()
-        self.tell(7, wake)
-        switch way {
-        case 0: self.rig.engine.lose(wake)
-        case 1: _ = self.rig.engine.report(.task(.success), wake: wake)
-        default: self.rig.conditions(1) { $0.thermalState = .critical }
-        }
-        #expect(self.rig.engine.hasChanges)
-        try self.store.commit(from: self.rig.engine)
-        let next = EngineRig(EngineRig.permitting(), start: self.rig.now, seed: 99)
-        try self.store.reopened(keepsUnresolved: false).load { key, content throws(StoreError) in
-            try next.engine.restore(key, content)
-        }
-        try next.engine.finishRestoring(now: self.rig.instant)
-        guard way == 0 else {
-            #expect(next.snapshot(1).tasks.isEmpty)
-            return
-        }
-        guard case .task(let launched) = try #require(next.launchNext(1)).cause else {
-            Issue.record("a task should launch")
-            return
-        }
-        #expect(launched.resumedFrom == .progress(TaskProgress(completed: 7, total: 99)))
     }
 
     @Test("An engine without a store also forgets progress, so no list grows")

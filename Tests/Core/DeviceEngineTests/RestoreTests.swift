@@ -6,77 +6,17 @@ import Wire
 
 @Suite("An engine is restored from its records", .timeLimit(.minutes(15)))
 struct RestoreTests {
-    /// Returns the engine of the next process, restored from the store.
-    private static func restored(_ store: SimulatedStore, at rig: EngineRig, losingWakes: Bool) throws -> EngineRig {
-        let next = EngineRig(start: rig.now, seed: 99)
-        try store.reopened(keepsUnresolved: false).load { key, content throws(StoreError) in
-            try next.engine.restore(key, content)
-        }
-        try next.engine.finishRestoring(now: rig.instant)
-        if losingWakes { next.engine.loseEveryWake() }
-        return next
-    }
-
-    /// Returns true if all state of a device that must survive a restart is equal.
-    private static func same(_ left: DeviceSnapshot, _ right: DeviceSnapshot) -> Bool {
-        left.token == right.token && left.topic == right.topic && left.isRegistered == right.isRegistered
-            && left.registrationChangedAt == right.registrationChangedAt && left.wake == right.wake
-            && left.pendingID == right.pendingID && left.inFlightID == right.inFlightID && left.held == right.held
-            && left.state.spacing == right.state.spacing && left.state.conditions == right.state.conditions
-            && left.state.penalty == right.state.penalty && left.state.pending?.expiry == right.state.pending?.expiry
-            && left.state.pending?.coalesced == right.state.pending?.coalesced
-            && left.state.pending?.attempts == right.state.pending?.attempts
-            && left.state.inFlight?.deadline == right.state.inFlight?.deadline
-    }
-
-    @Test("Random devices, in every state, are restored unchanged", arguments: 0..<20)
-    func roundTrip(seed: Int) throws {
-        var generator = SeededGenerator(seed: UInt64(seed))
-        let rig = EngineRig()
-        let store = SimulatedStore()
-        var wakes: [WakeID] = []
-        for _ in 0..<400 {
-            let device = Int.random(in: 0..<40, using: &generator)
-            let topic = device % 3
-            switch Int.random(in: 0..<10, using: &generator) {
-            case 0..<5:
-                let priority = Priority.allCases.randomElement(using: &generator) ?? .passive
-                let isFree = Bool.random(using: &generator)
-                if let wake = rig.push(device, topic: topic, priority, workerIsFree: isFree)?.wake {
-                    wakes.append(wake)
-                }
-            case 5:
-                guard let wake = wakes.popLast() else { continue }
-                _ = rig.engine.report(.push(.allCases.randomElement(using: &generator) ?? .failed), wake: wake)
-            case 6: if rig.find(device) != nil { rig.conditions(device) { $0.appState = .allCases.randomElement() } }
-            case 7: if rig.find(device) != nil { rig.conditions(device) { $0.batteryLevel = 0.1 } }
-            case 8: rig.find(device).map { rig.engine.unregister($0) }
-            default: rig.advance(by: Int64.random(in: 0..<100_000, using: &generator))
-            }
-            if Bool.random(using: &generator) { try store.commit(from: rig.engine) }
-        }
-        try store.commit(from: rig.engine)
-        let next = try Self.restored(store, at: rig, losingWakes: false)
-        #expect(next.engine.totals == rig.engine.totals)
-        #expect(next.engine.topicSnapshots.map(\.name) == rig.engine.topicSnapshots.map(\.name))
-        #expect(next.engine.topicSnapshots.map(\.counters) == rig.engine.topicSnapshots.map(\.counters))
-        #expect(!next.engine.hasChanges)
-        for device in 0..<40 {
-            #expect((rig.find(device) == nil) == (next.find(device) == nil))
-            guard rig.find(device) != nil else { continue }
-            #expect(Self.same(rig.snapshot(device), next.snapshot(device)), "device \(device)")
-        }
-    }
-
     @Test("Restored wakes in flight may be held elsewhere, and are answered or lost like others")
     func wakesStay() throws {
         let rig = EngineRig()
         let store = SimulatedStore()
         let answered = try #require(rig.push(1, workerIsFree: true)?.wake)
         let lost = try #require(rig.push(2, workerIsFree: true)?.wake)
+        rig.push(3, topic: 1)
         try store.commit(from: rig.engine)
-        let next = try Self.restored(store, at: rig, losingWakes: false)
+        let next = try rig.restarted(from: store)
         #expect(!next.engine.hasChanges && next.engine.totals.inFlight == 2)
+        #expect(next.engine.topicSnapshots.map(\.counters) == rig.engine.topicSnapshots.map(\.counters))
         #expect(next.engine.wakesInFlight(next.index(1)) == [answered])
         #expect(next.engine.report(.push(.newData), wake: answered) == .ended)
         next.engine.loseEveryWake()
@@ -84,7 +24,7 @@ struct RestoreTests {
         #expect(next.engine.report(.push(.newData), wake: lost) == .endedOtherwise(.push(.lost)))
         let counters = next.engine.totals
         #expect(counters.completed == 1 && counters.results[.newData] == 1 && counters.results[.lost] == 1)
-        #expect(counters.pending == 1 && counters.inFlight == 0)
+        #expect(counters.pending == 2 && counters.inFlight == 0)
     }
 
     @Test("Content of the maximum size is restored byte for byte, on tokens of every length", arguments: [16, 33, 100])
@@ -109,7 +49,7 @@ struct RestoreTests {
             }
         }
         try store.commit(from: rig.engine)
-        let next = try Self.restored(store, at: rig, losingWakes: true)
+        let next = try rig.restarted(from: store)
         let device = try #require(next.engine.find(token))
         let wake = try #require(next.engine.claim(device))
         let content = try #require(wake.content)
@@ -132,11 +72,7 @@ struct RestoreTests {
 
     private static func restore(_ records: SimulatedStore.Records, losingWakes: Bool) throws(StoreError) {
         let engine = EngineRig().engine
-        for (key, content) in records {
-            var buffer = ByteBuffer()
-            buffer.append(content)
-            try engine.restore(key, buffer.view)
-        }
+        for (key, content) in records { try engine.restore(key, content) }
         try engine.finishRestoring(now: Instant(milliseconds: 1_700_000_000_000))
         if losingWakes { engine.loseEveryWake() }
         _ = engine.oldestDueMilliseconds
@@ -247,23 +183,13 @@ struct RestoreTests {
             for count in 0..<content.count {
                 let engine = EngineRig().engine
                 #expect(throws: StoreError.self, "\(key) cut at \(count)") {
-                    var buffer = ByteBuffer()
-                    buffer.append(Array(content[..<count]))
-                    try engine.restore(key, buffer.view)
+                    try engine.restore(key, Array(content[..<count]))
                 }
             }
             let longer = EngineRig().engine
-            #expect(throws: StoreError.self) {
-                var buffer = ByteBuffer()
-                buffer.append(content + [0])
-                try longer.restore(key, buffer.view)
-            }
+            #expect(throws: StoreError.self) { try longer.restore(key, content + [0]) }
             let incomplete = EngineRig().engine
-            for (other, content) in store.durable where other != key {
-                var buffer = ByteBuffer()
-                buffer.append(content)
-                try incomplete.restore(other, buffer.view)
-            }
+            for (other, content) in store.durable where other != key { try incomplete.restore(other, content) }
             // Without its last device the state is still complete; without any other record it is not.
             guard key != RecordKey(.device, 1) else { continue }
             #expect(throws: StoreError.self, "without \(key)") {

@@ -6,15 +6,6 @@ import Wire
 
 @Suite("Storing requests and sessions", .timeLimit(.minutes(15)))
 struct TaskRestoreTests {
-    private static func restored(_ store: SimulatedStore, at rig: EngineRig) throws -> EngineRig {
-        let next = EngineRig(EngineRig.permitting(), start: rig.now, seed: 99)
-        try store.reopened(keepsUnresolved: false).load { key, content throws(StoreError) in
-            try next.engine.restore(key, content)
-        }
-        try next.engine.finishRestoring(now: rig.instant)
-        return next
-    }
-
     /// Returns the state of a device's tasks as text.
     private static func text(_ rig: EngineRig, _ device: Int) -> [String] {
         let snapshot = rig.snapshot(device)
@@ -35,7 +26,7 @@ struct TaskRestoreTests {
         }
         rig.engine.flushProgress()
         try store.commit(from: rig.engine)
-        let next = try Self.restored(store, at: rig)
+        let next = try rig.restarted(from: store, EngineRig.permitting())
         #expect(next.engine.totals == rig.engine.totals && !next.engine.hasChanges)
         for device in 0..<8 {
             #expect(Self.text(next, device) == Self.text(rig, device), "device \(device)")
@@ -91,7 +82,7 @@ struct TaskRestoreTests {
         _ = rig.engine.report(.push(.newData), wake: wake)
         rig.conditions(1) { $0.charging = true }
         #expect(throws: TaskRejection.policy(.notForeground)) { try rig.submit(1, "a", .continued(.queue)) }
-        #expect(Self.records(rig).isEmpty)
+        #expect(Self.records(rig).isEmpty && !rig.engine.hasTasks(rig.index(1)))
         try rig.submit(1, "a")
         #expect(Self.records(rig).map(\.isEmpty) == [false])
         rig.engine.cancelTask("a", device: rig.index(1))
@@ -105,12 +96,7 @@ struct TaskRestoreTests {
 
     /// Returns the changed task records.
     private static func records(_ rig: EngineRig) -> [[UInt8]] {
-        var batch = RecordBatch()
-        rig.engine.takeStep(into: &batch)
-        var records: [[UInt8]] = []
-        func note(_ key: RecordKey, _ content: ByteView) { if key.kind == .tasks { records.append(content.array) } }
-        batch.forEach(note)
-        return records
+        rig.engine.takeRecords().filter { $0.key.kind == .tasks }.map { $0.content }
     }
 
     @Test("A record that was damaged is refused, or read as one that some device could have", arguments: 0..<10)
@@ -119,27 +105,19 @@ struct TaskRestoreTests {
         let rig = EngineRig(EngineRig.permitting())
         rig.register(1)
         for _ in 0..<60 { try Self.act(rig, 1, &generator) }
-        var batch = RecordBatch()
-        rig.engine.takeStep(into: &batch)
-        var records: [(RecordKey, [UInt8])] = []
-        func note(_ key: RecordKey, _ content: ByteView) { records.append((key, content.array)) }
-        batch.forEach(note)
-        let place = try #require(records.firstIndex { $0.0.kind == .tasks })
-        for _ in 0..<300 where !records[place].1.isEmpty {
+        let records = rig.engine.takeRecords()
+        let place = try #require(records.firstIndex { $0.key.kind == .tasks })
+        for _ in 0..<300 where !records[place].content.isEmpty {
             var damaged = records
-            let offset = generator.number(below: damaged[place].1.count)
+            let offset = generator.number(below: damaged[place].content.count)
             if generator.once(in: 4) {
-                damaged[place].1.removeSubrange(offset...)
+                damaged[place].content.removeSubrange(offset...)
             } else {
-                damaged[place].1[offset] ^= 1 << UInt8(generator.number(below: 8))
+                damaged[place].content[offset] ^= 1 << UInt8(generator.number(below: 8))
             }
             let next = EngineRig(EngineRig.permitting(), start: rig.now, seed: 99)
             do {
-                for (key, content) in damaged {
-                    var buffer = ByteBuffer()
-                    buffer.append(content)
-                    try next.engine.restore(key, buffer.view)
-                }
+                for (key, content) in damaged { try next.engine.restore(key, content) }
                 try next.engine.finishRestoring(now: rig.instant)
             } catch { continue }
             next.engine.loseEveryWake()

@@ -2,23 +2,14 @@ import Engine
 import Policy
 import Testing
 import WakeGateTestKit
+import Wire
 
 /// Task operations of tests, with devices identified by numbers.
 extension EngineRig {
-    /// Returns a configuration with open registration, all identifiers permitted, and parameters by name.
-    static func permitting(
-        _ parameters: [(PolicyParameter, Double)] = [],
-        tasks: [(PolicyParameter, Double)] = []
-    ) -> EngineConfiguration {
+    /// Returns a configuration with open registration, all identifiers permitted, and these parameters.
+    static func permitting(_ parameters: [(PolicyParameter, Double)] = []) -> EngineConfiguration {
         var configuration = EngineRig.open(parameters)
         configuration.permittedTasks = .all
-        for (name, value) in tasks {
-            do {
-                try configuration.policy.set(name, to: value)
-            } catch {
-                preconditionFailure("\(name.rawValue) must be \(name.requirement)")
-            }
-        }
         return configuration
     }
 
@@ -46,13 +37,10 @@ extension EngineRig {
     /// Launches the next push or task of a device.
     func launchNext(_ device: Int) -> LaunchedWake? { self.engine.claim(self.index(device)) { _ in true } }
 
-    /// Returns the names of pending and of running tasks.
-    func tasks(_ device: Int) -> (waiting: [String], running: [String]) {
+    /// Returns the names of pending tasks.
+    func waitingTasks(_ device: Int) -> [String] {
         let tasks = self.engine.tasks(of: self.index(device))
-        func names(_ isRunning: Bool) -> [String] {
-            tasks.filter { if case .running = $0.state { isRunning } else { !isRunning } }.map(\.name)
-        }
-        return (names(false), names(true))
+        return tasks.filter { if case .running = $0.state { false } else { true } }.map(\.name)
     }
 
     /// True if every request and every transfer is accounted for exactly once.
@@ -61,5 +49,44 @@ extension EngineRig {
         return counters.requests.submitted.sum == counters.requestsAccountedFor
             && counters.sessions.finished == counters.sessions.accountedFor
             && counters.accepted == counters.accountedFor
+    }
+}
+
+extension EngineRig {
+    /// Returns the engine of the next process, restored from the store.
+    func restarted(
+        from store: SimulatedStore,
+        _ configuration: EngineConfiguration = EngineRig.open()
+    ) throws -> EngineRig {
+        let next = EngineRig(configuration, start: self.now, seed: 99)
+        try store.reopened(keepsUnresolved: false).load { key, content throws(StoreError) in
+            try next.engine.restore(key, content)
+        }
+        try next.engine.finishRestoring(now: self.instant)
+        return next
+    }
+}
+
+extension DeviceEngine {
+    func restore(_ key: RecordKey, _ content: [UInt8]) throws(StoreError) {
+        var buffer = ByteBuffer()
+        buffer.append(content)
+        try self.restore(key, buffer.view)
+    }
+
+    /// Returns the records of everything that has changed since the last step.
+    func takeRecords() -> [(key: RecordKey, content: [UInt8])] {
+        var batch = RecordBatch()
+        self.takeStep(into: &batch)
+        return batch.records
+    }
+}
+
+extension RecordBatch {
+    var records: [(key: RecordKey, content: [UInt8])] {
+        var records: [(key: RecordKey, content: [UInt8])] = []
+        func note(_ key: RecordKey, _ content: ByteView) { records.append((key, content.array)) }
+        self.forEach(note)
+        return records
     }
 }

@@ -8,23 +8,6 @@ import Wire
 struct TaskVerbTests {
     private let rig = EngineRig(EngineRig.permitting())
 
-    @Test("A refusal changes nothing but a count, and leaves no row")
-    func refusals() throws {
-        var configuration = EngineRig.open()
-        configuration.permittedTasks = .none
-        let rig = EngineRig(configuration)
-        #expect(throws: TaskRejection.policy(.notPermitted)) { try rig.submit(1, "refresh") }
-        #expect(!rig.engine.hasTasks(rig.index(1)))
-        #expect(rig.engine.totals.requests.refused[.notPermitted] == 1)
-        #expect(throws: TaskRejection.policy(.notForeground)) {
-            try self.rig.submit(1, "export", .continued(.queue))
-        }
-        #expect(!self.rig.engine.hasTasks(self.rig.index(1)))
-        _ = try self.rig.submit(1, "refresh")
-        #expect(throws: TaskRejection.policy(.tooManyPendingTaskRequests)) { try self.rig.submit(1, "other") }
-        #expect(self.rig.tasks(1).waiting == ["refresh"] && self.rig.isConserved)
-    }
-
     @Test("A refusal leaves no name on a device that has others")
     func refusedNames() throws {
         let device = try #require(self.rig.register(1).device)
@@ -104,7 +87,7 @@ struct TaskVerbTests {
         #expect(!self.rig.engine.hasTasks(device))
         self.rig.register(1)
         try self.rig.engine.transfersFinished(session: "s", count: 3, id: "1", device: device)
-        #expect(self.rig.tasks(1).waiting == ["s"] && self.rig.engine.totals.sessions.finished == 5)
+        #expect(self.rig.waitingTasks(1) == ["s"] && self.rig.engine.totals.sessions.finished == 5)
         #expect(self.rig.isConserved)
     }
 

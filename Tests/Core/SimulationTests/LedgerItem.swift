@@ -33,7 +33,6 @@ extension TaskLedger {
 
     struct Flight {
         var item: Item
-        var launchedAt: Int64
         /// The scripted end of the wake, and its time.
         var end: (outcome: String, moment: Int64)
         var isCharged: Bool

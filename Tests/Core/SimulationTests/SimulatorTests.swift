@@ -20,14 +20,6 @@ struct SimulatorTests {
         #expect(try Self.run(["", "  "]) == [#"{"summary":{"pending":0,"inFlight":0}}"#])
     }
 
-    @Test("Fourteen pushes over 105 minutes give seven launches, and one more at the end")
-    func headline() throws {
-        let trace = (0..<14).map { Self.push("p\($0)", "a", at: "\($0 * 450)") }
-        let launches = try Self.run(trace).filter { $0.contains("\"launch\"") }
-        #expect(launches.count == 8)
-        #expect(launches.last?.contains(#"{"t":6300,"device":"a","event":"launch","apnsID":"p13""#) == true)
-    }
-
     @Test("A simulation stops after its number of launches, also if a wake is lost at its launch again and again")
     func stopped() throws {
         var simulator = try Simulator(overrides: [("policy.maxAttempts", 1_000_000_000)])

@@ -396,7 +396,7 @@ extension TaskLedger {
         if isCharged { self.charge(item) }
         if kind == "processing" { self.processingLaunches.append(self.now) }
         let end = self.end(item)
-        self.flights.append(Flight(item: item, launchedAt: self.now, end: end, isCharged: isCharged))
+        self.flights.append(Flight(item: item, end: end, isCharged: isCharged))
     }
 
     private mutating func sawPush(_ item: Item) {
