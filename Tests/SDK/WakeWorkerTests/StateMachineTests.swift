@@ -10,7 +10,6 @@ struct SubscriptionStateMachineTests {
         case waiting, connecting, subscribed, draining, over
 
         func machine() -> SubscriptionStateMachine {
-            var generator = SeededGenerator(seed: 1)
             var machine = SubscriptionStateMachine(now: 0)
             if self == .waiting { return machine }
             _ = machine.momentReached(now: 0)
@@ -21,7 +20,6 @@ struct SubscriptionStateMachineTests {
             }
             machine.accepted(now: 10)
             if self == .draining { _ = machine.stopRequested() }
-            _ = generator.next()
             return machine
         }
     }
