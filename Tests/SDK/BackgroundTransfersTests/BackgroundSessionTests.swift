@@ -392,17 +392,6 @@ struct SessionFollowerTests {
         return try #require(BackgroundTransfer(try JSONReader.read(text)))
     }
 
-    private static func tells(_ follower: inout SessionFollower, _ event: BackgroundSessionEvent) -> Bool {
-        follower.received(event)
-    }
-
-    private static func list(
-        _ follower: inout SessionFollower,
-        _ transfers: [BackgroundTransfer]
-    ) -> [BackgroundSessionEvent] {
-        follower.listed(transfers)
-    }
-
     @Test("The first list reports running, finished and failed transfers, and that the session is idle")
     func first() throws {
         var follower = SessionFollower()
@@ -411,44 +400,44 @@ struct SessionFollowerTests {
             Self.transfer(4, "finished", taken: true), Self.transfer(5, "failed"), Self.transfer(6, "cancelled"),
         ]
         #expect(
-            Self.list(&follower, listed) == [.progress(listed[0].progress), .finished(listed[2]), .failed(listed[4])]
+            follower.listed(listed) == [.progress(listed[0].progress), .finished(listed[2]), .failed(listed[4])]
         )
         var idle = SessionFollower()
-        #expect(Self.list(&idle, [listed[2]]) == [.finished(listed[2]), .idle])
+        #expect(idle.listed([listed[2]]) == [.finished(listed[2]), .idle])
         var empty = SessionFollower()
-        #expect(Self.list(&empty, []).isEmpty)
+        #expect(empty.listed([]).isEmpty)
     }
 
     @Test("A reader of all ends also receives taken and cancelled transfers")
     func all() throws {
         var follower = SessionFollower(tellsAll: true)
         let listed = try [Self.transfer(4, "finished", taken: true), Self.transfer(6, "cancelled")]
-        #expect(Self.list(&follower, listed) == [.finished(listed[0]), .cancelled(listed[1]), .idle])
+        #expect(follower.listed(listed) == [.finished(listed[0]), .cancelled(listed[1]), .idle])
     }
 
     @Test("An end is reported once, by an event or by a list")
     func once() throws {
         var follower = SessionFollower()
         let (one, two) = try (Self.transfer(1, "finished"), Self.transfer(2, "cancelled", bytes: 3))
-        #expect(Self.list(&follower, try [Self.transfer(1, "running"), Self.transfer(2, "running")]).count == 2)
-        #expect(Self.tells(&follower, .finished(one)))
-        #expect(!Self.tells(&follower, .finished(one)))
-        #expect(!Self.tells(&follower, .progress(one.progress)))
-        #expect(Self.list(&follower, [one, two]) == [.cancelled(two), .idle])
-        #expect(Self.list(&follower, [one, two]).isEmpty)
-        #expect(!Self.tells(&follower, .cancelled(two)))
+        #expect(follower.listed(try [Self.transfer(1, "running"), Self.transfer(2, "running")]).count == 2)
+        #expect(follower.received(.finished(one)) == true)
+        #expect(follower.received(.finished(one)) == false)
+        #expect(follower.received(.progress(one.progress)) == false)
+        #expect(follower.listed([one, two]) == [.cancelled(two), .idle])
+        #expect(follower.listed([one, two]).isEmpty)
+        #expect(follower.received(.cancelled(two)) == false)
     }
 
     @Test("The end of all transfers is reported once each time")
     func idle() throws {
         var follower = SessionFollower()
         let (one, two) = try (Self.transfer(1, "finished"), Self.transfer(2, "finished"))
-        #expect(Self.list(&follower, [one]) == [.finished(one), .idle])
-        #expect(!Self.tells(&follower, .idle))
-        #expect(Self.tells(&follower, .progress(two.progress)))
-        #expect(Self.tells(&follower, .finished(two)))
-        #expect(Self.tells(&follower, .idle))
-        #expect(!Self.tells(&follower, .idle))
-        #expect(Self.list(&follower, [one, two]).isEmpty)
+        #expect(follower.listed([one]) == [.finished(one), .idle])
+        #expect(follower.received(.idle) == false)
+        #expect(follower.received(.progress(two.progress)) == true)
+        #expect(follower.received(.finished(two)) == true)
+        #expect(follower.received(.idle) == true)
+        #expect(follower.received(.idle) == false)
+        #expect(follower.listed([one, two]).isEmpty)
     }
 }
