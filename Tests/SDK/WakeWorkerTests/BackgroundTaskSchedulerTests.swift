@@ -274,12 +274,4 @@ struct BackgroundTaskTableTests {
         }
         #expect(error.code == .alreadyRunning && error.message.contains("com.example.late"), "\(error)")
     }
-
-    @Test("A subscription contains what its worker accepts")
-    func offer() {
-        let pushes = SubscriptionOffer(tasks: [], sessions: [], takesPushes: true, wantsConditions: false)
-        #expect(pushes.query.isEmpty)
-        let tasks = SubscriptionOffer(tasks: ["a", "b.*"], sessions: ["s"], takesPushes: false, wantsConditions: true)
-        #expect(tasks.query == ["task=a", "task=b.*", "session=s", "push=0", "conditions=1"])
-    }
 }
