@@ -110,32 +110,21 @@ struct BackgroundSessionTests {
         #expect(try await agent.request("/transfers").body.hasSuffix(#","resourceTimeout":\#(text)}"#))
     }
 
-    @Test("A list of more than a page is read to its end")
-    func pages() async throws {
+    @Test(
+        "A list is read to its end, after a whole page or from the position that the agent gives",
+        arguments: [(1000, "", ""), (1, #","next":"\#(Self.one)""#, #","next":null"#)]
+    )
+    func pages(count: Int, next: String, end: String) async throws {
         let agent = try await ScriptedAgent()
         let session = try agent.session()
-        let first = (1...1000).map { ListedTransfer.json($0, "waiting") }.joined(separator: ",")
-        try await agent.answer("GET", "/transfers", 200, #"{"transfers":[\#(first)]}"#)
-        try await agent.answer("GET", "/transfers", 200, ListedTransfer.list(ListedTransfer.json(1001, "waiting")))
-        #expect(try await session.transfers().count == 1001)
+        let first = (1...count).map { ListedTransfer.json($0, "waiting") }.joined(separator: ",")
+        try await agent.answer("GET", "/transfers", 200, #"{"transfers":[\#(first)]\#(next)}"#)
+        let last = ListedTransfer.json(count + 1, "waiting")
+        try await agent.answer("GET", "/transfers", 200, #"{"transfers":[\#(last)]\#(end)}"#)
+        #expect(try await session.transfers().count == count + 1)
         try await agent.request("/transfers")
         let second = try await agent.request("/transfers").path
-        #expect(second == "/v1/sessions/s/transfers?limit=1000&after=\(ListedTransfer.id(1000))")
-    }
-
-    @Test("A short page is followed by the next one, from the position the agent gives")
-    func shortPages() async throws {
-        let agent = try await ScriptedAgent()
-        let session = try agent.session()
-        for number in 1...2 {
-            let more = number == 1 ? "\"\(ListedTransfer.id(1))\"" : "null"
-            let body = #"{"transfers":[\#(ListedTransfer.json(number, "waiting"))],"next":\#(more)}"#
-            try await agent.answer("GET", "/transfers", 200, body)
-        }
-        #expect(try await session.transfers().count == 2)
-        try await agent.request("/transfers")
-        let second = try await agent.request("/transfers").path
-        #expect(second == "/v1/sessions/s/transfers?limit=1000&after=\(ListedTransfer.id(1))")
+        #expect(second == "/v1/sessions/s/transfers?limit=1000&after=\(ListedTransfer.id(count))")
     }
 
     @Test(
