@@ -110,32 +110,21 @@ struct BackgroundSessionTests {
         #expect(try await agent.request("/transfers").body.hasSuffix(#","resourceTimeout":\#(text)}"#))
     }
 
-    @Test("A list of more than a page is read to its end")
-    func pages() async throws {
+    @Test(
+        "A list is read to its end, after a whole page or from the position that the agent gives",
+        arguments: [(1000, "", ""), (1, #","next":"\#(Self.one)""#, #","next":null"#)]
+    )
+    func pages(count: Int, next: String, end: String) async throws {
         let agent = try await ScriptedAgent()
         let session = try agent.session()
-        let first = (1...1000).map { ListedTransfer.json($0, "waiting") }.joined(separator: ",")
-        try await agent.answer("GET", "/transfers", 200, #"{"transfers":[\#(first)]}"#)
-        try await agent.answer("GET", "/transfers", 200, ListedTransfer.list(ListedTransfer.json(1001, "waiting")))
-        #expect(try await session.transfers().count == 1001)
+        let first = (1...count).map { ListedTransfer.json($0, "waiting") }.joined(separator: ",")
+        try await agent.answer("GET", "/transfers", 200, #"{"transfers":[\#(first)]\#(next)}"#)
+        let last = ListedTransfer.json(count + 1, "waiting")
+        try await agent.answer("GET", "/transfers", 200, #"{"transfers":[\#(last)]\#(end)}"#)
+        #expect(try await session.transfers().count == count + 1)
         try await agent.request("/transfers")
         let second = try await agent.request("/transfers").path
-        #expect(second == "/v1/sessions/s/transfers?limit=1000&after=\(ListedTransfer.id(1000))")
-    }
-
-    @Test("A short page is followed by the next one, from the position the agent gives")
-    func shortPages() async throws {
-        let agent = try await ScriptedAgent()
-        let session = try agent.session()
-        for number in 1...2 {
-            let more = number == 1 ? "\"\(ListedTransfer.id(1))\"" : "null"
-            let body = #"{"transfers":[\#(ListedTransfer.json(number, "waiting"))],"next":\#(more)}"#
-            try await agent.answer("GET", "/transfers", 200, body)
-        }
-        #expect(try await session.transfers().count == 2)
-        try await agent.request("/transfers")
-        let second = try await agent.request("/transfers").path
-        #expect(second == "/v1/sessions/s/transfers?limit=1000&after=\(ListedTransfer.id(1))")
+        #expect(second == "/v1/sessions/s/transfers?limit=1000&after=\(ListedTransfer.id(count))")
     }
 
     @Test(
@@ -392,17 +381,6 @@ struct SessionFollowerTests {
         return try #require(BackgroundTransfer(try JSONReader.read(text)))
     }
 
-    private static func tells(_ follower: inout SessionFollower, _ event: BackgroundSessionEvent) -> Bool {
-        follower.received(event)
-    }
-
-    private static func list(
-        _ follower: inout SessionFollower,
-        _ transfers: [BackgroundTransfer]
-    ) -> [BackgroundSessionEvent] {
-        follower.listed(transfers)
-    }
-
     @Test("The first list reports running, finished and failed transfers, and that the session is idle")
     func first() throws {
         var follower = SessionFollower()
@@ -411,44 +389,44 @@ struct SessionFollowerTests {
             Self.transfer(4, "finished", taken: true), Self.transfer(5, "failed"), Self.transfer(6, "cancelled"),
         ]
         #expect(
-            Self.list(&follower, listed) == [.progress(listed[0].progress), .finished(listed[2]), .failed(listed[4])]
+            follower.listed(listed) == [.progress(listed[0].progress), .finished(listed[2]), .failed(listed[4])]
         )
         var idle = SessionFollower()
-        #expect(Self.list(&idle, [listed[2]]) == [.finished(listed[2]), .idle])
+        #expect(idle.listed([listed[2]]) == [.finished(listed[2]), .idle])
         var empty = SessionFollower()
-        #expect(Self.list(&empty, []).isEmpty)
+        #expect(empty.listed([]).isEmpty)
     }
 
     @Test("A reader of all ends also receives taken and cancelled transfers")
     func all() throws {
         var follower = SessionFollower(tellsAll: true)
         let listed = try [Self.transfer(4, "finished", taken: true), Self.transfer(6, "cancelled")]
-        #expect(Self.list(&follower, listed) == [.finished(listed[0]), .cancelled(listed[1]), .idle])
+        #expect(follower.listed(listed) == [.finished(listed[0]), .cancelled(listed[1]), .idle])
     }
 
     @Test("An end is reported once, by an event or by a list")
     func once() throws {
         var follower = SessionFollower()
         let (one, two) = try (Self.transfer(1, "finished"), Self.transfer(2, "cancelled", bytes: 3))
-        #expect(Self.list(&follower, try [Self.transfer(1, "running"), Self.transfer(2, "running")]).count == 2)
-        #expect(Self.tells(&follower, .finished(one)))
-        #expect(!Self.tells(&follower, .finished(one)))
-        #expect(!Self.tells(&follower, .progress(one.progress)))
-        #expect(Self.list(&follower, [one, two]) == [.cancelled(two), .idle])
-        #expect(Self.list(&follower, [one, two]).isEmpty)
-        #expect(!Self.tells(&follower, .cancelled(two)))
+        #expect(follower.listed(try [Self.transfer(1, "running"), Self.transfer(2, "running")]).count == 2)
+        #expect(follower.received(.finished(one)) == true)
+        #expect(follower.received(.finished(one)) == false)
+        #expect(follower.received(.progress(one.progress)) == false)
+        #expect(follower.listed([one, two]) == [.cancelled(two), .idle])
+        #expect(follower.listed([one, two]).isEmpty)
+        #expect(follower.received(.cancelled(two)) == false)
     }
 
     @Test("The end of all transfers is reported once each time")
     func idle() throws {
         var follower = SessionFollower()
         let (one, two) = try (Self.transfer(1, "finished"), Self.transfer(2, "finished"))
-        #expect(Self.list(&follower, [one]) == [.finished(one), .idle])
-        #expect(!Self.tells(&follower, .idle))
-        #expect(Self.tells(&follower, .progress(two.progress)))
-        #expect(Self.tells(&follower, .finished(two)))
-        #expect(Self.tells(&follower, .idle))
-        #expect(!Self.tells(&follower, .idle))
-        #expect(Self.list(&follower, [one, two]).isEmpty)
+        #expect(follower.listed([one]) == [.finished(one), .idle])
+        #expect(follower.received(.idle) == false)
+        #expect(follower.received(.progress(two.progress)) == true)
+        #expect(follower.received(.finished(two)) == true)
+        #expect(follower.received(.idle) == true)
+        #expect(follower.received(.idle) == false)
+        #expect(follower.listed([one, two]).isEmpty)
     }
 }

@@ -31,7 +31,6 @@ struct AppleNameTests {
         return try gateway.worker(devices: [Self.token]).scheduler
     }
 
-    // The compiler (Swift 6.3.1) crashes if the next two tests are one function.
     @Test("A refusal is caught by the name of its code")
     func caught() async throws {
         let gateway = try await TaskGateway()
@@ -43,18 +42,6 @@ struct AppleNameTests {
             Issue.record("the code is another")
         } catch BackgroundTaskError.notPermitted {
         }
-    }
-
-    @Test("The identifier and the topic of a refusal are in the error")
-    func named() async throws {
-        let gateway = try await TaskGateway()
-        let scheduler = try await Self.refused(gateway)
-        let error = try await #require(throws: BackgroundTaskError.self) {
-            try await scheduler.submit(.appRefresh("a.b"))
-        }
-        #expect(error.message.contains("The configuration of t does not permit a.b"), "\(error)")
-        let isMatch = BackgroundTaskError.notPermitted ~= CancellationError()
-        #expect(!isMatch)
     }
 
     @Test("A function that is not async submits a request, and its handler gets the refusal", arguments: [201, 409])

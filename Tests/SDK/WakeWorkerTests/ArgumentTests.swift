@@ -89,7 +89,7 @@ struct ArgumentTests {
 
 @Suite("Files of credentials that are written while they are read")
 struct CredentialGracePeriodTests {
-    private enum Step {
+    enum Step {
         /// A token was read, and the gateway accepted it.
         case read(String)
         case accepted
@@ -98,10 +98,41 @@ struct CredentialGracePeriodTests {
         case refused(Int64)
     }
 
-    /// Returns the answers to the steps, in order.
-    private static func answers(_ steps: Step...) -> [Bool] {
+    private static let limit = CredentialGracePeriod.limit
+
+    @Test(
+        "Credentials that worked get half a minute from the first fault, and a revoked token gets none",
+        arguments: [
+            // Credentials that never worked fail immediately.
+            ([.failed(0), .read("new"), .refused(0), .failed(1)], [false, false, false]),
+            (
+                [
+                    .read("one"), .accepted, .failed(5000), .failed(5000 + Self.limit - 1),
+                    .failed(5000 + Self.limit),
+                ],
+                [true, true, false]
+            ),
+            // Credentials that work again get the full time again.
+            (
+                [
+                    .read("one"), .accepted, .failed(0), .read("two"), .accepted, .failed(100_000),
+                    .failed(100_000 + Self.limit - 1),
+                ],
+                [true, true, true]
+            ),
+            // A token that was accepted and then refused is revoked; another one may be incomplete.
+            (
+                [
+                    .read("whole"), .accepted, .refused(0), .read("wh"), .refused(0), .refused(Self.limit - 1),
+                    .refused(Self.limit), .read("whole"), .refused(1),
+                ],
+                [false, true, true, false, false]
+            ),
+        ] as [([Step], [Bool])]
+    )
+    func answers(steps: [Step], expected: [Bool]) {
         var gracePeriod = CredentialGracePeriod()
-        return steps.compactMap { step in
+        let answers: [Bool] = steps.compactMap { step in
             switch step {
             case .read(let token): gracePeriod.read(token)
             case .accepted: gracePeriod.accepted()
@@ -110,49 +141,7 @@ struct CredentialGracePeriodTests {
             }
             return nil
         }
-    }
-
-    private static let limit = CredentialGracePeriod.limit
-
-    @Test("Credentials that never worked fail immediately")
-    func neverGood() {
-        #expect(Self.answers(.failed(0), .read("new"), .refused(0), .failed(1)) == [false, false, false])
-    }
-
-    @Test("Credentials that worked get half a minute from the first fault")
-    func wasGood() {
-        let faults: [Step] = [.failed(5000), .failed(5000 + Self.limit - 1), .failed(5000 + Self.limit)]
-        #expect(Self.answers(.read("one"), .accepted, faults[0], faults[1], faults[2]) == [true, true, false])
-    }
-
-    @Test("Credentials that work again get the full time again")
-    func goodAgain() {
-        let answers = Self.answers(
-            .read("one"),
-            .accepted,
-            .failed(0),
-            .read("two"),
-            .accepted,
-            .failed(100_000),
-            .failed(100_000 + Self.limit - 1)
-        )
-        #expect(answers == [true, true, true])
-    }
-
-    @Test("A token that was accepted and then refused is revoked; another one may be incomplete")
-    func refused() {
-        let answers = Self.answers(
-            .read("whole"),
-            .accepted,
-            .refused(0),
-            .read("wh"),
-            .refused(0),
-            .refused(Self.limit - 1),
-            .refused(Self.limit),
-            .read("whole"),
-            .refused(1)
-        )
-        #expect(answers == [false, true, true, false, false])
+        #expect(answers == expected)
     }
 }
 

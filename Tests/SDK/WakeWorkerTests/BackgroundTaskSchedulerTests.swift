@@ -55,9 +55,11 @@ struct BackgroundTaskSchedulerTests {
         }
         #expect(error.code == code && error.message.contains("Do otherwise."), "\(error)")
         #expect(error.retryAfter == nil && error.cause != nil)
+        let isMatch = code ~= CancellationError()
+        #expect(!isMatch)
     }
 
-    @Test("A limit that is reached says when to try again; one that passes soon is waited for")
+    @Test("A limit that is reached says when to try again")
     func limits() async throws {
         let gateway = try await TaskGateway()
         let scheduler = try gateway.worker(devices: [Self.token]).scheduler
@@ -65,10 +67,6 @@ struct BackgroundTaskSchedulerTests {
         try await gateway.answer("DELETE", "/tasks", 429, body, headers: ["retry-after": "60"])
         let error = try await #require(throws: BackgroundTaskError.self) { try await scheduler.cancelAll() }
         #expect(error.code == .tooManyRequests && error.retryAfter == .seconds(60), "\(error)")
-        try await gateway.answer("DELETE", "/tasks", 429, body, headers: ["retry-after": "1"])
-        let begun = ContinuousClock.now
-        try await scheduler.cancelAll()
-        #expect(ContinuousClock.now - begun >= .seconds(1))
     }
 
     @Test("Finished transfers are reported with an id, and a retry uses the same id")
@@ -275,13 +273,5 @@ struct BackgroundTaskTableTests {
             try worker.backgroundTask(.processing("com.example.late")) { _ in }
         }
         #expect(error.code == .alreadyRunning && error.message.contains("com.example.late"), "\(error)")
-    }
-
-    @Test("A subscription contains what its worker accepts")
-    func offer() {
-        let pushes = SubscriptionOffer(tasks: [], sessions: [], takesPushes: true, wantsConditions: false)
-        #expect(pushes.query.isEmpty)
-        let tasks = SubscriptionOffer(tasks: ["a", "b.*"], sessions: ["s"], takesPushes: false, wantsConditions: true)
-        #expect(tasks.query == ["task=a", "task=b.*", "session=s", "push=0", "conditions=1"])
     }
 }

@@ -4,7 +4,6 @@ import Gateway
 import HTTPClient
 import Testing
 import Wire
-import wakegate
 
 @Suite("Text of client commands")
 struct ClientTextTests {
@@ -284,13 +283,8 @@ struct EventTextTests {
 
     @Test("The followed path has the filters of the options")
     func path() throws {
-        func path(_ line: String) throws -> String? {
-            let words = line.split(separator: " ").map(String.init)
-            guard case .run(let parsed) = try CommandParser(CommandTable.all).parse(words) else { return nil }
-            return EventsCommand.path(parsed)
-        }
-        #expect(try path("events --json") == "/v1/events")
-        let all = try path("events --outcome refused --device ab --topic a.b")
+        #expect(try EventsCommand.path(.running("events --json")) == "/v1/events")
+        let all = try EventsCommand.path(.running("events --outcome refused --device ab --topic a.b"))
         #expect(all == "/v1/events?topic=a.b&device=ab&outcome=refused")
     }
 }

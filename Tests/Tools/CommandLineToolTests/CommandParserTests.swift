@@ -20,12 +20,6 @@ extension ParsedCommand {
 
 @Suite("Reading command lines")
 struct CommandParserTests {
-    private func parsed(_ line: String) throws -> ParsedCommand? {
-        let words = line.split(separator: " ").map(String.init)
-        if case .run(let parsed) = try CommandParser(CommandTable.all).parse(words) { return parsed }
-        return nil
-    }
-
     private func fault(_ line: String) -> String {
         do throws(CommandFailure) {
             _ = try CommandParser(CommandTable.all).parse(line.split(separator: " ").map(String.init))
@@ -38,17 +32,17 @@ struct CommandParserTests {
 
     @Test("Options, arguments and the command after -- are separated")
     func parts() throws {
-        let push = try #require(try self.parsed("push --topic=a.b ab --count 3 --payload - --dry-run"))
+        let push = try ParsedCommand.running("push --topic=a.b ab --count 3 --payload - --dry-run")
         #expect(push.arguments == ["ab"])
         #expect(push.text("--topic") == "a.b")
         #expect(push.integer("--count") == 3)
         #expect(push.text("--payload") == "-")
         #expect(push.isSet("--dry-run"))
         #expect(!push.isSet("--ca"))
-        let worker = try #require(try self.parsed("worker --device a --topic t --device b -- cat --topic -x"))
+        let worker = try ParsedCommand.running("worker --device a --topic t --device b -- cat --topic -x")
         #expect(worker.all("--device") == ["a", "b"])
         #expect(worker.trailing == ["cat", "--topic", "-x"])
-        let conditions = try #require(try self.parsed("device conditions ab -- charging=true"))
+        let conditions = try ParsedCommand.running("device conditions ab -- charging=true")
         #expect(conditions.command.name == "device conditions")
         #expect(conditions.arguments == ["ab", "charging=true"])
     }
@@ -158,7 +152,7 @@ struct CommandParserTests {
         for option in command.options { #expect(text.contains(option.usage)) }
         #expect(text.contains(command.example))
         let line = try #require(command.example.components(separatedBy: "wakegate ").last)
-        #expect(try self.parsed(line)?.command.name == name)
+        #expect(try ParsedCommand.running(line).command.name == name)
         #expect(HelpText.program(CommandTable.all).contains(command.summary))
     }
 }

@@ -35,11 +35,12 @@ struct CommandRunTests {
         let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
         let text = """
             {"wake":"w","device":"ab","topic":"t","deadline":99,"traceparent":"\(parent)","tracestate":"a=1",
-            "payload":null}
+            "traceLinks":["x","y"],"payload":null}
             """
-        let variables = WakeNotification(try #require(WakeMessage(Array(text.utf8)))).commandEnvironment
-        #expect(variables["TRACEPARENT"] == parent)
-        #expect(variables["TRACESTATE"] == "a=1")
+        let wake = WakeNotification(try #require(WakeMessage(Array(text.utf8))))
+        #expect(wake.commandEnvironment["TRACEPARENT"] == parent)
+        #expect(wake.commandEnvironment["TRACESTATE"] == "a=1")
+        #expect(wake.traceLinks == ["x", "y"])
     }
 
     @Test(
@@ -160,24 +161,6 @@ struct CommandProgressTests {
         #expect(cut == "a" + String(repeating: "👩‍👩‍👧‍👦", count: 10))
     }
 
-    @Test("Only complete lines count, in any pieces, and the newest of several", arguments: 1...9)
-    func pieces(size: Int) {
-        let text = Array("progress 1/9\n\nprogress 2/9 two\nnonsense\nprogress 3".utf8)
-        var lines = ProgressLines()
-        var newest: [CommandProgress] = []
-        var faults: [String] = []
-        for start in stride(from: 0, to: text.count, by: size) {
-            let reading = lines.received(text[start..<min(start + size, text.count)])
-            if let progress = reading.newest { newest.append(progress) }
-            if let fault = reading.fault { faults.append(String(decoding: fault, as: UTF8.self)) }
-        }
-        #expect(newest.last == CommandProgress(completed: 2, total: 9, text: "two"))
-        #expect(newest.first == CommandProgress(completed: 1, total: 9))
-        #expect(faults == ["nonsense"])
-        let rest = lines.received(Array("/9\n".utf8)[...])
-        #expect(rest.newest == CommandProgress(completed: 3, total: 9))
-    }
-
     @Test("The newest valid line of a piece counts, even after an invalid one")
     func newest() {
         var lines = ProgressLines()
@@ -219,22 +202,12 @@ struct CommandProgressTests {
         pacer.reported(progress(600))
         #expect(pacer.due(now: 9000) == progress(600))
         pacer.reported(progress(700))
+        #expect(pacer.due(now: 9999) == nil)
+        #expect(pacer.nextMoment == 10_000)
         pacer.reported(progress(1000))
         #expect(pacer.ended() == progress(1000))
         #expect(pacer.ended() == nil)
         #expect(pacer.nextMoment == nil)
-    }
-
-    @Test("Continuous progress is reported once a second")
-    func flood() {
-        var pacer = ProgressPacer()
-        var told = 0
-        for now in Int64(0)..<10_000 {
-            pacer.reported(CommandProgress(completed: now, total: 10_000))
-            if pacer.due(now: now) != nil { told += 1 }
-        }
-        #expect(told == 10)
-        #expect(pacer.ended() == CommandProgress(completed: 9999, total: 10_000))
     }
 }
 

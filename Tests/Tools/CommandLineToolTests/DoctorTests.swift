@@ -1,24 +1,15 @@
 import CommandLineTool
 import Testing
 import Wire
-import wakegate
 
 @Suite("wakegate doctor", .timeLimit(.minutes(15)))
 struct DoctorTests {
-    private func parsed(_ line: String) throws -> ParsedCommand {
-        let words = line.split(separator: " ").map(String.init)
-        guard case .run(let parsed) = try CommandParser(CommandTable.all).parse(words) else {
-            throw CommandFailure.usage("no command")
-        }
-        return parsed
-    }
-
     @Test("A diagnosis is requested for a device, or for a task of it")
     func path() throws {
-        #expect(try DoctorCommand.path(self.parsed("doctor ab")) == "/v1/devices/ab/diagnosis")
-        let path = try DoctorCommand.path(self.parsed("doctor ab com.example.refresh"))
+        #expect(try DoctorCommand.path(.running("doctor ab")) == "/v1/devices/ab/diagnosis")
+        let path = try DoctorCommand.path(.running("doctor ab com.example.refresh"))
         #expect(path == "/v1/devices/ab/diagnosis?task=com.example.refresh")
-        #expect(throws: CommandFailure.self) { try self.parsed("doctor") }
+        #expect(throws: CommandFailure.self) { try ParsedCommand.running("doctor") }
     }
 
     @Test("Each check has a line, with its remedy below it")

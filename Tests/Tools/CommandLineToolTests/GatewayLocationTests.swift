@@ -35,8 +35,8 @@ struct GatewayLocationTests {
     private func locate(
         _ home: Home,
         _ line: String = "stats",
-        side: GatewayLocation.Side = .edge,
-        _ variables: [String: String] = [:]
+        _ variables: [String: String] = [:],
+        side: GatewayLocation.Side = .edge
     ) throws -> GatewayLocation {
         let parsed = try ParsedCommand.running(line)
         let all = variables.merging(["XDG_CONFIG_HOME": home.folder.path]) { own, _ in own }
@@ -48,10 +48,6 @@ struct GatewayLocationTests {
             _ = try self.locate(home, line, variables)
             return ""
         } catch { return "\(error)" }
-    }
-
-    private func locate(_ home: Home, _ line: String, _ variables: [String: String]) throws -> GatewayLocation {
-        try self.locate(home, line, side: .edge, variables)
     }
 
     @Test("An option wins over a variable, a variable over the context, and that over the default")
@@ -116,7 +112,7 @@ struct GatewayLocationTests {
     func adminOfEdge() throws {
         let (home, _) = try self.homeWithFiles()
         func url(_ line: String, _ variable: String) throws -> String {
-            try self.locate(home, line, side: .admin, ["WAKEGATE_URL": variable]).url
+            try self.locate(home, line, ["WAKEGATE_URL": variable], side: .admin).url
         }
         for edge in ["https://127.0.0.1:2197", "https://localhost:2197/"] {
             #expect(try url("stats", edge) == "http://127.0.0.1:9197")

@@ -83,6 +83,7 @@ struct TaskCommandTests {
         "A refusal has the reason and what to do",
         arguments: [
             (403, "NotPermitted", "the key topics.<topic>.tasks of the gateway's configuration permits it"),
+            (403, "NotPermitted", #"tasks: ["a.b"] }"#),
             (409, "Unavailable", "`wakegate device conditions ab backgroundRefresh=available`"),
             (409, "NotForeground", "`wakegate device conditions ab appState=active`"),
             (409, "TooManyPendingTaskRequests", "`wakegate task cancel ab ID`"),
@@ -100,16 +101,6 @@ struct TaskCommandTests {
             ($0 as? CommandFailure)?.status == .failed
                 && "\($0)".hasPrefix("the gateway answered \(status) \(reason): No.\n")
                 && "\($0)".contains(remedy)
-        }
-    }
-
-    @Test("A refusal as not permitted shows the configuration that permits the task")
-    func permission() {
-        let response = HTTPResponse(status: 403, body: Array(#"{"reason":"NotPermitted"}"#.utf8))
-        #expect {
-            try TaskRefusal.check(response, device: "ab", identifier: "a.b")
-        } throws: {
-            "\($0)".contains(#"tasks: ["a.b"] }"#)
         }
     }
 

@@ -3,7 +3,6 @@ import CommandLineTool
 import Foundation
 import Testing
 import Wire
-import wakegate
 
 @Suite("Text about transfers", .timeLimit(.minutes(15)))
 struct TransferTextTests {
@@ -125,9 +124,7 @@ struct TransferTextTests {
         ]
     )
     func refused(words: [String], part: String) throws {
-        guard case .run(let parsed) = try CommandParser(CommandTable.all).parse(["transfer", "add", "s"] + words) else {
-            return
-        }
+        let parsed = try ParsedCommand.running(words: ["transfer", "add", "s"] + words)
         let failure = #expect(throws: CommandFailure.self) { _ = try TransferCommands.request(parsed, now: 0) }
         #expect(failure?.message.contains(part) == true)
     }

@@ -19,7 +19,7 @@ final class AgentRig {
     private(set) var events: [(stream: Int32, text: String)] = []
     /// The number of the last announced end, by follower number.
     private(set) var announcements: [Int32: Int] = [:]
-    private var files: StateFiles?
+    private(set) var stateFiles: StateFiles?
     private var engine: AgentEngine?
     /// The items that the last start has restored.
     private(set) var found: AgentEngine.RestoreSummary?
@@ -84,7 +84,7 @@ final class AgentRig {
             post: { [inbox = self.inbox] in inbox.leave($0) },
             emit: { [weak self] in self?.take($0) }
         )
-        self.files = files
+        self.stateFiles = files
         self.engine = engine
         self.found = try engine.restore()
         self.turn()
@@ -93,7 +93,7 @@ final class AgentRig {
     /// Ends the process, as a kill does.
     func end() {
         self.engine = nil
-        self.files = nil
+        self.stateFiles = nil
         self.world.store = nil
     }
 
@@ -144,13 +144,6 @@ final class AgentRig {
 
     private func stream(_ number: Int32) -> StreamID {
         StreamID(connection: ConnectionID(index: 1, generation: 1), number: number)
-    }
-
-    /// Simulates that a follower has read everything that was sent to it.
-    func read(_ number: Int32) {
-        if let announcement = self.announcements[number] {
-            self.inbox.leave(.read(self.stream(number), announcement: announcement))
-        }
     }
 
     /// Simulates that a follower has read everything that was sent to it and has then disconnected.
@@ -207,7 +200,7 @@ final class AgentRig {
 
     /// Writes a complete file for an attempt and reports that the attempt is complete.
     func finish(_ attempt: ScriptedAgentWorld.Attempt, _ content: String = "abc") throws {
-        let files = try #require(self.files)
+        let files = try #require(self.stateFiles)
         let writing = try files.create(attempt.plan.freshFile)
         // A closure that throws `SystemError` crashes the compiler here (Swift 6.3.1).
         let isWritten = content.withByteView { (try? writing.write($0)) != nil }
@@ -255,7 +248,6 @@ final class AgentRig {
     /// The names in the `files` folder of the state directory.
     func fileNames() -> [String] { FileSystem.names(in: "\(self.state)/files", countMax: .max) ?? [] }
 
-    var stateFiles: StateFiles? { self.files }
     var hostCount: Int { self.engine?.hostCount ?? 0 }
     var wait: Int64 { self.engine?.wait ?? 0 }
 }
@@ -299,7 +291,6 @@ final class ScriptedAgentWorld: AgentWorld {
     private(set) var moves: [@Sendable () -> Bool] = []
     /// The questions to the gateway about force-quits that have no answer yet.
     private(set) var questions: [(device: String, report: @Sendable (Result<Bool, GatewayFault>) -> Void)] = []
-    private(set) var commitCount = 0
     /// The number of updates of stored transfers in all commits.
     private(set) var updateCount = 0
     private var nextNumber = 0
@@ -331,7 +322,6 @@ final class ScriptedAgentWorld: AgentWorld {
             self.isDead = true
             throw death
         }
-        self.commitCount += 1
         self.updateCount += writes.count { if case .updateTransfer = $0 { true } else { false } }
     }
 

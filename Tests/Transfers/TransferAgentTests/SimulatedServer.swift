@@ -12,9 +12,7 @@ struct SimulatedServer {
     private struct Writing {
         let writing: StateFiles.Writing
         let content: [UInt8]
-        let validator: String
         var bytes: Int
-        var synced: Int
     }
 
     private var writings: [Int: Writing] = [:]
@@ -118,24 +116,12 @@ struct SimulatedServer {
         guard let files = rig.stateFiles else { return }
         if let writing = self.resumed(attempt, validator, files) {
             let bytes = Int(writing.offset)
-            self.writings[attempt.number] = Writing(
-                writing: writing,
-                content: content,
-                validator: validator,
-                bytes: bytes,
-                synced: min(bytes, self.syncedBytes[writing.name] ?? 0)
-            )
+            self.writings[attempt.number] = Writing(writing: writing, content: content, bytes: bytes)
             attempt.gauge.first.store(writing.offset, ordering: .relaxed)
             attempt.gauge.bytes.store(writing.offset, ordering: .relaxed)
         } else {
             guard let writing = try? files.create(attempt.plan.freshFile) else { return }
-            self.writings[attempt.number] = Writing(
-                writing: writing,
-                content: content,
-                validator: validator,
-                bytes: 0,
-                synced: 0
-            )
+            self.writings[attempt.number] = Writing(writing: writing, content: content, bytes: 0)
             self.syncedBytes[writing.name] = 0
             let total = Int64(content.count)
             attempt.report(
@@ -177,7 +163,6 @@ struct SimulatedServer {
             state.bytes += chunk.count
             attempt.gauge.bytes.store(Int64(state.bytes), ordering: .relaxed)
             if generator.once(in: 4) {
-                state.synced = state.bytes
                 self.syncedBytes[state.writing.name] = state.bytes
                 attempt.report(.synced(file: state.writing.name, bytes: Int64(state.bytes)))
             }

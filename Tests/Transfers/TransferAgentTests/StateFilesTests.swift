@@ -209,7 +209,6 @@ struct StateFilesTests {
     func leftover() throws {
         defer { self.remove() }
         let files = try self.files()
-        try FileManager.default.createDirectory(atPath: self.folder + "/place", withIntermediateDirectories: true)
         for name in [".f.wakegate", ".g.wakegate", "file"] {
             #expect(FileManager.default.createFile(atPath: self.folder + "/place/" + name, contents: nil))
         }

@@ -11,13 +11,36 @@ struct CountingGenerator: RandomNumberGenerator {
     }
 }
 
+extension Transfer {
+    /// Fails the attempt that runs, with random numbers that are always the same.
+    @discardableResult
+    mutating func fail(
+        _ fault: TransferFault,
+        hasProgressed: Bool = false,
+        repeats: Int = 1,
+        isOffline: Bool = false,
+        policy: RetryPolicy = RetryPolicy(),
+        now: Int64 = 3000
+    ) -> AttemptFailedAction {
+        var generator = CountingGenerator()
+        return self.attemptFailed(
+            fault,
+            hasProgressed: hasProgressed,
+            repeats: repeats,
+            isOffline: isOffline,
+            policy: policy,
+            now: now,
+            using: &generator
+        )
+    }
+}
+
 @Suite("A transfer steps through its states")
 struct TransferTests {
     private static let cut = TransferFault.connectionFailed("cut")
 
     /// Creates a transfer in this state.
     private static func transfer(_ state: TransferState, kind: TransferKind = .download) -> Transfer {
-        var generator = CountingGenerator()
         var transfer = Transfer(
             id: TransferID((1, 2)),
             sequence: 1,
@@ -37,15 +60,7 @@ struct TransferTests {
         switch state {
         case .waiting, .running, .cancelled: ()
         case .finished: transfer.attemptSucceeded(bytes: 10, status: 200, now: 2000)
-        case .failed:
-            let fault = TransferFault.status(404, retryAfterSeconds: nil)
-            _ = transfer.attemptFailed(
-                fault,
-                hasProgressed: false,
-                policy: RetryPolicy(),
-                now: 2000,
-                using: &generator
-            )
+        case .failed: transfer.fail(.status(404, retryAfterSeconds: nil), now: 2000)
         }
         return transfer
     }
@@ -53,7 +68,6 @@ struct TransferTests {
     /// Checks the action of every event in every state, and the state after it.
     @Test("Every event in every state", arguments: TransferState.allCases)
     func table(_ state: TransferState) {
-        var generator = CountingGenerator()
         let before = Self.transfer(state)
         #expect(before.state == state)
 
@@ -62,13 +76,7 @@ struct TransferTests {
         #expect(transfer.state == (state == .waiting ? .running : state))
 
         transfer = before
-        let action = transfer.attemptFailed(
-            Self.cut,
-            hasProgressed: false,
-            policy: RetryPolicy(),
-            now: 3000,
-            using: &generator
-        )
+        let action = transfer.fail(Self.cut)
         if state == .running {
             guard case .retry(let moment) = action else {
                 Issue.record("no retry: \(action)")
@@ -121,16 +129,8 @@ struct TransferTests {
 
     @Test("A file that changes during three uploads in a row fails the transfer", arguments: 1...4)
     func changingFile(repeats: Int) {
-        var generator = CountingGenerator()
         var transfer = Self.transfer(.running, kind: .upload)
-        let action = transfer.attemptFailed(
-            .fileChanged("/log"),
-            hasProgressed: false,
-            repeats: repeats,
-            policy: RetryPolicy(),
-            now: 3000,
-            using: &generator
-        )
+        let action = transfer.fail(.fileChanged("/log"), repeats: repeats)
         #expect((action == .fail(.fileChanged("/log"))) == (repeats >= 3))
         #expect(transfer.state == (repeats >= 3 ? .failed : .waiting))
     }
@@ -158,15 +158,8 @@ struct TransferTests {
         ]
     )
     func finals(_ fault: TransferFault, _ isFinal: Bool) {
-        var generator = CountingGenerator()
         var transfer = Self.transfer(.running)
-        let action = transfer.attemptFailed(
-            fault,
-            hasProgressed: false,
-            policy: RetryPolicy(),
-            now: 3000,
-            using: &generator
-        )
+        let action = transfer.fail(fault)
         #expect(fault.isFinal == isFinal)
         #expect(transfer.state == (isFinal ? .failed : .waiting))
         if isFinal { #expect(action == .fail(fault)) }
@@ -176,20 +169,13 @@ struct TransferTests {
 
     @Test("Waits double up to a limit, and restart after progress; retry-after is obeyed")
     func waits() {
-        var generator = CountingGenerator()
         var policy = RetryPolicy()
         policy.first = 1000
         policy.last = 4000
         var transfer = Self.transfer(.waiting)
         for bound in [1000, 2000, 4000, 4000] as [Int64] {
             _ = transfer.attemptStarted()
-            let action = transfer.attemptFailed(
-                Self.cut,
-                hasProgressed: false,
-                policy: policy,
-                now: 5000,
-                using: &generator
-            )
+            let action = transfer.fail(Self.cut, policy: policy, now: 5000)
             guard case .retry(let moment) = action else {
                 Issue.record("no retry: \(action)")
                 return
@@ -198,46 +184,25 @@ struct TransferTests {
         }
         _ = transfer.attemptStarted()
         let fault = TransferFault.status(503, retryAfterSeconds: 30)
-        let action = transfer.attemptFailed(
-            fault,
-            hasProgressed: true,
-            policy: policy,
-            now: 20_000,
-            using: &generator
-        )
+        let action = transfer.fail(fault, hasProgressed: true, policy: policy, now: 20_000)
         #expect(action == .retry(at: 50_000))
         #expect(transfer.failures == 1)
     }
 
     @Test("A transfer that fails at its deadline reports the last attempt's failure")
     func deadline() {
-        var generator = CountingGenerator()
         var transfer = Self.transfer(.running)
-        let action = transfer.attemptFailed(
-            Self.cut,
-            hasProgressed: false,
-            policy: RetryPolicy(),
-            now: 100_000,
-            using: &generator
-        )
+        let action = transfer.fail(Self.cut, now: 100_000)
         #expect(action == .fail(.timedOut(Self.cut.message)))
     }
 
     @Test("Only an attempt that failed without a network is repeated as soon as there is one")
     func network() {
-        var generator = CountingGenerator()
         for (fault, isOffline, begins) in [
             (Self.cut, true, true), (Self.cut, false, false), (.status(503, retryAfterSeconds: 60), true, false),
         ] {
             var transfer = Self.transfer(.running)
-            _ = transfer.attemptFailed(
-                fault,
-                hasProgressed: false,
-                isOffline: isOffline,
-                policy: RetryPolicy(),
-                now: 3000,
-                using: &generator
-            )
+            transfer.fail(fault, isOffline: isOffline)
             #expect(transfer.awaitsNetwork == begins && transfer.notBefore > 3000)
             #expect(transfer.networkCame() == begins)
             #expect((transfer.notBefore == 0) == begins && transfer.isBackingOff != begins)
@@ -250,7 +215,6 @@ struct TransferTests {
 
     @Test("A change of the wall clock moves a requested beginning, and nothing else")
     func wallClock() {
-        var generator = CountingGenerator()
         func asked() -> Transfer {
             Transfer(
                 id: TransferID((1, 2)),
@@ -272,15 +236,7 @@ struct TransferTests {
         #expect(!due.adjustForWallClockChange(by: 10_000, now: 50_000) && due == asked())
         for state in TransferState.allCases {
             var transfer = Self.transfer(state)
-            if state == .running {
-                _ = transfer.attemptFailed(
-                    Self.cut,
-                    hasProgressed: false,
-                    policy: RetryPolicy(),
-                    now: 3000,
-                    using: &generator
-                )
-            }
+            if state == .running { transfer.fail(Self.cut) }
             let before = transfer
             #expect(!transfer.adjustForWallClockChange(by: 10_000, now: 3000) && transfer == before)
         }
