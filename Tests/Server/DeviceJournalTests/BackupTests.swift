@@ -105,10 +105,10 @@ struct BackupTests {
             let disk = SimulatedDisk(seed: seed)
             try Self.put(content, on: disk)
             disk.failOperation(operation, operation % 2 == 0 ? .powerLoss : .kill, seed: seed)
-            _ = try? Self.begin(disk)
+            _ = try? disk.startJournal()
             guard disk.metFault else { return #expect(operation > 5) }
             disk.count(.changes)
-            #expect(try Self.begin(disk) == 5, "operation \(operation)")
+            #expect(try disk.startJournal().count == 5, "operation \(operation)")
         }
     }
 
@@ -119,14 +119,6 @@ struct BackupTests {
         try file.write(buffer.view, at: 0)
         try file.sync()
         _ = disk.syncFolder()
-    }
-
-    private static func begin(_ disk: SimulatedDisk) throws -> Int {
-        let journal = try Journal(path: "/journal.sqlite", vfs: disk.vfsName) { _ in _ = disk.syncFolder() }
-        var found = 0
-        try journal.load { _, _ in found += 1 }
-        try journal.begin()
-        return found
     }
 
     @Test("A backup next to the log or mark of another journal is refused, and nothing is changed", arguments: 1...3)
