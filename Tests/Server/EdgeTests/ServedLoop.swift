@@ -30,10 +30,6 @@ final class ServedLoop {
         var text: String { String(decoding: self.body, as: UTF8.self) }
     }
 
-    private struct NoReloads: Reloads {
-        func start(reply _: StreamAddress) throws(APIError) { throw .nothingToReload }
-    }
-
     private final class NoHistory: HistoryOutput {
         func open() throws(StoreError) {}
 
