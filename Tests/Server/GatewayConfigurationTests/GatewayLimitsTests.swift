@@ -40,16 +40,6 @@ struct GatewayLimitsTests {
         return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
     }
 
-    @Test("Setting one limit changes only that limit", arguments: GatewayLimit.all)
-    func alone(limit: GatewayLimit) throws {
-        let value = limit.defaultValue == limit.range.upperBound ? limit.range.lowerBound : limit.range.upperBound
-        let limits = try self.load("limits.\(limit.name)=\(value)").limits
-        for other in GatewayLimit.all {
-            let expected = other.name == limit.name ? value : other.defaultValue
-            #expect(limits[keyPath: other.field] == expected, "\(other.name)")
-        }
-    }
-
     @Test("Every limit of the transport and the engine can be set, under its own name")
     func complete() {
         let transport = Mirror(reflecting: TransportLimits()).children.compactMap(\.label)
@@ -73,14 +63,6 @@ struct GatewayLimitsTests {
     func defaults(limit: GatewayLimit) {
         #expect(limit.range.contains(limit.defaultValue))
         #expect(limit.rationale.hasSuffix(".") && !limit.summary.isEmpty)
-    }
-
-    @Test("A misspelled limit is refused with the nearest one")
-    func unknown() {
-        #expect(
-            self.faults("limits.deviceMax=1") == ["limits.deviceMax: is not a key; did you mean limits.devicesMax?"]
-        )
-        #expect(self.faults("topicsMax=1") == ["topicsMax: is not a key; did you mean limits.topicsMax?"])
     }
 
     @Test("Limits in the file reach the engine and the transport")
