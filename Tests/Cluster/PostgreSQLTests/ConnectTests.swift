@@ -220,14 +220,4 @@ struct AddressTests {
         #expect(try PostgresAddress("postgresql://zora@localhost/wakes").database == "wakes")
         #expect(try PostgresAddress("postgresql://localhost").database.isEmpty)
     }
-
-    @Test(
-        "A PostgreSQL address is distinguished from other store settings",
-        arguments: [
-            ("postgresql://x", true), ("postgres://x", true), ("sqlite", false), ("host=x", false), ("", false),
-        ]
-    )
-    func meant(text: String, isAddress: Bool) {
-        #expect(PostgresAddress.isAddress(text) == isAddress)
-    }
 }
