@@ -375,3 +375,29 @@ extension SharedDeviceChange {
 extension WakeID {
     static func numbered(_ number: UInt64) -> WakeID { WakeID(random: (number, number)) }
 }
+
+extension ClusterFailure {
+    var isRefusal: Bool { if case .refused = self { true } else { false } }
+}
+
+/// A separate database on the shared server.
+struct TestDatabase {
+    let server: PostgresServer
+    let address: String
+
+    init() throws {
+        self.server = try PostgresServer.shared()
+        self.address = try self.server.database()
+    }
+
+    var name: String { self.address.split(separator: "/").last.map(String.init) ?? "" }
+
+    /// Executes SQL as the superuser.
+    @discardableResult
+    func query(_ sql: String) throws -> String { try self.server.query(sql, database: self.name) }
+
+    /// Repeats a query until it returns the expected answer.
+    func wait(for answer: String, of sql: String) throws {
+        try self.server.wait(for: answer, of: sql, database: self.name)
+    }
+}
