@@ -42,11 +42,6 @@ final class OperationService {
             guard case .refused(let error) = self else { return nil }
             return error.message
         }
-
-        var allow: String? {
-            guard case .methodNotAllowed(let allow) = self else { return nil }
-            return allow
-        }
     }
 
     static let topic = "com.example.mine"
