@@ -15,11 +15,6 @@ struct ConflictTests {
         self.second = try StoreRig(address)
     }
 
-    private func stop() {
-        self.first.stop()
-        self.second.stop()
-    }
-
     private func writes(_ devices: [Int], _ loaded: LoadedDevices) -> ClusterWrites {
         var writes = ClusterWrites()
         writes.devices = devices.map { .of($0, loaded) }
@@ -45,7 +40,6 @@ struct ConflictTests {
         #expect(counts.total.accepted == 4)
         #expect(counts.byTopic[.first]?.accepted == 4)
         #expect(try self.first.view().deviceCount == 4)
-        self.stop()
     }
 
     @Test("Gateways that lock the same devices wait for one another, and none sees unfinished changes")
@@ -63,7 +57,6 @@ struct ConflictTests {
             #expect(seen.now >= read.now)
             self.second.submit(.abandon(other))
         }
-        self.stop()
     }
 
     @Test("A row that was not read is not written")
@@ -77,7 +70,6 @@ struct ConflictTests {
         self.first.submit(.commit(number, writes))
         #expect(throws: ClusterFailure.self) { try self.first.committed(number) }
         #expect(try self.second.find(.tokens([1])).devices.first?.record == [1])
-        self.stop()
     }
 
     @Test("Values, topics and notices of one gateway reach the others")
@@ -100,6 +92,5 @@ struct ConflictTests {
                 return found == notice ? true : nil
             }
         }
-        self.stop()
     }
 }

@@ -53,7 +53,6 @@ struct DeadGatewayTests {
         #expect(try survivor.counts().total.accepted == 4)
         let rows = try self.database.query("SELECT count(*) FROM wakegate.books WHERE gateway = \(dead.rawValue)")
         #expect(rows == "0")
-        survivor.stop()
     }
 
     /// Returns refused pushes with one reason, in the format that gateways write.
@@ -80,7 +79,6 @@ struct DeadGatewayTests {
         #expect(try survivor.counts().rejections.map(\.content) == [self.refused(5)])
         let rows = try self.database.query("SELECT count(*) FROM wakegate.rejection")
         #expect(rows == "1")
-        survivor.stop()
     }
 
     @Test("A gateway that lost its number attaches under a new one, and its open commit did not happen")
@@ -100,7 +98,6 @@ struct DeadGatewayTests {
         #expect(rig.attachment.topics == ["com.example.app"])
         #expect(try rig.find(.tokens([1])).devices.isEmpty)
         _ = try rig.view { $0.dead == [before] }
-        rig.stop()
     }
 
     @Test("A frozen gateway commits nothing after it resumes, even before it learns that it was declared dead")
@@ -123,8 +120,6 @@ struct DeadGatewayTests {
         try frozen.attached()
         #expect(frozen.number > dead)
         #expect(try survivor.find(.tokens([1])).devices.isEmpty)
-        survivor.stop()
-        frozen.stop()
     }
 
     @Test("A fenced connection's commit is refused by the database itself")
@@ -140,7 +135,6 @@ struct DeadGatewayTests {
         try rig.attached()
         #expect(rig.number > before)
         #expect(try rig.find(.tokens([1])).devices.isEmpty)
-        rig.stop()
     }
 
     /// Returns true if the session that holds the number of a gateway is connected through the server's socket file.
@@ -168,6 +162,5 @@ struct DeadGatewayTests {
         try self.cut(rig.number)
         try rig.attached()
         #expect(try self.isLocal(rig.number))
-        rig.stop()
     }
 }

@@ -33,7 +33,6 @@ struct IntruderTests {
         let expected = ["com.example.app", "new"]
         _ = try rig.wait("topics") { if case .topics(expected) = $0 { true } else { nil } }
         #expect(rig.hasStayed)
-        rig.stop()
         withExtendedLifetime(intruder) {}
     }
 
@@ -62,8 +61,6 @@ struct IntruderTests {
         )
         let second = try StoreRig(self.database.address)
         #expect(second.number.rawValue == next + 50)
-        first.stop()
-        second.stop()
     }
 
     @Test("A gateway whose lock is taken after its death is still found dead")
@@ -86,8 +83,6 @@ struct IntruderTests {
         try self.database.query("UPDATE wakegate.gateway SET reported_at = 0 WHERE number = \(other.number.rawValue)")
         _ = try survivor.view()
         #expect(try other.view().members.map(\.number) == [survivor.number, other.number])
-        survivor.stop()
-        other.stop()
     }
 
     @Test("A lock on burials delays a burial, and occupies no connection")
@@ -107,7 +102,6 @@ struct IntruderTests {
         try intruder.query("SELECT pg_advisory_unlock_all()")
         survivor.submit(.retire(dead))
         _ = try survivor.view { $0.dead.isEmpty }
-        survivor.stop()
     }
 
     @Test("Gateways drop notices that no gateway has sent, even a flood of them, and stay attached")
@@ -138,7 +132,6 @@ struct IntruderTests {
         let expected = ["com.example.app", "new"]
         _ = try rig.wait("topics") { if case .topics(expected) = $0 { true } else { nil } }
         #expect(rig.hasStayed)
-        rig.stop()
     }
 }
 

@@ -30,7 +30,6 @@ struct LoadPlanTests {
         #expect(again.devices.first?.record == [7])
         #expect(again.devices.first?.tasks == [5])
         #expect(again.now >= found.now)
-        self.rig.stop()
     }
 
     @Test("A device is found by its wake in flight and after its end; a wake held by another gateway is reported")
@@ -49,8 +48,6 @@ struct LoadPlanTests {
         #expect(own.isEmpty)
         plan.tokens = []
         #expect(try other.find(plan).devices.map(\.token) == self.tokens([1]))
-        other.stop()
-        self.rig.stop()
     }
 
     @Test("The earliest due devices are loaded first, up to the requested number, and locked ones are skipped")
@@ -67,7 +64,6 @@ struct LoadPlanTests {
         try self.rig.write([1, 2, 3]) { .of($0, $1, due: .at(nil)) }
         #expect(try self.rig.find(.selection(.due(countMax: 4))).devices.map(\.token) == self.tokens([4]))
         #expect(try self.rig.view().nextDue != nil)
-        self.rig.stop()
     }
 
     @Test("Lanes are found by what a stream accepts: pushes, names, prefixes, sessions, resources and devices")
@@ -112,7 +108,6 @@ struct LoadPlanTests {
         #expect(view.ready.map(\.topic) == [.first])
         try self.rig.write([1, 2, 3, 4, 5]) { .of($0, $1, ready: []) }
         #expect(try self.rig.view().ready.isEmpty)
-        self.rig.stop()
     }
 
     @Test("A claim reads only the claimed rows, and the end of a wake only that wake, however many exist")
@@ -235,7 +230,6 @@ struct LoadPlanTests {
         let free = try self.rig.find(3, .selection(.wakes(of: self.rig.number, countMax: 5)))
         #expect(free.devices.map(\.token) == self.tokens([1, 2, 3]) && !free.hasMore)
         #expect(Set(free.heldWakes) == [.numbered(1), .numbered(2), .numbered(3)])
-        self.rig.stop()
     }
 
     @Test("Devices with tasks are read page by page in the order of tokens")
@@ -252,7 +246,6 @@ struct LoadPlanTests {
         #expect(!second.hasMore)
         plan.selection = .withTasks(topic: TopicIndex(rawValue: 3), after: nil, countMax: 2)
         #expect(try self.rig.read(plan).devices.isEmpty)
-        self.rig.stop()
     }
 
     @Test("A list looks through many devices slice by slice: each is answered, however few devices are in it")
@@ -280,7 +273,6 @@ struct LoadPlanTests {
         list.selection = .withTasks(topic: nil, after: nil, countMax: 5000)
         let tasks = try self.rig.list(list)
         #expect(tasks.devices.count == 5000 && tasks.hasMore)
-        self.rig.stop()
     }
 
     @Test("A list of waiting pushes reads only devices with a pending one, slice by slice")
@@ -304,7 +296,6 @@ struct LoadPlanTests {
         list.selection = .pending(topics: nil, after: all.devices[3].token, countMax: 4)
         let page = try self.rig.list(list)
         #expect(page.devices.map(\.token) == all.devices[4..<8].map(\.token) && page.hasMore)
-        self.rig.stop()
     }
 
     @Test("A slow question is ended, and the answer names the limit and a remedy")
@@ -323,8 +314,6 @@ struct LoadPlanTests {
         #expect(error.message.contains("may take 300 ms. Ask for less"))
         try other.query("COMMIT")
         #expect(try rig.read(plan).devices.isEmpty)
-        rig.stop()
-        self.rig.stop()
     }
 
     @Test("Questions wait for no lock of a row and use neither a committing connection nor a transaction id")
@@ -344,8 +333,6 @@ struct LoadPlanTests {
         // The heartbeat uses a few transaction ids each second.
         #expect(try #require(Int(after)) - #require(Int(before)) < 50)
         rig.submit(.abandon(open))
-        rig.stop()
-        self.rig.stop()
     }
 
     @Test("A question whose connection is lost is answered by the next one")
@@ -363,7 +350,6 @@ struct LoadPlanTests {
             _ = try self.database.query(end)
             #expect(try self.rig.read(plan).devices.count == 1)
         }
-        self.rig.stop()
     }
 
     @Test("A load fails after a short time on a locked row, and succeeds without the row")
@@ -395,8 +381,6 @@ struct LoadPlanTests {
         try rig.committed(number)
         try other.query("COMMIT")
         #expect(try rig.find(plan).passedOver.isEmpty)
-        rig.stop()
-        self.rig.stop()
     }
 
     @Test("A load that fails for a lock of the whole table names its session")
@@ -416,7 +400,5 @@ struct LoadPlanTests {
         #expect(holder != nil)
         try other.query("COMMIT")
         #expect(try rig.find(.tokens([1])).devices.count == 1)
-        rig.stop()
-        self.rig.stop()
     }
 }

@@ -37,8 +37,6 @@ struct PolicyTimeTests {
         // now.
         let view = try rig.find(.tokens([1]))
         #expect(view.wall == view.now.milliseconds)
-        rig.stop()
-        other.stop()
     }
 
     @Test("Policy time continues at once after the primary's clock steps back, even without a recent commit")
@@ -54,7 +52,6 @@ struct PolicyTimeTests {
         let view = try rig.view()
         #expect(view.now == Instant(milliseconds: 1_060_700) && view.wall == 1_050_700)
         #expect(try rig.find(.tokens([1])).now == Instant(milliseconds: 1_060_700))
-        rig.stop()
     }
 
     @Test("On a primary whose clock is behind, a gateway's time continues from the latest commit at the clock's pace")
@@ -69,7 +66,6 @@ struct PolicyTimeTests {
         #expect(other.attachment.now == Instant(milliseconds: 1_005_000))
         try clocked.set(500_700)
         #expect(try other.find(.tokens([2])).now == Instant(milliseconds: 1_005_700))
-        other.stop()
     }
 
     @Test("Only wakes that ended more than ten minutes ago are forgotten")
@@ -89,7 +85,6 @@ struct PolicyTimeTests {
         var rest = LoadPlan()
         rest.wakes = [.numbered(2), .numbered(3)]
         #expect(try rig.find(rest).devices.map(\.token) == [.numbered(2), .numbered(3)])
-        rig.stop()
     }
 
     @Test("After a failover to a standby whose clock is behind, no commit is lost and time continues")

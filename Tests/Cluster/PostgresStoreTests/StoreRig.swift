@@ -71,6 +71,7 @@ final class StoreRig {
     private let wakeup: Wakeup
     private var replies: [ClusterReply] = []
     private var count: UInt64 = 0
+    private var isStopped = false
     /// The number from the last attachment.
     private(set) var number = GatewayNumber(rawValue: 0)
     private(set) var attachment: Attachment
@@ -106,6 +107,8 @@ final class StoreRig {
         self.store.submit(.addTopics(["com.example.app"]))
         _ = try self.wait("topics") { if case .topics(let topics) = $0 { topics } else { nil } }
     }
+
+    deinit { self.stop() }
 
     /// Waits until the store is attached.
     @discardableResult
@@ -162,7 +165,13 @@ final class StoreRig {
 
     func submit(_ request: ClusterRequest) { self.store.submit(request) }
 
-    func stop() { self.store.stop() }
+    /// Stops the store before the end of the test.
+    func stop() {
+        guard !self.isStopped else { return }
+        self.isStopped = true
+        self.letGo()
+        self.store.stop()
+    }
 
     /// Makes the store's thread stop when it next reports something.
     func hold() { self.wakeup.hold(true) }
