@@ -36,16 +36,13 @@ struct DeadGatewayTests {
         #expect(found.devices.map(\.token) == [.numbered(1), .numbered(2)])
         #expect(Set(found.heldWakes) == [.numbered(1), .numbered(2)])
         #expect(found.hasMore)
-        var writes = ClusterWrites()
-        writes.devices = [1, 2].map { .of($0, found, ended: [.numbered(UInt64($0))]) }
-        survivor.submit(.commit(first, writes))
+        survivor.commit(first, [1, 2].map { .of($0, found, ended: [.numbered(UInt64($0))]) })
         try survivor.committed(first)
         #expect(try survivor.view().dead == [dead])
         let (second, rest) = try survivor.load(.selection(.wakes(of: dead, countMax: 2)))
         #expect(rest.heldWakes == [.numbered(3)])
         #expect(!rest.hasMore)
-        writes.devices = [.of(3, rest, ended: [.numbered(3)])]
-        survivor.submit(.commit(second, writes))
+        survivor.commit(second, [.of(3, rest, ended: [.numbered(3)])])
         try survivor.committed(second)
         #expect(try survivor.find(.selection(.wakes(of: dead, countMax: 2))).devices.isEmpty)
         survivor.submit(.retire(dead))
@@ -90,9 +87,7 @@ struct DeadGatewayTests {
         _ = try rig.detached()
         let failure = #expect(throws: ClusterFailure.self) { try rig.committed(open) }
         #expect(failure?.isRefusal == true)
-        var writes = ClusterWrites()
-        writes.devices = [.of(1, loaded)]
-        rig.submit(.commit(open, writes))
+        rig.commit(open, [.of(1, loaded)])
         try rig.attached()
         #expect(rig.number > before)
         #expect(rig.attachment.topics == ["com.example.app"])
@@ -110,9 +105,7 @@ struct DeadGatewayTests {
         // The next view stops the store's thread before the thread receives anything else.
         frozen.submit(.report(GatewayReport(name: "frozen", version: "1")))
         _ = try frozen.wait("view") { if case .view(let view) = $0 { view } else { nil } }
-        var writes = ClusterWrites()
-        writes.devices = [.of(1, loaded, launched: [(.numbered(1), loaded.now + 1000)])]
-        frozen.submit(.commit(open, writes))
+        frozen.commit(open, [.of(1, loaded, launched: [(.numbered(1), loaded.now + 1000)])])
         _ = try survivor.view { $0.dead == [dead] }
         #expect(try survivor.view().members.map(\.number) == [survivor.number])
         frozen.letGo()
@@ -128,9 +121,7 @@ struct DeadGatewayTests {
         let before = rig.number
         let (open, loaded) = try rig.load(.tokens([1]))
         try self.database.query("SELECT wakegate.leave(\(before.rawValue))")
-        var writes = ClusterWrites()
-        writes.devices = [.of(1, loaded)]
-        rig.submit(.commit(open, writes))
+        rig.commit(open, [.of(1, loaded)])
         #expect(throws: ClusterFailure.self) { try rig.committed(open) }
         try rig.attached()
         #expect(rig.number > before)

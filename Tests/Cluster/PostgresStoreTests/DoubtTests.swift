@@ -34,10 +34,7 @@ struct DoubtTests {
         let limit = SystemClock.monotonic + StoreRig.waitSeconds * 1000
         while true {
             let (number, loaded) = try self.rig.load(.tokens([1]))
-            var writes = ClusterWrites()
-            writes.devices = [.of(1, loaded, record: record)]
-            writes.counts = [(.first, StoreRig.counters(accepted: 1))]
-            self.rig.submit(.commit(number, writes))
+            self.rig.commit(number, [.of(1, loaded, record: record)], accepted: 1)
             count += 1
             while !self.rig.isAnswered(number) {
                 let waiting = "SELECT count(*) FROM pg_stat_activity WHERE \(Self.isWaiting)"
@@ -70,10 +67,7 @@ struct DoubtTests {
         let blocker = try PostgresClient(PostgresAddress(self.address), application: "blocker")
         try blocker.query("BEGIN")
         try blocker.query("SELECT FROM wakegate.connection WHERE gateway = \(self.rig.number.rawValue) FOR UPDATE")
-        var writes = ClusterWrites()
-        writes.devices = [.of(1, loaded, record: 3)]
-        writes.counts = [(.first, StoreRig.counters(accepted: 1))]
-        self.rig.submit(.commit(number, writes))
+        self.rig.commit(number, [.of(1, loaded, record: 3)], accepted: 1)
         let isBlocked = "wait_event_type = 'Lock' AND query LIKE '%mark%'"
         try self.server.wait(for: "1", of: "SELECT count(*) FROM pg_stat_activity WHERE \(isBlocked)")
         try self.server.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE \(isBlocked)")
@@ -172,9 +166,7 @@ struct WaitingStandbyTests {
 
     private func commit(_ rig: StoreRig) throws -> TransactionNumber {
         let (number, loaded) = try rig.load(.tokens([1]))
-        var writes = ClusterWrites()
-        writes.devices = [.of(1, loaded)]
-        rig.submit(.commit(number, writes))
+        rig.commit(number, [.of(1, loaded)])
         return number
     }
 }

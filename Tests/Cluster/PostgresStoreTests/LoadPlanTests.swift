@@ -375,9 +375,7 @@ struct LoadPlanTests {
         #expect(Set(loaded.passedOver.map(\.wake)) == [nil, .numbered(2)])
         let holder = try #require(loaded.passedOver.first?.holder)
         #expect(holder.application == "an ?editor?" && holder.pid > 0 && holder.queryStart != nil)
-        var writes = ClusterWrites()
-        writes.devices = [.of(1, loaded, record: 5), .of(3, loaded, record: 5)]
-        rig.submit(.commit(number, writes))
+        rig.commit(number, [.of(1, loaded, record: 5), .of(3, loaded, record: 5)])
         try rig.committed(number)
         try other.query("COMMIT")
         #expect(try rig.find(plan).passedOver.isEmpty)

@@ -254,6 +254,14 @@ final class StoreRig {
         }
     }
 
+    /// Commits changes of loaded devices and the number of accepted pushes, without waiting for the answer.
+    func commit(_ number: TransactionNumber, _ devices: [SharedDeviceChange], accepted: Int64 = 0) {
+        var writes = ClusterWrites()
+        writes.devices = devices
+        if accepted > 0 { writes.counts = [(.first, Self.counters(accepted: accepted))] }
+        self.store.submit(.commit(number, writes))
+    }
+
     /// Waits until a commit is answered.
     @discardableResult
     func committed(_ number: TransactionNumber) throws -> [HeldElsewhere] {
@@ -270,10 +278,7 @@ final class StoreRig {
     @discardableResult
     func write(_ devices: [Int], _ change: (Int, LoadedDevices) -> SharedDeviceChange) throws -> [HeldElsewhere] {
         let (number, loaded) = try self.load(.tokens(devices))
-        var writes = ClusterWrites()
-        writes.devices = devices.map { change($0, loaded) }
-        writes.counts = [(.first, Self.counters(accepted: Int64(devices.count)))]
-        self.store.submit(.commit(number, writes))
+        self.commit(number, devices.map { change($0, loaded) }, accepted: Int64(devices.count))
         return try self.committed(number)
     }
 
