@@ -14,12 +14,8 @@ struct ConfigurationLoaderTests {
     }
 
     private func faults(_ text: String?, _ settings: [String] = []) -> [String] {
-        do throws(ConfigurationError) {
-            _ = try self.load(text, settings)
-            return []
-        } catch {
-            return error.faults.map(\.description)
-        }
+        let error = #expect(throws: ConfigurationError.self) { try self.load(text, settings) }
+        return error?.faults.map(\.description) ?? []
     }
 
     @Test("A file that is not UTF-8 is refused with the line at fault")

@@ -13,12 +13,8 @@ struct GatewayLimitsTests {
     }
 
     private func faults(_ setting: String) -> [String] {
-        do throws(ConfigurationError) {
-            _ = try self.load(setting)
-            return []
-        } catch {
-            return error.faults.map(\.description)
-        }
+        let error = #expect(throws: ConfigurationError.self) { try self.load(setting) }
+        return error?.faults.map(\.description) ?? []
     }
 
     @Test("Both ends of a range are accepted, and values beyond them are refused by name", arguments: GatewayLimit.all)
