@@ -95,17 +95,6 @@ struct ConnectTests {
         #expect(link.isEncrypted == false)
         #expect(link.link.version >= 150_000)
     }
-
-    @Test("Exceeding the connection limit fails with tooManyConnections")
-    func tooMany() throws {
-        let server = try PostgresServer.shared()
-        try server.query("CREATE ROLE single LOGIN CONNECTION LIMIT 1")
-        let address = server.address(user: "single")
-        let first = try LinkUnderTest.connected(address)
-        let error = try self.failure(address)
-        #expect(error.kind == .tooManyConnections)
-        #expect(first.link.phase == .ready)
-    }
 }
 
 @Suite("Connections with TLS")

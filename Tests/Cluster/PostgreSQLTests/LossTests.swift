@@ -46,10 +46,6 @@ struct LossTests {
         link.waitForLoss()
         #expect(link.link.failure?.kind == .idleTimeout)
         #expect(link.link.failure?.state == "57P05")
-        let other = try LinkUnderTest.connected(server.address())
-        try server.query("SELECT pg_terminate_backend(\(other.link.backend))")
-        other.waitForLoss()
-        #expect(other.link.failure?.kind == .adminShutdown)
         let idle = try LinkUnderTest.connected(
             server.address(),
             settings: [PostgresSetting("idle_in_transaction_session_timeout", "50")]
