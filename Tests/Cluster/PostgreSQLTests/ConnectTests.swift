@@ -95,17 +95,6 @@ struct ConnectTests {
         #expect(link.isEncrypted == false)
         #expect(link.link.version >= 150_000)
     }
-
-    @Test("Exceeding the connection limit fails with tooManyConnections")
-    func tooMany() throws {
-        let server = try PostgresServer.shared()
-        try server.query("CREATE ROLE single LOGIN CONNECTION LIMIT 1")
-        let address = server.address(user: "single")
-        let first = try LinkUnderTest.connected(address)
-        let error = try self.failure(address)
-        #expect(error.kind == .tooManyConnections)
-        #expect(first.link.phase == .ready)
-    }
 }
 
 @Suite("Connections with TLS")
@@ -219,15 +208,5 @@ struct AddressTests {
         #expect(try !PostgresAddress("postgresql://zora@localhost/wakes").hasPassword)
         #expect(try PostgresAddress("postgresql://zora@localhost/wakes").database == "wakes")
         #expect(try PostgresAddress("postgresql://localhost").database.isEmpty)
-    }
-
-    @Test(
-        "A PostgreSQL address is distinguished from other store settings",
-        arguments: [
-            ("postgresql://x", true), ("postgres://x", true), ("sqlite", false), ("host=x", false), ("", false),
-        ]
-    )
-    func meant(text: String, isAddress: Bool) {
-        #expect(PostgresAddress.isAddress(text) == isAddress)
     }
 }

@@ -18,7 +18,6 @@ final class LinkUnderTest {
     static let waitMax: Int64 = 60_000
 
     let link: PostgresLink
-    var notifications: [PostgresNotification] = []
 
     init(
         _ address: PostgresAddress,
@@ -103,7 +102,6 @@ final class LinkUnderTest {
         if self.link.flush() == .someLeft { waits.append(Descriptor.Wait(self.link.descriptor, .writable)) }
         Descriptor.wait(for: &waits, milliseconds: 1_000)
         _ = self.link.consume()
-        while let notification = self.link.notification() { self.notifications.append(notification) }
     }
 }
 

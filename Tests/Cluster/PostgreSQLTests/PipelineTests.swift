@@ -55,21 +55,6 @@ struct PipelineTests {
         #expect(outcomes[2].results.first?.int64(0, 0) == 3)
     }
 
-    @Test("A statement is prepared and carried out in one run")
-    func prepared() throws {
-        let link = try LinkUnderTest.connected(self.database)
-        let outcome = link.run { link in
-            link.prepare("sum", "SELECT $1::int8 + $2::int8")
-            for index in 0..<3 {
-                link.execute("sum", PostgresParameters(Int64(index), Int64(10)))
-            }
-            link.query("BEGIN")
-            link.query("COMMIT")
-        }
-        #expect(outcome.results.count == 6)
-        #expect(outcome.results.dropFirst().prefix(3).map { $0.int64(0, 0) } == [10, 11, 12])
-    }
-
     @Test("Output beyond the socket's buffer is sent piece by piece")
     func large() throws {
         let link = try LinkUnderTest.connected(self.database)
@@ -96,27 +81,6 @@ struct PipelineTests {
         #expect(link.run { $0.query("SHOW lock_timeout") }.results.first?.text(0, 0) == "77ms")
         #expect(link.run { $0.query("SHOW search_path") }.results.first?.text(0, 0) == "a, \"b c\"")
         #expect(link.run { $0.query("SHOW application_name") }.results.first?.text(0, 0) == "test")
-    }
-
-    @Test("A notification arrives with its sender")
-    func notifications() throws {
-        let (listener, sender) = (
-            try LinkUnderTest.connected(self.database), try LinkUnderTest.connected(self.database)
-        )
-        _ = listener.run { $0.query("LISTEN wakegate") }
-        _ = sender.run { link in
-            link.query(
-                "SELECT pg_notify('wakegate', 'one'), pg_notify('wakegate', 'two'), pg_notify('wakegate', 'one')"
-            )
-            link.query("SELECT pg_notify('other', 'three')")
-        }
-        while listener.notifications.count < 2, !listener.link.isLost { listener.wait() }
-        #expect(listener.notifications.map(\.payload) == ["one", "two"])
-        #expect(listener.notifications.allSatisfy { $0.channel == "wakegate" && $0.sender == sender.link.backend })
-        _ = listener.run { $0.query("NOTIFY wakegate, 'mine'") }
-        while listener.notifications.count < 3, !listener.link.isLost { listener.wait() }
-        #expect(listener.notifications.last?.payload == "mine")
-        #expect(listener.notifications.last?.sender == listener.link.backend)
     }
 
     @Test("Notices are kept until they are taken, up to a limit")

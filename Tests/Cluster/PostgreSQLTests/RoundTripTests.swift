@@ -134,20 +134,3 @@ struct RoundTripTests {
         #expect(rows.count == 0)
     }
 }
-
-@Suite("Arrays in binary")
-struct ArrayFormTests {
-    private static func words(_ words: [UInt32]) -> [UInt8] {
-        words.flatMap { word in (0..<4).map { UInt8(truncatingIfNeeded: word >> (24 - 8 * UInt32($0))) } }
-    }
-
-    @Test("An array consists of its dimensions, type, count, and elements with their lengths")
-    func form() {
-        var buffer = ByteBuffer()
-        PostgresList([Int32(7), -1]).writeBinary(to: &buffer)
-        #expect(buffer.view.array == Self.words([1, 0, 23, 2, 1, 4, 7, 4, 0xFFFF_FFFF]))
-        buffer.removeAll()
-        PostgresList([Int64]()).writeBinary(to: &buffer)
-        #expect(buffer.view.array == Self.words([1, 0, 20, 0, 1]))
-    }
-}

@@ -15,25 +15,13 @@ struct ConflictTests {
         self.second = try StoreRig(address)
     }
 
-    private func stop() {
-        self.first.stop()
-        self.second.stop()
-    }
-
-    private func writes(_ devices: [Int], _ loaded: LoadedDevices) -> ClusterWrites {
-        var writes = ClusterWrites()
-        writes.devices = devices.map { .of($0, loaded) }
-        writes.counts = [(.first, StoreRig.counters(accepted: Int64(devices.count)))]
-        return writes
-    }
-
     @Test("The second of two gateways that add the same device starts over, and counts are of committed writes")
     func newcomers() throws {
         let (one, read) = try self.first.load(.tokens([1, 2]))
         let (other, readToo) = try self.second.load(.tokens([2, 3]))
-        self.first.submit(.commit(one, self.writes([1, 2], read)))
+        self.first.commit(one, [1, 2].map { .of($0, read) }, accepted: 2)
         try self.first.committed(one)
-        self.second.submit(.commit(other, self.writes([2, 3], readToo)))
+        self.second.commit(other, [2, 3].map { .of($0, readToo) }, accepted: 2)
         let failure = #expect(throws: ClusterFailure.self) { try self.second.committed(other) }
         guard case .conflict = failure else {
             Issue.record("\(String(describing: failure)) is not a conflict")
@@ -45,7 +33,6 @@ struct ConflictTests {
         #expect(counts.total.accepted == 4)
         #expect(counts.byTopic[.first]?.accepted == 4)
         #expect(try self.first.view().deviceCount == 4)
-        self.stop()
     }
 
     @Test("Gateways that lock the same devices wait for one another, and none sees unfinished changes")
@@ -54,30 +41,23 @@ struct ConflictTests {
         for round in 0..<20 {
             let (one, read) = try self.first.load(.tokens(Array(1...8)))
             let other = self.second.begin(.tokens(Array((1...8).reversed())))
-            var writes = ClusterWrites()
-            writes.devices = (1...8).map { .of($0, read, record: UInt8(round)) }
-            self.first.submit(.commit(one, writes))
+            self.first.commit(one, (1...8).map { .of($0, read, record: UInt8(round)) })
             try self.first.committed(one)
             let seen = try self.second.loaded(other)
             #expect(seen.devices.allSatisfy { $0.record == [UInt8(round)] })
             #expect(seen.now >= read.now)
             self.second.submit(.abandon(other))
         }
-        self.stop()
     }
 
     @Test("A row that was not read is not written")
     func unread() throws {
         try self.first.write([1]) { .of($0, $1) }
-        let (number, loaded) = try self.first.load(.tokens([]))
-        var writes = ClusterWrites()
+        let (number, _) = try self.first.load(.tokens([]))
         let read = try self.second.find(.tokens([1]))
-        writes.devices = [.of(1, read, record: 5)]
-        _ = loaded
-        self.first.submit(.commit(number, writes))
+        self.first.commit(number, [.of(1, read, record: 5)])
         #expect(throws: ClusterFailure.self) { try self.first.committed(number) }
         #expect(try self.second.find(.tokens([1])).devices.first?.record == [1])
-        self.stop()
     }
 
     @Test("Values, topics and notices of one gateway reach the others")
@@ -100,6 +80,5 @@ struct ConflictTests {
                 return found == notice ? true : nil
             }
         }
-        self.stop()
     }
 }

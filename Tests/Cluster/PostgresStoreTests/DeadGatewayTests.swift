@@ -5,32 +5,25 @@ import WakeGateTestKit
 
 @Suite(.timeLimit(.minutes(15)))
 struct DeadGatewayTests {
-    private let server: PostgresServer
-    private let address: String
-    private let database: String
+    private let database: TestDatabase
 
-    init() throws {
-        self.server = try PostgresServer.shared()
-        self.address = try self.server.database()
-        self.database = self.address.split(separator: "/").last.map(String.init) ?? ""
-    }
+    init() throws { self.database = try TestDatabase() }
 
     /// Ends the session that holds the number of a gateway.
     private func cut(_ number: GatewayNumber) throws {
-        try self.server.query(
+        try self.database.query(
             """
             SELECT pg_terminate_backend(pid) FROM pg_locks
             WHERE locktype = 'advisory' AND objid = \(number.rawValue)
             AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-            """,
-            database: self.database
+            """
         )
     }
 
     @Test("A dead gateway is found, its wakes are returned, and its counts stay")
     func gone() throws {
-        let survivor = try StoreRig(self.address)
-        let dying = try StoreRig(self.address)
+        let survivor = try StoreRig(self.database.address)
+        let dying = try StoreRig(self.database.address)
         let dead = dying.number
         try dying.write([1, 2, 3]) { .of($0, $1, launched: [(.numbered(UInt64($0)), $1.now + 1000)]) }
         try survivor.write([4]) { .of($0, $1, launched: [(.numbered(4), $1.now + 1000)]) }
@@ -43,27 +36,20 @@ struct DeadGatewayTests {
         #expect(found.devices.map(\.token) == [.numbered(1), .numbered(2)])
         #expect(Set(found.heldWakes) == [.numbered(1), .numbered(2)])
         #expect(found.hasMore)
-        var writes = ClusterWrites()
-        writes.devices = [1, 2].map { .of($0, found, ended: [.numbered(UInt64($0))]) }
-        survivor.submit(.commit(first, writes))
+        survivor.commit(first, [1, 2].map { .of($0, found, ended: [.numbered(UInt64($0))]) })
         try survivor.committed(first)
         #expect(try survivor.view().dead == [dead])
         let (second, rest) = try survivor.load(.selection(.wakes(of: dead, countMax: 2)))
         #expect(rest.heldWakes == [.numbered(3)])
         #expect(!rest.hasMore)
-        writes.devices = [.of(3, rest, ended: [.numbered(3)])]
-        survivor.submit(.commit(second, writes))
+        survivor.commit(second, [.of(3, rest, ended: [.numbered(3)])])
         try survivor.committed(second)
         #expect(try survivor.find(.selection(.wakes(of: dead, countMax: 2))).devices.isEmpty)
         survivor.submit(.retire(dead))
         _ = try survivor.view { $0.dead.isEmpty }
         #expect(try survivor.counts().total.accepted == 4)
-        let rows = try self.server.query(
-            "SELECT count(*) FROM wakegate.books WHERE gateway = \(dead.rawValue)",
-            database: self.database
-        )
+        let rows = try self.database.query("SELECT count(*) FROM wakegate.books WHERE gateway = \(dead.rawValue)")
         #expect(rows == "0")
-        survivor.stop()
     }
 
     /// Returns refused pushes with one reason, in the format that gateways write.
@@ -71,9 +57,9 @@ struct DeadGatewayTests {
 
     @Test("Refused pushes of dead gateways are counted once, in one common row")
     func refusals() throws {
-        let survivor = try StoreRig(self.address)
+        let survivor = try StoreRig(self.database.address)
         for count: UInt8 in [2, 3] {
-            let dying = try StoreRig(self.address)
+            let dying = try StoreRig(self.database.address)
             // Of the rows that one gateway has written, the last one counts, no matter which connection wrote it.
             for written in [1, count] {
                 let (number, _) = try dying.load(.tokens([]))
@@ -88,47 +74,38 @@ struct DeadGatewayTests {
             _ = try survivor.view { $0.dead.isEmpty }
         }
         #expect(try survivor.counts().rejections.map(\.content) == [self.refused(5)])
-        let rows = try self.server.query("SELECT count(*) FROM wakegate.rejection", database: self.database)
+        let rows = try self.database.query("SELECT count(*) FROM wakegate.rejection")
         #expect(rows == "1")
-        survivor.stop()
     }
 
     @Test("A gateway that lost its number attaches under a new one, and its open commit did not happen")
     func cutOff() throws {
-        let rig = try StoreRig(self.address)
+        let rig = try StoreRig(self.database.address)
         let before = rig.number
         let (open, loaded) = try rig.load(.tokens([1]))
         try self.cut(before)
         _ = try rig.detached()
-        let refused = #expect(throws: ClusterFailure.self) { try rig.committed(open) }
-        guard case .refused = refused else {
-            Issue.record("\(String(describing: refused)) is not a refusal")
-            return
-        }
-        var writes = ClusterWrites()
-        writes.devices = [.of(1, loaded)]
-        rig.submit(.commit(open, writes))
+        let failure = #expect(throws: ClusterFailure.self) { try rig.committed(open) }
+        #expect(failure?.isRefusal == true)
+        rig.commit(open, [.of(1, loaded)])
         try rig.attached()
         #expect(rig.number > before)
         #expect(rig.attachment.topics == ["com.example.app"])
         #expect(try rig.find(.tokens([1])).devices.isEmpty)
         _ = try rig.view { $0.dead == [before] }
-        rig.stop()
     }
 
     @Test("A frozen gateway commits nothing after it resumes, even before it learns that it was declared dead")
     func frozen() throws {
-        let survivor = try StoreRig(self.address)
-        let frozen = try StoreRig(self.address)
+        let survivor = try StoreRig(self.database.address)
+        let frozen = try StoreRig(self.database.address)
         let dead = frozen.number
         let (open, loaded) = try frozen.load(.tokens([1]))
         frozen.hold()
         // The next view stops the store's thread before the thread receives anything else.
         frozen.submit(.report(GatewayReport(name: "frozen", version: "1")))
         _ = try frozen.wait("view") { if case .view(let view) = $0 { view } else { nil } }
-        var writes = ClusterWrites()
-        writes.devices = [.of(1, loaded, launched: [(.numbered(1), loaded.now + 1000)])]
-        frozen.submit(.commit(open, writes))
+        frozen.commit(open, [.of(1, loaded, launched: [(.numbered(1), loaded.now + 1000)])])
         _ = try survivor.view { $0.dead == [dead] }
         #expect(try survivor.view().members.map(\.number) == [survivor.number])
         frozen.letGo()
@@ -136,24 +113,19 @@ struct DeadGatewayTests {
         try frozen.attached()
         #expect(frozen.number > dead)
         #expect(try survivor.find(.tokens([1])).devices.isEmpty)
-        survivor.stop()
-        frozen.stop()
     }
 
     @Test("A fenced connection's commit is refused by the database itself")
     func fenced() throws {
-        let rig = try StoreRig(self.address)
+        let rig = try StoreRig(self.database.address)
         let before = rig.number
         let (open, loaded) = try rig.load(.tokens([1]))
-        try self.server.query("SELECT wakegate.leave(\(before.rawValue))", database: self.database)
-        var writes = ClusterWrites()
-        writes.devices = [.of(1, loaded)]
-        rig.submit(.commit(open, writes))
+        try self.database.query("SELECT wakegate.leave(\(before.rawValue))")
+        rig.commit(open, [.of(1, loaded)])
         #expect(throws: ClusterFailure.self) { try rig.committed(open) }
         try rig.attached()
         #expect(rig.number > before)
         #expect(try rig.find(.tokens([1])).devices.isEmpty)
-        rig.stop()
     }
 
     /// Returns true if the session that holds the number of a gateway is connected through the server's socket file.
@@ -162,18 +134,18 @@ struct DeadGatewayTests {
             SELECT a.client_addr IS NULL FROM pg_stat_activity a JOIN pg_locks l ON l.pid = a.pid
             WHERE l.locktype = 'advisory' AND l.objid = \(number.rawValue) AND a.datname = current_database()
             """
-        return try self.server.query(sql, database: self.database) == "t"
+        return try self.database.query(sql) == "t"
     }
 
     @Test("A gateway declared dead reconnects to the same server; after a lost connection it tries another one first")
     func whichServer() throws {
-        let folder = try self.server.query("SHOW unix_socket_directories").replacing("/", with: "%2F")
-        let host = "@127.0.0.1:\(self.server.port)"
-        let both = self.address.replacing(host, with: "\(host),\(folder):\(self.server.port)")
+        let folder = try self.database.server.query("SHOW unix_socket_directories").replacing("/", with: "%2F")
+        let host = "@127.0.0.1:\(self.database.server.port)"
+        let both = self.database.address.replacing(host, with: "\(host),\(folder):\(self.database.server.port)")
         let rig = try StoreRig(both)
         #expect(try !self.isLocal(rig.number))
         let before = rig.number
-        try self.server.query("SELECT wakegate.leave(\(before.rawValue))", database: self.database)
+        try self.database.query("SELECT wakegate.leave(\(before.rawValue))")
         rig.submit(.report(GatewayReport(name: "gateway", version: "1")))
         try rig.attached()
         #expect(rig.number > before)
@@ -181,6 +153,5 @@ struct DeadGatewayTests {
         try self.cut(rig.number)
         try rig.attached()
         #expect(try self.isLocal(rig.number))
-        rig.stop()
     }
 }

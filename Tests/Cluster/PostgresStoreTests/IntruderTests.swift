@@ -6,9 +6,7 @@ import WakeGateTestKit
 /// Gateways under attack by a role that may only connect to their database.
 @Suite(.timeLimit(.minutes(15)))
 struct IntruderTests {
-    private let server: PostgresServer
-    private let address: String
-    private let database: String
+    private let database: TestDatabase
     private let role: String
 
     /// "wake" in ASCII, and the class of all other locks.
@@ -16,30 +14,25 @@ struct IntruderTests {
     private static let otherLocks = 0x7761_6B66
 
     init() throws {
-        self.server = try PostgresServer.shared()
-        self.address = try self.server.database()
-        self.database = self.address.split(separator: "/").last.map(String.init) ?? ""
-        self.role = "intruder_\(self.database)"
-        try self.server.query("CREATE ROLE \(self.role) LOGIN")
+        self.database = try TestDatabase()
+        self.role = "intruder_\(self.database.name)"
+        try self.database.query("CREATE ROLE \(self.role) LOGIN")
     }
 
     private func intruder() throws -> PostgresClient {
-        let address = try PostgresAddress(self.server.address(self.database, user: self.role))
+        let address = try PostgresAddress(self.database.server.address(self.database.name, user: self.role))
         return try PostgresClient(address, application: "intruder")
     }
 
-    private func query(_ sql: String) throws { try self.server.query(sql, database: self.database) }
-
     @Test("A lock on the topics does not keep gateways from creating topics", .timeLimit(.minutes(2)))
     func topics() throws {
-        let rig = try StoreRig(self.address)
+        let rig = try StoreRig(self.database.address)
         let intruder = try self.intruder()
         try intruder.query("SELECT pg_advisory_lock(\(Self.otherLocks), 2)")
         rig.submit(.addTopics(["new"]))
         let expected = ["com.example.app", "new"]
         _ = try rig.wait("topics") { if case .topics(expected) = $0 { true } else { nil } }
         #expect(rig.hasStayed)
-        rig.stop()
         withExtendedLifetime(intruder) {}
     }
 
@@ -47,37 +40,35 @@ struct IntruderTests {
     func tables() throws {
         let intruder = try self.intruder()
         try intruder.query("SELECT pg_advisory_lock(\(Self.otherLocks), 1)")
-        var settings = StoreSettings(address: try PostgresAddress(self.address))
+        var settings = StoreSettings(address: try PostgresAddress(self.database.address))
         settings.schemaLockMilliseconds = 300
         let error = #expect(throws: StoreError.self) { try PostgresStore(settings) {} }
         let message = error?.message ?? ""
         #expect(message.contains(self.role) && message.contains("pid \(intruder.backend)"), "\(message)")
         try intruder.query("SELECT pg_advisory_unlock_all()")
-        try StoreRig(self.address).stop()
+        try StoreRig(self.database.address).stop()
         try intruder.query("SELECT pg_advisory_lock(\(Self.otherLocks), 1)")
-        try StoreRig(self.address).stop()
+        try StoreRig(self.database.address).stop()
     }
 
     @Test("Locks on the numbers of future gateways are skipped")
     func numbers() throws {
-        let first = try StoreRig(self.address)
+        let first = try StoreRig(self.database.address)
         let next = first.number.rawValue + 1
         let intruder = try self.intruder()
         try intruder.query(
             "SELECT pg_advisory_lock(\(Self.gatewayLocks), n) FROM generate_series(\(next), \(next + 49)) n"
         )
-        let second = try StoreRig(self.address)
+        let second = try StoreRig(self.database.address)
         #expect(second.number.rawValue == next + 50)
-        first.stop()
-        second.stop()
     }
 
     @Test("A gateway whose lock is taken after its death is still found dead")
     func masked() throws {
-        let survivor = try StoreRig(self.address)
+        let survivor = try StoreRig(self.database.address)
         let intruder = try self.intruder()
         try intruder.query("SELECT pg_advisory_lock(\(Self.gatewayLocks), 999)")
-        try self.query(
+        try self.database.query(
             """
             INSERT INTO wakegate.gateway (number, schema, since, reported_at, report, alive)
             VALUES (999, 3, 0, 0, '', true);
@@ -88,18 +79,16 @@ struct IntruderTests {
         _ = try survivor.view { $0.dead == [dead] }
         #expect(try survivor.view().members.map(\.number) == [survivor.number])
         // A running gateway holds its own lock.
-        let other = try StoreRig(self.address)
-        try self.query("UPDATE wakegate.gateway SET reported_at = 0 WHERE number = \(other.number.rawValue)")
+        let other = try StoreRig(self.database.address)
+        try self.database.query("UPDATE wakegate.gateway SET reported_at = 0 WHERE number = \(other.number.rawValue)")
         _ = try survivor.view()
         #expect(try other.view().members.map(\.number) == [survivor.number, other.number])
-        survivor.stop()
-        other.stop()
     }
 
     @Test("A lock on burials delays a burial, and occupies no connection")
     func retirement() throws {
-        let survivor = try StoreRig(self.address)
-        let dying = try StoreRig(self.address)
+        let survivor = try StoreRig(self.database.address)
+        let dying = try StoreRig(self.database.address)
         let dead = dying.number
         dying.stop()
         _ = try survivor.view { $0.dead == [dead] }
@@ -113,12 +102,11 @@ struct IntruderTests {
         try intruder.query("SELECT pg_advisory_unlock_all()")
         survivor.submit(.retire(dead))
         _ = try survivor.view { $0.dead.isEmpty }
-        survivor.stop()
     }
 
     @Test("Gateways drop notices that no gateway has sent, even a flood of them, and stay attached")
     func notices() throws {
-        let rig = try StoreRig(self.address)
+        let rig = try StoreRig(self.database.address)
         let intruder = try self.intruder()
         let wake = "00000000-0000-4000-8000-000000000001"
         try intruder.query("SELECT pg_notify('wakegate', E'99\\ne \(rig.number.rawValue) \(wake) deadline')")
@@ -128,7 +116,7 @@ struct IntruderTests {
         let deadline = 200
         var isHeard = false
         for _ in 0..<deadline where !isHeard {
-            try self.query("SELECT pg_notify('wakegate', E'98\\nc \(String(repeating: "ab", count: 32)) 0')")
+            try self.database.query("SELECT pg_notify('wakegate', E'98\\nc \(String(repeating: "ab", count: 32)) 0')")
             _ = try rig.view()
             isHeard = rig.takeNotices().contains { notice in
                 switch notice {
@@ -144,7 +132,6 @@ struct IntruderTests {
         let expected = ["com.example.app", "new"]
         _ = try rig.wait("topics") { if case .topics(expected) = $0 { true } else { nil } }
         #expect(rig.hasStayed)
-        rig.stop()
     }
 }
 

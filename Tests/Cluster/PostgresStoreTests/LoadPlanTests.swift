@@ -7,16 +7,12 @@ import Wire
 
 @Suite(.timeLimit(.minutes(15)))
 struct LoadPlanTests {
-    private let server: PostgresServer
-    private let address: String
-    private let database: String
+    private let database: TestDatabase
     private let rig: StoreRig
 
     init() throws {
-        self.server = try PostgresServer.shared()
-        self.address = try self.server.database()
-        self.database = self.address.split(separator: "/").last.map(String.init) ?? ""
-        self.rig = try StoreRig(self.address)
+        self.database = try TestDatabase()
+        self.rig = try StoreRig(self.database.address)
     }
 
     private func tokens(_ devices: [Int]) -> [DeviceToken] { devices.map { .numbered($0) } }
@@ -34,12 +30,11 @@ struct LoadPlanTests {
         #expect(again.devices.first?.record == [7])
         #expect(again.devices.first?.tasks == [5])
         #expect(again.now >= found.now)
-        self.rig.stop()
     }
 
     @Test("A device is found by its wake in flight and after its end; a wake held by another gateway is reported")
     func wakes() throws {
-        let other = try StoreRig(self.address)
+        let other = try StoreRig(self.database.address)
         try self.rig.write([1, 2]) {
             .of($0, $1, launched: [(.numbered(UInt64($0)), $1.now + 1000)])
         }
@@ -53,8 +48,6 @@ struct LoadPlanTests {
         #expect(own.isEmpty)
         plan.tokens = []
         #expect(try other.find(plan).devices.map(\.token) == self.tokens([1]))
-        other.stop()
-        self.rig.stop()
     }
 
     @Test("The earliest due devices are loaded first, up to the requested number, and locked ones are skipped")
@@ -71,7 +64,6 @@ struct LoadPlanTests {
         try self.rig.write([1, 2, 3]) { .of($0, $1, due: .at(nil)) }
         #expect(try self.rig.find(.selection(.due(countMax: 4))).devices.map(\.token) == self.tokens([4]))
         #expect(try self.rig.view().nextDue != nil)
-        self.rig.stop()
     }
 
     @Test("Lanes are found by what a stream accepts: pushes, names, prefixes, sessions, resources and devices")
@@ -116,14 +108,12 @@ struct LoadPlanTests {
         #expect(view.ready.map(\.topic) == [.first])
         try self.rig.write([1, 2, 3, 4, 5]) { .of($0, $1, ready: []) }
         #expect(try self.rig.view().ready.isEmpty)
-        self.rig.stop()
     }
 
     @Test("A claim reads only the claimed rows, and the end of a wake only that wake, however many exist")
     func cost() throws {
-        let database = self.database
         // The store planned its statements when the tables were empty.
-        try self.server.query(
+        try self.database.query(
             """
             INSERT INTO wakegate.device (token, topic, version, at, has_tasks, record, tasks, derived)
             SELECT sha256(i::text::bytea), 0, 1, 1, false, '\\x01', '', '' FROM generate_series(1, 3000) i;
@@ -132,8 +122,7 @@ struct LoadPlanTests {
             INSERT INTO wakegate.due (device, at) SELECT token, 1 FROM wakegate.device;
             INSERT INTO wakegate.wake (id, device, holder, deadline)
             SELECT gen_random_uuid(), token, 1, 9000000000000 FROM wakegate.device
-            """,
-            database: database
+            """
         )
         let plan = ReadyPlan(topic: .first, takesPushes: true, countMax: 1)
         for wake: UInt64 in 1...10 {
@@ -145,12 +134,12 @@ struct LoadPlanTests {
         // The counters of a session are visible after its end.
         self.rig.stop()
         let read = "SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname IN ('ready', 'due', 'wake')"
-        try self.server.wait(for: "t", of: "SELECT (\(read)) BETWEEN 30 AND 600", database: database)
+        try self.database.wait(for: "t", of: "SELECT (\(read)) BETWEEN 30 AND 600")
     }
 
     @Test("A claim reads only rows that its streams accept, however many tasks wait, and takes the oldest first")
     func costOfNames() throws {
-        try self.server.query(
+        try self.database.query(
             """
             INSERT INTO wakegate.device (token, topic, version, at, has_tasks, record, tasks, derived)
             SELECT sha256(i::text::bytea), 0, 1, 1, true, '\\x01', '', '' FROM generate_series(1, 6000) i;
@@ -158,8 +147,7 @@ struct LoadPlanTests {
             SELECT sha256(i::text::bytea), 2,
                 CASE i % 3 WHEN 0 THEN 'a.x' WHEN 1 THEN 'a.export.' || i ELSE 'a.gpu' END,
                 CASE i % 3 WHEN 2 THEN '{gpu}' ELSE '{}' END::text[], 0, i FROM generate_series(1, 6000) i
-            """,
-            database: self.database
+            """
         )
         let waiting = [
             LaunchTarget(kind: .processing, name: "a.clean"), LaunchTarget(kind: .continued, name: "b.export.2.x"),
@@ -181,30 +169,28 @@ struct LoadPlanTests {
         plan.takesPushes = false
         let oldest = try self.rig.find(.selection(.ready(plan)))
         #expect(oldest.devices.count == 8 && oldest.hasMore)
-        let expected = try self.server.query(
-            "SELECT string_agg(encode(sha256(i::text::bytea), 'hex'), ' ' ORDER BY i) FROM generate_series(1, 22, 3) i",
-            database: self.database
+        let expected = try self.database.query(
+            "SELECT string_agg(encode(sha256(i::text::bytea), 'hex'), ' ' ORDER BY i) FROM generate_series(1, 22, 3) i"
         )
         #expect(oldest.devices.map(\.token.hex).joined(separator: " ") == expected)
         self.rig.stop()
         let read = "SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = 'ready'"
-        try self.server.wait(for: "t", of: "SELECT (\(read)) BETWEEN 80 AND 600", database: self.database)
+        try self.database.wait(for: "t", of: "SELECT (\(read)) BETWEEN 80 AND 600")
     }
 
     @Test("A claim reads a bounded number of rows, however many names and resources wait, and finds each row some day")
     func costOfGroups() throws {
-        try self.server.query(
+        try self.database.query(
             """
             INSERT INTO wakegate.device (token, topic, version, at, has_tasks, record, tasks, derived)
             SELECT sha256(i::text::bytea), 0, 1, 1, true, '\\x01', '', '' FROM generate_series(1, 6000) i;
             INSERT INTO wakegate.ready (device, kind, name, resources, topic, since)
             SELECT sha256(i::text::bytea), 2, CASE i % 2 WHEN 0 THEN 'a.x' ELSE 'b.' || i || '.x' END,
                 CASE i WHEN 4001 THEN '{}' ELSE ARRAY['r' || i, 'z'] END, 0, i FROM generate_series(1, 6000) i
-            """,
-            database: self.database
+            """
         )
         func token(_ number: Int) throws -> String {
-            try self.server.query("SELECT encode(sha256('\(number)'), 'hex')", database: self.database)
+            try self.database.query("SELECT encode(sha256('\(number)'), 'hex')")
         }
         // All rows have different resources. The claim searches only for the resources of its streams.
         var plan = ReadyPlan(topic: .first, takesPushes: true, countMax: 8)
@@ -229,7 +215,7 @@ struct LoadPlanTests {
         // Each of the first claims reads a few rows. Each of the others reads at most 256 groups and 1,000 rows.
         let read = "SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = 'ready'"
         let bound = 20 * 50 + claims * 1400
-        try self.server.wait(for: "t", of: "SELECT (\(read)) BETWEEN 1000 AND \(bound)", database: self.database)
+        try self.database.wait(for: "t", of: "SELECT (\(read)) BETWEEN 1000 AND \(bound)")
     }
 
     @Test("The devices of a gateway's wakes are found even if another session has locked the first of them")
@@ -244,7 +230,6 @@ struct LoadPlanTests {
         let free = try self.rig.find(3, .selection(.wakes(of: self.rig.number, countMax: 5)))
         #expect(free.devices.map(\.token) == self.tokens([1, 2, 3]) && !free.hasMore)
         #expect(Set(free.heldWakes) == [.numbered(1), .numbered(2), .numbered(3)])
-        self.rig.stop()
     }
 
     @Test("Devices with tasks are read page by page in the order of tokens")
@@ -261,18 +246,16 @@ struct LoadPlanTests {
         #expect(!second.hasMore)
         plan.selection = .withTasks(topic: TopicIndex(rawValue: 3), after: nil, countMax: 2)
         #expect(try self.rig.read(plan).devices.isEmpty)
-        self.rig.stop()
     }
 
     @Test("A list looks through many devices slice by slice: each is answered, however few devices are in it")
     func slices() throws {
-        try self.server.query(
+        try self.database.query(
             """
             INSERT INTO wakegate.device (token, topic, version, at, has_tasks, record, tasks, derived)
             SELECT sha256(i::text::bytea), CASE WHEN i % 3000 = 0 THEN 7 ELSE 8 END, 1, 1, i % 2 = 0, '\\x01', '', ''
             FROM generate_series(1, 30000) i
-            """,
-            database: self.database
+            """
         )
         let few = TopicIndex(rawValue: 7)
         var list = ReadPlan()
@@ -290,19 +273,17 @@ struct LoadPlanTests {
         list.selection = .withTasks(topic: nil, after: nil, countMax: 5000)
         let tasks = try self.rig.list(list)
         #expect(tasks.devices.count == 5000 && tasks.hasMore)
-        self.rig.stop()
     }
 
     @Test("A list of waiting pushes reads only devices with a pending one, slice by slice")
     func pending() throws {
-        try self.server.query(
+        try self.database.query(
             """
             INSERT INTO wakegate.device (token, topic, version, at, has_tasks, record, tasks, derived)
             SELECT sha256(i::text::bytea), i % 2, 1, 1, false, '\\x01', '',
                 CASE WHEN i % 3000 < 2 THEN '\\x01ff'::bytea WHEN i % 3000 = 2 THEN '\\x01' ELSE '\\xfffe' END
             FROM generate_series(3000, 32999) i
-            """,
-            database: self.database
+            """
         )
         var list = ReadPlan()
         list.selection = .pending(topics: nil, after: nil, countMax: 1024)
@@ -315,13 +296,12 @@ struct LoadPlanTests {
         list.selection = .pending(topics: nil, after: all.devices[3].token, countMax: 4)
         let page = try self.rig.list(list)
         #expect(page.devices.map(\.token) == all.devices[4..<8].map(\.token) && page.hasMore)
-        self.rig.stop()
     }
 
     @Test("A slow question is ended, and the answer names the limit and a remedy")
     func slowQuestion() throws {
-        let rig = try StoreRig(self.address, questionMilliseconds: 300)
-        let other = try PostgresClient(try PostgresAddress(self.address), application: "other")
+        let rig = try StoreRig(self.database.address, questionMilliseconds: 300)
+        let other = try PostgresClient(try PostgresAddress(self.database.address), application: "other")
         try other.query("BEGIN")
         try other.query("LOCK TABLE wakegate.device IN ACCESS EXCLUSIVE MODE")
         var plan = ReadPlan()
@@ -334,29 +314,25 @@ struct LoadPlanTests {
         #expect(error.message.contains("may take 300 ms. Ask for less"))
         try other.query("COMMIT")
         #expect(try rig.read(plan).devices.isEmpty)
-        rig.stop()
-        self.rig.stop()
     }
 
     @Test("Questions wait for no lock of a row and use neither a committing connection nor a transaction id")
     func questions() throws {
-        let rig = try StoreRig(self.address, connections: 1)
+        let rig = try StoreRig(self.database.address, connections: 1)
         try rig.write([1, 2]) { .of($0, $1, launched: [(.numbered(UInt64($0)), $1.now + 1000)]) }
         // The only connection for commits has an open transaction that locks the rows.
         let (open, _) = try rig.load(.tokens([1, 2]))
         let used = "SELECT pg_snapshot_xmax(pg_current_snapshot())"
-        let before = try self.server.query(used, database: self.database)
+        let before = try self.database.query(used)
         var plan = ReadPlan()
         plan.tokens = self.tokens([1])
         plan.wakes = [.numbered(2)]
         for _ in 1...100 { #expect(try rig.read(plan).devices.map(\.token) == self.tokens([1, 2])) }
         #expect(try rig.counts().total.accepted == 2)
-        let after = try self.server.query(used, database: self.database)
+        let after = try self.database.query(used)
         // The heartbeat uses a few transaction ids each second.
         #expect(try #require(Int(after)) - #require(Int(before)) < 50)
         rig.submit(.abandon(open))
-        rig.stop()
-        self.rig.stop()
     }
 
     @Test("A question whose connection is lost is answered by the next one")
@@ -367,21 +343,20 @@ struct LoadPlanTests {
         _ = try self.rig.read(plan)
         let end = """
             SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-            WHERE datname = '\(self.database)' AND query LIKE '%d.derived%' AND query NOT LIKE '%FOR UPDATE%'
+            WHERE datname = '\(self.database.name)' AND query LIKE '%d.derived%' AND query NOT LIKE '%FOR UPDATE%'
                 AND pid <> pg_backend_pid()
             """
         for _ in 1...5 {
-            _ = try self.server.query(end)
+            _ = try self.database.query(end)
             #expect(try self.rig.read(plan).devices.count == 1)
         }
-        self.rig.stop()
     }
 
     @Test("A load fails after a short time on a locked row, and succeeds without the row")
     func locked() throws {
-        let rig = try StoreRig(self.address, lockMilliseconds: 250)
+        let rig = try StoreRig(self.database.address, lockMilliseconds: 250)
         try rig.write([1, 2, 3]) { .of($0, $1, launched: [(.numbered(UInt64($0)), $1.now + 1000)]) }
-        let other = try PostgresClient(try PostgresAddress(self.address), application: "other")
+        let other = try PostgresClient(try PostgresAddress(self.database.address), application: "other")
         let token = DeviceToken.numbered(2).hex
         try other.query("SET application_name = 'an \"editor\"'")
         try other.query("BEGIN")
@@ -400,21 +375,17 @@ struct LoadPlanTests {
         #expect(Set(loaded.passedOver.map(\.wake)) == [nil, .numbered(2)])
         let holder = try #require(loaded.passedOver.first?.holder)
         #expect(holder.application == "an ?editor?" && holder.pid > 0 && holder.queryStart != nil)
-        var writes = ClusterWrites()
-        writes.devices = [.of(1, loaded, record: 5), .of(3, loaded, record: 5)]
-        rig.submit(.commit(number, writes))
+        rig.commit(number, [.of(1, loaded, record: 5), .of(3, loaded, record: 5)])
         try rig.committed(number)
         try other.query("COMMIT")
         #expect(try rig.find(plan).passedOver.isEmpty)
-        rig.stop()
-        self.rig.stop()
     }
 
     @Test("A load that fails for a lock of the whole table names its session")
     func lockedTable() throws {
-        let rig = try StoreRig(self.address, lockMilliseconds: 250)
+        let rig = try StoreRig(self.database.address, lockMilliseconds: 250)
         try rig.write([1]) { .of($0, $1) }
-        let other = try PostgresClient(try PostgresAddress(self.address), application: "other")
+        let other = try PostgresClient(try PostgresAddress(self.database.address), application: "other")
         try other.query("BEGIN")
         try other.query("LOCK TABLE wakegate.device IN ACCESS EXCLUSIVE MODE")
         var plan = LoadPlan.tokens([1])
@@ -427,7 +398,5 @@ struct LoadPlanTests {
         #expect(holder != nil)
         try other.query("COMMIT")
         #expect(try rig.find(.tokens([1])).devices.count == 1)
-        rig.stop()
-        self.rig.stop()
     }
 }

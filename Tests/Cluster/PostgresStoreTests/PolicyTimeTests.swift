@@ -8,29 +8,25 @@ struct PolicyTimeTests {
     /// A database with a clock that tests set.
     private struct Clocked {
         static let expression = "(SELECT wall FROM public.test_clock)"
-        let server: PostgresServer
-        let address: String
+        let database: TestDatabase
 
         init() throws {
-            self.server = try PostgresServer.shared()
-            self.address = try self.server.database()
-            try self.run("CREATE TABLE public.test_clock (wall bigint); INSERT INTO public.test_clock VALUES (1000000)")
+            self.database = try TestDatabase()
+            try self.database.query(
+                "CREATE TABLE public.test_clock (wall bigint); INSERT INTO public.test_clock VALUES (1000000)"
+            )
         }
 
-        func run(_ sql: String) throws {
-            try self.server.query(sql, database: self.address.split(separator: "/").last.map(String.init) ?? "")
-        }
-
-        func set(_ wall: Int64) throws { try self.run("UPDATE public.test_clock SET wall = \(wall)") }
+        func set(_ wall: Int64) throws { try self.database.query("UPDATE public.test_clock SET wall = \(wall)") }
     }
 
     @Test("Policy time is the primary's clock, and stops while the clock is behind")
     func steps() throws {
         let clocked = try Clocked()
-        let rig = try StoreRig(clocked.address, clock: Clocked.expression)
+        let rig = try StoreRig(clocked.database.address, clock: Clocked.expression)
         #expect(rig.attachment.now == Instant(milliseconds: 1_000_000))
         // The latest time that the other rig has seen is earlier than the row.
-        let other = try StoreRig(clocked.address, clock: Clocked.expression)
+        let other = try StoreRig(clocked.database.address, clock: Clocked.expression)
         try clocked.set(1_005_000)
         try rig.write([1]) { .of($0, $1) }
         try clocked.set(1_001_000)
@@ -41,46 +37,41 @@ struct PolicyTimeTests {
         // now.
         let view = try rig.find(.tokens([1]))
         #expect(view.wall == view.now.milliseconds)
-        rig.stop()
-        other.stop()
     }
 
     @Test("Policy time continues at once after the primary's clock steps back, even without a recent commit")
     func stepBack() throws {
         let clocked = try Clocked()
-        let rig = try StoreRig(clocked.address, clock: Clocked.expression)
+        let rig = try StoreRig(clocked.database.address, clock: Clocked.expression)
         try rig.write([1]) { .of($0, $1) }
         try clocked.set(1_060_000)
         #expect(try rig.view().now == Instant(milliseconds: 1_060_000))
         try clocked.set(1_050_000)
-        let database = clocked.address.split(separator: "/").last.map(String.init) ?? ""
-        try clocked.server.wait(for: "10000", of: "SELECT shift FROM wakegate.meta", database: database)
+        try clocked.database.wait(for: "10000", of: "SELECT shift FROM wakegate.meta")
         try clocked.set(1_050_700)
         let view = try rig.view()
         #expect(view.now == Instant(milliseconds: 1_060_700) && view.wall == 1_050_700)
         #expect(try rig.find(.tokens([1])).now == Instant(milliseconds: 1_060_700))
-        rig.stop()
     }
 
     @Test("On a primary whose clock is behind, a gateway's time continues from the latest commit at the clock's pace")
     func shift() throws {
         let clocked = try Clocked()
-        let rig = try StoreRig(clocked.address, clock: Clocked.expression)
+        let rig = try StoreRig(clocked.database.address, clock: Clocked.expression)
         try clocked.set(1_005_000)
         try rig.write([1]) { .of($0, $1) }
         rig.stop()
         try clocked.set(500_000)
-        let other = try StoreRig(clocked.address, clock: Clocked.expression)
+        let other = try StoreRig(clocked.database.address, clock: Clocked.expression)
         #expect(other.attachment.now == Instant(milliseconds: 1_005_000))
         try clocked.set(500_700)
         #expect(try other.find(.tokens([2])).now == Instant(milliseconds: 1_005_700))
-        other.stop()
     }
 
     @Test("Only wakes that ended more than ten minutes ago are forgotten")
     func forgetting() throws {
         let clocked = try Clocked()
-        let rig = try StoreRig(clocked.address, clock: Clocked.expression)
+        let rig = try StoreRig(clocked.database.address, clock: Clocked.expression)
         try rig.write([1, 2]) { .of($0, $1, launched: [(.numbered(UInt64($0)), $1.now + 1000)]) }
         try rig.write([1]) { .of($0, $1, ended: [.numbered(1)]) }
         try clocked.set(1_400_000)
@@ -94,7 +85,6 @@ struct PolicyTimeTests {
         var rest = LoadPlan()
         rest.wakes = [.numbered(2), .numbered(3)]
         #expect(try rig.find(rest).devices.map(\.token) == [.numbered(2), .numbered(3)])
-        rig.stop()
     }
 
     @Test("After a failover to a standby whose clock is behind, no commit is lost and time continues")

@@ -71,6 +71,7 @@ final class StoreRig {
     private let wakeup: Wakeup
     private var replies: [ClusterReply] = []
     private var count: UInt64 = 0
+    private var isStopped = false
     /// The number from the last attachment.
     private(set) var number = GatewayNumber(rawValue: 0)
     private(set) var attachment: Attachment
@@ -106,6 +107,8 @@ final class StoreRig {
         self.store.submit(.addTopics(["com.example.app"]))
         _ = try self.wait("topics") { if case .topics(let topics) = $0 { topics } else { nil } }
     }
+
+    deinit { self.stop() }
 
     /// Waits until the store is attached.
     @discardableResult
@@ -162,7 +165,13 @@ final class StoreRig {
 
     func submit(_ request: ClusterRequest) { self.store.submit(request) }
 
-    func stop() { self.store.stop() }
+    /// Stops the store before the end of the test.
+    func stop() {
+        guard !self.isStopped else { return }
+        self.isStopped = true
+        self.letGo()
+        self.store.stop()
+    }
 
     /// Makes the store's thread stop when it next reports something.
     func hold() { self.wakeup.hold(true) }
@@ -245,6 +254,14 @@ final class StoreRig {
         }
     }
 
+    /// Commits changes of loaded devices and the number of accepted pushes, without waiting for the answer.
+    func commit(_ number: TransactionNumber, _ devices: [SharedDeviceChange], accepted: Int64 = 0) {
+        var writes = ClusterWrites()
+        writes.devices = devices
+        if accepted > 0 { writes.counts = [(.first, Self.counters(accepted: accepted))] }
+        self.store.submit(.commit(number, writes))
+    }
+
     /// Waits until a commit is answered.
     @discardableResult
     func committed(_ number: TransactionNumber) throws -> [HeldElsewhere] {
@@ -261,10 +278,7 @@ final class StoreRig {
     @discardableResult
     func write(_ devices: [Int], _ change: (Int, LoadedDevices) -> SharedDeviceChange) throws -> [HeldElsewhere] {
         let (number, loaded) = try self.load(.tokens(devices))
-        var writes = ClusterWrites()
-        writes.devices = devices.map { change($0, loaded) }
-        writes.counts = [(.first, Self.counters(accepted: Int64(devices.count)))]
-        self.store.submit(.commit(number, writes))
+        self.commit(number, devices.map { change($0, loaded) }, accepted: Int64(devices.count))
         return try self.committed(number)
     }
 
@@ -374,4 +388,30 @@ extension SharedDeviceChange {
 
 extension WakeID {
     static func numbered(_ number: UInt64) -> WakeID { WakeID(random: (number, number)) }
+}
+
+extension ClusterFailure {
+    var isRefusal: Bool { if case .refused = self { true } else { false } }
+}
+
+/// A separate database on the shared server.
+struct TestDatabase {
+    let server: PostgresServer
+    let address: String
+
+    init() throws {
+        self.server = try PostgresServer.shared()
+        self.address = try self.server.database()
+    }
+
+    var name: String { self.address.split(separator: "/").last.map(String.init) ?? "" }
+
+    /// Executes SQL as the superuser.
+    @discardableResult
+    func query(_ sql: String) throws -> String { try self.server.query(sql, database: self.name) }
+
+    /// Repeats a query until it returns the expected answer.
+    func wait(for answer: String, of sql: String) throws {
+        try self.server.wait(for: answer, of: sql, database: self.name)
+    }
 }

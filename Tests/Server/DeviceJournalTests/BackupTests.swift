@@ -26,13 +26,17 @@ struct BackupTests {
             try commit(number)
         }
         let before = number
-        let backup = Backup(path: folder.path, copy: folder.path("copy.sqlite"))
-        backup.start()
+        let result = Mutex<Result<Void, any Error>?>(nil)
+        let (path, target) = (folder.path, folder.path("copy.sqlite"))
+        Thread.detachNewThread {
+            let made: Result<Void, any Error> = Result { try JournalBackup.make(of: path, to: target) }
+            result.withLock { $0 = made }
+        }
         repeat {
             number += 1
             try commit(number)
-        } while !backup.isFinished
-        try backup.finish()
+        } while result.withLock { $0 == nil }
+        try result.withLock { $0 }?.get()
         let found = try folder.read("copy.sqlite")
         let held = try #require(found[.device(0)]).reversed().reduce(0) { $0 << 8 | Int($1) }
         #expect(before...number ~= held)
@@ -105,10 +109,10 @@ struct BackupTests {
             let disk = SimulatedDisk(seed: seed)
             try Self.put(content, on: disk)
             disk.failOperation(operation, operation % 2 == 0 ? .powerLoss : .kill, seed: seed)
-            _ = try? Self.begin(disk)
+            _ = try? disk.startJournal()
             guard disk.metFault else { return #expect(operation > 5) }
             disk.count(.changes)
-            #expect(try Self.begin(disk) == 5, "operation \(operation)")
+            #expect(try disk.startJournal().count == 5, "operation \(operation)")
         }
     }
 
@@ -119,14 +123,6 @@ struct BackupTests {
         try file.write(buffer.view, at: 0)
         try file.sync()
         _ = disk.syncFolder()
-    }
-
-    private static func begin(_ disk: SimulatedDisk) throws -> Int {
-        let journal = try Journal(path: "/journal.sqlite", vfs: disk.vfsName) { _ in _ = disk.syncFolder() }
-        var found = 0
-        try journal.load { _, _ in found += 1 }
-        try journal.begin()
-        return found
     }
 
     @Test("A backup next to the log or mark of another journal is refused, and nothing is changed", arguments: 1...3)
@@ -167,35 +163,6 @@ struct BackupTests {
             } catch let error as StoreError {
                 #expect(error.message.contains(folder.path), "\(error.message)")
             }
-        }
-    }
-
-    /// A backup on a separate thread.
-    private final class Backup: Sendable {
-        private let path: String
-        private let copy: String
-        private let result = Mutex<Result<Void, StoreError>?>(nil)
-
-        init(path: String, copy: String) {
-            self.path = path
-            self.copy = copy
-        }
-
-        var isFinished: Bool { self.result.withLock { $0 != nil } }
-
-        func start() {
-            let thread = Thread { [self] in
-                var result = Result<Void, StoreError>.success(())
-                do throws(StoreError) {
-                    try JournalBackup.make(of: self.path, to: self.copy)
-                } catch { result = .failure(error) }
-                self.result.withLock { [result] in $0 = result }
-            }
-            thread.start()
-        }
-
-        func finish() throws {
-            try self.result.withLock { $0 }?.get()
         }
     }
 }

@@ -80,29 +80,6 @@ struct CheckpointTests {
         #expect(found == turn)
     }
 
-    @Test(
-        "After a failed commit every later one fails the same without disk access, and a reader sees the earlier state"
-    )
-    func failedCommit() throws {
-        for fault in [SimulatedDisk.Fault.noSpace, .ioError, .failedSync] {
-            let disk = SimulatedDisk()
-            let journal = try Journal(path: "/journal.sqlite", vfs: disk.vfsName) { _ in }
-            try journal.begin()
-            try journal.commit([(.device(1), [1]), (.device(2), [2])])
-            disk.failOperation(0, fault)
-            let content = [UInt8](repeating: 9, count: 100_000)
-            #expect(throws: StoreError.self) { try journal.commit([(.device(1), [3]), (.device(3), content)]) }
-            #expect(disk.metFault)
-            disk.count(.changes)
-            let failure = try #require(journal.failure)
-            for _ in 0..<3 { #expect(throws: failure) { try journal.commit([(.device(4), [4])]) } }
-            #expect(disk.operations == 0)
-            var found: [RecordKey: [UInt8]] = [:]
-            try journal.reload { key, bytes in found[key] = bytes.array }
-            #expect(found == [.device(1): [1], .device(2): [2]], "\(fault)")
-        }
-    }
-
     @Test("A power loss at any operation of the start after a failed sync loses no commit", arguments: 1...12)
     func powerLossInStart(seed: UInt64) throws {
         let old = (0..<60).map { (RecordKey.device($0), [UInt8](repeating: 1, count: 1000)) }
@@ -126,23 +103,15 @@ struct CheckpointTests {
             // The kernel still returns data that is not on disk.
             disk.killProcess()
             disk.failOperation(losses, .powerLoss, seed: seed)
-            let begun = try? Self.begin(disk)
+            let begun = try? disk.startJournal()
             guard disk.metFault else { break }
             disk.count(.changes)
             losses += 1
-            let found = try Self.begin(disk)
+            let found = try disk.startJournal()
             #expect(found == before || found == after, "seed \(seed), operation \(losses)")
             // The state that a start has begun with is durable, even if its last batch was uncertain before.
             #expect(begun == nil || begun == found, "seed \(seed), operation \(losses)")
         }
         #expect(losses > 10)
-    }
-
-    private static func begin(_ disk: SimulatedDisk) throws -> [RecordKey: [UInt8]] {
-        let journal = try Journal(path: "/journal.sqlite", vfs: disk.vfsName) { _ in _ = disk.syncFolder() }
-        var found: [RecordKey: [UInt8]] = [:]
-        try journal.load { key, bytes in found[key] = bytes.array }
-        try journal.begin()
-        return found
     }
 }

@@ -57,10 +57,7 @@ struct CompactionTests {
 
         func reopened() throws -> [RecordKey: [UInt8]] {
             self.disk.losePower()
-            let journal = try Journal(path: Self.path, vfs: self.disk.vfsName) { _ in }
-            var found: [RecordKey: [UInt8]] = [:]
-            try journal.load { key, bytes in found[key] = bytes.array }
-            return found
+            return try Journal(path: Self.path, vfs: self.disk.vfsName) { _ in }.loadAll()
         }
     }
 

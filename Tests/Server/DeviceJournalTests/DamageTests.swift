@@ -115,42 +115,6 @@ struct DamageTests {
         #expect(try folder.refusal() == nil)
     }
 
-    @Test("A file with any changed bytes is refused or has its full content", arguments: 0..<4)
-    func changedBytes(seed: UInt64) throws {
-        var random = SeededGenerator(seed: seed)
-        let folder = try Self.folder()
-        let good = try Data(contentsOf: URL(filePath: folder.path))
-        let expected = try folder.open().1
-        var refusals = 0
-        for _ in 0..<150 {
-            var bytes = good
-            for _ in 0..<random.number(in: 1...4) {
-                bytes[random.number(below: bytes.count)] ^= UInt8(1 << random.number(below: 8))
-            }
-            for name in folder.names { try FileManager.default.removeItem(atPath: folder.path(name)) }
-            try bytes.write(to: URL(filePath: folder.path))
-            do {
-                #expect(try folder.open().1 == expected, "seed \(seed)")
-            } catch let error as StoreError {
-                refusals += 1
-                #expect(error.message.contains(folder.path), "\(error.message)")
-            }
-        }
-        #expect(refusals > 50)
-    }
-
-    @Test("A file that was cut off is refused", arguments: [1, 100, 16384, 30000, 40000])
-    func truncated(bytes: Int) throws {
-        let folder = try Self.folder()
-        let handle = try #require(FileHandle(forWritingAtPath: folder.path))
-        let end = try handle.seekToEnd()
-        #expect(end > UInt64(bytes))
-        try handle.truncate(atOffset: UInt64(bytes))
-        try handle.close()
-        let message = try #require(try folder.refusal())
-        #expect(message.contains(folder.path))
-    }
-
     @Test("A log without its file is not deleted")
     func logAlone() throws {
         let folder = try JournalFolder()
@@ -207,13 +171,6 @@ struct DamageTests {
             let message = (error as? StoreError)?.message ?? ""
             return message.contains("none/journal.sqlite cannot be opened") && message.contains("its folder exists")
         }
-    }
-
-    @Test("A reader refuses what the journal refuses")
-    func reader() throws {
-        let folder = try Self.folder()
-        try folder.change("UPDATE rows SET checksum = 0 WHERE id = 2")
-        #expect(throws: StoreError.self) { try folder.read() }
     }
 
     @Test("Compaction checks rows before copying: damage never gets a valid checksum")

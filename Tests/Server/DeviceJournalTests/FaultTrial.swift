@@ -332,6 +332,18 @@ extension RecordStore {
     }
 }
 
+extension SimulatedDisk {
+    /// Starts on the journal of this disk.
+    ///
+    /// - Returns: the records found.
+    func startJournal() throws -> SimulatedStore.Records {
+        let journal = try Journal(path: FaultSubject.path, vfs: self.vfsName) { _ in _ = self.syncFolder() }
+        let found = try journal.loadAll()
+        try journal.begin()
+        return found
+    }
+}
+
 /// Batches like those of an engine, generated from one seed.
 struct FaultWorkload {
     private var generator: SeededGenerator

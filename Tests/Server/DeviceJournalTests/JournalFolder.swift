@@ -51,12 +51,7 @@ final class JournalFolder {
         acceptsLoss: Bool
     ) throws -> (Journal, [RecordKey: [UInt8]], StoreLoss?) {
         let journal = try Journal(path: self.path, limits: limits, acceptsLoss: acceptsLoss)
-        var records: [RecordKey: [UInt8]] = [:]
-        try journal.load { key, bytes in
-            precondition(records[key] == nil, "\(key) was handed over twice")
-            records[key] = bytes.array
-        }
-        return (journal, records, try journal.beginTellingLoss())
+        return (journal, try journal.loadAll(), try journal.beginTellingLoss())
     }
 
     /// Opens the journal, commits these records, and closes it.

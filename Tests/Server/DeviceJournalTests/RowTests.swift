@@ -67,13 +67,6 @@ struct FormerRowTests {
         #expect(oldest > 20)
         #expect(try folder.open().1 == records)
     }
-
-    @Test("A damaged one is refused by its number")
-    func damage() throws {
-        let (folder, _) = try Self.folder()
-        try folder.change("UPDATE rows SET content = x'0100' WHERE id = 7")
-        #expect(try folder.refusal()?.contains("the checksum of row 7 is wrong") == true)
-    }
 }
 
 @Suite("The checksum of a row", .timeLimit(.minutes(15)))

@@ -7,8 +7,7 @@ import Wire
 struct OpenAPIDocumentTests {
     @Test("The document describes each operation as declared, and no others")
     func agreement() throws {
-        let served = try OperationService().serve("GET /openapi.json", isLocal: true)
-        let document = try OpenAPIDocument(try #require(served.text))
+        let document = try OpenAPIDocument(self.text())
         #expect(document.differences(from: Operation.all) == [])
         #expect(document.count == Operation.all.count { $0.access.role != .provider })
         #expect(document.count > 30)
@@ -16,9 +15,7 @@ struct OpenAPIDocumentTests {
 
     @Test("The policy has exactly the parameters of the code, by name")
     func policy() throws {
-        let served = try OperationService().serve("GET /openapi.json", isLocal: true)
-        let document = try JSONReader.read(try #require(served.text))
-        let policy = try #require(document["components"]?["schemas"]?["Policy"])
+        let policy = try #require(self.document()["components"]?["schemas"]?["Policy"])
         #expect(Set(policy["properties"]?.members.map(\.name) ?? []) == Set(PolicyParameter.allCases.map(\.rawValue)))
         #expect(policy["additionalProperties"] == .bool(false))
     }
@@ -61,10 +58,11 @@ struct OpenAPIDocumentTests {
         )
     }
 
-    private func document() throws -> JSONValue {
-        let served = try OperationService().serve("GET /openapi.json", isLocal: true)
-        return try JSONReader.read(try #require(served.text))
+    private func text() throws -> String {
+        try #require(OperationService().serve("GET /openapi.json", isLocal: true).text)
     }
+
+    private func document() throws -> JSONValue { try JSONReader.read(self.text()) }
 
     @Test("An operation that is missing on one side, or differs, is named")
     func disagreement() throws {

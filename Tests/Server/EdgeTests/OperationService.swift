@@ -7,6 +7,10 @@ import Wire
 
 import class Gateway.Operation
 
+struct NoReloads: Reloads {
+    func start(reply _: StreamAddress) throws(APIError) { throw .nothingToReload }
+}
+
 /// Serves requests in memory as a loop does: finds the operation, admits the caller, and performs it.
 final class OperationService {
     /// The result of a request.
@@ -38,15 +42,6 @@ final class OperationService {
             guard case .refused(let error) = self else { return nil }
             return error.message
         }
-
-        var allow: String? {
-            guard case .methodNotAllowed(let allow) = self else { return nil }
-            return allow
-        }
-    }
-
-    private struct NoReloads: Reloads {
-        func start(reply _: StreamAddress) throws(APIError) { throw .nothingToReload }
     }
 
     static let topic = "com.example.mine"

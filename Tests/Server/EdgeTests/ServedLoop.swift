@@ -30,10 +30,6 @@ final class ServedLoop {
         var text: String { String(decoding: self.body, as: UTF8.self) }
     }
 
-    private struct NoReloads: Reloads {
-        func start(reply _: StreamAddress) throws(APIError) { throw .nothingToReload }
-    }
-
     private final class NoHistory: HistoryOutput {
         func open() throws(StoreError) {}
 
@@ -52,11 +48,6 @@ final class ServedLoop {
         }
     }
 
-    /// True once the last connection has ended during the shutdown.
-    private final class Idleness: Sendable {
-        let isIdle = Mutex(false)
-    }
-
     static let topic = "com.example.mine"
     static let device = String(repeating: "ab", count: 32)
     /// The body of a background push.
@@ -66,7 +57,6 @@ final class ServedLoop {
     private let server: HTTPServer
     private let engine: LocalEngine
     private let client: HTTPClient
-    private let idleness = Idleness()
     private let log = RecordingLog()
     private var batch = CommandBatch()
     private(set) var answers: [HTTPRequestID: Answer] = [:]
@@ -78,7 +68,6 @@ final class ServedLoop {
         configuration.checksTokens = false
         configuration.registration = .open
         change(&configuration)
-        let idleness = self.idleness
         let shared = SharedParts(
             configuration: configuration,
             roles: Door.allCases.map(\.role),
@@ -89,7 +78,7 @@ final class ServedLoop {
             clientTrusts: nil,
             reloads: NoReloads(),
             log: GatewayLog(level: .info, format: .text, sink: self.log),
-            onIdle: { idleness.isIdle.withLock { $0 = true } }
+            onIdle: {}
         )
         self.shared = shared
         let listeners = try Door.allCases.map { _ in Listener(address: try .parse("127.0.0.1:0"), tls: nil) }
@@ -119,8 +108,6 @@ final class ServedLoop {
         self.engine.finish()
         self.server.stop()
     }
-
-    var isIdle: Bool { self.idleness.isIdle.withLock { $0 } }
 
     /// The number of connections whose topics send a large part of all bytes.
     var busyConnectionCount: Int { self.server.loops[0].busyConnectionCount }

@@ -23,11 +23,6 @@ struct ConfigurationFaultsTests {
         return folder
     }()
 
-    @Test("A gateway on loopback with a certificate can start")
-    func good() {
-        #expect(self.local().faults().isEmpty)
-    }
-
     @Test(
         "Addresses that other machines can reach are refused, with the address to set instead",
         arguments: [

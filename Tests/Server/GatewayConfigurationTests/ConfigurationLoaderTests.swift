@@ -14,30 +14,8 @@ struct ConfigurationLoaderTests {
     }
 
     private func faults(_ text: String?, _ settings: [String] = []) -> [String] {
-        do throws(ConfigurationError) {
-            _ = try self.load(text, settings)
-            return []
-        } catch {
-            return error.faults.map(\.description)
-        }
-    }
-
-    @Test("Without a file every key has the default of the wire contract")
-    func defaults() throws {
-        let configuration = try self.load(nil)
-        #expect(configuration.edge == ListenSetting("[::]:2197"))
-        #expect(configuration.admin == ListenSetting("127.0.0.1:9197"))
-        #expect(configuration.plain.isOff)
-        #expect(configuration.stateFolder == "/var/lib/wakegate")
-        #expect(configuration.store == .sqlite)
-        #expect(configuration.registration == .explicit)
-        #expect(!configuration.strictBackgroundPriority)
-        #expect(configuration.environment == nil)
-        #expect(configuration.drainTimeoutMilliseconds == 10_000)
-        #expect(configuration.clockJumpMaxMilliseconds == 31_536_000_000)
-        #expect(configuration.policy == Parameters())
-        #expect(configuration.logLevel == .info)
-        #expect(configuration.logFormat == .text)
+        let error = #expect(throws: ConfigurationError.self) { try self.load(text, settings) }
+        return error?.faults.map(\.description) ?? []
     }
 
     @Test("A file that is not UTF-8 is refused with the line at fault")
@@ -108,7 +86,7 @@ struct ConfigurationLoaderTests {
     }
 
     @Test(
-        "A malformed value is refused by its full name, with the accepted values",
+        "A malformed value is refused by name with the accepted ones, an unknown key with the nearest one",
         arguments: [
             ("{edge: 5}", "edge: is 5; write \(ListenSetting.requirement)"),
             ("{edge: \"2197\"}", "edge: is \"2197\"; write \(ListenSetting.requirement)"),
@@ -157,23 +135,6 @@ struct ConfigurationLoaderTests {
             ("{topics: {\"a b\": {}}}", "topics.a b: is not a topic; write a name such as com.example.app"),
             ("{topics: {a: 5}}", "topics.a: is 5; \(topicRemedy)"),
             ("5", "test.json5: holds 5; write an object: { edge: \"127.0.0.1:2197\" }"),
-        ]
-    )
-    func malformed(text: String, message: String) {
-        #expect(self.faults(text) == [message])
-    }
-
-    private static let stores = "\"sqlite\", \"memory\", or \"postgresql://HOST,HOST/DATABASE\""
-    private static let environments = "\"development\" or \"production\", or null"
-    private static let levels = "\"debug\" or \"info\" or \"warning\" or \"error\""
-    private static let seconds = PolicyParameter.launchInterval.requirement
-    private static let count = PolicyParameter.dailyLaunches.requirement
-    private static let topicRemedy =
-        "write { policy: { launchInterval: 300 } }, or set topics.TOPIC.policy.PARAMETER"
-
-    @Test(
-        "An unknown key is refused with the nearest one",
-        arguments: [
             ("{egde: null}", "egde: is not a key; did you mean edge?"),
             ("{Edge: null}", "Edge: is not a key; did you mean edge?"),
             ("{drainTimeOut: 5}", "drainTimeOut: is not a key; did you mean drainTimeout?"),
@@ -190,11 +151,21 @@ struct ConfigurationLoaderTests {
                 "topics.a.policy.maxAttempt: is not a key; did you mean topics.a.policy.maxAttempts?"
             ),
             ("{zzzzzzzzzz: 1}", "zzzzzzzzzz: is not a key; remove it; `wakegate serve --help keys` lists the keys"),
+            ("{limits: {deviceMax: 1}}", "limits.deviceMax: is not a key; did you mean limits.devicesMax?"),
+            ("{topicsMax: 1}", "topicsMax: is not a key; did you mean limits.topicsMax?"),
         ]
     )
-    func unknown(text: String, message: String) {
+    func malformed(text: String, message: String) {
         #expect(self.faults(text) == [message])
     }
+
+    private static let stores = "\"sqlite\", \"memory\", or \"postgresql://HOST,HOST/DATABASE\""
+    private static let environments = "\"development\" or \"production\", or null"
+    private static let levels = "\"debug\" or \"info\" or \"warning\" or \"error\""
+    private static let seconds = PolicyParameter.launchInterval.requirement
+    private static let count = PolicyParameter.dailyLaunches.requirement
+    private static let topicRemedy =
+        "write { policy: { launchInterval: 300 } }, or set topics.TOPIC.policy.PARAMETER"
 
     @Test("All faults are found together, including those of --set")
     func allFaults() {

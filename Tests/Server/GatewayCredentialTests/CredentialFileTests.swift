@@ -36,20 +36,26 @@ final class CredentialFileTests {
         #expect(try TokenKey.make(in: self.folder) != TokenKey.make(in: other))
     }
 
-    @Test("A key that others may read, or that is malformed, is not used and unchanged", arguments: ["mode", "text"])
-    func badKey(fault: String) throws {
-        let path = "\(self.folder)/token.key"
-        _ = try TokenKey.make(in: self.folder)
+    @Test(
+        "A key that others may read, or that is malformed, is not used and unchanged",
+        arguments: ["token.key", "history.key"],
+        ["mode", "text"]
+    )
+    func badKey(name: String, fault: String) throws {
+        let path = "\(self.folder)/\(name)"
+        func make() throws {
+            if name == "history.key" { return try HistoryKey.prepare(in: self.folder).save() }
+            _ = try TokenKey.make(in: self.folder)
+        }
+        try make()
         if fault == "text" { try Data("0123\n".utf8).write(to: URL(fileURLWithPath: path)) }
         let mode = fault == "mode" ? 0o640 : 0o600
         try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
-        let before = try self.text("token.key")
-        #expect {
-            try TokenKey.make(in: self.folder)
-        } throws: {
-            "\($0)".contains(path) && "\($0)".contains(fault == "mode" ? "chmod 600" : "put back")
-        }
-        #expect(try self.text("token.key") == before)
+        let before = try self.text(name)
+        let remedies = name == "history.key" ? ["put back", "the history begins anew"] : ["put back"]
+        let words = [path] + (fault == "mode" ? ["chmod 600 \(path)"] : remedies)
+        #expect { try make() } throws: { error in words.allSatisfy { "\(error)".contains($0) } }
+        #expect(try self.text(name) == before)
     }
 
     @Test("The history's key is created once, when it is saved, for its owner only, and differs for each folder")
@@ -74,23 +80,6 @@ final class CredentialFileTests {
         let content = try self.text("history.key")
         #expect { try next.save() } throws: { "\($0)".contains("\(path) was made by another program") }
         #expect(try self.text("history.key") == content)
-    }
-
-    @Test("A history key that others may read, or that is malformed, is not used and stays unchanged")
-    func badHistoryKey() throws {
-        let path = "\(self.folder)/history.key"
-        try HistoryKey.prepare(in: self.folder).save()
-        try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: path)
-        #expect { _ = try HistoryKey.prepare(in: self.folder) } throws: { "\($0)".contains("chmod 600 \(path)") }
-        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
-        try Data("0123\n".utf8).write(to: URL(fileURLWithPath: path))
-        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
-        #expect {
-            _ = try HistoryKey.prepare(in: self.folder)
-        } throws: {
-            "\($0)".contains("put back") && "\($0)".contains("the history begins anew")
-        }
-        #expect(try self.text("history.key") == "0123\n")
     }
 
     @Test("A folder, a pipe or a dangling link in place of a secret is named in the error", arguments: 0..<3)

@@ -12,12 +12,10 @@ struct FaultRuleReaderTests {
 
     /// Returns the faults of one rule, one per line.
     private func faults(ofRule text: String) -> [String] {
-        do throws(ConfigurationError) {
-            _ = try FaultRuleReader.rule(Data(text.utf8), name: "the body")
-            return []
-        } catch {
-            return error.faults.map(\.description)
+        let error = #expect(throws: ConfigurationError.self) {
+            try FaultRuleReader.rule(Data(text.utf8), name: "the body")
         }
+        return error?.faults.map(\.description) ?? []
     }
 
     private func effect(_ then: String) throws -> FaultEffect {
@@ -265,12 +263,8 @@ struct FaultRuleReaderTests {
     @Test("Every fault of a file is named, with its rule")
     func file() {
         func faults(_ text: String) -> [String] {
-            do throws(ConfigurationError) {
-                _ = try self.read(text)
-                return []
-            } catch {
-                return error.faults.map(\.description)
-            }
+            let error = #expect(throws: ConfigurationError.self) { try self.read(text) }
+            return error?.faults.map(\.description) ?? []
         }
         #expect(
             faults("{rules: [{then: {stuck: 1}}, {then: {close: true}, when: {nht: 2}}], rulez: 1}") == [

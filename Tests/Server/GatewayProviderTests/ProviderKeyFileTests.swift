@@ -153,16 +153,6 @@ struct KeptKeysTests {
         #expect(read.keys.map(\.keyID) == ["B"] && read.faults.count == 1)
         #expect(!kept.isWaiting)
     }
-
-    @Test("A lost folder invalidates keys that were kept while their files were empty")
-    func folderLost() throws {
-        var kept = KeptKeys()
-        _ = kept.read(try self.folder.read(), now: 0)
-        try self.write("", "A")
-        kept = KeptKeys()
-        let rest = kept.read(try self.folder.read(), now: 1)
-        #expect(rest.keys.map(\.keyID) == ["B"])
-    }
 }
 
 @Suite("Watching the folder of providers' keys", .timeLimit(.minutes(15)))

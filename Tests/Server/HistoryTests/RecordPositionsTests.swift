@@ -48,26 +48,28 @@ struct RecordPositionsTests {
         #expect(positions.holds(2 * Self.second + 1) && !positions.holds(98 * Self.second + 1))
     }
 
+    /// Appends one event for each record, of the device with its number.
+    private func append(_ records: ClosedRange<UInt64>, to rig: HistoryRig) {
+        for record in records {
+            let event = HistoryEvent(device: record, at: rig.now, kind: .conditions)
+            #expect(rig.open().append([event], ofRecord: record))
+        }
+    }
+
     @Test("A file records where numbering left off, and accepts later records")
     func file() throws {
         let rig = try HistoryRig()
         let other = 7 * Self.second
-        func append(_ records: ClosedRange<UInt64>) {
-            for record in records {
-                let event = HistoryEvent(device: record, at: rig.now, kind: .conditions)
-                #expect(rig.open().append([event], ofRecord: record))
-            }
-        }
-        append(1...3)
-        append(other + 1...other + 2)
+        self.append(1...3, to: rig)
+        self.append(other + 1...other + 2, to: rig)
         rig.open().flush()
         rig.open().sync()
         rig.closeKeepingEvents()
         #expect(rig.open().found?.leftOff == [3] && rig.open().found?.sequence == other + 2)
         #expect(rig.open().durableSequence == other + 2)
         // The history does not take these records again.
-        append(2...5)
-        append(other + 2...other + 3)
+        self.append(2...5, to: rig)
+        self.append(other + 2...other + 3, to: rig)
         #expect(rig.open().collectedEvents == 3 && rig.open().durableSequence == 3)
         rig.open().sync()
         #expect(rig.open().durableSequence == 3, "they are not in the file")
@@ -85,21 +87,15 @@ struct RecordPositionsTests {
     func openedLater() throws {
         let rig = try HistoryRig()
         let other = 7 * Self.second
-        func append(_ records: ClosedRange<UInt64>, to history: HistoryFile) {
-            for record in records {
-                let event = HistoryEvent(device: record, at: rig.now, kind: .conditions)
-                #expect(history.append([event], ofRecord: record))
-            }
-        }
-        append(1...3, to: rig.open())
-        append(other + 1...other + 1, to: rig.open())
+        self.append(1...3, to: rig)
+        self.append(other + 1...other + 1, to: rig)
         rig.open().flush()
         rig.closeKeepingEvents()
         let hidden = rig.path + ".hidden"
         try FileManager.default.moveItem(atPath: rig.path, toPath: hidden)
         try FileManager.default.createDirectory(atPath: rig.path, withIntermediateDirectories: false)
-        append(2...5, to: rig.open())
-        append(2 * other...2 * other, to: rig.open())
+        self.append(2...5, to: rig)
+        self.append(2 * other...2 * other, to: rig)
         #expect(!rig.open().isOpen)
         try FileManager.default.removeItem(atPath: rig.path)
         try FileManager.default.moveItem(atPath: hidden, toPath: rig.path)

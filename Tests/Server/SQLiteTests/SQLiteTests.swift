@@ -1,4 +1,3 @@
-import Foundation
 import Storage
 import Testing
 import WakeGateTestKit
@@ -22,22 +21,6 @@ struct SQLiteDatabaseTests {
         while try select.step() { counts.append(select.bytes(0).count) }
         #expect(counts == [0, 1, 100_000])
         #expect(try database.integer("SELECT count(*) FROM rows WHERE content = x'00'") == 1)
-    }
-
-    @Test("A file of another program is distinguished from a missing one")
-    func errors() throws {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "wakegate-\(UUID())")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let text = folder.appending(path: "text").path
-        try Data(repeating: 65, count: 10_000).write(to: URL(filePath: text))
-        let database = try SQLiteDatabase(path: text, mode: .readWrite)
-        #expect { try database.integer("PRAGMA user_version") } throws: { ($0 as? SQLiteError)?.kind == .notDatabase }
-        #expect {
-            _ = try SQLiteDatabase(path: folder.appending(path: "none").path, mode: .readWrite)
-        } throws: {
-            ($0 as? SQLiteError)?.kind == .cannotOpen
-        }
     }
 }
 
