@@ -113,25 +113,6 @@ struct StoredReportTests {
         }
     }
 
-    @Test("A report of version 1 has no offers of streams")
-    func former() throws {
-        var report = Self.report
-        report.offers = []
-        report.durations = []
-        let bytes = [1] + report.stored().dropFirst().dropLast(4)
-        let found = try #require(bytes.withByteView { GatewayReport(stored: $0) })
-        #expect(found.workers == report.workers && found.digests == report.digests && found.offers.isEmpty)
-    }
-
-    @Test("A report of version 2 has no durations")
-    func withoutDurations() throws {
-        var report = Self.report
-        report.durations = []
-        let bytes = [2] + report.stored().dropFirst().dropLast(2)
-        let found = try #require(bytes.withByteView { GatewayReport(stored: $0) })
-        #expect(found.offers == report.offers && found.durations.isEmpty)
-    }
-
     @Test("Durations are kept up to a size: those of topics, then of the workers with the most wakes")
     func manyDurations() throws {
         var report = Self.report
