@@ -156,4 +156,6 @@ package enum TableText {
     static func moment(_ value: JSONValue?) -> String { value?.number.map { TimeText.instant($0) } ?? "-" }
 
     static func due(_ value: JSONValue?) -> String { value?.number.map { TimeText.due($0) } ?? "-" }
+
+    static func number(_ value: JSONValue?) -> String { value?.number.map { JSONNumber.text(of: $0) } ?? "-" }
 }
