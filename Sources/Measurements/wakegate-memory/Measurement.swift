@@ -38,14 +38,13 @@ struct Measurement {
     }
 
     private static func report(_ count: Int, idle: Int, pending: Int) {
-        var writer = JSONWriter()
-        writer.beginObject()
-        writer.member("devices", count)
-        writer.member("payloadBytes", Self.payloadBytes)
-        writer.member("bytesPerIdleDevice", idle / count)
-        writer.member("bytesPerPendingDevice", pending / count)
-        writer.endObject()
-        Self.write(writer.buffer.view.string + "\n", to: STDOUT_FILENO)
+        let figures = JSONWriter.object { writer in
+            writer.member("devices", count)
+            writer.member("payloadBytes", Self.payloadBytes)
+            writer.member("bytesPerIdleDevice", idle / count)
+            writer.member("bytesPerPendingDevice", pending / count)
+        }
+        Self.write(String(decoding: figures, as: UTF8.self) + "\n", to: STDOUT_FILENO)
     }
 
     private static func token(_ device: Int) -> DeviceToken {

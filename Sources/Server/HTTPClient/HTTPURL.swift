@@ -1,4 +1,5 @@
 import Glibc
+import Wire
 
 /// The parts of a URL as libcurl parses it. Checks of the host therefore apply to the host that libcurl connects to.
 package struct HTTPURL: Hashable, Sendable {
@@ -43,15 +44,7 @@ package struct HTTPURL: Hashable, Sendable {
     }
 
     private static func isLabel(_ label: Substring) -> Bool {
-        (1...63).contains(label.utf8.count)
-            && label.utf8.allSatisfy { byte in
-                switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
-                    true
-                default: false
-                }
-            }
+        (1...63).contains(label.utf8.count) && label.utf8.allSatisfy { $0.isLetterOrDigit(or: "-_") }
     }
 }
 
@@ -61,7 +54,7 @@ package enum URLPath {
     package static func component(_ text: String) -> String {
         var encoded = ""
         for byte in text.utf8 {
-            if (byte | 0x20) &- 0x61 < 26 || byte &- 0x30 < 10 || "-._~".utf8.contains(byte) {
+            if byte.isLetterOrDigit(or: "-._~") {
                 encoded.unicodeScalars.append(Unicode.Scalar(byte))
             } else {
                 encoded += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)

@@ -44,7 +44,7 @@ package enum FileSystem {
     /// Returns a path with all bytes percent-encoded except letters, digits, `/`, `.`, `-` and `_`.
     package static func percentEncoded(_ path: String) -> String {
         path.utf8.reduce(into: "") { encoded, byte in
-            if (byte | 0x20) &- 0x61 < 26 || byte &- 0x30 < 10 || "/.-_".utf8.contains(byte) {
+            if byte.isLetterOrDigit(or: "/.-_") {
                 encoded.unicodeScalars.append(Unicode.Scalar(byte))
             } else {
                 encoded += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16)

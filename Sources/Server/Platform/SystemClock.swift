@@ -22,9 +22,6 @@ package enum SystemClock {
     /// The processor time of this process, in nanoseconds.
     package static var processorNanoseconds: Int64 { self.nanoseconds(CLOCK_PROCESS_CPUTIME_ID) }
 
-    /// The processor time of the calling thread, in nanoseconds.
-    package static var threadNanoseconds: Int64 { self.nanoseconds(CLOCK_THREAD_CPUTIME_ID) }
-
     private static func milliseconds(_ clock: clockid_t) -> Int64 {
         let time = self.read(clock)
         return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000

@@ -163,7 +163,7 @@ package enum ServeCommand {
     }
 
     /// Returns the listening sockets that the service manager has passed to this process.
-    private static func takeSockets() throws(CommandFailure) -> [InheritedSocket] {
+    static func takeSockets() throws(CommandFailure) -> [InheritedSocket] {
         do throws(ServiceManagerError) { return try Systemd.takeSockets() } catch {
             throw CommandFailure(.badConfiguration, "\(error)")
         }

@@ -237,12 +237,7 @@ enum TokenListCommand {
             throw .failed(error.message)
         }
         let now = SystemClock.wall / 1000
-        if parsed.isSet("--json") {
-            Console.out(json: self.json(rows, now))
-        } else {
-            Console.out(self.table(rows, now))
-        }
-        return 0
+        return parsed.show(json: self.json(rows, now), self.table(rows, now))
     }
 
     /// Returns the issued tokens in the order of their issue. Tokens that have a recorded use but no record of their

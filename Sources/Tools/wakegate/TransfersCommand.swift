@@ -125,10 +125,7 @@ package enum TransfersCommand {
 
     /// Returns the listening socket that the service manager has passed to this process; nil if there is none.
     private static func takeSocket() throws(CommandFailure) -> InheritedSocket? {
-        let sockets: [InheritedSocket]
-        do throws(ServiceManagerError) { sockets = try Systemd.takeSockets() } catch {
-            throw CommandFailure(.badConfiguration, "\(error)")
-        }
+        let sockets = try ServeCommand.takeSockets()
         guard sockets.count <= 1 else {
             let message = "the service manager passed \(sockets.count) sockets; give the agent one"
             throw CommandFailure(.badConfiguration, message)

@@ -113,20 +113,6 @@ struct StoredReportTests {
         }
     }
 
-    @Test(
-        "A report of version 1 has no offers of streams and no durations, one of version 2 no durations",
-        arguments: [(1, 4), (2, 2)] as [(UInt8, Int)]
-    )
-    func former(version: UInt8, missingBytes: Int) throws {
-        var report = Self.report
-        if version == 1 { report.offers = [] }
-        report.durations = []
-        let bytes = [version] + report.stored().dropFirst().dropLast(missingBytes)
-        let found = try #require(bytes.withByteView { GatewayReport(stored: $0) })
-        #expect(found.workers == report.workers && found.digests == report.digests)
-        #expect(found.offers == report.offers && found.durations.isEmpty)
-    }
-
     @Test("Durations are kept up to a size: those of topics, then of the workers with the most wakes")
     func manyDurations() throws {
         var report = Self.report

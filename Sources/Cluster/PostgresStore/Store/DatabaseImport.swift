@@ -340,28 +340,25 @@ struct ImportProgress: Hashable {
         let rows = "\(self.next) \(self.isDone ? 1 : 0) \(self.number)"
         return Array("\(state) \(rows) \(self.nextLogged) \(self.isLogDone ? 1 : 0)".utf8)
     }
-
 }
 
 extension ImportProgress {
     /// Parses the fields; nil if they are invalid.
     init?(_ content: ByteView) {
         let words = content.string.split(separator: " ")
-        // Earlier versions, which imported no delivery log, wrote six words.
-        guard words.count == 6 || words.count == 8, words[0] == "1", let fingerprint = UInt64(words[1]),
-            let now = Int64(words[2]), let next = Int(words[3]), next >= 0, let number = Int32(words[5])
+        guard words.count == 8, words[0] == "1", let fingerprint = UInt64(words[1]), let now = Int64(words[2]),
+            let next = Int(words[3]), next >= 0, let number = Int32(words[5]), let nextLogged = Int(words[6]),
+            nextLogged >= 0
         else { return nil }
         self.init(
             fingerprint: fingerprint,
             now: Instant(milliseconds: now),
             next: next,
             isDone: words[4] == "1",
+            nextLogged: nextLogged,
+            isLogDone: words[7] == "1",
             number: number
         )
-        guard words.count == 8 else { return }
-        guard let nextLogged = Int(words[6]), nextLogged >= 0 else { return nil }
-        self.nextLogged = nextLogged
-        self.isLogDone = words[7] == "1"
     }
 }
 

@@ -9,10 +9,10 @@ package import Wire
 /// - version (1), name and software version (texts), wakes (4), draining flag (1);
 /// - the list of workers: topic, connected, slots, busy (4 each), flag for conditions (1);
 /// - the list of digests: name (text), number (8);
-/// - from version 2 on, the list of offers: topic, streams, free slots (4 each), flags for pushes and for named devices
-///   (1 each), and the lists of tasks, sessions and resources (texts);
-/// - from version 3 on, the list of durations of wakes: topic (4), code of the kind (1), flag for a row of one worker
-///   (1), the worker's name (text), sum and longest (8 each), and the list of buckets: number, wakes (4 each).
+/// - the list of offers: topic, streams, free slots (4 each), flags for pushes and for named devices (1 each), and the
+///   lists of tasks, sessions and resources (texts);
+/// - the list of durations of wakes: topic (4), code of the kind (1), flag for a row of one worker (1), the worker's
+///   name (text), sum and longest (8 each), and the list of buckets: number, wakes (4 each).
 ///
 /// Further bytes are from newer versions and are ignored.
 extension GatewayReport {
@@ -118,8 +118,7 @@ extension GatewayReport {
     /// Decodes a report written by `stored`; nil for other bytes.
     package init?(stored bytes: ByteView) {
         var fields = ByteReader(bytes)
-        let version = fields.byte()
-        guard version >= 1 else { return nil }
+        guard fields.byte() >= Self.storedVersion else { return nil }
         self.init(name: fields.text(), version: fields.text())
         self.wakes = Int(fields.halfWord())
         self.isDraining = fields.byte() != 0
@@ -139,7 +138,7 @@ extension GatewayReport {
             let name = fields.text()
             self.digests[name] = fields.word()
         }
-        for _ in 0..<(version < 2 ? 0 : fields.count()) where !fields.isDamaged {
+        for _ in 0..<fields.count() where !fields.isDamaged {
             let topic = TopicIndex(rawValue: fields.halfWord())
             let (streams, freeSlots) = (fields.halfWord(), fields.halfWord())
             let (takesPushes, namesDevices) = (fields.byte() != 0, fields.byte() != 0)
@@ -154,7 +153,7 @@ extension GatewayReport {
             )
             self.offers.append(StreamOffer(slots: slots, streams: Int(streams)))
         }
-        for _ in 0..<(version < 3 ? 0 : fields.count()) where !fields.isDamaged {
+        for _ in 0..<fields.count() where !fields.isDamaged {
             let topic = TopicIndex(rawValue: fields.halfWord())
             let (kind, isOfWorker, worker) = (fields.byte(), fields.byte() != 0, fields.text())
             var counts = DurationCounts()

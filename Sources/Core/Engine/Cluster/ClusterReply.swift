@@ -191,9 +191,9 @@ package struct GatewayReport: Sendable {
     package var version: String
     /// One entry per topic that has streams on this gateway.
     package var workers: [Workers] = []
-    /// The distinct offers of the gateway's streams, at most `offersMax`. Empty for a gateway of an earlier version.
+    /// The distinct offers of the gateway's streams, at most `offersMax`.
     package var offers: [StreamOffer] = []
-    /// The durations of wakes on the gateway's streams. Empty for a gateway of an earlier version.
+    /// The durations of wakes on the gateway's streams.
     package var durations: [WakeDurationRow] = []
     /// The number of wakes in flight on the gateway's streams.
     package var wakes = 0

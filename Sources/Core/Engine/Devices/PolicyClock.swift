@@ -160,8 +160,7 @@ package struct ClockRecord: Hashable, Sendable {
     package let now: Instant
     /// Milliseconds since 1970.
     package let wall: Int64
-    /// The maximum lead of the wall clock over policy time, in milliseconds. For an older record without this field,
-    /// the current lead.
+    /// The maximum lead of the wall clock over policy time, in milliseconds.
     package let wallAheadMax: Int64
     /// The machine's uptime; nil if the boot is unknown.
     package let boot: BootMoment?
@@ -174,26 +173,18 @@ package struct ClockRecord: Hashable, Sendable {
         self.boot = boot
     }
 
-    /// Decodes the output of `store`, or of an older version without a boot; nil if it is malformed.
+    /// Decodes the output of `store`; nil if it is malformed.
     package init?(stored bytes: ByteView) {
         var reader = RecordReader(bytes)
         let now = reader.moment()
         let wall = reader.moment().milliseconds
-        var wallAheadMax: Int64?
-        var boot: BootMoment?
-        if bytes.count > Self.olderBytes {
-            wallAheadMax = reader.integer()
-            let id = BootID(first: reader.integer(), second: reader.integer())
-            let milliseconds: Int64 = reader.integer()
-            guard milliseconds >= 0 else { return nil }
-            if id != .unknown { boot = BootMoment(id: id, milliseconds: milliseconds) }
-        }
+        let wallAheadMax: Int64 = reader.integer()
+        let id = BootID(first: reader.integer(), second: reader.integer())
+        let milliseconds: Int64 = reader.integer()
+        guard reader.isWhole, milliseconds >= 0 else { return nil }
+        let boot = id == .unknown ? nil : BootMoment(id: id, milliseconds: milliseconds)
         self.init(now: now, wall: wall, wallAheadMax: wallAheadMax, boot: boot)
-        guard reader.isWhole else { return nil }
     }
-
-    /// The size of an older record, with policy time and wall clock only.
-    private static let olderBytes = 16
 
     /// Appends policy time, wall clock and its maximum lead (8 bytes each), the boot's id (16) and the uptime (8).
     package func store(to buffer: inout ByteBuffer) {

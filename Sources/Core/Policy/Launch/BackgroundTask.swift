@@ -1,3 +1,5 @@
+import Wire
+
 /// The number of an identifier or a session name. The policy compares numbers and does not know the texts.
 package struct TaskName: Hashable, Sendable {
     /// The number, chosen by the code that owns the policy value; equal for equal identifiers or session names.
@@ -330,14 +332,6 @@ package struct IdentifierPattern: Hashable, Sendable {
 
     /// Returns true if `text` can name a task or a session: 1 to 255 characters of A-Z a-z 0-9 . - _.
     package static func isIdentifier(_ text: some Collection<UInt8>) -> Bool {
-        guard !text.isEmpty, text.count <= Self.bytesMax else { return false }
-        return text.allSatisfy { byte in
-            switch byte {
-            case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):
-                true
-            default: false
-            }
-        }
+        !text.isEmpty && text.count <= Self.bytesMax && text.allSatisfy { $0.isLetterOrDigit(or: ".-_") }
     }
 }

@@ -203,6 +203,11 @@ extension UInt8 {
         let letter = (self | 0x20) &- 0x61
         return letter < 6 ? letter + 10 : nil
     }
+
+    /// Returns true for an ASCII letter or digit, and for the ASCII characters of `others`.
+    package func isLetterOrDigit(or others: String) -> Bool {
+        (self | 0x20) &- 0x61 < 26 || self &- 0x30 < 10 || others.utf8.contains(self)
+    }
 }
 
 extension [UInt8] {

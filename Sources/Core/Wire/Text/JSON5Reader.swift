@@ -166,8 +166,7 @@ extension JSONParser {
     }
 
     private static func isWordByte(_ byte: UInt8) -> Bool {
-        byte >= 0x80 || (byte | 0x20) &- 0x61 < 26 || byte &- 0x30 < 10 || byte == UInt8(ascii: "_")
-            || byte == UInt8(ascii: "$")
+        byte >= 0x80 || byte.isLetterOrDigit(or: "_$")
     }
 
     /// Returns the character of an escape that exists only in JSON5, after its first byte was consumed. Returns nil if

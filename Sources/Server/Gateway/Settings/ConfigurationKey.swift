@@ -352,21 +352,12 @@ extension GatewayConfiguration {
                 return ConfigurationFault(key: "store", problem: error.problem, remedy: error.remedy)
             }
         }
-        guard text.utf8.contains(where: { !Self.isOfWords($0) }) else { return nil }
+        guard !text.utf8.allSatisfy({ $0.isLetterOrDigit(or: "-_") }) else { return nil }
         return ConfigurationFault(
             key: "store",
             problem: "is neither a file, nor memory, nor the address of a database",
             remedy: "write \"sqlite\", \"memory\", or \(DatabaseAddress.requirement)"
         )
-    }
-
-    private static func isOfWords(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
-            true
-        default: false
-        }
     }
 }
 

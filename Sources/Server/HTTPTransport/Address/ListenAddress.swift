@@ -47,7 +47,7 @@ package struct ListenAddress: Hashable, Sendable, CustomStringConvertible {
                 "an IPv6 address needs brackets; write [\(host)]:\(text[text.index(after: colon)...])"
             )
         }
-        guard host.utf8.allSatisfy({ Self.isHostByte($0) }) else {
+        guard host.utf8.allSatisfy({ $0.isLetterOrDigit(or: ".-_") }) else {
             throw Self.fault(text, "the host may hold letters, digits, dots and hyphens only; write HOST:PORT")
         }
         return ListenAddress(.tcp(host: host, port: try Self.port(text[text.index(after: colon)...], in: text)))
@@ -87,14 +87,6 @@ package struct ListenAddress: Hashable, Sendable, CustomStringConvertible {
                 || ((byte | 0x20) >= 0x61 && (byte | 0x20) <= 0x66)
         }
         return isAddress && address.filter { $0 == UInt8(ascii: ":") }.count >= 2
-    }
-
-    private static func isHostByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-        case UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"): true
-        case _: false
-        }
     }
 
     private static func fault(_ text: String, _ what: String) -> TransportError {

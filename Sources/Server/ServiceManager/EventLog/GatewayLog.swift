@@ -229,14 +229,13 @@ extension LogLine {
         members["time"] = WallTime.text(self.time)
         members["level"] = self.event.level.rawValue
         members["event"] = self.event.rawValue
-        var writer = JSONWriter()
-        writer.beginObject()
-        for (name, value) in members.sorted(by: { $0.key < $1.key }) {
-            writer.key(name)
-            writer.string(value)
+        let object = JSONWriter.object { writer in
+            for (name, value) in members.sorted(by: { $0.key < $1.key }) {
+                writer.key(name)
+                writer.string(value)
+            }
         }
-        writer.endObject()
-        return TerminalText.json(writer.buffer.view.string)
+        return TerminalText.json(String(decoding: object, as: UTF8.self))
     }
 
     /// The characters that need no quotation marks, besides ASCII letters and digits.

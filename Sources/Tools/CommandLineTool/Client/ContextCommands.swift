@@ -62,9 +62,7 @@ extension CommandDefinition {
 enum ContextCommands {
     static func add(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let name = parsed.arguments[0]
-        let isName =
-            (1...64).contains(name.utf8.count)
-            && name.utf8.allSatisfy { ($0 | 0x20) &- 0x61 < 26 || $0 &- 0x30 < 10 || "._-".utf8.contains($0) }
+        let isName = (1...64).contains(name.utf8.count) && name.utf8.allSatisfy { $0.isLetterOrDigit(or: "._-") }
         guard isName else {
             throw .usage("\"\(name)\" is not a name of a context; write letters, digits, '.', '_' and '-', at most 64")
         }

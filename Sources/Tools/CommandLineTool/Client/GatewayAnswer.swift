@@ -67,7 +67,13 @@ extension ParsedCommand {
     /// Prints a successful answer: unchanged with `--json`, otherwise as text.
     func show(_ response: HTTPResponse, _ text: (JSONValue) -> String) throws(CommandFailure) -> Int32 {
         let answer = try GatewayAnswer.object(response)
-        if self.isSet("--json") { Console.out(json: response.text) } else { Console.out(text(answer)) }
+        return self.show(json: response.text, text(answer))
+    }
+
+    /// Prints JSON with `--json`, otherwise text. Returns the exit status.
+    @discardableResult
+    package func show(json: String, _ text: @autoclosure () -> String) -> Int32 {
+        if self.isSet("--json") { Console.out(json: json) } else { Console.out(text()) }
         return 0
     }
 }
@@ -90,7 +96,6 @@ struct ListPages {
     func show(_ parsed: ParsedCommand) throws(CommandFailure) -> Int32 {
         let location = try GatewayLocation(parsed, side: .admin)
         let client = try location.client()
-        let isJSON = parsed.isSet("--json")
         var after = parsed.text("--after")
         var left = parsed.integer("--limit") ?? 100
         var isEmpty = true
@@ -99,16 +104,12 @@ struct ListPages {
             let response = try location.answer(request, with: client)
             let answer = try GatewayAnswer.object(response)
             let rows = answer[self.member]?.elements ?? []
-            if isJSON {
-                Console.out(json: response.text)
-            } else {
-                Console.out(self.text(rows, isEmpty))
-            }
+            parsed.show(json: response.text, self.text(rows, isEmpty))
             isEmpty = isEmpty && rows.isEmpty
             left -= rows.count
             after = answer["next"]?.text
         } while after != nil && left > 0
-        guard !isJSON else { return 0 }
+        guard !parsed.isSet("--json") else { return 0 }
         if isEmpty {
             Console.error("wakegate: \(self.nothing)")
             try parsed.noteUnknown(location, client)

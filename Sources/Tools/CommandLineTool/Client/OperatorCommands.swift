@@ -223,7 +223,7 @@ package enum TopicCommands {
         guard !topics.isEmpty else { return "no topics\n" }
         let counts = ["devices", "workers", "pending", "inFlight"]
         let rows = topics.map { topic in
-            [topic["topic"]?.text ?? "-"] + counts.map { topic[$0]?.number.map { JSONNumber.text(of: $0) } ?? "-" }
+            [topic["topic"]?.text ?? "-"] + counts.map { TableText.number(topic[$0]) }
                 + [topic["paused"] == .bool(true) ? "paused" : ""]
         }
         return TableText.lines([["topic", "devices", "workers", "pending", "in flight", ""]] + rows)

@@ -90,7 +90,6 @@ package enum WhatIfCommand {
         if answer["changes"]?.members.isEmpty == false {
             outcomes.append(("what if", answer[isOfTopic ? "proposed" : "whatIf"]))
         }
-        func number(_ value: JSONValue?) -> String { value?.number.map { JSONNumber.text(of: $0) } ?? "-" }
         func seconds(_ value: JSONValue?) -> String {
             value?.number.map { "\(JSONNumber.text(of: ($0 / 1000).rounded())) s" } ?? "-"
         }
@@ -98,7 +97,7 @@ package enum WhatIfCommand {
             let (launches, unit) = isOfTopic ? ("launches", "Ms") : ("launched", "")
             let times = [("mean wait", "meanWait\(unit)"), ("longest wait", "maxWait\(unit)")]
             return ([("launches", launches)] + names).map { title, name in
-                [title] + outcomes.map { number(part($0.1)?[name]) }
+                [title] + outcomes.map { TableText.number(part($0.1)?[name]) }
             } + times.map { title, name in [title] + outcomes.map { seconds(part($0.1)?[name]) } }
         }
         var table = [[""] + outcomes.map { $0.0 }]
@@ -108,14 +107,14 @@ package enum WhatIfCommand {
                 .map { row in ["tasks: \(row[0])"] + row.dropFirst() }
         }
         func count(_ name: String, _ one: String) -> String {
-            "\(number(answer[name])) \(answer[name]?.number == 1 ? one : name)"
+            "\(TableText.number(answer[name])) \(answer[name]?.number == 1 ? one : name)"
         }
         var head = "\(count("pushes", "push")) and \(count("tasks", "task"))"
         if isOfTopic { head += " of \(count("devices", "device"))" }
         head += " since \(TableText.moment(answer["from"]))"
         if isOfTopic, answer["isWhole"] != .bool(true) {
-            head += "\nNot everything was replayed: \(number(answer["examined"])) of "
-            head += "\(number(answer["registered"])) devices were looked at"
+            head += "\nNot everything was replayed: \(TableText.number(answer["examined"])) of "
+            head += "\(TableText.number(answer["registered"])) devices were looked at"
         }
         return "\(head)\n\n" + TableText.lines(table) + "\n" + self.notes(answer)
     }

@@ -40,9 +40,7 @@ extension Int {
 package enum ShellText {
     /// Returns the word, in single quotes if it contains characters that are special to a shell.
     package static func quoted(_ word: String) -> String {
-        let isPlain = word.utf8.allSatisfy { byte in
-            (byte | 0x20) &- 0x61 < 26 || byte &- 0x30 < 10 || "-_./:=,@+".utf8.contains(byte)
-        }
+        let isPlain = word.utf8.allSatisfy { $0.isLetterOrDigit(or: "-_./:=,@+") }
         if isPlain, !word.isEmpty { return word }
         let parts = word.split(separator: "'", omittingEmptySubsequences: false)
         return "'\(parts.joined(separator: "'\\''"))'"
@@ -156,4 +154,6 @@ package enum TableText {
     static func moment(_ value: JSONValue?) -> String { value?.number.map { TimeText.instant($0) } ?? "-" }
 
     static func due(_ value: JSONValue?) -> String { value?.number.map { TimeText.due($0) } ?? "-" }
+
+    static func number(_ value: JSONValue?) -> String { value?.number.map { JSONNumber.text(of: $0) } ?? "-" }
 }

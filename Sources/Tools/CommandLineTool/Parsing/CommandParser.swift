@@ -95,20 +95,19 @@ extension CommandParser {
                 parsed.trailing = Array(words[index...])
                 break
             }
-            let (helpOption, attachedPage) = Self.split(word)
-            if helpOption == "--help" || word == "-h" {
-                guard let name = attachedPage ?? words[index...].first, !command.helpPages.isEmpty else {
+            let (name, attached) = Self.split(word)
+            if name == "--help" || word == "-h" {
+                guard let title = attached ?? words[index...].first, !command.helpPages.isEmpty else {
                     return .helpOf(command)
                 }
-                if let page = command.helpPages[name] { return .helpPage(page) }
+                if let page = command.helpPages[title] { return .helpPage(page) }
                 let pages = command.helpPages.keys.sorted().joined(separator: ", ")
-                throw .usage("\(command.name) has no help on \"\(name)\"; there is help on: \(pages)")
+                throw .usage("\(command.name) has no help on \"\(title)\"; there is help on: \(pages)")
             }
             guard word.hasPrefix("-"), word != "-" else {
                 parsed.arguments.append(word)
                 continue
             }
-            let (name, attached) = Self.split(word)
             let option = try self.option(name, of: command)
             let value = try Self.value(of: option, attached: attached, words: words, index: &index)
             if parsed.values[name] != nil, !option.isRepeatable {

@@ -70,17 +70,17 @@ package enum PushShowCommand {
             ["state", self.state(push, heir)],
             ["device", push["device"]?.text ?? "-"],
             ["topic", push["topic"]?.text ?? "-"],
-            ["priority", self.number(push["priority"])],
+            ["priority", TableText.number(push["priority"])],
             ["received", TableText.moment(push["receivedAt"])],
             ["payload", push["payloadBytes"]?.number.map { "\(JSONNumber.text(of: $0)) bytes" } ?? "-"],
-            ["attempts", self.number(push["attempts"])],
+            ["attempts", TableText.number(push["attempts"])],
             ["worker", push["worker"]?.text ?? "-"],
             ["held by", ExplainText.list(push["held"]?.elements.compactMap(\.text) ?? [])],
             ["waited", ExplainText.list(ExplainText.waits(push["waited"]))],
         ]
         if push["state"]?.text == "pending" {
             members.append(["expires", TableText.due(push["expiresAt"])])
-            members.append(["replaced", self.number(push["coalesced"])])
+            members.append(["replaced", TableText.number(push["coalesced"])])
         }
         let steps = (push["events"]?.elements ?? []).map { step in
             let others = step["other"]?.text.map { ["\(step["event"]?.text == "absorbed" ? "" : "into ")\($0)"] } ?? []
@@ -91,8 +91,6 @@ package enum PushShowCommand {
         if let next = self.next(push, heir) { text += "\n" + TerminalText.sanitized("see also: \(next)") + "\n" }
         return text
     }
-
-    private static func number(_ value: JSONValue?) -> String { value?.number.map { JSONNumber.text(of: $0) } ?? "-" }
 
     private static func state(_ push: JSONValue, _ heir: JSONValue) -> String {
         let state = push["state"]?.text ?? "-"

@@ -74,13 +74,8 @@ package enum StatsCommand {
         if !period.isEmpty { path += "?\(period.joined(separator: "&"))" }
         let response = try location.answer(location.request("GET", path), with: client)
         let value = try GatewayAnswer.object(response)
-        guard !parsed.isSet("--json") else {
-            Console.out(json: response.text)
-            return 0
-        }
-        guard !parsed.isSet("--device") else {
-            Console.out(ExplainText.text(value))
-            return 0
+        guard !parsed.isSet("--json"), !parsed.isSet("--device") else {
+            return parsed.show(json: response.text, ExplainText.text(value))
         }
         guard !parsed.isSet("--since") else {
             Console.out(StatsText.recent(value) + StatsText.shortfall(value, parsed, now: SystemClock.wall))

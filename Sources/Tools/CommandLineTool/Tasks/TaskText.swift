@@ -99,7 +99,7 @@ package enum TaskText {
 
     /// Formats progress, such as `10/100 Exporting, frame 10`, or `10 done` if the total is unknown.
     private static func progress(_ progress: JSONValue) -> String {
-        let counts = ["completed", "total"].map { progress[$0]?.number.map { JSONNumber.text(of: $0) } ?? "-" }
+        let counts = ["completed", "total"].map { TableText.number(progress[$0]) }
         let texts = ["title", "subtitle"].compactMap { progress[$0]?.text }
         let done = progress["total"]?.number == 0 ? "\(counts[0]) done" : counts.joined(separator: "/")
         return done + (texts.isEmpty ? "" : " \(texts.joined(separator: ", "))")

@@ -218,12 +218,7 @@ package enum TransferSessionCommand {
         let answer = try await TransferClient.call { () throws(BackgroundTransferError) in
             try await agent.session.calls.text("GET", "")
         }
-        guard !parsed.isSet("--json") else {
-            Console.out(json: answer)
-            return 0
-        }
-        Console.out(TransferText.session(self.object(answer)))
-        return 0
+        return parsed.show(json: answer, TransferText.session(self.object(answer)))
     }
 
     private static func list(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
@@ -231,12 +226,7 @@ package enum TransferSessionCommand {
         let answer = try await TransferClient.call { () throws(BackgroundTransferError) in
             try await AgentCaller(AgentLocation(address), triesMax: 1).text("GET", "/v1/sessions")
         }
-        guard !parsed.isSet("--json") else {
-            Console.out(json: answer)
-            return 0
-        }
-        Console.out(TransferText.sessions(self.object(answer)["sessions"]?.elements ?? []))
-        return 0
+        return parsed.show(json: answer, TransferText.sessions(self.object(answer)["sessions"]?.elements ?? []))
     }
 
     private static func object(_ text: String) -> JSONValue { (try? JSONReader.read(text)) ?? .null }

@@ -7,7 +7,7 @@ package enum AgentInput {
     static func session(_ name: String) throws(APIError) -> String {
         let isName =
             (1...255).contains(name.utf8.count) && name != "." && name != ".."
-            && name.utf8.allSatisfy { ($0 | 0x20) &- 0x61 < 26 || $0 &- 0x30 < 10 || ".-_".utf8.contains($0) }
+            && name.utf8.allSatisfy { $0.isLetterOrDigit(or: ".-_") }
         guard isName else {
             throw APIError(400, "BadSession", "A session's name has 1 to 255 of A-Z a-z 0-9 . - _; choose another.")
         }

@@ -49,20 +49,17 @@ package struct BearerToken: Hashable, Sendable {
 extension BearerToken {
     /// Returns the text of the token, which its holder shows.
     package func text(signedWith key: TokenKey) throws(TransportError) -> String {
-        var writer = JSONWriter()
-        writer.beginObject()
-        writer.member("id", self.id)
-        writer.member("role", self.role.rawValue)
-        switch self.scope {
-        case .all: break
-        case .only(let topics):
-            writer.beginArray("topics")
-            for topic in topics.sorted() { writer.string(topic) }
-            writer.endArray()
+        let claims = JSONWriter.object { writer in
+            writer.member("id", self.id)
+            writer.member("role", self.role.rawValue)
+            if case .only(let topics) = self.scope {
+                writer.beginArray("topics")
+                for topic in topics.sorted() { writer.string(topic) }
+                writer.endArray()
+            }
+            writer.member("expiresAt", self.expiresAt)
         }
-        writer.member("expiresAt", self.expiresAt)
-        writer.endObject()
-        let message = "\(Self.prefix).\(Base64.urlText(writer.buffer.view))"
+        let message = "\(Self.prefix).\(Base64.urlText(claims))"
         return "\(message).\(Base64.urlText(try MessageCode.make(Array(message.utf8), key: key.bytes)))"
     }
 
@@ -232,17 +229,16 @@ package enum IssuedTokens {
     /// - `issuedAt`: seconds since 1970.
     /// - `folder`: an existing folder.
     package static func add(_ token: BearerToken, issuedAt: Int64, in folder: String) throws(CredentialError) {
-        var writer = JSONWriter()
-        writer.beginObject()
-        writer.member("id", token.id)
-        writer.member("role", token.role.rawValue)
-        writer.beginArray("topics")
-        if case .only(let topics) = token.scope { for topic in topics.sorted() { writer.string(topic) } }
-        writer.endArray()
-        writer.member("issuedAt", issuedAt)
-        writer.member("expiresAt", token.expiresAt)
-        writer.endObject()
-        try CredentialFile.append(writer.buffer.view.string, to: "\(folder)/\(self.name)", in: folder)
+        let line = JSONWriter.object { writer in
+            writer.member("id", token.id)
+            writer.member("role", token.role.rawValue)
+            writer.beginArray("topics")
+            if case .only(let topics) = token.scope { for topic in topics.sorted() { writer.string(topic) } }
+            writer.endArray()
+            writer.member("issuedAt", issuedAt)
+            writer.member("expiresAt", token.expiresAt)
+        }
+        try CredentialFile.append(String(decoding: line, as: UTF8.self), to: "\(folder)/\(self.name)", in: folder)
     }
 
     /// Returns the tokens in order of issue; empty if none is recorded.

@@ -137,11 +137,7 @@ package struct ProviderKeyFile: Sendable {
     }
 
     static func isName(_ text: String) -> Bool {
-        (1...64).contains(text.utf8.count)
-            && text.utf8.allSatisfy { byte in
-                (byte | 0x20) &- 0x61 < 26 || byte &- 0x30 < 10 || byte == UInt8(ascii: "-")
-                    || byte == UInt8(ascii: "_")
-            }
+        (1...64).contains(text.utf8.count) && text.utf8.allSatisfy { $0.isLetterOrDigit(or: "-_") }
     }
 }
 

@@ -5,9 +5,6 @@ import HTTPTransport
 extension EventLoop {
     func address(_ stream: StreamID) -> StreamAddress { .stream(self.loopStream(stream)) }
 
-    /// The address of a push whose answer is subject to a fault rule.
-    func faultedAddress(_ stream: StreamID) -> StreamAddress { .faulted(self.loopStream(stream)) }
-
     func loopStream(_ stream: StreamID) -> LoopStream {
         LoopStream(
             loop: UInt16(self.index),

@@ -136,7 +136,7 @@ final class FaultPerformer {
     }
 
     private func address(_ stream: StreamID, isAnswerFaulted: Bool) -> StreamAddress {
-        isAnswerFaulted ? self.parts.loop.faultedAddress(stream) : self.parts.loop.address(stream)
+        isAnswerFaulted ? .faulted(self.parts.loop.loopStream(stream)) : self.parts.loop.address(stream)
     }
 
     private func count(_ reason: APNSReason, _ push: FaultedPush) {

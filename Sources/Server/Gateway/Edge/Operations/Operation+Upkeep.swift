@@ -42,13 +42,12 @@ extension Operation {
     }
 
     package static let version = ofOperators("version", .get, "/version", reaching: .nothing, answers: [200]) { _ in
-        var writer = JSONWriter()
-        writer.beginObject()
-        writer.member("version", wakeGateVersion)
-        writer.member("commit", wakeGateCommit)
-        writer.member("build", BuildKind.name)
-        writer.endObject()
-        return .answered(OperationAnswer(writer.buffer.view.array))
+        let body = JSONWriter.object { writer in
+            writer.member("version", wakeGateVersion)
+            writer.member("commit", wakeGateCommit)
+            writer.member("build", BuildKind.name)
+        }
+        return .answered(OperationAnswer(body))
     }
 }
 

@@ -127,8 +127,6 @@ package final class BackupService: Sendable {
 
     private static func isName(_ name: String) -> Bool {
         guard (1...64).contains(name.utf8.count), name.utf8.first != UInt8(ascii: ".") else { return false }
-        return name.utf8.allSatisfy { byte in
-            (byte | 0x20) &- 0x61 < 26 || byte &- 0x30 < 10 || "._-".utf8.contains(byte)
-        }
+        return name.utf8.allSatisfy { $0.isLetterOrDigit(or: "._-") }
     }
 }

@@ -79,8 +79,8 @@ package struct FaultRuleReader {
         let members = self.members(of: value, path, Self.ruleKeys)
         var rule = FaultRule()
         if let id = self.text(members["id"], Self.join(path, "id")) {
-            let isName = (1...64).contains(id.utf8.count) && id.utf8.allSatisfy { Self.isNameByte($0) } && id != "reset"
-            if isName {
+            let isName = (1...64).contains(id.utf8.count) && id.utf8.allSatisfy { $0.isLetterOrDigit(or: "._-") }
+            if isName, id != "reset" {
                 rule.id = id
             } else {
                 let remedy = "write 1 to 64 letters, digits, '.', '_' and '-', but not reset"
@@ -92,10 +92,6 @@ package struct FaultRuleReader {
         self.readThen(members["then"], Self.join(path, "then"), into: &rule)
         rule.text = value.adding(seed: rule.occasion).written
         return rule
-    }
-
-    private static func isNameByte(_ byte: UInt8) -> Bool {
-        (byte | 0x20) &- 0x61 < 26 || byte &- 0x30 < 10 || "._-".utf8.contains(byte)
     }
 }
 
