@@ -171,22 +171,6 @@ struct EventLogTests {
         let answer = try Self.answer(.pushes(EngineRig.token(1), for: .gateway), file)
         #expect((answer.value(["pushes"]) as? [Any])?.count == 1)
     }
-
-    @Test("The engine answers with a device's events, and with 404 for an unknown device")
-    func engine() throws {
-        let rig = try GatewayEngineRig()
-        defer { rig.stop() }
-        try rig.ask(1...2) {
-            $0.push(1, 1)
-            $0.conditions(2, 1) { $0.charging = true }
-        }
-        let answers = try rig.ask(3...4) {
-            $0.deviceEvents(3, 1)
-            $0.deviceEvents(4, 9)
-        }
-        #expect(Self.events(answers[0]).map { $0["event"] as? String } == ["conditions", "push", "registered"])
-        #expect(answers[1].status == 404 && answers[1].string("reason") == "UnknownDevice")
-    }
 }
 
 @Suite("The delivery log of a push", .timeLimit(.minutes(15)))

@@ -122,14 +122,6 @@ struct PushReasoningTests {
         )
     }
 
-    @Test("A paused topic holds new pushes")
-    func paused() throws {
-        let rig = self.rig()
-        rig.dispatcher.setPaused(rig.engine.topic(of: rig.rig.index(1)), true)
-        let end = "it is resumed (wakegate topic resume \(Self.topic))"
-        #expect(self.why(rig) == "\(Self.would) be held because the topic \(Self.topic) is paused, until \(end).")
-    }
-
     @Test("A missing worker is distinguished from one that accepts no pushes, and from one without a free slot")
     func workers() {
         let rig = self.rig(hasWorker: false)

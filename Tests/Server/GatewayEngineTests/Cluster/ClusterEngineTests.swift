@@ -88,27 +88,6 @@ struct ClusterEngineTests {
         #expect(try count(7) == 2)
     }
 
-    @Test("The wakes of a gateway that dies are given back once, and launched where a slot is free")
-    func deadGateway() throws {
-        let rig = GatewaysRig()
-        rig.ask(0) { $0.subscribe(1, slots: 2) }
-        rig.ask(0) {
-            $0.push(2, 1)
-            $0.push(3, 2)
-        }
-        #expect(rig[0].wakes.count == 2)
-        rig.ask(1) { $0.subscribe(4, slots: 4) }
-        #expect(rig[1].wakes.isEmpty)
-        rig.kill(0)
-        rig.pass(seconds: 2)
-        #expect(rig[1].wakes.count == 2 && rig[1].wakes.allSatisfy { $0.attempt == 1 })
-        let counters = try rig.counters(1)
-        #expect((counters.results[.lost], counters.launched, counters.inFlight) == (2, 4, 2))
-        rig.ask(1) { $0.report(5, rig[0].wakes[0].id, .newData) }
-        #expect(rig[1].answer(5) == "409 WakeEnded")
-        #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
-    }
-
     @Test("A gateway that returns under another number has lost its wakes, and notifies its workers")
     func newNumber() throws {
         let rig = GatewaysRig()
@@ -374,20 +353,6 @@ struct ClusterEngineTests {
         rig.ask(0) { $0.conditions(4, 1) { $0.network = false } }
         #expect(rig[1].conditions.count == 1, "nothing has changed")
         #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
-    }
-
-    @Test("If the notice of a wake's end is lost, its slot still becomes free")
-    func lostNotice() throws {
-        let rig = GatewaysRig()
-        rig.ask(0) { $0.subscribe(1, slots: 1) }
-        rig.ask(0) { $0.push(2, 1) }
-        let wake = try #require(rig[0].wakes.first)
-        rig.database.faults.lostNotices = 1
-        rig.ask(1) { $0.report(3, wake.id, .newData) }
-        #expect(rig[1].answer(3) == "204" && rig[0].released.isEmpty)
-        rig.ask(1) { $0.push(4, 2) }
-        rig.pass(seconds: 27)
-        #expect(rig[0].released == [wake.id] && rig[0].wakes.count == 2)
     }
 
     @Test("While the database is away every request is refused immediately with the reason; then requests work again")

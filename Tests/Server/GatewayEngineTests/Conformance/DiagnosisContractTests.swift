@@ -44,24 +44,6 @@ struct DiagnosisContractTests {
         #expect(told.word == "launched" && told.why == "Nothing is pending, and the next push may launch at once.")
     }
 
-    @Test("After a launch, explain says until when a dry run waits", arguments: EngineKind.all)
-    func interval(kind: EngineKind) throws {
-        let contract = try EngineContract(kind)
-        contract.ask { $0.subscribe(1) }
-        contract.ask { $0.push(2, 1) }
-        let wake = try contract.lastWake()
-        contract.ask { $0.report(3, wake.id, .newData) }
-        contract.ask {
-            $0.push(4, 1, isDryRun: true)
-            $0.explain(5, 1)
-        }
-        #expect(contract.word(4) == "scheduled" && contract.reply(4)?.held == nil)
-        #expect(contract.reply(4)?.eligibleAt == (contract.wall + 60_000 + 999) / 1000)
-        let why = contract.member(5, "why")
-        #expect(why.hasPrefix("Nothing is pending, and a push of priority 5 that comes now would wait until "))
-        #expect(why.hasSuffix("and launches of priority 5 are 60 s apart."), "\(why)")
-    }
-
     /// Returns the failed checks of a diagnosis, each with its remedy.
     private func failures(_ contract: EngineContract, _ request: Int) throws -> [String] {
         let answer = try JSONReader.read(contract.text(request))
@@ -185,22 +167,6 @@ struct DiagnosisContractTests {
         }
         long.ask { $0.topics(3) }
         #expect((4_000_000..<4_300_000).contains(long.text(3).utf8.count), "\(long.text(3).utf8.count)")
-    }
-
-    @Test("A subscription for identifiers that are not permitted is accepted with a warning", arguments: EngineKind.all)
-    func warnings(kind: EngineKind) throws {
-        let contract = try EngineContract(kind) {
-            $0.permittedTasks = .none
-            $0.permittedTasks[EngineRig.topicName(0)] = [IdentifierPattern("clean")]
-        }
-        contract.ask { $0.subscribe(1, tasks: ["clean", "other.*"]) }
-        contract.ask { $0.subscribe(2, tasks: ["clean"]) }
-        contract.ask { $0.subscribe(3, topic: 1, tasks: ["clean"]) }
-        let warned = contract.heard.compactMap { heard in
-            if case .subscribed(let stream, let warning?) = heard { "\(stream) \(warning.names)" } else { nil }
-        }
-        #expect(warned == ["1 other.*", "3 clean"])
-        #expect(contract.answered == [1, 2, 3])
     }
 
     @Test("A diagnosis of a task looks at its identifier, its kind and its times", arguments: EngineKind.all)

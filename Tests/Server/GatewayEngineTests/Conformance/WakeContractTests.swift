@@ -29,16 +29,6 @@ struct WakeContractTests {
         #expect(try contract.statistics().workers.busy == 1)
     }
 
-    @Test("A slot is used once, and goes to a waiting push when it is free", arguments: EngineKind.all)
-    func oneSlot(kind: EngineKind) throws {
-        let (contract, wake) = try self.launched(kind)
-        contract.ask { $0.push(3, 2) }
-        #expect(contract.wakes.count == 1 && contract.reply(3)?.hold == "worker")
-        contract.ask { $0.report(4, wake.id, .newData) }
-        #expect(contract.wakes.map(\.push) == [EngineRig.apnsID(2), EngineRig.apnsID(3)])
-        #expect(contract.wakes.map(\.stream) == [1, 1])
-    }
-
     @Test("A result may come from anywhere: the holder is notified, and its slot is free", arguments: EngineKind.all)
     func resultFromElsewhere(kind: EngineKind) throws {
         let (contract, wake) = try self.launched(kind)
