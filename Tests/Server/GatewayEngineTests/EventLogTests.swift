@@ -42,16 +42,8 @@ struct EventLogTests {
     private static func answer(_ subject: HistoryQuestion.Subject, _ file: HistoryFile) throws -> RecordedOutput {
         let loop = LoopMailbox()
         loop.attach {}
-        HistoryQuestion(
-            EngineRequest(reply: Requests.address(1), caller: .gateway, afterFailedStore: .answered, .statistics()),
-            subject: subject,
-            key: EngineRig.historyKey,
-            offset: WallOffset(wall: 1000, now: Instant(milliseconds: 0)),
-            policies: PolicyVersions()
-        ).answer(from: file, PerOutput(loop))
-        var effects = EffectBatch()
-        loop.take(into: &effects)
-        return try #require(RecordedOutput.all(in: effects).first)
+        HistoryQuestion(1, about: subject).answer(from: file, PerOutput(loop))
+        return try #require(RecordedOutput.all(from: loop).first)
     }
 
     private static func events(_ answer: RecordedOutput) -> [[String: Any]] {

@@ -389,8 +389,6 @@ final class ClusterGateway {
         batch.notePushesLeave()
         self.requests = Requests()
         self.stepAt = now + max(0, self.engine.step(batch))
-        var effects = EffectBatch()
-        self.loop.take(into: &effects)
-        return EngineOutput.all(in: effects)
+        return EngineOutput.all(from: self.loop)
     }
 }

@@ -273,8 +273,7 @@ struct SharedDiagnosisTests {
     @Test("A gateway does not know the devices of another gateway's streams, and says so")
     func unknown() throws {
         let rig = self.rig()
-        let subscription = SubscriptionRequest(slots: 1, devices: [EngineRig.token(2)])
-        rig.ask(1) { $0.ask(2, .subscribe, .subscribe(topic: Requests.topic(0), subscription)) }
+        rig.ask(1) { $0.subscribe(2, slots: 1, naming: [2]) }
         rig.pass(seconds: 2)
         let push = try self.diagnosis(rig, 3)
         #expect(push[0] == "held")

@@ -66,9 +66,7 @@ final class ServiceRig {
     /// Returns the results since the last call.
     func heard() -> [EngineOutput] {
         self.output.release(self.stage.group)
-        var effects = EffectBatch()
-        self.loop.take(into: &effects)
-        return EngineOutput.all(in: effects)
+        return EngineOutput.all(from: self.loop)
     }
 
     /// Returns the replies to pushes since the last call, each as a word.
