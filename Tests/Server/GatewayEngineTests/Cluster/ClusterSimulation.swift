@@ -25,7 +25,6 @@ final class ClusterSimulation {
     ])
 
     let database: SimulatedDatabase
-    let make: ClusterGateway.Maker
     /// The average time between faults in milliseconds; 0 for none.
     let failsEvery: Int
     var generator: SeededGenerator
@@ -51,11 +50,10 @@ final class ClusterSimulation {
     private(set) var fault: String?
 
     /// - `failsEvery`: milliseconds; 0 for never.
-    init(seed: UInt64, failsEvery: Int, make: @escaping ClusterGateway.Maker) {
+    init(seed: UInt64, failsEvery: Int) {
         self.generator = SeededGenerator(seed: seed)
         self.database = SimulatedDatabase(seed: self.generator.next())
         self.failsEvery = failsEvery
-        self.make = make
         self.start = self.database.now
         self.clock = SharedClock(boot: 5_000_000, wall: self.database.now)
     }
@@ -138,23 +136,7 @@ final class ClusterSimulation {
             bootID: nil,
             makeRandom: plain.makeRandom
         )
-        do {
-            self.gateways[place] = try ClusterGateway(
-                place,
-                { output, signal in
-                    ClusterGateway.Parts(
-                        configuration: Self.configuration,
-                        world: world,
-                        database: self.database,
-                        output: output,
-                        signal: signal
-                    )
-                },
-                self.make
-            )
-        } catch {
-            self.wrong("a gateway does not start: \(error)")
-        }
+        self.gateways[place] = ClusterGateway(place, self.database, world)
     }
 
     /// Ends a gateway and every connection to it.

@@ -304,13 +304,7 @@ struct TaskDurabilityContractTests {
 
     @Test("A task without progress launches again with a null resumedFrom", arguments: EngineKind.keeping)
     func resumedFromNothing(kind: EngineKind) throws {
-        let contract = try self.contract(kind)
-        contract.ask {
-            $0.conditions(1, 1) { $0.appState = .active }
-            $0.subscribe(2, tasks: ["export"])
-            $0.submit(3, 1, "export", .continued(.queue))
-        }
-        let first = try contract.lastWake()
+        let (contract, first) = try self.running(kind)
         #expect(!first.text.contains("resumedFrom"))
         var ids = [first.id]
         for request in 4...5 {

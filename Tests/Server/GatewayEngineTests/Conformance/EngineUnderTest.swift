@@ -358,28 +358,27 @@ private final class Waiting: @unchecked Sendable {
 final class DatabaseHistory: HistoryOutput, @unchecked Sendable {
     private let mailboxes: PerOutput<LoopMailbox>
     private let database: SimulatedDatabase
-    private let file: HistoryFile
-    private let feed: HistoryFeed
+    /// Created for the first request.
+    private lazy var file = HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in }
+    /// The number of the database's events in the file.
     private var eventCount = 0
 
     init(_ mailboxes: PerOutput<LoopMailbox>, _ database: SimulatedDatabase) {
         self.mailboxes = mailboxes
         self.database = database
-        self.file = HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in }
-        self.feed = HistoryFeed(self.file, EventRetention(), nil) { _ in }
     }
 
     func open() {}
 
-    func waitUntilOpened() -> OpenedHistory? { self.file.found }
+    func waitUntilOpened() -> OpenedHistory? { nil }
 
     func submit(_ batch: inout HistoryBatch) {
-        let news = HistoryBatch()
-        news.events = Array(self.database.rows.events.dropFirst(self.eventCount))
-        self.eventCount += news.events.count
-        self.feed.take(news)
-        let source = DatabaseSource(self.file, self.database)
-        for question in batch.questions { question.answer(from: source, self.mailboxes) }
+        if !batch.questions.isEmpty {
+            self.file.append(self.database.rows.events[self.eventCount...])
+            self.eventCount = self.database.rows.events.count
+            let source = DatabaseSource(self.file, self.database)
+            for question in batch.questions { question.answer(from: source, self.mailboxes) }
+        }
         batch.removeAll()
     }
 }

@@ -20,7 +20,7 @@ struct RequestServiceTests {
         rig.requests.writeNextLongList(workspace)
         #expect(rig.answers() == ["200"])
         #expect(rig.requests.isLongListNext)
-        rig.requests.writeNextLongList(rig.workspace(rig.failure(isReadable: false)))
+        rig.requests.writeNextLongList(rig.workspace(rig.failure))
         #expect(rig.answers() == ["503 ServiceUnavailable"])
         rig.requests.writeNextLongList(workspace)
         #expect(rig.answers().isEmpty && !rig.requests.isLongListNext)
