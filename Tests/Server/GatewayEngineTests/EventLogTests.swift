@@ -103,8 +103,12 @@ struct EventLogTests {
         }
     }
 
-    @Test("Subscriptions are between a device's events, on pages of any size", arguments: [1, 2, 3, 4, 5, 7, 64, 100])
-    func subscriptions(limit: Int) throws {
+    @Test(
+        "Subscriptions are between a device's events, on pages of any size, and may be asked for alone",
+        arguments: [1, 2, 3, 4, 5, 7, 64, 100],
+        [nil, .subscription] as [EventSelection.Kind?]
+    )
+    func subscriptions(limit: Int, kind: EventSelection.Kind?) throws {
         let file = HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in }
         let topic = EngineRig.topicName(0)
         let streams = [nil, EngineRig.token(1)].map { HistoryEvent.streams(topic, naming: $0, EngineRig.historyKey) }
@@ -120,7 +124,7 @@ struct EventLogTests {
         for number in 0..<5 { append(Self.number, .launch(.appRefresh, attempt: 1), 1 + 2 * number, "\(number)") }
         for number in 30..<60 { append(streams[number % 2], .subscribed, 1 + number / 3, "\(number)\(long)") }
         var selection = EventSelection()
-        selection.limit = limit
+        (selection.limit, selection.kind) = (limit, kind)
         var events: [[String: Any]] = []
         repeat {
             let answer = try Self.answer(.events(EngineRig.token(1), topic: topic, selection, for: .gateway), file)
@@ -129,7 +133,7 @@ struct EventLogTests {
         } while selection.before != nil && events.count < 100
         let times = events.compactMap { $0["at"] as? Int }
         #expect(times == times.sorted(by: >))
-        #expect(events.compactMap { $0["task"] as? String } == ["4", "3", "2", "1", "0"])
+        #expect(events.compactMap { $0["task"] as? String } == (kind == nil ? ["4", "3", "2", "1", "0"] : []))
         let details = events.filter { $0["event"] as? String == "subscribed" }.compactMap { $0["detail"] as? String }
         #expect(details.count == 60 && Set(details) == Set((0..<60).map { "\($0)\(long)" }))
     }

@@ -187,12 +187,6 @@ final class GatewayEngineRig {
         if !batch.isEmpty { _ = self.engine.step(batch) }
     }
 
-    static func token(_ device: Int) -> String {
-        var text = ByteBuffer()
-        device.token.writeHex(to: &text)
-        return text.view.string
-    }
-
     static func text(_ wake: WakeID) -> String {
         var text = ByteBuffer()
         wake.write(to: &text)

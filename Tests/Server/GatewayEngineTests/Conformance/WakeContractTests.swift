@@ -14,21 +14,6 @@ struct WakeContractTests {
         return (contract, try contract.lastWake())
     }
 
-    @Test("Only one of two streams gets a wake", arguments: EngineKind.all)
-    func oneOfTwo(kind: EngineKind) throws {
-        let contract = try EngineContract(kind)
-        contract.ask { $0.push(1, 1) }
-        contract.ask {
-            $0.subscribe(2, slots: 1)
-            $0.subscribe(3, slots: 1)
-        }
-        #expect(contract.wakes.count == 1)
-        contract.pass(seconds: 1)
-        #expect(contract.wakes.count == 1)
-        #expect(try contract.counters().launched == 1)
-        #expect(try contract.statistics().workers.busy == 1)
-    }
-
     @Test("A result may come from anywhere: the holder is notified, and its slot is free", arguments: EngineKind.all)
     func resultFromElsewhere(kind: EngineKind) throws {
         let (contract, wake) = try self.launched(kind)
