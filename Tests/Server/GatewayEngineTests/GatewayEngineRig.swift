@@ -27,8 +27,7 @@ final class GatewayEngineRig {
         _ store: SimulatedStore = SimulatedStore(),
         _ configuration: EngineConfiguration = EngineRig.open(),
         world: EngineWorld = .system,
-        batching: CommitBatching = CommitBatching(),
-        onJump: @escaping @Sendable (WallClockJump) -> Void = { _ in }
+        batching: CommitBatching = CommitBatching()
     ) throws {
         self.store = store
         let (gate, wakeup) = (self.gate, self.wakeup)
@@ -43,7 +42,6 @@ final class GatewayEngineRig {
             self.engine = try LocalEngine(
                 configuration: configuration,
                 historyKey: EngineRig.historyKey,
-                jumpWatch: ClockJumpWatch(onJump: onJump),
                 world: world,
                 makeCommitter: { store, output, signal throws(StoreError) in
                     try CommitPipeline(store: store, output: output, batching: batching, signal: signal)
