@@ -181,6 +181,33 @@ final class EngineContract: OutputHolder {
         return text
     }
 
+    /// Asks for a list page by page, and returns its elements, each as the number of its device and a member.
+    ///
+    /// - Parameter ask: asks for the page after the end of another; nil for the first page.
+    func pages(
+        _ from: Int,
+        of list: String,
+        _ token: String,
+        _ member: String,
+        ask: (Requests, Int, String?) -> Void
+    ) throws -> [String] {
+        var (request, after, lines) = (from, String?.none, [String]())
+        while true {
+            self.ask { ask($0, request, after) }
+            #expect(self.answer(request) == "200" && self.answerCount(request) == 1)
+            var index = 0
+            while case let hex = self.member(request, list, "\(index)", token), !hex.isEmpty {
+                let number = try #require((0...40).first { EngineRig.token($0).hex == hex })
+                lines.append("\(number) \(self.member(request, list, "\(index)", member))")
+                index += 1
+            }
+            let next = self.member(request, "next")
+            guard next != "null" else { return lines }
+            (request, after) = (request + 1, next)
+            try #require(request < from + 90, "a list ends")
+        }
+    }
+
     /// Returns true if a stream was notified that it holds no more wakes, and ends.
     func hasDrained(_ stream: Int) -> Bool {
         self.heard.contains { heard in
