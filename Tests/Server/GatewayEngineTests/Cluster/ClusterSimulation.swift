@@ -44,7 +44,6 @@ final class ClusterSimulation {
     var calmSince: Int64 = .max
     private let start: Int64
     private let clock: SharedClock
-    private var lives: UInt64 = 0
     /// The number of turns since time last advanced.
     private var passCount = 0
     private(set) var fault: String?
@@ -124,7 +123,6 @@ final class ClusterSimulation {
 
     /// Begins another life of a gateway.
     func begin(_ place: Int) {
-        self.lives += 1
         let (clock, seed) = (self.clock, self.generator.next())
         // The clocks of the gateways are not synchronized.
         let ahead = Int64(self.generator.number(in: -3000...3000))

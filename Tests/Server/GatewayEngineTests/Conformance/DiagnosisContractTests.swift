@@ -5,45 +5,8 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("The contract of an engine: explanations agree with dry runs", .timeLimit(.minutes(15)))
+@Suite("The contract of an engine: diagnoses, and lists of topics", .timeLimit(.minutes(15)))
 struct DiagnosisContractTests {
-    @Test("Without a push, explain agrees with the answer to a dry run", arguments: EngineKind.all)
-    func nothingPending(kind: EngineKind) throws {
-        let contract = try EngineContract(kind)
-        let topic = EngineRig.topicName(0)
-        let would = "Nothing is pending, and a push of priority 5 that comes now would"
-        var request = 10
-        /// Returns the results of a dry run and of an explanation.
-        func both(_ change: (Requests) -> Void) -> (word: String?, hold: String?, why: String) {
-            request += 10
-            contract.ask(change)
-            contract.ask { $0.push(request, 1, isDryRun: true) }
-            contract.ask { $0.explain(request + 1, 1) }
-            #expect(contract.text(request + 1).contains("\"held\":[]"), "nothing is pending")
-            return (contract.word(request), contract.reply(request)?.hold, contract.member(request + 1, "why"))
-        }
-        var told = both { $0.register(1, 1) }
-        #expect(told.hold == "worker")
-        #expect(told.why.hasPrefix("\(would) wait: no worker is subscribed to \(topic): start one "))
-        told = both { $0.subscribe(2) }
-        #expect(told.word == "launched" && told.why == "Nothing is pending, and the next push may launch at once.")
-        told = both { $0.conditions(3, 1) { $0.backgroundRefresh = .restricted } }
-        #expect(told.hold == "backgroundRefresh")
-        #expect(told.why.hasPrefix("\(would) be held because background refresh is restricted, which the user "))
-        told = both { requests in
-            requests.conditions(4, 1) { report in
-                report.backgroundRefresh = .available
-                report.network = false
-                report.batteryLevel = 0
-            }
-        }
-        #expect(told.hold == "network")
-        #expect(told.why.hasPrefix("\(would) be held for 2 reasons, until all of them have ended: the device has no "))
-        #expect(told.why.contains("; the battery is at 0 %, below the critical "))
-        told = both { $0.conditions(5, 1) { $0.appState = .active } }
-        #expect(told.word == "launched" && told.why == "Nothing is pending, and the next push may launch at once.")
-    }
-
     /// Returns the failed checks of a diagnosis, each with its remedy.
     private func failures(_ contract: EngineContract, _ request: Int) throws -> [String] {
         let answer = try JSONReader.read(contract.text(request))

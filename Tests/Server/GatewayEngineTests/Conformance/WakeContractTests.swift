@@ -166,15 +166,6 @@ struct WakeContractTests {
         )
     }
 
-    @Test("A wake that is given back after its deadline has expired", arguments: EngineKind.all)
-    func releasedLate(kind: EngineKind) throws {
-        let (contract, wake) = try self.launched(kind)
-        contract.pass(seconds: 21)
-        contract.ask { $0.release(3, wake.id) }
-        #expect(contract.answer(3) == "409 WakeEnded" && contract.member(3, "outcome") == "expired")
-        #expect(try contract.counters().results[.expired] == 1)
-    }
-
     @Test(
         "A worker that gives three wakes back in a row gets no more, and all views show the reason",
         arguments: EngineKind.all
