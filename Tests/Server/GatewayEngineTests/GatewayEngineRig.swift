@@ -471,13 +471,7 @@ extension RecordedOutput {
 
     private init(_ reply: PushReply) {
         if let reason = reply.reason {
-            self.init(
-                kind: .push,
-                request: reply.address.number,
-                status: reason.status,
-                text: reason.rawValue,
-                timestamp: reply.timestamp
-            )
+            self.init(kind: .push, request: reply.address.number, status: reason.status, text: reason.rawValue)
             return
         }
         let disposition = reply.disposition.map { "\($0.name)" } ?? ""

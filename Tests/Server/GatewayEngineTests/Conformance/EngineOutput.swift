@@ -212,8 +212,6 @@ struct RecordedOutput: Hashable, CustomStringConvertible {
     var status = 0
     /// The disposition of a push or the reason of its refusal; for anything else its JSON.
     var text = ""
-    /// The time at which the token of a push was removed.
-    var timestamp: Int64?
 
     /// True if it is the answer to a request.
     var isAnswer: Bool { self.kind == .push || self.kind == .answer || self.kind == .subscribed }

@@ -103,6 +103,19 @@ struct EngineClockTests {
         #expect(clock.now.milliseconds == 1_700_000_000_500 && clock.monotonic == 1500)
     }
 
+    @Test("A wall clock that is set moves the offset and no step, one that is a little off moves nothing")
+    func wallIsSet() {
+        var clock = self.makeClock()
+        self.shared.change { $0.stepWall(by: 49) }
+        clock.step()
+        #expect(clock.offset.milliseconds == 0)
+        self.shared.change { $0.stepWall(by: -3_600_049) }
+        clock.step()
+        #expect(clock.offset.milliseconds == -3_600_000 && clock.now.milliseconds == 1_700_000_000_000)
+        let record = clock.record(at: clock.now)
+        #expect(record.now == clock.now && record.wall == 1_699_996_400_000)
+    }
+
     @Test("A start resumes at the last commit's time plus the elapsed time, unless the jump is not plausible")
     func resumed() {
         var clock = self.makeClock()
@@ -117,21 +130,6 @@ struct EngineClockTests {
         let watch = ClockJumpWatch(millisecondsMax: 1_000_000) { jump in jumps.withLock { $0.append(jump) } }
         #expect(self.makeClock(resuming: record, watch).now == clock.now)
         #expect(jumps.withLock { $0.map(\.isHeldBack) } == [true])
-    }
-}
-
-@Suite("Times in answers", .timeLimit(.minutes(15)))
-struct EngineMomentTests {
-    @Test("A removal has one timestamp, whichever step answers")
-    func oneTimestamp() throws {
-        let rig = try GatewayEngineRig()
-        defer { rig.stop() }
-        _ = try rig.ask(1) { $0.register(1, 1) }
-        _ = try rig.ask(2) { $0.unregister(2, 1) }
-        var timestamps: Set<Int64?> = []
-        for request in 3...1500 { timestamps.insert(try rig.ask(request) { $0.push(request, 1) }.timestamp) }
-        #expect(timestamps.count == 1)
-        #expect(!timestamps.contains(nil))
     }
 }
 
