@@ -188,7 +188,7 @@ struct TaskMetricsTests {
         return rig
     }
 
-    @Test("Requests are counted by kind and reason, each in one place, and so are transfers")
+    @Test("Requests, transfers and wakes are counted by kind, reason and result, each in one place")
     func counts() throws {
         let rig = try self.busy()
         defer { rig.stop() }
@@ -210,13 +210,6 @@ struct TaskMetricsTests {
         #expect(reading["wakegate_sessions_in_flight"] == 3)
         #expect(reading["wakegate_sessions_unaccounted"] == 0)
         #expect(reading["wakegate_wakes_launched_total"] == 0, "of pushes alone")
-    }
-
-    @Test("Ends of wakes are counted by kind and result, and their duration by kind")
-    func wakes() throws {
-        let rig = try self.busy()
-        defer { rig.stop() }
-        let reading = try rig.metrics()
         #expect(reading["wakegate_task_wakes_launched_total", "kind", "appRefresh"] == 1)
         #expect(reading["wakegate_task_wakes_launched_total", "kind", "urlSession"] == 1)
         let ended = reading.samples(of: "wakegate_task_wakes_ended_total")

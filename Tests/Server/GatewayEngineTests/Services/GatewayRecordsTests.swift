@@ -155,17 +155,17 @@ struct WatchdogTests {
     @Test("The watchdog is satisfied while every thread turns, and asks again only then")
     func look() {
         let pulses = [Pulse(), Pulse()]
-        let asked = Tally()
-        let watched = pulses.map { Watchdog.Watched($0) { asked.count() } }
+        let asked = Mutex(0)
+        let watched = pulses.map { Watchdog.Watched($0) { asked.withLock { $0 += 1 } } }
         #expect(Watchdog.look(at: watched))
-        #expect(asked.total == 2)
+        #expect(asked.withLock { $0 } == 2)
         #expect(!Watchdog.look(at: watched))
         pulses[0].beat()
         #expect(!Watchdog.look(at: watched), "the second thread is stuck")
-        #expect(asked.total == 2)
+        #expect(asked.withLock { $0 } == 2)
         pulses[1].beat()
         #expect(Watchdog.look(at: watched))
-        #expect(asked.total == 4)
+        #expect(asked.withLock { $0 } == 4)
     }
 
     @Test("The watchdog notifies immediately, and again after each turn of the watched thread")
@@ -176,14 +176,4 @@ struct WatchdogTests {
         for _ in 0..<3 { #expect(told.wait(timeout: .now() + 30) == .success) }
         watchdog.stop()
     }
-}
-
-/// A counter for any thread.
-private final class Tally: @unchecked Sendable {
-    private let lock = NSLock()
-    private var value = 0
-
-    func count() { self.lock.withLock { self.value += 1 } }
-
-    var total: Int { self.lock.withLock { self.value } }
 }
