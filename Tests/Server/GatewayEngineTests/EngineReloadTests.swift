@@ -9,24 +9,20 @@ import Wire
 
 @Suite("The engine with a changed configuration", .timeLimit(.minutes(15)))
 struct EngineReloadTests {
-    private final class Versions: Sendable {
-        let numbers = Mutex<[UInt32]>([])
-    }
-
     @Test("A policy has a number, which grows with each change and never with a reload that changes nothing")
     func versions() throws {
         let rig = try GatewayEngineRig()
         defer { rig.stop() }
-        let versions = Versions()
+        let versions = Mutex<[UInt32]>([])
         let other = EngineRig.open([(.launchInterval, 60)])
         var bounds = other
         bounds.devicesMax = 5
         for configuration in [EngineRig.open(), other, other, bounds, EngineRig.open()] {
             rig.step {
-                $0.configure(configuration) { number in versions.numbers.withLock { $0.append(number) } }
+                $0.configure(configuration) { number in versions.withLock { $0.append(number) } }
             }
         }
-        #expect(versions.numbers.withLock { $0 } == [1, 2, 2, 2, 3])
+        #expect(versions.withLock { $0 } == [1, 2, 2, 2, 3])
         try rig.ask(1) { $0.push(1, 1) }
         #expect(try rig.ask(2) { $0.explain(2, 1) }.integer("policyVersion") == 3)
     }

@@ -42,16 +42,8 @@ struct EventLogTests {
     private static func answer(_ subject: HistoryQuestion.Subject, _ file: HistoryFile) throws -> RecordedOutput {
         let loop = LoopMailbox()
         loop.attach {}
-        HistoryQuestion(
-            EngineRequest(reply: Requests.address(1), caller: .gateway, afterFailedStore: .answered, .statistics()),
-            subject: subject,
-            key: EngineRig.historyKey,
-            offset: WallOffset(wall: 1000, now: Instant(milliseconds: 0)),
-            policies: PolicyVersions()
-        ).answer(from: file, PerOutput(loop))
-        var effects = EffectBatch()
-        loop.take(into: &effects)
-        return try #require(RecordedOutput.all(in: effects).first)
+        HistoryQuestion(1, about: subject).answer(from: file, PerOutput(loop))
+        return try #require(RecordedOutput.all(from: loop).first)
     }
 
     private static func events(_ answer: RecordedOutput) -> [[String: Any]] {
@@ -111,8 +103,12 @@ struct EventLogTests {
         }
     }
 
-    @Test("Subscriptions are between a device's events, on pages of any size", arguments: [1, 2, 3, 4, 5, 7, 64, 100])
-    func subscriptions(limit: Int) throws {
+    @Test(
+        "Subscriptions are between a device's events, on pages of any size, and may be asked for alone",
+        arguments: [1, 2, 3, 4, 5, 7, 64, 100],
+        [nil, .subscription] as [EventSelection.Kind?]
+    )
+    func subscriptions(limit: Int, kind: EventSelection.Kind?) throws {
         let file = HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in }
         let topic = EngineRig.topicName(0)
         let streams = [nil, EngineRig.token(1)].map { HistoryEvent.streams(topic, naming: $0, EngineRig.historyKey) }
@@ -128,7 +124,7 @@ struct EventLogTests {
         for number in 0..<5 { append(Self.number, .launch(.appRefresh, attempt: 1), 1 + 2 * number, "\(number)") }
         for number in 30..<60 { append(streams[number % 2], .subscribed, 1 + number / 3, "\(number)\(long)") }
         var selection = EventSelection()
-        selection.limit = limit
+        (selection.limit, selection.kind) = (limit, kind)
         var events: [[String: Any]] = []
         repeat {
             let answer = try Self.answer(.events(EngineRig.token(1), topic: topic, selection, for: .gateway), file)
@@ -137,7 +133,7 @@ struct EventLogTests {
         } while selection.before != nil && events.count < 100
         let times = events.compactMap { $0["at"] as? Int }
         #expect(times == times.sorted(by: >))
-        #expect(events.compactMap { $0["task"] as? String } == ["4", "3", "2", "1", "0"])
+        #expect(events.compactMap { $0["task"] as? String } == (kind == nil ? ["4", "3", "2", "1", "0"] : []))
         let details = events.filter { $0["event"] as? String == "subscribed" }.compactMap { $0["detail"] as? String }
         #expect(details.count == 60 && Set(details) == Set((0..<60).map { "\($0)\(long)" }))
     }
@@ -170,22 +166,6 @@ struct EventLogTests {
         }
         let answer = try Self.answer(.pushes(EngineRig.token(1), for: .gateway), file)
         #expect((answer.value(["pushes"]) as? [Any])?.count == 1)
-    }
-
-    @Test("The engine answers with a device's events, and with 404 for an unknown device")
-    func engine() throws {
-        let rig = try GatewayEngineRig()
-        defer { rig.stop() }
-        try rig.ask(1...2) {
-            $0.push(1, 1)
-            $0.conditions(2, 1) { $0.charging = true }
-        }
-        let answers = try rig.ask(3...4) {
-            $0.deviceEvents(3, 1)
-            $0.deviceEvents(4, 9)
-        }
-        #expect(Self.events(answers[0]).map { $0["event"] as? String } == ["conditions", "push", "registered"])
-        #expect(answers[1].status == 404 && answers[1].string("reason") == "UnknownDevice")
     }
 }
 

@@ -92,14 +92,6 @@ struct EventServiceTests {
         #expect(signals.count == 2)
     }
 
-    @Test("Event streams are limited by readersMax")
-    func readers() {
-        let service = EventService(readersMax: 1)
-        #expect(service.readers.came() && !service.readers.came())
-        service.readers.went()
-        #expect(service.readers.came())
-    }
-
     @Test("A filter passes only matching events, with every value of their outcome")
     func filter() {
         var event = LiveEvent(at: 1, .result, topic: "a")

@@ -27,8 +27,7 @@ final class GatewayEngineRig {
         _ store: SimulatedStore = SimulatedStore(),
         _ configuration: EngineConfiguration = EngineRig.open(),
         world: EngineWorld = .system,
-        batching: CommitBatching = CommitBatching(),
-        onJump: @escaping @Sendable (WallClockJump) -> Void = { _ in }
+        batching: CommitBatching = CommitBatching()
     ) throws {
         self.store = store
         let (gate, wakeup) = (self.gate, self.wakeup)
@@ -43,7 +42,6 @@ final class GatewayEngineRig {
             self.engine = try LocalEngine(
                 configuration: configuration,
                 historyKey: EngineRig.historyKey,
-                jumpWatch: ClockJumpWatch(onJump: onJump),
                 world: world,
                 makeCommitter: { store, output, signal throws(StoreError) in
                     try CommitPipeline(store: store, output: output, batching: batching, signal: signal)
@@ -181,18 +179,10 @@ final class GatewayEngineRig {
 
     /// Takes the contents of the mailbox without waiting.
     func takeOutputs() {
-        var effects = EffectBatch()
-        self.loop.take(into: &effects)
         let batch = CommandBatch()
-        self.told += RecordedOutput.all(in: effects) { batch.append(.request($0)) }
+        self.told += RecordedOutput.all(from: self.loop) { batch.append(.request($0)) }
         // A request handed back by the history goes to the engine again, as in loops.
         if !batch.isEmpty { _ = self.engine.step(batch) }
-    }
-
-    static func token(_ device: Int) -> String {
-        var text = ByteBuffer()
-        device.token.writeHex(to: &text)
-        return text.view.string
     }
 
     static func text(_ wake: WakeID) -> String {
@@ -273,11 +263,6 @@ final class Requests {
                 }
             }
         }
-    }
-
-    func subscribe(_ request: Int, topic: Int = 0, slots: Int = 4, label: String = "") {
-        let subscription = SubscriptionRequest(slots: slots, devices: [], label: label)
-        self.ask(request, .subscribe, .subscribe(topic: Self.topic(topic), subscription))
     }
 
     func endStream(_ request: Int) { self.batch.append(.streamEnded(Self.address(request))) }
@@ -439,10 +424,12 @@ final class Requests {
 }
 
 extension RecordedOutput {
-    /// Returns effects in plain words.
+    /// Takes the effects in the mailbox of a loop, in plain words.
     ///
     /// - Parameter again: receives each request that the history hands back, for the engine.
-    static func all(in effects: EffectBatch, again: (EngineRequest) -> Void = { _ in }) -> [RecordedOutput] {
+    static func all(from loop: LoopMailbox, again: (EngineRequest) -> Void = { _ in }) -> [RecordedOutput] {
+        var effects = EffectBatch()
+        loop.take(into: &effects)
         var told: [RecordedOutput] = []
         effects.handOver { effect in
             if case .asked(let request) = effect { again(request) }
@@ -484,13 +471,7 @@ extension RecordedOutput {
 
     private init(_ reply: PushReply) {
         if let reason = reply.reason {
-            self.init(
-                kind: .push,
-                request: reply.address.number,
-                status: reason.status,
-                text: reason.rawValue,
-                timestamp: reply.timestamp
-            )
+            self.init(kind: .push, request: reply.address.number, status: reason.status, text: reason.rawValue)
             return
         }
         let disposition = reply.disposition.map { "\($0.name)" } ?? ""
@@ -502,6 +483,24 @@ extension RecordedOutput {
         var writer = JSONWriter()
         wake.write(to: &writer)
         return writer.buffer.view.isUTF8 ? writer.buffer.view.string : ""
+    }
+}
+
+extension HistoryQuestion {
+    /// Creates a request of an operator of all topics. The wall clock is a second ahead of policy time.
+    init(_ request: Int, about subject: Subject) {
+        self.init(
+            EngineRequest(
+                reply: Requests.address(request),
+                caller: .gateway,
+                afterFailedStore: .answered,
+                .statistics()
+            ),
+            subject: subject,
+            key: EngineRig.historyKey,
+            offset: WallOffset(wall: 1000, now: Instant(milliseconds: 0)),
+            policies: PolicyVersions()
+        )
     }
 }
 
@@ -528,43 +527,13 @@ final class HistoryRig {
 
     /// Submits this many events of a device, and a request about it.
     func submit(_ count: Int, of device: Int, asking request: Int) {
-        let now = Instant(milliseconds: 0)
-        let engine = DeviceEngine(
-            configuration: EngineRig.open(),
-            now: now,
-            historyKey: EngineRig.historyKey,
-            random: { (1, 2) }
-        )
-        let admission = EngineRig.topicName(0).withByteView { engine.register(device.token, topic: $0) }
-        guard case .device(let index) = admission else { preconditionFailure("registration is open") }
         let number = HistoryEvent.device(of: device.token, EngineRig.historyKey)
         let event = HistoryEvent(device: number, at: Instant(milliseconds: 1), kind: .conditions)
-        let offset = WallOffset(wall: 0, now: now)
         var batch = HistoryBatch()
         batch.events = Array(repeating: event, count: count)
+        let topic = EngineRig.topicName(0)
         batch.questions.append(
-            HistoryQuestion(
-                EngineRequest(
-                    reply: Requests.address(request),
-                    caller: .gateway,
-                    afterFailedStore: .answered,
-                    .statistics()
-                ),
-                subject: .explanation(
-                    Explanation(
-                        device: engine.snapshot(index),
-                        webhook: nil,
-                        workers: .init(),
-                        policy: nil,
-                        now: now,
-                        offset: offset
-                    ),
-                    for: .gateway
-                ),
-                key: EngineRig.historyKey,
-                offset: offset,
-                policies: PolicyVersions()
-            )
+            HistoryQuestion(request, about: .events(device.token, topic: topic, EventSelection(), for: .gateway))
         )
         self.thread.submit(&batch)
     }
@@ -573,8 +542,6 @@ final class HistoryRig {
     func finish() -> [RecordedOutput] {
         self.mayOpen.signal()
         self.thread.stop()
-        var effects = EffectBatch()
-        self.loop.take(into: &effects)
-        return RecordedOutput.all(in: effects)
+        return RecordedOutput.all(from: self.loop)
     }
 }

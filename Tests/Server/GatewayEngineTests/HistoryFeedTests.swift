@@ -495,6 +495,6 @@ struct EngineHistoryTests {
         let answers = rig.finish()
         #expect(rig.wakeup.droppedEvents == 100_000)
         #expect(answers.map(\.request) == [1, 2, 3])
-        #expect(answers.map(\.recent.count) == [32, 0, 5])
+        #expect(answers.map(\.steps.count) == [EventSelection.limitByDefault, 0, 5])
     }
 }

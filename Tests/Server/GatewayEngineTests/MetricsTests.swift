@@ -8,17 +8,11 @@ import Wire
 
 @Suite("Metrics", .timeLimit(.minutes(15)))
 struct MetricsTests {
-    private func metrics(_ rig: GatewayEngineRig, _ request: Int = 900, named topics: [Int] = []) throws
-        -> MetricsReading
-    {
-        try MetricsReading(rig.ask(request) { $0.metrics(request, named: topics) }.text)
-    }
-
     @Test("Every metric appears once, with its help and type, in the order of the list")
     func all() throws {
         let rig = try GatewayEngineRig()
         defer { rig.stop() }
-        let reading = try self.metrics(rig)
+        let reading = try rig.metrics()
         #expect(reading.names == Metric.all.map(\.name))
         for metric in Metric.all {
             #expect(reading.kinds[metric.name] == metric.kind.rawValue)
@@ -45,7 +39,7 @@ struct MetricsTests {
         let wake = try rig.lastWake()
         try rig.ask(7) { $0.report(7, wake, .newData) }
         try rig.waitForWakes(2)
-        let reading = try self.metrics(rig)
+        let reading = try rig.metrics()
         #expect(reading["wakegate_pushes_accepted_total"] == 3)
         #expect(reading["wakegate_pushes_no_wake_total"] == 1)
         #expect(reading["wakegate_pushes_rejected_total", "reason", "DeviceTokenNotForTopic"] == 1)
@@ -77,10 +71,10 @@ struct MetricsTests {
         bound(5000)
         let rig = try GatewayEngineRig(SimulatedStore(), configuration)
         defer { rig.stop() }
-        #expect(try self.metrics(rig, 900)["wakegate_\(kind)_memory_max_bytes"] == 5000)
+        #expect(try rig.metrics(900)["wakegate_\(kind)_memory_max_bytes"] == 5000)
         bound(7000)
         rig.step { [configuration] in $0.configure(configuration) }
-        #expect(try self.metrics(rig, 901)["wakegate_\(kind)_memory_max_bytes"] == 7000)
+        #expect(try rig.metrics(901)["wakegate_\(kind)_memory_max_bytes"] == 7000)
     }
 
     @Test("A device without a worker for its topic is counted, with how long its push has been due")
@@ -92,11 +86,11 @@ struct MetricsTests {
             requests.push(2, 2, topic: 1)
             requests.subscribe(3, topic: 1)
         }
-        var reading = try self.metrics(rig)
+        var reading = try rig.metrics()
         #expect(reading["wakegate_devices_without_worker"] == 1)
         #expect(reading["wakegate_devices_held", "reason", "worker"] == 1)
         try rig.ask(4) { $0.subscribe(4) }
-        reading = try self.metrics(rig, 901)
+        reading = try rig.metrics(901)
         #expect(reading["wakegate_devices_without_worker"] == 0)
         #expect(reading["wakegate_oldest_due_age_seconds"] == 0)
     }
@@ -111,7 +105,7 @@ struct MetricsTests {
             requests.push(3, 3, topic: 2)
             requests.push(4, 4, topic: 2)
         }
-        let reading = try self.metrics(rig, named: [1, 8])
+        let reading = try rig.metrics(named: [1, 8])
         let accepted = reading.samples(of: "wakegate_topic_pushes_accepted_total")
         #expect(accepted.map { $0.labels["topic"] } == ["com.example.app1", "com.example.app8", "(other)"])
         #expect(accepted.map(\.value) == [1, 0, 3])
@@ -122,7 +116,7 @@ struct MetricsTests {
     func commits() throws {
         let rig = try GatewayEngineRig()
         defer { rig.stop() }
-        let before = try self.metrics(rig)
+        let before = try rig.metrics()
         rig.gate.close()
         rig.step { $0.push(1, 1) }
         try rig.waitForCommit()
@@ -132,7 +126,7 @@ struct MetricsTests {
         }
         rig.gate.open()
         try rig.answers(1...3)
-        let reading = try self.metrics(rig, 901)
+        let reading = try rig.metrics(901)
         func grown(_ name: String) -> Double { (reading[name] ?? -1) - (before[name] ?? -1) }
         #expect(grown("wakegate_push_admit_to_durable_seconds_count") == 3)
         #expect(grown("wakegate_push_admit_to_durable_seconds_sum") > 0)
@@ -149,7 +143,7 @@ struct MetricsTests {
         try rig.ask(1) { $0.push(1, 1) }
         rig.store.failOperation(rig.store.operations)
         try rig.ask(2) { $0.push(2, 1) }
-        let reading = try self.metrics(rig)
+        let reading = try rig.metrics()
         #expect(reading["wakegate_store_failed"] == 1)
         #expect(reading["wakegate_pushes_unaccounted"] == 0)
         #expect(reading["wakegate_pushes_accepted_total"] == 1)
@@ -168,10 +162,6 @@ struct MetricsTests {
 
 @Suite("Metrics of background tasks", .timeLimit(.minutes(15)))
 struct TaskMetricsTests {
-    private func metrics(_ rig: GatewayEngineRig, _ request: Int = 900) throws -> MetricsReading {
-        try MetricsReading(rig.ask(request) { $0.metrics(request) }.text)
-    }
-
     /// Returns a gateway after a refresh has ended, and with every other possible state of requests and transfers.
     private func busy() throws -> GatewayEngineRig {
         let rig = try GatewayEngineRig(SimulatedStore(), EngineRig.openToTasks())
@@ -198,11 +188,11 @@ struct TaskMetricsTests {
         return rig
     }
 
-    @Test("Requests are counted by kind and reason, each in one place, and so are transfers")
+    @Test("Requests, transfers and wakes are counted by kind, reason and result, each in one place")
     func counts() throws {
         let rig = try self.busy()
         defer { rig.stop() }
-        let reading = try self.metrics(rig)
+        let reading = try rig.metrics()
         #expect(reading["wakegate_tasks_submitted_total", "kind", "appRefresh"] == 1)
         #expect(reading["wakegate_tasks_submitted_total", "kind", "processing"] == 4)
         #expect(reading["wakegate_tasks_submitted_total", "kind", "continued"] == 0)
@@ -220,13 +210,6 @@ struct TaskMetricsTests {
         #expect(reading["wakegate_sessions_in_flight"] == 3)
         #expect(reading["wakegate_sessions_unaccounted"] == 0)
         #expect(reading["wakegate_wakes_launched_total"] == 0, "of pushes alone")
-    }
-
-    @Test("Ends of wakes are counted by kind and result, and their duration by kind")
-    func wakes() throws {
-        let rig = try self.busy()
-        defer { rig.stop() }
-        let reading = try self.metrics(rig)
         #expect(reading["wakegate_task_wakes_launched_total", "kind", "appRefresh"] == 1)
         #expect(reading["wakegate_task_wakes_launched_total", "kind", "urlSession"] == 1)
         let ended = reading.samples(of: "wakegate_task_wakes_ended_total")
@@ -349,6 +332,13 @@ struct SampleHistoryTests {
         #expect(service.isWatched)
         service.readers.went()
         #expect(service.readers.came())
+    }
+}
+
+extension GatewayEngineRig {
+    /// - Parameter topics: the topics named in the configuration.
+    fileprivate func metrics(_ request: Int = 900, named topics: [Int] = []) throws -> MetricsReading {
+        try MetricsReading(self.ask(request) { $0.metrics(request, named: topics) }.text)
     }
 }
 

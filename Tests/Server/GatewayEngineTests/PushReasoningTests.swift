@@ -122,14 +122,6 @@ struct PushReasoningTests {
         )
     }
 
-    @Test("A paused topic holds new pushes")
-    func paused() throws {
-        let rig = self.rig()
-        rig.dispatcher.setPaused(rig.engine.topic(of: rig.rig.index(1)), true)
-        let end = "it is resumed (wakegate topic resume \(Self.topic))"
-        #expect(self.why(rig) == "\(Self.would) be held because the topic \(Self.topic) is paused, until \(end).")
-    }
-
     @Test("A missing worker is distinguished from one that accepts no pushes, and from one without a free slot")
     func workers() {
         let rig = self.rig(hasWorker: false)
@@ -160,10 +152,6 @@ struct PushReasoningTests {
         #expect(self.why(rig) == "\(Self.would) wait: \(busy)")
         rig.push(1)
         #expect(self.why(rig) == "The push is due, but \(busy)")
-        for wake in rig.takeDeliveries() { rig.report(FetchResult.newData, wake.wake) }
-        for wake in rig.takeDeliveries() { rig.report(FetchResult.newData, wake.wake) }
-        rig.advance(by: 60_000)
-        #expect(self.why(rig) == "Nothing is pending, and the next push may launch at once.")
     }
 
     @Test("A webhook without a free slot is named as the reason")

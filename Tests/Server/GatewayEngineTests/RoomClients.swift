@@ -129,7 +129,7 @@ struct RoomClients {
         guard let stream = self.streams[told.request] else { return nil }
         if let identifier = told.string("apnsID"), let device = told.string("device") {
             let push = self.sent.keys.first { GatewayEngineRig.apnsID($0) == identifier }
-            guard let push, self.sent[push].map({ GatewayEngineRig.token($0) }) == device else {
+            guard let push, self.sent[push].map({ EngineRig.token($0).hex }) == device else {
                 return "wake \(wake) carries a push of another device"
             }
         }

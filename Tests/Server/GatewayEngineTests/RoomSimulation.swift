@@ -192,9 +192,7 @@ extension RoomSimulation {
     /// Passes the results to the clients.
     private func take() {
         guard let loop = self.room?.loop else { return }
-        var effects = EffectBatch()
-        loop.take(into: &effects)
-        let told = RecordedOutput.all(in: effects) { self.questions.append($0) }
+        let told = RecordedOutput.all(from: loop) { self.questions.append($0) }
         for thing in told {
             if let fault = self.clients.take(thing) { self.wrong(fault) }
             if self.clients.accepted.contains(thing.request) { self.policyTime.accepted(thing.request) }

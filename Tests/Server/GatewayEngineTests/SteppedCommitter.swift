@@ -73,8 +73,6 @@ final class SteppedHistory: HistoryOutput, @unchecked Sendable {
     private var feed: HistoryFeed?
     private var file: HistoryFile?
     private var batches = 0
-    /// Descriptions of the events that the history lacks permanently.
-    private(set) var faults: [String] = []
 
     init(_ medium: any SimulatedMedium, _ mailboxes: PerOutput<LoopMailbox>) {
         self.medium = medium
@@ -87,7 +85,7 @@ final class SteppedHistory: HistoryOutput, @unchecked Sendable {
             ?? HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in }
         self.medium.retention.advance(to: file.durableSequence)
         self.file = file
-        self.feed = HistoryFeed(file, self.medium.retention, nil) { [weak self] in self?.faults.append($0) }
+        self.feed = HistoryFeed(file, self.medium.retention, nil) { _ in }
     }
 
     func waitUntilOpened() -> OpenedHistory? { self.file?.found }

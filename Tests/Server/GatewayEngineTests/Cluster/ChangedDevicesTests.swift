@@ -20,16 +20,4 @@ struct ChangedDevicesTests {
         devices.succeeded([bad])
         #expect(!devices.hasFailed)
     }
-
-    @Test("A device whose reads keep failing is given up, and its failures count no longer")
-    func givenUp() {
-        var devices = ChangedDevices()
-        devices.append(EngineRig.token(1), countMax: 1)
-        for moment in 1...9 as ClosedRange<Int64> {
-            #expect(devices.hasFailed == (moment > 1))
-            let taken = devices.take()
-            devices.failed(taken, at: moment)
-        }
-        #expect(!devices.hasFailed && devices.take().isEmpty)
-    }
 }

@@ -88,27 +88,6 @@ struct ClusterEngineTests {
         #expect(try count(7) == 2)
     }
 
-    @Test("The wakes of a gateway that dies are given back once, and launched where a slot is free")
-    func deadGateway() throws {
-        let rig = GatewaysRig()
-        rig.ask(0) { $0.subscribe(1, slots: 2) }
-        rig.ask(0) {
-            $0.push(2, 1)
-            $0.push(3, 2)
-        }
-        #expect(rig[0].wakes.count == 2)
-        rig.ask(1) { $0.subscribe(4, slots: 4) }
-        #expect(rig[1].wakes.isEmpty)
-        rig.kill(0)
-        rig.pass(seconds: 2)
-        #expect(rig[1].wakes.count == 2 && rig[1].wakes.allSatisfy { $0.attempt == 1 })
-        let counters = try rig.counters(1)
-        #expect((counters.results[.lost], counters.launched, counters.inFlight) == (2, 4, 2))
-        rig.ask(1) { $0.report(5, rig[0].wakes[0].id, .newData) }
-        #expect(rig[1].answer(5) == "409 WakeEnded")
-        #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
-    }
-
     @Test("A gateway that returns under another number has lost its wakes, and notifies its workers")
     func newNumber() throws {
         let rig = GatewaysRig()
@@ -211,14 +190,7 @@ struct ClusterEngineTests {
         let (store, heard) = (scene.store, scene.heard)
         scene.attach(topics: [EngineRig.topicName(0)])
         _ = heard { $0.push(1, 1, topic: 3) }
-        let load = try #require(store.loads.last)
-        let rows = LoadedDevices(
-            now: Instant(milliseconds: 5000),
-            wall: 1_700_000_000_000,
-            devices: [],
-            hasMore: false
-        )
-        store.replies.append(.loaded(load, rows))
+        try scene.findNothing()
         #expect(heard { $0.subscribe(2, topic: 4) }.isEmpty)
         #expect(store.topicsAsked == [EngineRig.topicName(3), EngineRig.topicName(4)])
         store.replies.append(.topicsRefused(StoreError(message: "Another session has locked the topics.")))
@@ -228,12 +200,10 @@ struct ClusterEngineTests {
         store.replies.append(
             .valueNotStored(name: name, [1], StoreError(message: "Another session has locked the values."))
         )
-        let refused = heard { _ in }
-        guard case .answer(3, let outcome)? = refused.first else { throw RigFailure("the pause is not answered") }
-        #expect(outcome.status == 503)
+        #expect(heard { _ in }.answer(3).hasPrefix("503"))
         // A later push requests the topic again.
         _ = heard { $0.push(4, 1, topic: 3) }
-        store.replies.append(.loaded(try #require(store.loads.last), rows))
+        try scene.findNothing()
         _ = heard { _ in }
         #expect(store.topicsAsked.count == 3)
     }
@@ -247,17 +217,14 @@ struct ClusterEngineTests {
             requests.push(2, 2, topic: 3)
             requests.push(3, 3)
         }
-        let load = try #require(scene.store.loads.last)
-        let rows = LoadedDevices(now: Instant(milliseconds: 5000), wall: 1_700_000_000_000, devices: [], hasMore: false)
-        scene.store.replies.append(.loaded(load, rows))
+        let load = try scene.findNothing()
         #expect(scene.heard { _ in }.isEmpty)
         #expect(scene.store.topicsAsked == [EngineRig.topicName(3)])
         scene.store.replies.append(.committed(load, endedElsewhere: []))
         #expect(scene.heard { _ in }.compactMap(\.answered) == [1, 3])
         scene.store.replies.append(.topicsRefused(StoreError(message: "Another session has locked the topics.")))
         let refused = scene.heard { _ in }
-        guard case .push(2, let reply)? = refused.first else { throw RigFailure("the push is not answered") }
-        #expect(reply.word == "ServiceUnavailable" && refused.count == 1)
+        #expect(refused.word(2) == "ServiceUnavailable" && refused.count == 1)
     }
 
     @Test("A test push beyond its operator's topics makes no topic, nor does any push while the gateway shuts down")
@@ -265,22 +232,18 @@ struct ClusterEngineTests {
         let scene = ScriptedScene()
         scene.attach(topics: [EngineRig.topicName(0)])
         let unknownPeer = try Caller.ofTopics([1])
-        let rows = LoadedDevices(now: Instant(milliseconds: 5000), wall: 1_700_000_000_000, devices: [], hasMore: false)
         _ = scene.heard { requests in
             requests.caller = unknownPeer
             requests.testPush(1, 1, topic: 3)
         }
-        scene.store.replies.append(.loaded(try #require(scene.store.loads.last), rows))
-        guard case .answer(1, let outcome)? = scene.heard({ _ in }).first else {
-            throw RigFailure("the test push is not answered")
-        }
-        #expect(outcome.reason == "UnknownTopic")
+        try scene.findNothing()
+        #expect(scene.heard { _ in }.outcome(1)?.reason == "UnknownTopic")
         _ = scene.heard { $0.drain() }
         _ = scene.heard { requests in
             requests.push(2, 2, topic: 4)
             requests.testPush(3, 3, topic: 5)
         }
-        scene.store.replies.append(.loaded(try #require(scene.store.loads.last), rows))
+        try scene.findNothing()
         #expect(Set(scene.heard { _ in }.compactMap(\.answered)) == [2, 3])
         #expect(scene.store.topicsAsked.isEmpty)
     }
@@ -293,13 +256,8 @@ struct ClusterEngineTests {
         scene.store.replies.append(.failed(try #require(scene.store.loads.last), .locked(nil)))
         _ = scene.heard { _ in }
         #expect(scene.store.passingOverCount == 1)
-        let rows = LoadedDevices(
-            now: Instant(milliseconds: 5000),
-            wall: 1_700_000_000_000,
-            devices: [],
-            hasMore: false,
-            passedOver: [PassedOverDevice(token: EngineRig.token(1), wake: nil, holder: nil)]
-        )
+        var rows = ScriptedScene.noRows
+        rows.passedOver = [PassedOverDevice(token: EngineRig.token(1), wake: nil, holder: nil)]
         scene.store.replies.append(.loaded(try #require(scene.store.loads.last), rows))
         _ = scene.heard { requests in for device in 2...2000 { requests.push(device, device) } }
         #expect(scene.store.passingOverCount == 2)
@@ -363,10 +321,7 @@ struct ClusterEngineTests {
     @Test("Conditions reported to one gateway are delivered by another")
     func conditions() throws {
         let rig = GatewaysRig()
-        rig.ask(1) { requests in
-            let subscription = SubscriptionRequest(slots: 1, reportsConditions: true, devices: [])
-            requests.ask(1, .subscribe, .subscribe(topic: Requests.topic(0), subscription))
-        }
+        rig.ask(1) { $0.subscribe(1, slots: 1, reportsConditions: true) }
         rig.pass(seconds: 2)
         rig.ask(0) { $0.register(2, 1) }
         rig.ask(0) { $0.conditions(3, 1) { $0.network = false } }
@@ -374,20 +329,6 @@ struct ClusterEngineTests {
         rig.ask(0) { $0.conditions(4, 1) { $0.network = false } }
         #expect(rig[1].conditions.count == 1, "nothing has changed")
         #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
-    }
-
-    @Test("If the notice of a wake's end is lost, its slot still becomes free")
-    func lostNotice() throws {
-        let rig = GatewaysRig()
-        rig.ask(0) { $0.subscribe(1, slots: 1) }
-        rig.ask(0) { $0.push(2, 1) }
-        let wake = try #require(rig[0].wakes.first)
-        rig.database.faults.lostNotices = 1
-        rig.ask(1) { $0.report(3, wake.id, .newData) }
-        #expect(rig[1].answer(3) == "204" && rig[0].released.isEmpty)
-        rig.ask(1) { $0.push(4, 2) }
-        rig.pass(seconds: 27)
-        #expect(rig[0].released == [wake.id] && rig[0].wakes.count == 2)
     }
 
     @Test("While the database is away every request is refused immediately with the reason; then requests work again")
@@ -406,9 +347,7 @@ struct ClusterEngineTests {
         for case .answer(let request, let outcome) in refused { #expect(outcome.status == 503, "\(request)") }
         #expect(store.requests.isEmpty)
         scene.attach(topics: [])
-        let ready = heard { $0.readiness(7) }
-        guard case .answer(7, let outcome)? = ready.first else { throw RigFailure("readiness is not answered") }
-        #expect(outcome.status == 200)
+        #expect(heard { $0.readiness(7) }.answer(7) == "200")
         // Waiting commands are refused when the database disappears. An open transaction is refused when its failure is
         // known.
         _ = heard { $0.push(8, 1) }
@@ -445,20 +384,7 @@ struct ClusterEngineTests {
         for topic in unknown { scene.store.replies.append(.notified(.ready(topic))) }
         scene.store.replies.append(.notified(.conditions(EngineRig.token(1), unknown[1])))
         #expect(scene.heard { $0.readiness(2) }.compactMap(\.answered) == [2])
-        let moment = Instant(milliseconds: 5000)
-        scene.store.replies.append(
-            .view(
-                ClusterView(
-                    now: moment,
-                    wall: 1_700_000_000_000,
-                    members: [],
-                    dead: [],
-                    ready: unknown.map { ($0, moment) },
-                    nextDue: nil,
-                    deviceCount: 0
-                )
-            )
-        )
+        scene.show(ready: unknown)
         #expect(scene.heard { $0.readiness(1) }.compactMap(\.answered) == [1])
         #expect(scene.store.claimCount == 0)
     }
@@ -468,10 +394,9 @@ struct ClusterEngineTests {
         let scene = ScriptedScene()
         scene.attach(topics: [EngineRig.topicName(0)])
         _ = scene.heard { $0.push(2, 1) }
-        var rows = LoadedDevices(now: Instant(milliseconds: 5000), wall: 1_700_000_000_000, devices: [], hasMore: false)
-        let push = try #require(scene.store.loads.last)
-        scene.store.replies.append(.loaded(push, rows))
+        let push = try scene.findNothing()
         _ = scene.heard { _ in }
+        var rows = ScriptedScene.noRows
         rows.devices = scene.store.written
         #expect(rows.devices.map(\.token) == [EngineRig.token(1)])
         scene.store.replies.append(.committed(push, endedElsewhere: []))
@@ -538,19 +463,7 @@ struct ClusterEngineTests {
         _ = scene.heard { $0.push(1, 1) }
         let load = try #require(scene.store.loads.first)
         let count = scene.store.reportCount
-        scene.store.replies.append(
-            .view(
-                ClusterView(
-                    now: Instant(milliseconds: 5000),
-                    wall: 1_700_000_000_000,
-                    members: [],
-                    dead: [GatewayNumber(rawValue: 9)],
-                    ready: [],
-                    nextDue: nil,
-                    deviceCount: 0
-                )
-            )
-        )
+        scene.show(dead: [GatewayNumber(rawValue: 9)])
         #expect(scene.finish().compactMap(\.answered) == [1])
         #expect(scene.store.reportCount - count >= 4)
         #expect(scene.store.retirementCount == 0)

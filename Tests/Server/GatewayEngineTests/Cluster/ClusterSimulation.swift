@@ -25,7 +25,6 @@ final class ClusterSimulation {
     ])
 
     let database: SimulatedDatabase
-    let make: ClusterGateway.Maker
     /// The average time between faults in milliseconds; 0 for none.
     let failsEvery: Int
     var generator: SeededGenerator
@@ -45,17 +44,15 @@ final class ClusterSimulation {
     var calmSince: Int64 = .max
     private let start: Int64
     private let clock: SharedClock
-    private var lives: UInt64 = 0
     /// The number of turns since time last advanced.
     private var passCount = 0
     private(set) var fault: String?
 
     /// - `failsEvery`: milliseconds; 0 for never.
-    init(seed: UInt64, failsEvery: Int, make: @escaping ClusterGateway.Maker) {
+    init(seed: UInt64, failsEvery: Int) {
         self.generator = SeededGenerator(seed: seed)
         self.database = SimulatedDatabase(seed: self.generator.next())
         self.failsEvery = failsEvery
-        self.make = make
         self.start = self.database.now
         self.clock = SharedClock(boot: 5_000_000, wall: self.database.now)
     }
@@ -126,7 +123,6 @@ final class ClusterSimulation {
 
     /// Begins another life of a gateway.
     func begin(_ place: Int) {
-        self.lives += 1
         let (clock, seed) = (self.clock, self.generator.next())
         // The clocks of the gateways are not synchronized.
         let ahead = Int64(self.generator.number(in: -3000...3000))
@@ -138,23 +134,7 @@ final class ClusterSimulation {
             bootID: nil,
             makeRandom: plain.makeRandom
         )
-        do {
-            self.gateways[place] = try ClusterGateway(
-                place,
-                { output, signal in
-                    ClusterGateway.Parts(
-                        configuration: Self.configuration,
-                        world: world,
-                        database: self.database,
-                        output: output,
-                        signal: signal
-                    )
-                },
-                self.make
-            )
-        } catch {
-            self.wrong("a gateway does not start: \(error)")
-        }
+        self.gateways[place] = ClusterGateway(place, self.database, world)
     }
 
     /// Ends a gateway and every connection to it.

@@ -15,31 +15,12 @@ struct ClusterSimulationTests {
     /// The multiple of the seeds in `swift test`, from the environment.
     private static let factor = ProcessInfo.processInfo.environment["WAKEGATE_CLUSTER_FACTOR"].flatMap(UInt64.init) ?? 1
 
-    /// Creates the engine of a gateway.
-    private static func make(_ parts: ClusterGateway.Parts) -> (any GatewayEngine, SimulatedClusterStore) {
-        let store = SimulatedClusterStore(parts.database, signal: parts.signal)
-        let engine = ClusterEngine(
-            configuration: parts.configuration,
-            historyKey: EngineRig.historyKey,
-            report: GatewayReport(name: "gateway", version: "1"),
-            world: parts.world,
-            store: store,
-            waitForStore: { _ in },
-            output: parts.output
-        )
-        return (engine, store)
-    }
-
     @Test("Deaths, stalls and lost connections lose no answered request, and every push ends once")
     func holds() {
         var coverage = ClusterCoverage()
         var happened: Set<DatabaseLog.Event> = []
         for seed in Self.replayed.map({ [$0] }) ?? Array(1...(300 * Self.factor)) {
-            let simulation = ClusterSimulation(
-                seed: seed,
-                failsEvery: [400, 1000, 3000][Int(seed % 3)],
-                make: Self.make
-            )
+            let simulation = ClusterSimulation(seed: seed, failsEvery: [400, 1000, 3000][Int(seed % 3)])
             let fault = simulation.run(for: 6500)
             #expect(fault == nil, "replay with WAKEGATE_CLUSTER_SEED=\(seed)")
             coverage.add(simulation.coverage)
@@ -54,7 +35,7 @@ struct ClusterSimulationTests {
     @Test("Without failures every request is answered, and only workers lose wakes")
     func quiet() {
         for seed in 1...(10 as UInt64) {
-            let simulation = ClusterSimulation(seed: seed, failsEvery: 0, make: Self.make)
+            let simulation = ClusterSimulation(seed: seed, failsEvery: 0)
             #expect(simulation.run(for: 6500) == nil, "seed \(seed)")
             #expect(simulation.database.log.counts[.timeout] == nil, "seed \(seed)")
         }
@@ -264,38 +245,6 @@ struct ClusterLedger {
     }
 }
 
-/// Answers requests to the history from the rows of a simulated database.
-///
-/// The class is `@unchecked Sendable`, because only one thread uses it.
-final class ClusterHistory: HistoryOutput, @unchecked Sendable {
-    private let mailboxes: PerOutput<LoopMailbox>
-    /// Set before the first request.
-    weak var database: SimulatedDatabase?
-    /// Nil until the first request.
-    private var file: HistoryFile?
-    /// The number of the database's events in the file.
-    private var eventCount = 0
-
-    init(_ mailboxes: PerOutput<LoopMailbox>) { self.mailboxes = mailboxes }
-
-    func open() {}
-
-    func waitUntilOpened() -> OpenedHistory? { nil }
-
-    func submit(_ batch: inout HistoryBatch) {
-        if !batch.questions.isEmpty, let database = self.database {
-            let file =
-                self.file ?? HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in }
-            self.file = file
-            file.append(database.rows.events[self.eventCount...])
-            self.eventCount = database.rows.events.count
-            file.flush()
-            for question in batch.questions { question.answer(from: file, self.mailboxes) }
-        }
-        batch.removeAll()
-    }
-}
-
 /// The events that occurred in simulations of clusters, so that a test can require each of them.
 struct ClusterCoverage {
     enum Event: String, CaseIterable {
@@ -316,19 +265,6 @@ struct ClusterCoverage {
 
 /// One life of one gateway of a simulated cluster.
 final class ClusterGateway {
-    /// The parts from which a test creates an engine.
-    struct Parts {
-        let configuration: EngineConfiguration
-        let world: EngineWorld
-        let database: SimulatedDatabase
-        let output: GroupOutput
-        /// Called when the engine needs a step.
-        let signal: @Sendable () -> Void
-    }
-
-    /// Creates an engine and its store.
-    typealias Maker = (Parts) throws -> (any GatewayEngine, SimulatedClusterStore)
-
     /// Records whether it was signaled since the last reset.
     private final class Wakeup: Sendable {
         private let hasRung = Mutex(false)
@@ -342,7 +278,7 @@ final class ClusterGateway {
 
     let place: Int
     let store: SimulatedClusterStore
-    private let engine: any GatewayEngine
+    private let engine: ClusterEngine
     private let loop = LoopMailbox()
     private let wakeup = Wakeup()
     /// The requests of clients since the last step.
@@ -352,16 +288,20 @@ final class ClusterGateway {
     /// True if the gateway is draining.
     var isDraining = false
 
-    init(_ place: Int, _ parts: (GroupOutput, @escaping @Sendable () -> Void) -> Parts, _ make: Maker) throws {
+    init(_ place: Int, _ database: SimulatedDatabase, _ world: EngineWorld) {
         let wakeup = self.wakeup
         let mailboxes = PerOutput(self.loop)
         self.place = place
-        let database: SimulatedDatabase
-        let history = ClusterHistory(mailboxes)
-        let made = parts(GroupOutput(mailboxes: mailboxes, history: history)) { wakeup.signal() }
-        database = made.database
-        history.database = database
-        (self.engine, self.store) = try make(made)
+        self.store = SimulatedClusterStore(database, signal: { wakeup.signal() })
+        self.engine = ClusterEngine(
+            configuration: ClusterSimulation.configuration,
+            historyKey: EngineRig.historyKey,
+            report: GatewayReport(name: "gateway", version: "1"),
+            world: world,
+            store: self.store,
+            waitForStore: { _ in },
+            output: GroupOutput(mailboxes: mailboxes, history: DatabaseHistory(mailboxes, database))
+        )
         self.stepAt = database.now
     }
 
@@ -389,8 +329,6 @@ final class ClusterGateway {
         batch.notePushesLeave()
         self.requests = Requests()
         self.stepAt = now + max(0, self.engine.step(batch))
-        var effects = EffectBatch()
-        self.loop.take(into: &effects)
-        return EngineOutput.all(in: effects)
+        return EngineOutput.all(from: self.loop)
     }
 }

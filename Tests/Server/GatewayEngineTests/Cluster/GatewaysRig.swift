@@ -9,7 +9,7 @@ import Wire
 /// Gateways on one simulated database that performs everything immediately.
 final class GatewaysRig {
     /// One gateway: its engine, its store, and the results on its only loop.
-    final class Gateway {
+    final class Gateway: OutputHolder {
         fileprivate(set) var store: SimulatedClusterStore
         let engine: ClusterEngine
         private let loop = LoopMailbox()
@@ -56,17 +56,7 @@ final class GatewaysRig {
             self.take()
         }
 
-        private func take() {
-            var effects = EffectBatch()
-            self.loop.take(into: &effects)
-            self.heard += EngineOutput.all(in: effects)
-        }
-
-        var wakes: [ReceivedWake] {
-            self.heard.compactMap { heard in
-                if case .wake(let wake) = heard { wake } else { nil }
-            }
-        }
+        private func take() { self.heard += EngineOutput.all(from: self.loop) }
 
         var released: [WakeID] {
             self.heard.compactMap { heard in
@@ -93,32 +83,6 @@ final class GatewaysRig {
             }
         }
 
-        /// Returns the reply to a push as a word; nil if there is none.
-        func word(_ request: Int) -> String? {
-            for case .push(request, let reply) in self.heard { return reply.word }
-            return nil
-        }
-
-        /// Returns the status of a request's answer and the reason of a refusal; empty without an answer.
-        func answer(_ request: Int) -> String {
-            for case .answer(request, let outcome) in self.heard {
-                return outcome.reason.map { "\(outcome.status) \($0)" } ?? "\(outcome.status)"
-            }
-            return ""
-        }
-
-        /// Returns the body of a request's answer; empty if there is none.
-        func text(_ request: Int) -> String {
-            for case .answer(request, let outcome) in self.heard {
-                var text = JSONWriter()
-                outcome.write(to: &text)
-                return text.buffer.view.string
-            }
-            return ""
-        }
-
-        func answerCount(_ request: Int) -> Int { self.heard.count { $0.answered == request } }
-
         fileprivate var statistics: Statistics? {
             for case .answer(_, .statistics(let statistics)) in self.heard.reversed() { return statistics }
             return nil
@@ -126,31 +90,20 @@ final class GatewaysRig {
     }
 
     let database = SimulatedDatabase(seed: 1, pace: .immediate)
-    private(set) var gateways: [Gateway] = []
+    private let gateways: [Gateway]
     private let clock = SharedClock(boot: 5_000_000, wall: 1_700_000_000_000)
-    private let configuration: EngineConfiguration
-    private let world: EngineWorld
 
     init(count: Int = 2, _ configuration: EngineConfiguration = EngineRig.open(EngineContract.policy)) {
-        let clock = self.clock
-        self.configuration = configuration
-        self.world = EngineWorld(clock, seed: 1)
-        self.database.follow = { clock.now.wall }
-        for _ in 0..<count { self.add() }
+        let (clock, database) = (self.clock, self.database)
+        let world = EngineWorld(clock, seed: 1)
+        database.follow = { clock.now.wall }
+        self.gateways = (0..<count).map { _ in
+            Gateway(database, configuration, world) { milliseconds in clock.change { $0.pass(milliseconds) } }
+        }
         self.settle()
     }
 
     subscript(number: Int) -> Gateway { self.gateways[number] }
-
-    @discardableResult
-    func add() -> Gateway {
-        let clock = self.clock
-        let gateway = Gateway(self.database, self.configuration, self.world) { milliseconds in
-            clock.change { $0.pass(milliseconds) }
-        }
-        self.gateways.append(gateway)
-        return gateway
-    }
 
     /// Sends requests to one gateway in one batch, and runs until everything is finished.
     func ask(_ number: Int, _ fill: (Requests) -> Void) {

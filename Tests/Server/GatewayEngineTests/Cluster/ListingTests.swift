@@ -16,12 +16,7 @@ struct ListingTests {
 
     /// Returns an empty reply to a read; if `end` is given, there are more devices after it.
     private func nothing(_ number: TransactionNumber, upTo end: Int?) -> ClusterReply {
-        var loaded = LoadedDevices(
-            now: Instant(milliseconds: 5000),
-            wall: 1_700_000_000_000,
-            devices: [],
-            hasMore: false
-        )
+        var loaded = ScriptedScene.noRows
         loaded.sliceEnd = end.map { EngineRig.token($0) }
         return .loaded(number, loaded)
     }
@@ -42,18 +37,13 @@ struct ListingTests {
         #expect(scene.store.reads.map(\.topics) == [[0], [1]])
         scene.store.replies.append(self.nothing(scene.store.reads[1].number, upTo: nil))
         let heard = scene.heard { _ in }
-        guard case .answer(2, let outcome)? = heard.first else { throw RigFailure("the list is not answered") }
-        #expect(outcome.status == 200 && heard.count == 1)
+        #expect(heard.answer(2) == "200" && heard.count == 1)
         #expect(scene.store.reads.map(\.topics) == [[0], [1], [0]])
         #expect(scene.store.reads[2].after == EngineRig.token(7), "after the slice")
         // No device of another topic is visible: the list ends without a next page.
         scene.store.replies.append(self.nothing(scene.store.reads[2].number, upTo: nil))
-        guard case .answer(1, let whole)? = scene.heard({ _ in }).first else {
-            throw RigFailure("the list is not answered")
-        }
-        var text = JSONWriter()
-        whole.write(to: &text)
-        #expect(text.buffer.view.string.contains("\"next\":null"), "\(text.buffer.view.string)")
+        let whole = scene.heard { _ in }.text(1)
+        #expect(whole.contains("\"next\":null"), "\(whole)")
     }
 
     @Test("A list of tokens with a prefix ends after them, even if the slices of the table hold no such device")
@@ -85,19 +75,11 @@ struct ListingTests {
     func bound() throws {
         let scene = self.scene()
         let heard = scene.heard { requests in for number in 1...33 { self.list(number, topic: 0, of: requests) } }
-        guard case .answer(33, let outcome)? = heard.first, heard.count == 1 else {
-            throw RigFailure("the last list alone is answered")
-        }
-        #expect(outcome.status == 503)
-        var text = JSONWriter()
-        outcome.write(to: &text)
-        #expect(text.buffer.view.string.contains("at most 32 lists"), "\(text.buffer.view.string)")
-        #expect(text.buffer.view.string.contains("again when one has been answered"))
+        #expect(heard.answer(33).hasPrefix("503") && heard.count == 1, "the last list alone is answered")
+        #expect(heard.text(33).contains("at most 32 lists"), "\(heard.text(33))")
+        #expect(heard.text(33).contains("again when one has been answered"))
         scene.store.replies.append(self.nothing(scene.store.reads[0].number, upTo: nil))
-        guard case .answer(1, let whole)? = scene.heard({ _ in }).first else {
-            throw RigFailure("the first list is not answered")
-        }
-        #expect(whole.status == 200)
+        #expect(scene.heard { _ in }.answer(1) == "200")
         #expect(scene.heard { self.list(34, topic: 0, of: $0) }.isEmpty)
         #expect(scene.heard { self.list(35, topic: 0, of: $0) }.count == 1)
     }
@@ -108,8 +90,7 @@ struct ListingTests {
         let heard = scene.heard { requests in for number in 1...65_537 { requests.statistics(number) } }
         // The sample of a second is one of the requests.
         #expect(heard.compactMap(\.answered) == [65_536, 65_537])
-        guard case .answer(_, let outcome)? = heard.first else { throw RigFailure("no question is answered") }
-        #expect(outcome.status == 503)
+        #expect(heard.answer(65_536).hasPrefix("503"))
         #expect(scene.heard { $0.statistics(65_538) }.count == 1)
     }
 
@@ -124,10 +105,7 @@ struct ListingTests {
             heard = scene.wait(milliseconds: 1000)
             #expect(heard.isEmpty == (second < 30), "after \(second) s")
         }
-        guard case .answer(1, let outcome)? = heard.first else { throw RigFailure("the list is not answered") }
-        #expect(outcome.status == 503)
-        var text = JSONWriter()
-        outcome.write(to: &text)
-        #expect(text.buffer.view.string.contains("for 30 s. Ask for less"), "\(text.buffer.view.string)")
+        #expect(heard.answer(1).hasPrefix("503"))
+        #expect(heard.text(1).contains("for 30 s. Ask for less"), "\(heard.text(1))")
     }
 }

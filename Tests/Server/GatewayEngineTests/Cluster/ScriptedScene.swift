@@ -1,6 +1,7 @@
 import Engine
 import Gateway
 import Policy
+import Testing
 import WakeGateTestKit
 import Wire
 
@@ -27,6 +28,11 @@ final class ScriptedScene {
         )
     }
 
+    /// The reply to a load of devices that do not exist.
+    static var noRows: LoadedDevices {
+        LoadedDevices(now: Instant(milliseconds: 5000), wall: 1_700_000_000_000, devices: [], hasMore: false)
+    }
+
     func attach(topics: [String], values: [String: [UInt8]] = [:]) {
         self.store.replies.append(
             .attached(
@@ -36,6 +42,32 @@ final class ScriptedScene {
                     values: values,
                     now: Instant(milliseconds: 5000),
                     wall: 1_700_000_000_000
+                )
+            )
+        )
+    }
+
+    /// Replies to the last load that none of its devices exist.
+    @discardableResult
+    func findNothing() throws -> TransactionNumber {
+        let load = try #require(self.store.loads.last)
+        self.store.replies.append(.loaded(load, Self.noRows))
+        return load
+    }
+
+    /// Reports dead gateways, and topics with work for free slots.
+    func show(dead: [GatewayNumber] = [], ready: [TopicIndex] = []) {
+        let moment = Instant(milliseconds: 5000)
+        self.store.replies.append(
+            .view(
+                ClusterView(
+                    now: moment,
+                    wall: 1_700_000_000_000,
+                    members: [],
+                    dead: dead,
+                    ready: ready.map { ($0, moment) },
+                    nextDue: nil,
+                    deviceCount: 0
                 )
             )
         )
@@ -61,11 +93,7 @@ final class ScriptedScene {
         return self.take()
     }
 
-    private func take() -> [EngineOutput] {
-        var effects = EffectBatch()
-        self.loop.take(into: &effects)
-        return EngineOutput.all(in: effects)
-    }
+    private func take() -> [EngineOutput] { EngineOutput.all(from: self.loop) }
 }
 
 /// A store whose replies are chosen by the test.

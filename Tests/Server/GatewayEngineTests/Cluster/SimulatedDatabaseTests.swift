@@ -23,54 +23,6 @@ struct SimulatedDatabaseTests {
         #expect(self.first.end(transaction) == "committed")
     }
 
-    @Test("A row belongs to one transaction, and a waiting transaction reads the latest commit")
-    func locks() {
-        self.make(ClusterWrites(1, 2, isNew: true))
-        let writer = self.first.load(1)
-        let waiter = self.second.load(1, 2)
-        let last = self.first.load(2)
-        #expect(self.first.devices(writer) == [1])
-        #expect(self.second.devices(waiter) == nil)
-        #expect(self.first.devices(last) == [2])
-        self.first.commit(writer, ClusterWrites(1, record: 7))
-        #expect(self.second.devices(waiter) == nil)
-        self.first.store.submit(.abandon(last))
-        #expect(self.second.loaded(waiter)?.devices.map(\.record) == [[7], [0]])
-        #expect(self.database.log.misuses == [])
-    }
-
-    @Test("The second of two transactions that insert a device gets a conflict, and none of its writes remain")
-    func newcomers() {
-        let (one, two) = (self.first.load(1), self.second.load(1))
-        #expect(self.first.devices(one) == [])
-        self.first.commit(one, ClusterWrites(1, isNew: true, accepted: 1))
-        self.second.commit(two, ClusterWrites(1, isNew: true, accepted: 1))
-        #expect(self.first.end(one) == "committed")
-        #expect(self.second.end(two) == "conflict")
-        #expect(self.second.count()?.total.accepted == 1)
-    }
-
-    @Test("Counts are the sum of all commits, from dead and live gateways")
-    func counts() {
-        self.make(ClusterWrites(1, isNew: true, accepted: 2))
-        let transaction = self.second.load(1)
-        self.second.commit(transaction, ClusterWrites(1, accepted: 3))
-        let refused = self.second.load(1)
-        self.database.refuseNextCommits()
-        self.second.commit(refused, ClusterWrites(1, accepted: 5))
-        #expect(self.second.end(refused) == "refused")
-        let again = self.second.load(1)
-        self.second.commit(again, ClusterWrites(1, accepted: 7))
-        self.first.store.kill(withMachine: false)
-        self.second.report()
-        #expect(self.second.view?.dead.map(\.rawValue) == [1])
-        #expect(self.second.count()?.total.accepted == 12)
-        self.second.store.submit(.retire(GatewayNumber(rawValue: 1)))
-        #expect(self.second.count()?.total.accepted == 12)
-        self.second.report()
-        #expect(self.second.view?.dead.isEmpty == true)
-    }
-
     @Test("Due devices and devices waiting for a slot are found in order, and skipped while another gateway holds them")
     func selections() {
         let now = self.database.policyNow
@@ -183,13 +135,6 @@ final class StoreClient {
 
     func commit(_ number: TransactionNumber, _ writes: ClusterWrites) { self.store.submit(.commit(number, writes)) }
 
-    func count() -> ClusterCounts? {
-        self.last += 1
-        self.store.submit(.count(TransactionNumber(rawValue: self.last), topics: nil))
-        for case .counts(let number, let counts) in self.take() where number.rawValue == self.last { return counts }
-        return nil
-    }
-
     func report() { self.store.submit(.report(GatewayReport(name: "gateway", version: "1"))) }
 
     // MARK: Replies
@@ -245,8 +190,7 @@ extension ClusterWrites {
         due: SharedDeviceChange.Due = .unchanged,
         ready: [SharedDeviceChange.ReadyLane]? = nil,
         launched: [WakeID] = [],
-        ended: [WakeID] = [],
-        accepted: Int64 = 0
+        ended: [WakeID] = []
     ) {
         self.init()
         self.devices = devices.map { device in
@@ -260,8 +204,5 @@ extension ClusterWrites {
                 ended: ended
             )
         }
-        var counters = ActivityCounters()
-        counters.accepted = accepted
-        self.counts = [(TopicIndex(rawValue: 0), counters)]
     }
 }

@@ -301,31 +301,6 @@ struct CauseContractTests {
         #expect(self.event(contract, 31, 0, "detail") == all)
     }
 
-    @Test("Pages of any size show each subscription once", arguments: EngineKind.all, [1, 2, 3])
-    func subscriptionPages(kind: EngineKind, limit: Int) throws {
-        let contract = try EngineContract(kind)
-        contract.ask { $0.register(1, 1) }
-        for number in 0..<4 {
-            contract.pass(seconds: 1)
-            contract.ask { $0.subscribe(2 + number, label: "worker \(number)") }
-        }
-        contract.pass(seconds: 1)
-        var request = 100
-        for events in [nil, EventSelection.Kind.subscription] {
-            var selection = EventSelection()
-            (selection.kind, selection.limit) = (events, limit)
-            var found: [String] = []
-            repeat {
-                contract.ask { $0.deviceEvents(request, 1, selection) }
-                found += (0..<limit).map { self.event(contract, request, $0, "event") }.filter { !$0.isEmpty }
-                selection.before = EventCursor(contract.member(request, "next"))
-                request += 1
-            } while selection.before != nil
-            let subscriptions = Array(repeating: "subscribed", count: 4)
-            #expect(found == subscriptions + (events == nil ? ["registered"] : []))
-        }
-    }
-
     @Test("A subscription is in the log after a restart", arguments: EngineKind.keeping)
     func storedSubscription(kind: EngineKind) throws {
         let contract = try EngineContract(kind)

@@ -14,29 +14,12 @@ struct DeviceListContractTests {
         _ caller: Caller = .gateway,
         _ fill: (inout DeviceQuestion) -> Void = { _ in }
     ) throws -> [String] {
-        var (request, after, lines) = (from, DeviceToken?.none, [String]())
-        while true {
-            contract.ask {
-                $0.caller = caller
-                $0.devices(request) {
-                    fill(&$0)
-                    $0.after = after
-                }
+        try contract.pages(from, of: "devices", "token", "state") { requests, request, after in
+            requests.caller = caller
+            requests.devices(request) {
+                fill(&$0)
+                $0.after = after.flatMap { $0.withByteView { DeviceToken(hex: $0) } }
             }
-            #expect(contract.answer(request) == "200")
-            var index = 0
-            while case let token = contract.member(request, "devices", "\(index)", "token"), !token.isEmpty {
-                let state = contract.member(request, "devices", "\(index)", "state")
-                let number = (1...40).first { EngineRig.token($0).hex == token }
-                lines.append("\(try #require(number)) \(state)")
-                index += 1
-            }
-            let next = contract.member(request, "next")
-            guard next != "null" else { return lines }
-            after = next.withByteView { DeviceToken(hex: $0) }
-            try #require(after != nil)
-            request += 1
-            try #require(request < from + 50, "a list ends")
         }
     }
 
@@ -257,29 +240,11 @@ struct PushListContractTests {
         _ from: Int,
         _ fill: (inout PushQuestion) -> Void = { _ in }
     ) throws -> [String] {
-        var (request, after, lines) = (from, PushCursor?.none, [String]())
-        while true {
-            contract.ask {
-                $0.allPushes(request) {
-                    fill(&$0)
-                    $0.after = after
-                }
+        try contract.pages(from, of: "pushes", "device", "outcome") { requests, request, after in
+            requests.allPushes(request) {
+                fill(&$0)
+                $0.after = after.flatMap { PushCursor($0) }
             }
-            #expect(contract.answer(request) == "200")
-            #expect(contract.answerCount(request) == 1)
-            var index = 0
-            while case let token = contract.member(request, "pushes", "\(index)", "device"), !token.isEmpty {
-                let outcome = contract.member(request, "pushes", "\(index)", "outcome")
-                let number = try #require((0...40).first { EngineRig.token($0).hex == token })
-                lines.append("\(number) \(outcome)")
-                index += 1
-            }
-            let next = contract.member(request, "next")
-            guard next != "null" else { return lines }
-            after = PushCursor(next)
-            try #require(after != nil, "\(next)")
-            request += 1
-            try #require(request < from + 90, "a list ends")
         }
     }
 

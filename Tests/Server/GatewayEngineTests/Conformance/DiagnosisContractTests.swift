@@ -5,63 +5,8 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("The contract of an engine: explanations agree with dry runs", .timeLimit(.minutes(15)))
+@Suite("The contract of an engine: diagnoses, and lists of topics", .timeLimit(.minutes(15)))
 struct DiagnosisContractTests {
-    @Test("Without a push, explain agrees with the answer to a dry run", arguments: EngineKind.all)
-    func nothingPending(kind: EngineKind) throws {
-        let contract = try EngineContract(kind)
-        let topic = EngineRig.topicName(0)
-        let would = "Nothing is pending, and a push of priority 5 that comes now would"
-        var request = 10
-        /// Returns the results of a dry run and of an explanation.
-        func both(_ change: (Requests) -> Void) -> (word: String?, hold: String?, why: String) {
-            request += 10
-            contract.ask(change)
-            contract.ask { $0.push(request, 1, isDryRun: true) }
-            contract.ask { $0.explain(request + 1, 1) }
-            #expect(contract.text(request + 1).contains("\"held\":[]"), "nothing is pending")
-            return (contract.word(request), contract.reply(request)?.hold, contract.member(request + 1, "why"))
-        }
-        var told = both { $0.register(1, 1) }
-        #expect(told.hold == "worker")
-        #expect(told.why.hasPrefix("\(would) wait: no worker is subscribed to \(topic): start one "))
-        told = both { $0.subscribe(2) }
-        #expect(told.word == "launched" && told.why == "Nothing is pending, and the next push may launch at once.")
-        told = both { $0.conditions(3, 1) { $0.backgroundRefresh = .restricted } }
-        #expect(told.hold == "backgroundRefresh")
-        #expect(told.why.hasPrefix("\(would) be held because background refresh is restricted, which the user "))
-        told = both { requests in
-            requests.conditions(4, 1) { report in
-                report.backgroundRefresh = .available
-                report.network = false
-                report.batteryLevel = 0
-            }
-        }
-        #expect(told.hold == "network")
-        #expect(told.why.hasPrefix("\(would) be held for 2 reasons, until all of them have ended: the device has no "))
-        #expect(told.why.contains("; the battery is at 0 %, below the critical "))
-        told = both { $0.conditions(5, 1) { $0.appState = .active } }
-        #expect(told.word == "launched" && told.why == "Nothing is pending, and the next push may launch at once.")
-    }
-
-    @Test("After a launch, explain says until when a dry run waits", arguments: EngineKind.all)
-    func interval(kind: EngineKind) throws {
-        let contract = try EngineContract(kind)
-        contract.ask { $0.subscribe(1) }
-        contract.ask { $0.push(2, 1) }
-        let wake = try contract.lastWake()
-        contract.ask { $0.report(3, wake.id, .newData) }
-        contract.ask {
-            $0.push(4, 1, isDryRun: true)
-            $0.explain(5, 1)
-        }
-        #expect(contract.word(4) == "scheduled" && contract.reply(4)?.held == nil)
-        #expect(contract.reply(4)?.eligibleAt == (contract.wall + 60_000 + 999) / 1000)
-        let why = contract.member(5, "why")
-        #expect(why.hasPrefix("Nothing is pending, and a push of priority 5 that comes now would wait until "))
-        #expect(why.hasSuffix("and launches of priority 5 are 60 s apart."), "\(why)")
-    }
-
     /// Returns the failed checks of a diagnosis, each with its remedy.
     private func failures(_ contract: EngineContract, _ request: Int) throws -> [String] {
         let answer = try JSONReader.read(contract.text(request))
@@ -187,22 +132,6 @@ struct DiagnosisContractTests {
         #expect((4_000_000..<4_300_000).contains(long.text(3).utf8.count), "\(long.text(3).utf8.count)")
     }
 
-    @Test("A subscription for identifiers that are not permitted is accepted with a warning", arguments: EngineKind.all)
-    func warnings(kind: EngineKind) throws {
-        let contract = try EngineContract(kind) {
-            $0.permittedTasks = .none
-            $0.permittedTasks[EngineRig.topicName(0)] = [IdentifierPattern("clean")]
-        }
-        contract.ask { $0.subscribe(1, tasks: ["clean", "other.*"]) }
-        contract.ask { $0.subscribe(2, tasks: ["clean"]) }
-        contract.ask { $0.subscribe(3, topic: 1, tasks: ["clean"]) }
-        let warned = contract.heard.compactMap { heard in
-            if case .subscribed(let stream, let warning?) = heard { "\(stream) \(warning.names)" } else { nil }
-        }
-        #expect(warned == ["1 other.*", "3 clean"])
-        #expect(contract.answered == [1, 2, 3])
-    }
-
     @Test("A diagnosis of a task looks at its identifier, its kind and its times", arguments: EngineKind.all)
     func ofTask(kind: EngineKind) throws {
         let contract = try EngineContract(kind) {
@@ -307,8 +236,7 @@ struct SharedDiagnosisTests {
     @Test("A gateway does not know the devices of another gateway's streams, and says so")
     func unknown() throws {
         let rig = self.rig()
-        let subscription = SubscriptionRequest(slots: 1, devices: [EngineRig.token(2)])
-        rig.ask(1) { $0.ask(2, .subscribe, .subscribe(topic: Requests.topic(0), subscription)) }
+        rig.ask(1) { $0.subscribe(2, slots: 1, naming: [2]) }
         rig.pass(seconds: 2)
         let push = try self.diagnosis(rig, 3)
         #expect(push[0] == "held")

@@ -178,15 +178,9 @@ struct DurabilityContractTests {
 
 @Suite("The contract of a durable engine: background tasks", .timeLimit(.minutes(15)))
 struct TaskDurabilityContractTests {
-    private func contract(_ kind: EngineKind) throws -> EngineContract {
-        let contract = try EngineContract(kind) { $0.permittedTasks = .all }
-        contract.ask { $0.register(900, 1) }
-        return contract
-    }
-
     @Test("A submission is answered only after it is durable", arguments: EngineKind.onCommand)
     func durableFirst(kind: EngineKind) throws {
-        let contract = try self.contract(kind)
+        let contract = try taskContract(kind)
         contract.step { $0.submit(1, 1, "a") }
         contract.step { $0.finish(2, 1, "s") }
         #expect(contract.answer(1).isEmpty && contract.answer(2).isEmpty)
@@ -202,7 +196,7 @@ struct TaskDurabilityContractTests {
         arguments: EngineKind.keeping
     )
     func restart(kind: EngineKind) throws {
-        let contract = try self.contract(kind)
+        let contract = try taskContract(kind)
         contract.ask {
             $0.subscribe(1, tasks: ["refresh"])
             $0.submit(2, 1, "refresh")
@@ -229,7 +223,7 @@ struct TaskDurabilityContractTests {
 
     @Test("After a restart a continued task resumes from its last reported progress", arguments: EngineKind.keeping)
     func resumed(kind: EngineKind) throws {
-        let contract = try self.contract(kind)
+        let contract = try taskContract(kind)
         contract.ask {
             $0.conditions(1, 1) { $0.appState = .active }
             $0.subscribe(2, tasks: ["export"])
@@ -246,7 +240,7 @@ struct TaskDurabilityContractTests {
 
     /// Returns an engine with a running continued task, and its wake.
     private func running(_ kind: EngineKind) throws -> (contract: EngineContract, wake: ReceivedWake) {
-        let contract = try self.contract(kind)
+        let contract = try taskContract(kind)
         contract.ask {
             $0.conditions(1, 1) { $0.appState = .active }
             $0.subscribe(2, tasks: ["export"])
@@ -304,13 +298,7 @@ struct TaskDurabilityContractTests {
 
     @Test("A task without progress launches again with a null resumedFrom", arguments: EngineKind.keeping)
     func resumedFromNothing(kind: EngineKind) throws {
-        let contract = try self.contract(kind)
-        contract.ask {
-            $0.conditions(1, 1) { $0.appState = .active }
-            $0.subscribe(2, tasks: ["export"])
-            $0.submit(3, 1, "export", .continued(.queue))
-        }
-        let first = try contract.lastWake()
+        let (contract, first) = try self.running(kind)
         #expect(!first.text.contains("resumedFrom"))
         var ids = [first.id]
         for request in 4...5 {
@@ -328,7 +316,7 @@ struct TaskDurabilityContractTests {
         arguments: EngineKind.keepingAlone
     )
     func failedCommit(kind: EngineKind) throws {
-        let contract = try self.contract(kind)
+        let contract = try taskContract(kind)
         contract.ask { $0.submit(1, 1, "a") }
         contract.failNextCommit()
         contract.step { $0.submit(2, 1, "b", .processing([])) }

@@ -6,7 +6,7 @@ import WakeGateTestKit
 import Wire
 
 /// A conversation with an engine of some kind, in virtual time.
-final class EngineContract {
+final class EngineContract: OutputHolder {
     private let under: any EngineUnderTest
     private let events: EventService
     /// The test's number as a follower of events; nil while it does not follow.
@@ -94,9 +94,7 @@ final class EngineContract {
     }
 
     private func take() {
-        var effects = EffectBatch()
-        self.under.loop.take(into: &effects)
-        let heard = EngineOutput.all(in: effects)
+        let heard = EngineOutput.all(from: self.under.loop)
         self.heard += heard
         let batch = CommandBatch()
         for case .asked(let request) in heard { batch.append(.request(request)) }
@@ -125,43 +123,8 @@ final class EngineContract {
 
     // MARK: What was heard
 
-    /// Returns the number of answers to a request.
-    func answerCount(_ request: Int) -> Int { self.heard.count { $0.answered == request } }
-
     /// The requests in the order in which they were answered.
     var answered: [Int] { self.heard.compactMap(\.answered) }
-
-    /// Returns the reply to a push as a word; nil if there is none.
-    func word(_ request: Int) -> String? { self.reply(request)?.word }
-
-    func reply(_ request: Int) -> PushReply? {
-        for case .push(request, let reply) in self.heard { return reply }
-        return nil
-    }
-
-    func outcome(_ request: Int) -> Outcome? {
-        for case .answer(request, let outcome) in self.heard { return outcome }
-        return nil
-    }
-
-    /// Returns the status of a request's answer and the reason of a refusal; empty without an answer.
-    func answer(_ request: Int) -> String {
-        guard let outcome = self.outcome(request) else { return "" }
-        return outcome.reason.map { "\(outcome.status) \($0)" } ?? "\(outcome.status)"
-    }
-
-    /// Returns the body of a request's answer; empty if there is none.
-    func text(_ request: Int) -> String {
-        var writer = JSONWriter()
-        self.outcome(request)?.write(to: &writer)
-        return writer.buffer.view.string
-    }
-
-    var wakes: [ReceivedWake] {
-        self.heard.compactMap { heard in
-            if case .wake(let wake) = heard { wake } else { nil }
-        }
-    }
 
     /// Returns the wakes that a stream had to release, in order.
     func released(_ stream: Int) -> [WakeID] {
@@ -216,6 +179,33 @@ final class EngineContract {
         }
         guard case .string(let text)? = value else { return value?.described ?? "" }
         return text
+    }
+
+    /// Asks for a list page by page, and returns its elements, each as the number of its device and a member.
+    ///
+    /// - Parameter ask: asks for the page after the end of another; nil for the first page.
+    func pages(
+        _ from: Int,
+        of list: String,
+        _ token: String,
+        _ member: String,
+        ask: (Requests, Int, String?) -> Void
+    ) throws -> [String] {
+        var (request, after, lines) = (from, String?.none, [String]())
+        while true {
+            self.ask { ask($0, request, after) }
+            #expect(self.answer(request) == "200" && self.answerCount(request) == 1)
+            var index = 0
+            while case let hex = self.member(request, list, "\(index)", token), !hex.isEmpty {
+                let number = try #require((0...40).first { EngineRig.token($0).hex == hex })
+                lines.append("\(number) \(self.member(request, list, "\(index)", member))")
+                index += 1
+            }
+            let next = self.member(request, "next")
+            guard next != "null" else { return lines }
+            (request, after) = (request + 1, next)
+            try #require(request < from + 90, "a list ends")
+        }
     }
 
     /// Returns true if a stream was notified that it holds no more wakes, and ends.

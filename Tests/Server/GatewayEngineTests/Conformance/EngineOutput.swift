@@ -30,7 +30,10 @@ enum EngineOutput {
         }
     }
 
-    static func all(in effects: EffectBatch) -> [EngineOutput] {
+    /// Takes the effects in the mailbox of a loop.
+    static func all(from loop: LoopMailbox) -> [EngineOutput] {
+        var effects = EffectBatch()
+        loop.take(into: &effects)
         var heard: [EngineOutput] = []
         effects.handOver { heard.append(EngineOutput($0)) }
         return heard
@@ -51,6 +54,53 @@ enum EngineOutput {
             self = .conditions(device, conditions, stream: address.number)
         case .drained(let address): self = .drained(address.number)
         case .draining: self = .draining
+        }
+    }
+}
+
+/// Something that received results of an engine.
+protocol OutputHolder {
+    /// The results in order.
+    var heard: [EngineOutput] { get }
+}
+
+extension Array: OutputHolder where Element == EngineOutput {
+    var heard: [EngineOutput] { self }
+}
+
+extension OutputHolder {
+    /// Returns the number of answers to a request.
+    func answerCount(_ request: Int) -> Int { self.heard.count { $0.answered == request } }
+
+    /// Returns the reply to a push as a word; nil if there is none.
+    func word(_ request: Int) -> String? { self.reply(request)?.word }
+
+    func reply(_ request: Int) -> PushReply? {
+        for case .push(request, let reply) in self.heard { return reply }
+        return nil
+    }
+
+    func outcome(_ request: Int) -> Outcome? {
+        for case .answer(request, let outcome) in self.heard { return outcome }
+        return nil
+    }
+
+    /// Returns the status of a request's answer and the reason of a refusal; empty without an answer.
+    func answer(_ request: Int) -> String {
+        guard let outcome = self.outcome(request) else { return "" }
+        return outcome.reason.map { "\(outcome.status) \($0)" } ?? "\(outcome.status)"
+    }
+
+    /// Returns the body of a request's answer; empty if there is none.
+    func text(_ request: Int) -> String {
+        var writer = JSONWriter()
+        self.outcome(request)?.write(to: &writer)
+        return writer.buffer.view.string
+    }
+
+    var wakes: [ReceivedWake] {
+        self.heard.compactMap { heard in
+            if case .wake(let wake) = heard { wake } else { nil }
         }
     }
 }
@@ -162,8 +212,6 @@ struct RecordedOutput: Hashable, CustomStringConvertible {
     var status = 0
     /// The disposition of a push or the reason of its refusal; for anything else its JSON.
     var text = ""
-    /// The time at which the token of a push was removed.
-    var timestamp: Int64?
 
     /// True if it is the answer to a request.
     var isAnswer: Bool { self.kind == .push || self.kind == .answer || self.kind == .subscribed }

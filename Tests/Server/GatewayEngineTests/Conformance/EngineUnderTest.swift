@@ -188,7 +188,7 @@ final class EmbeddedUnderTest: EngineUnderTest {
             store: store,
             output: GroupOutput(
                 mailboxes: PerOutput(loop),
-                history: MemoryHistory(PerOutput(loop)),
+                history: SteppedHistory(MemoryMedium(), PerOutput(loop)),
                 events: setting.events
             ),
             signal: {},
@@ -241,31 +241,6 @@ private final class FaultyStore: RecordStore, @unchecked Sendable {
 
     func reload(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError) {
         try self.durable(take)
-    }
-}
-
-/// A history in memory, written and queried on the submitting thread.
-///
-/// The class is `@unchecked Sendable`, because one thread uses it at a time.
-private final class MemoryHistory: HistoryOutput, @unchecked Sendable {
-    private let mailboxes: PerOutput<LoopMailbox>
-    private let file: HistoryFile
-    private let feed: HistoryFeed
-
-    init(_ mailboxes: PerOutput<LoopMailbox>) {
-        self.mailboxes = mailboxes
-        self.file = HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in }
-        self.feed = HistoryFeed(self.file, EventRetention(), nil) { _ in }
-    }
-
-    func open() {}
-
-    func waitUntilOpened() -> OpenedHistory? { self.file.found }
-
-    func submit(_ batch: inout HistoryBatch) {
-        self.feed.take(batch)
-        for question in batch.questions { question.answer(from: self.file, self.mailboxes) }
-        batch.removeAll()
     }
 }
 
@@ -358,28 +333,27 @@ private final class Waiting: @unchecked Sendable {
 final class DatabaseHistory: HistoryOutput, @unchecked Sendable {
     private let mailboxes: PerOutput<LoopMailbox>
     private let database: SimulatedDatabase
-    private let file: HistoryFile
-    private let feed: HistoryFeed
+    /// Created for the first request.
+    private lazy var file = HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in }
+    /// The number of the database's events in the file.
     private var eventCount = 0
 
     init(_ mailboxes: PerOutput<LoopMailbox>, _ database: SimulatedDatabase) {
         self.mailboxes = mailboxes
         self.database = database
-        self.file = HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in }
-        self.feed = HistoryFeed(self.file, EventRetention(), nil) { _ in }
     }
 
     func open() {}
 
-    func waitUntilOpened() -> OpenedHistory? { self.file.found }
+    func waitUntilOpened() -> OpenedHistory? { nil }
 
     func submit(_ batch: inout HistoryBatch) {
-        let news = HistoryBatch()
-        news.events = Array(self.database.rows.events.dropFirst(self.eventCount))
-        self.eventCount += news.events.count
-        self.feed.take(news)
-        let source = DatabaseSource(self.file, self.database)
-        for question in batch.questions { question.answer(from: source, self.mailboxes) }
+        if !batch.questions.isEmpty {
+            self.file.append(self.database.rows.events[self.eventCount...])
+            self.eventCount = self.database.rows.events.count
+            let source = DatabaseSource(self.file, self.database)
+            for question in batch.questions { question.answer(from: source, self.mailboxes) }
+        }
         batch.removeAll()
     }
 }

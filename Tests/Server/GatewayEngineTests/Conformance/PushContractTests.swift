@@ -141,17 +141,6 @@ struct PushContractTests {
         #expect(counters.discarded[.expired] == 2)
     }
 
-    @Test("A push that its client repeats is answered as before, and launches once", arguments: EngineKind.all)
-    func repeated(kind: EngineKind) throws {
-        let contract = try EngineContract(kind)
-        contract.ask { $0.subscribe(1) }
-        contract.ask { $0.push(2, 1, clientID: 77) }
-        contract.ask { $0.push(3, 1, clientID: 77) }
-        #expect(contract.word(2) == "launched" && contract.word(3) == "launched")
-        #expect(contract.wakes.count == 1)
-        #expect(try contract.counters().accepted == 1)
-    }
-
     @Test("An apns-id names the same push in either letter case", arguments: EngineKind.all)
     func letterCase(kind: EngineKind) throws {
         let contract = try EngineContract(kind)

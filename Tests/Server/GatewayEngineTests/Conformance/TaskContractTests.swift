@@ -6,7 +6,7 @@ import WakeGateTestKit
 import Wire
 
 /// Returns a contract in which every task is permitted and the device is registered.
-private func taskContract(_ kind: EngineKind) throws -> EngineContract {
+func taskContract(_ kind: EngineKind) throws -> EngineContract {
     let contract = try EngineContract(kind) { $0.permittedTasks = .all }
     contract.ask { $0.register(900, 1) }
     return contract

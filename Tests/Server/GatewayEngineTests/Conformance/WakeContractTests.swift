@@ -14,31 +14,6 @@ struct WakeContractTests {
         return (contract, try contract.lastWake())
     }
 
-    @Test("Only one of two streams gets a wake", arguments: EngineKind.all)
-    func oneOfTwo(kind: EngineKind) throws {
-        let contract = try EngineContract(kind)
-        contract.ask { $0.push(1, 1) }
-        contract.ask {
-            $0.subscribe(2, slots: 1)
-            $0.subscribe(3, slots: 1)
-        }
-        #expect(contract.wakes.count == 1)
-        contract.pass(seconds: 1)
-        #expect(contract.wakes.count == 1)
-        #expect(try contract.counters().launched == 1)
-        #expect(try contract.statistics().workers.busy == 1)
-    }
-
-    @Test("A slot is used once, and goes to a waiting push when it is free", arguments: EngineKind.all)
-    func oneSlot(kind: EngineKind) throws {
-        let (contract, wake) = try self.launched(kind)
-        contract.ask { $0.push(3, 2) }
-        #expect(contract.wakes.count == 1 && contract.reply(3)?.hold == "worker")
-        contract.ask { $0.report(4, wake.id, .newData) }
-        #expect(contract.wakes.map(\.push) == [EngineRig.apnsID(2), EngineRig.apnsID(3)])
-        #expect(contract.wakes.map(\.stream) == [1, 1])
-    }
-
     @Test("A result may come from anywhere: the holder is notified, and its slot is free", arguments: EngineKind.all)
     func resultFromElsewhere(kind: EngineKind) throws {
         let (contract, wake) = try self.launched(kind)
@@ -189,15 +164,6 @@ struct WakeContractTests {
         #expect(
             (counters.completed, counters.launched, counters.results[.lost], counters.results[.failed]) == (1, 2, 1, 0)
         )
-    }
-
-    @Test("A wake that is given back after its deadline has expired", arguments: EngineKind.all)
-    func releasedLate(kind: EngineKind) throws {
-        let (contract, wake) = try self.launched(kind)
-        contract.pass(seconds: 21)
-        contract.ask { $0.release(3, wake.id) }
-        #expect(contract.answer(3) == "409 WakeEnded" && contract.member(3, "outcome") == "expired")
-        #expect(try contract.counters().results[.expired] == 1)
     }
 
     @Test(

@@ -39,17 +39,6 @@ struct WarningContractTests {
         #expect(counters.results[.failed] == 1 && counters.results[.expired] == 0)
     }
 
-    @Test("A silent wake expires at the deadline", arguments: EngineKind.all)
-    func silence(kind: EngineKind) throws {
-        let (contract, wake) = try self.launched(kind)
-        contract.pass(seconds: 16)
-        contract.pass(seconds: 4)
-        #expect(contract.warnings(1).map(\.wake) == [wake.id] && contract.expired(1) == [wake.id])
-        contract.ask { $0.report(3, wake.id, .newData) }
-        #expect(contract.answer(3) == "409 WakeEnded")
-        #expect(try contract.counters().results[.expired] == 1)
-    }
-
     @Test("A deadline that has already passed causes no warning", arguments: EngineKind.all)
     func late(kind: EngineKind) throws {
         let (contract, wake) = try self.launched(kind)

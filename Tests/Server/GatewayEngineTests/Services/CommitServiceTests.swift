@@ -40,9 +40,7 @@ struct CommitServiceTests {
 
         /// Returns the requests answered since the last call, with their statuses.
         func heard() -> [String] {
-            var effects = EffectBatch()
-            self.loop.take(into: &effects)
-            return EngineOutput.all(in: effects).compactMap { heard in
+            return EngineOutput.all(from: self.loop).compactMap { heard in
                 guard case .answer(let request, let outcome) = heard else { return nil }
                 return "\(request): \(outcome.status)"
             }

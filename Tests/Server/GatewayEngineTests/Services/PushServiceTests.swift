@@ -123,19 +123,4 @@ struct PushServiceTests {
         #expect(replies.map(\.word) == ["launched", "scheduled"])
         #expect(replies.map(\.eligibleAt) == [nil, rig.rig.now / 1000 + 10 + 61])
     }
-
-    @Test("After a failed store every push is refused, and counted")
-    func unstored() throws {
-        let rig = ServiceRig()
-        let workspace = rig.workspace()
-        let requests = Requests()
-        requests.push(1, 1)
-        requests.batch.forEach(
-            push: { rig.stage.answer(rig.pushes.refuseUnstored($0, from: $1, workspace)) },
-            command: { _ in }
-        )
-        #expect(rig.words() == ["ServiceUnavailable"])
-        #expect(rig.records.rejections.total[APNSReason.serviceUnavailable.index] == 1)
-        #expect(rig.rig.find(1) == nil)
-    }
 }

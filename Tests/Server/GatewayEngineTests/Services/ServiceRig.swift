@@ -34,31 +34,25 @@ final class ServiceRig {
         Workspace(engine: self.rig.engine, dispatcher: self.dispatcher, offset: Self.offset, failure: failure)
     }
 
-    /// Returns the failure of a store.
-    ///
-    /// - Parameter isReadable: true if the durable state can be read.
-    func failure(isReadable: Bool) -> StoreFailure {
+    /// The failure of a store whose durable state cannot be read.
+    var failure: StoreFailure {
         StoreFailure(
             error: StoreError(message: "full"),
             workers: WorkersAtFailure(self.dispatcher, self.rig.engine),
-            durableError: isReadable ? nil : StoreError(message: "gone")
+            durableError: StoreError(message: "gone")
         )
     }
 
     /// Performs pushes and requests one after the other.
-    func perform(_ failure: StoreFailure? = nil, _ fill: (Requests) -> Void) {
+    func perform(_ fill: (Requests) -> Void) {
         let requests = Requests()
         fill(requests)
-        let workspace = self.workspace(failure)
+        let workspace = self.workspace()
         requests.batch.forEach(
             push: { self.stage.answer(self.pushes.take($0, from: $1, workspace)) },
             command: { command in
                 guard case .request(let request) = command else { return }
-                if failure == nil {
-                    self.requests.perform(request, workspace)
-                } else {
-                    self.requests.performAfterFailure(request, workspace)
-                }
+                self.requests.perform(request, workspace)
             }
         )
     }
@@ -66,9 +60,7 @@ final class ServiceRig {
     /// Returns the results since the last call.
     func heard() -> [EngineOutput] {
         self.output.release(self.stage.group)
-        var effects = EffectBatch()
-        self.loop.take(into: &effects)
-        return EngineOutput.all(in: effects)
+        return EngineOutput.all(from: self.loop)
     }
 
     /// Returns the replies to pushes since the last call, each as a word.
