@@ -178,24 +178,6 @@ struct RouteClientTests {
         try self.play(client, version: "2", gateway, ["http://\(gateway.admin)", "http://\(gateway.plain)"])
     }
 
-    @Test(
-        "curl -I has the head of every route, and no content",
-        arguments: ["--http1.1", "--http2", "--http2-prior-knowledge"]
-    )
-    func curl(version: String) throws {
-        let gateway = try RunningGateway()
-        let isEdge = version == "--http2"
-        let origins = isEdge ? ["https://\(gateway.edge)"] : ["http://\(gateway.admin)", "http://\(gateway.plain)"]
-        for origin in origins {
-            for path in try self.paths() {
-                let ended = try ChildProcess.run("curl", gateway.curlOptions + ["-I", version, origin + path])
-                #expect(ended.status == 0, "\(origin)\(path): \(ended.errors)")
-                #expect(ended.output.hasPrefix(version == "--http1.1" ? "HTTP/1.1 " : "HTTP/2 "), "\(path)")
-                #expect(ended.output.hasSuffix("\r\n\r\n"), "\(path): there is content after the head")
-            }
-        }
-    }
-
     /// Sends all requests with a client. Expects the same answers as those of the first client, and the same headers
     /// for HEAD as for GET, except for streams, which do not support HEAD.
     private func play(_ client: Client, version: String, _ gateway: RunningGateway, _ origins: [String]) throws {

@@ -106,24 +106,6 @@ final class ProviderTests {
         #expect(try self.answers([good]) == ["200"])
     }
 
-    @Test("On an unusable connection the first different token is refused, and the connection ends after that answer")
-    func endsUselessConnection() throws {
-        try self.asking.useKey("KEY0000001", topic: Self.topic)
-        let old = try self.authorization("KEY0000001", age: 3700)
-        let good = try self.authorization("KEY0000001")
-        let settings: [String: Any] = [
-            "topic": Self.topic, "batches": Array(repeating: [Self.token], count: 3), "proof": [old, old, good],
-            "until": "end",
-        ]
-        let expired = "ExpiredProviderToken"
-        #expect(
-            try FaultyGateway.frames(settings, of: self.gateway).suffix(6) == [
-                "403 1 \(expired)", "403 3 \(expired)", "403 5 \(expired)", "goaway NO_ERROR 2147483647 ",
-                #"goaway NO_ERROR 5 {"reason":"\#(expired)"}"#, "end",
-            ]
-        )
-    }
-
     @Test(
         "A client that retries with fresh tokens after its token has expired is served on its next connection",
         arguments: ["pushy", "node-apn"],

@@ -42,16 +42,6 @@ final class RestartFolder {
         return try ChildProcess.run(RunningGateway.program, command + free, folder: self.folder)
     }
 
-    /// Returns the contents of the journal's files, by name.
-    func journalFiles() throws -> [String: Data] {
-        var files: [String: Data] = [:]
-        for name in try FileManager.default.contentsOfDirectory(atPath: self.state.path)
-        where name.hasPrefix("journal.sqlite") && !name.hasSuffix("-shm") {
-            files[name] = try Data(contentsOf: self.state.appendingPathComponent(name))
-        }
-        return files
-    }
-
     /// Executes statements on the journal, as another SQLite program would. No process may have it open.
     func changeJournal(_ statements: String) throws {
         let script = """

@@ -54,22 +54,6 @@ struct SharedDatabaseTests {
         }
     }
 
-    @Test("A gateway that loses its database reports it, and resumes when the database is back")
-    func databaseGoes() throws {
-        let server = try PostgresServer()
-        let gateway = try RunningGateway(["--set", "store=\(try server.database())"])
-        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
-        server.kill()
-        try gateway.eventually("503") { try gateway.admin("/readyz").status == 503 }
-        #expect(try gateway.push(self.token, topic: self.topic).status == 503)
-        #expect(try gateway.admin("/metrics").body.contains("\nwakegate_cluster_attached 0\n"))
-        try server.start()
-        try gateway.eventually("ready") { try gateway.admin("/readyz").status == 200 }
-        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
-        #expect(try gateway.stats().integer("pushes", "accepted") == 2)
-        #expect(gateway.process.errors.contains("storeDetached"))
-    }
-
     /// Starts psql with an open transaction after a statement that locks something.
     private func editor(of address: String, on server: PostgresServer, _ statement: String) throws -> ChildProcess {
         let database = address.split(separator: "/").last.map(String.init) ?? ""

@@ -27,27 +27,6 @@ struct WorkerCredentialTests {
         try gateway.issue("--role", "worker", "--topic", SDKWorker.topic, "--expires", expires)
     }
 
-    @Test("A token file is read again: a stream whose token expires continues with the new token")
-    func tokenFile() throws {
-        let gateway = try ServedGateway()
-        try self.register(gateway)
-        let (next, id) = try self.token(gateway)
-        let file = gateway.folder.appendingPathComponent("worker.token")
-        try Data("\(try self.token(gateway, "6s").token)\n".utf8).write(to: file)
-        let worker = try SDKWorker(gateway.url(.edge), authority: gateway.authority, ["--token-file", file.path])
-        try worker.wait(for: "subscribed")
-        try Data("\(next)\n".utf8).write(to: file, options: .atomic)
-        try worker.wait(for: "disconnected")
-        try worker.wait(for: "subscribed")
-        #expect(try self.push(gateway).status == 200)
-        #expect(try worker.wait(for: "delivered").text("result") == "newData")
-        try gateway.revoke(id)
-        let failed = try worker.wait(for: "failed")
-        #expect(failed.text("code") == "refused")
-        #expect(failed.text("message")?.contains("401 RevokedToken") == true)
-        #expect(try worker.process.finish().status == 1)
-    }
-
     @Test("A token file that is empty or truncated while it is rewritten loses no result and ends no worker")
     func tokenFileRewritten() throws {
         let gateway = try ServedGateway()

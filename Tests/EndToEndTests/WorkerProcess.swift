@@ -149,8 +149,6 @@ extension RunningGateway {
         let payload = #"{"aps":{"content-available":1},\#(instruction)}"#
         return try self.push(token, topic: SDKWorker.topic, payload: payload)
     }
-
-    func wakes(endedAs outcome: String) throws -> Int? { try self.stats().integer("wakes", "results", outcome) }
 }
 
 /// A peer that accepts workers like a gateway, sends what a test writes, and never ends a stream on its own.

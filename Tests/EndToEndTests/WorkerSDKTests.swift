@@ -74,30 +74,6 @@ struct WorkerSDKTests {
         return try ChildProcess.run("swiftc", ["-typecheck", "-swift-version", "6", file] + modules + options)
     }
 
-    @Test("A delegate receives an expiration, and need not call its completion handler any more")
-    func delegate() throws {
-        let gateway = try RunningGateway(["--set", "policy.executionWindow=1"])
-        let worker = try SDKWorker.subscribed(to: gateway, ["--slots", "1", "--form", "delegate"])
-        try gateway.instruct(1, #""do":"stubborn","milliseconds":3000"#)
-        let wake = try #require(try worker.wait(for: "wake").text("wake"))
-        #expect(try worker.wait(for: "didExpire").text("wake") == wake)
-        try gateway.instruct(2, #""do":"answer""#)
-        try worker.wait(for: "delivered")
-    }
-
-    @Test("A second request to stop cancels the handlers")
-    func cancel() throws {
-        let gateway = try RunningGateway()
-        let worker = try SDKWorker.subscribed(to: gateway)
-        try gateway.instruct(1, #""do":"hang""#)
-        try worker.wait(for: "wake")
-        worker.process.send(SIGTERM)
-        try worker.wait(for: "stopping")
-        #expect(try worker.stop() == 0)
-        #expect(try gateway.wakes(endedAs: "failed") == 1)
-        #expect(try gateway.wakes(endedAs: "lost") == 0)
-    }
-
     @Test("Restarts of the gateway lose no wake: all workers are back, and each push is completed once")
     func restart() throws {
         let folder = try RestartFolder()
