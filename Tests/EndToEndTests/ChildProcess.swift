@@ -115,6 +115,14 @@ final class ChildProcess {
         }
     }
 
+    /// Waits until standard error contains a text, at most for a minute.
+    func says(_ text: String) throws {
+        func isSaid() -> Bool { self.errors.contains(text) }
+        guard Polling.isSo({ isSaid() || !self.isRunning }), isSaid() else {
+            throw self.failure("did not write \"\(text)\"")
+        }
+    }
+
     /// Waits for the end of the output and of the process.
     func finish(within seconds: Double = 60) throws -> Ended {
         let deadline = ContinuousClock.now + .seconds(seconds)

@@ -170,7 +170,7 @@ struct TaskWaitTests {
         let other = try first.wakegate("task", "submit", self.token, "com.example.other", "--kind", "processing")
         #expect(other.status == 0)
         try folder.end(first, SIGKILL)
-        try first.awaitText("does not answer") { wait.errors }
+        try wait.says("does not answer")
         let next = try folder.start(edge: first.edge, admin: first.admin)
         let ended = try wait.finish()
         #expect(ended.status == 0 && ended.output.hasSuffix("success\n"), "\(ended.errors)")
@@ -187,9 +187,9 @@ struct TaskWaitTests {
         let wait = try self.submit(first, self.export)
         _ = try wait.line()
         try folder.end(first, SIGKILL)
-        try first.awaitText("does not answer") { wait.errors }
+        try wait.says("does not answer")
         wait.send(SIGINT)
-        try first.awaitText("is being cancelled") { wait.errors }
+        try wait.says("is being cancelled")
         let next = try folder.start(edge: first.edge, admin: first.admin)
         let ended = try wait.finish()
         #expect(ended.status == 5 && ended.output.hasSuffix("cancelled\n"), "\(ended.errors)")
@@ -217,14 +217,5 @@ struct TaskWaitTests {
             #expect(try process.finish().status == 0)
         }
         withExtendedLifetime(worker) {}
-    }
-}
-
-extension RunningGateway {
-    /// Waits until a growing text contains another one. The gateway need not be running.
-    fileprivate func awaitText(_ wanted: String, in text: () -> String) throws {
-        guard Polling.isSo({ text().contains(wanted) }) else {
-            throw ChildProcess.Failure(description: "no \"\(wanted)\" in: \(text())")
-        }
     }
 }

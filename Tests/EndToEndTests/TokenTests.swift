@@ -220,33 +220,6 @@ struct TokenTests {
         #expect(try self.reason(gateway, token) == "RevokedToken")
     }
 
-    @Test("A wrong command line is refused with what to write")
-    func usage() throws {
-        let folder = try RestartFolder()
-        for (words, status, message) in [
-            (["issue", "--role", "worker"], 64, "--topic is missing"),
-            (["issue", "--role", "worke", "--topic", "t"], 64, "did you mean worker?"),
-            (["issue", "--role", "worker", "--topic", "a b"], 64, "--topic is \"a b\""),
-            (["issue", "--role", "worker", "--topic", "t", "--expires", "soon"], 64, "such as 90d"),
-            (["revoke", "0123"], 64, "32 digits"),
-            (["revoke", String(repeating: "0", count: 32)], 1, "the state folder \(folder.state.path) does not exist"),
-            (["issue", "--role", "worker", "--topic", "t"], 1, "the state folder \(folder.state.path) does not exist"),
-            (["list"], 1, "the state folder \(folder.state.path) does not exist"),
-        ] {
-            let line = ["token"] + words + ["--state", folder.state.path]
-            let ended = try ChildProcess.run(RunningGateway.program, line)
-            #expect(ended.status == Int32(status), "\(words)")
-            #expect(ended.errors.contains(message), "\(words): \(ended.errors)")
-        }
-        #expect(!FileManager.default.fileExists(atPath: folder.state.path))
-        try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: folder.folder.path)
-        let made = try ChildProcess.run(
-            RunningGateway.program,
-            ["token", "issue", "--role", "worker", "--topic", "t", "--state", folder.folder.path]
-        )
-        #expect(made.status == 0 && made.errors.contains("(worker, t) of \(folder.folder.path) is good until"))
-    }
-
     /// The state folder of the packaged service, which these commands use without an option.
     private static let service = "/var/lib/wakegate"
 
