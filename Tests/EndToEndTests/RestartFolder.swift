@@ -55,6 +55,32 @@ final class RestartFolder {
     }
 }
 
+extension RestartFolder {
+    /// Puts a development gateway's keys and certificates into the state directory. They are made once per process.
+    func putCertificates() throws {
+        let mode = [FileAttributeKey.posixPermissions: 0o700]
+        try FileManager.default.createDirectory(at: self.state, withIntermediateDirectories: true, attributes: mode)
+        for (name, content) in try Self.certificates.get() {
+            let file = self.state.appendingPathComponent(name)
+            try content.write(to: file)
+            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file.path)
+        }
+    }
+
+    private static let certificates = Result { try Self.makeCertificates() }
+
+    /// Returns the files that a development gateway has made, by name.
+    private static func makeCertificates() throws -> [String: Data] {
+        let made = try RestartFolder()
+        try made.end(try made.start(), SIGKILL)
+        var files: [String: Data] = [:]
+        for name in ["ca.pem", "ca.key", "server.pem", "server.key", "provider.p8", "provider.pem", "worker.pem"] {
+            files[name] = try Data(contentsOf: made.state.appendingPathComponent(name))
+        }
+        return files
+    }
+}
+
 extension Answer {
     /// The recent events of an explanation, newest first, as event, apns-id and detail.
     var recent: [[String]] {
