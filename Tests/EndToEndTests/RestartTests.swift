@@ -31,30 +31,6 @@ struct RestartFilesTests {
         }
     }
 
-    @Test("A deleted history starts with the journal's remaining events, and reports since when")
-    func deletedHistory() throws {
-        let folder = try RestartFolder()
-        let first = try folder.start()
-        let pushed = try first.push(self.token, topic: self.topic)
-        let stats = try first.stats()
-        try folder.end(first, SIGTERM)
-        for end in ["", "-wal", "-shm"] {
-            try? FileManager.default.removeItem(atPath: folder.history.path + end)
-        }
-        let second = try folder.start()
-        let device = try second.admin("/v1/devices/\(self.token)")
-        #expect(device.recent.map { $0[0] } == ["push", "registered"])
-        #expect(device.value("pending", "apnsID") as? String == pushed.headers["apns-id"])
-        let restarted = try second.stats()
-        for part in ["pushes", "wakes", "devices", "since"] {
-            #expect(restarted.part(part) == stats.part(part) && stats.part(part) != nil, "\(part)")
-        }
-        #expect(try second.push(self.token, topic: self.topic).status == 200)
-        #expect(try second.admin("/v1/devices/\(self.token)").recent.map { $0[0] } == ["push", "push", "registered"])
-        let errors = second.process.errors
-        #expect(errors.contains("warning history") && errors.contains("what happened before"), "\(errors)")
-    }
-
     @Test("The history survives a restart with its key; without it, it is set aside with a warning, and started over")
     func historyKey() throws {
         let folder = try RestartFolder()
