@@ -38,48 +38,31 @@ struct OrdinaryClientTests {
 
 @Suite("Raw HTTP/2 clients in numbers and across a restart", .serialized, .timeLimit(.minutes(15)))
 struct RawClientTests {
-    /// The topic of the certificates that `wakegate dev` makes.
-    private let topic = "com.example.app"
+    private let topic = "com.example.clients"
 
-    /// The settings of a gateway that requires client certificates of its own authority.
-    private static let forCertificate = ["--set", "tls.clientCA=.wakegate/ca.pem"]
-
-    private func certificate(_ gateway: RunningGateway) -> String {
-        gateway.folder.appendingPathComponent(".wakegate/provider.pem").path
-    }
-
-    @Test(
-        "curl pushes a thousand times, two hundred at a time, on few connections, and learns that a token is inactive",
-        arguments: [[], Self.forCertificate]
-    )
-    func curlThousand(settings: [String]) throws {
-        let gateway = try RunningGateway(settings)
-        let proof = settings.isEmpty ? [] : ["--cert", self.certificate(gateway)]
-        let options = ["--parallel", "--parallel-max", "200"] + proof
+    @Test("curl pushes a thousand times, two hundred at a time, and learns that a token is inactive")
+    func curlThousand() throws {
+        let gateway = try RunningGateway()
+        let options = ["--parallel", "--parallel-max", "200"]
         let ended = try self.curl(gateway, options, devices: "[1000-1999]").finish(within: 60)
         #expect(ended.status == 0, "\(ended.errors)")
         #expect(ended.output == String(repeating: "200 2\n", count: 1000))
         #expect(try gateway.stats().integer("pushes", "accepted") == 1000)
         let removed = String(repeating: "0", count: 60) + "1500"
         #expect(try gateway.admin("/v1/devices/\(removed)", "-X", "DELETE").status == 204)
-        let answers = try self.curl(gateway, proof, devices: "[1499-1500]").finish().output
+        let answers = try self.curl(gateway, devices: "[1499-1500]").finish().output
         #expect(answers == "200 2\n410 2\n")
     }
 
-    @Test(
-        "curl repeats requests that a restart left unanswered, until all are answered",
-        arguments: [[], Self.forCertificate]
-    )
-    func curlRestart(settings: [String]) throws {
+    @Test("curl repeats requests that a restart left unanswered, until all are answered")
+    func curlRestart() throws {
         let folder = try RestartFolder()
-        let gateway = try folder.start(settings)
-        let options =
-            ["--rate", "20/s", "--retry", "20", "--retry-delay", "1", "--retry-all-errors"]
-            + (settings.isEmpty ? [] : ["--cert", self.certificate(gateway)])
+        let gateway = try folder.start()
+        let options = ["--rate", "20/s", "--retry", "20", "--retry-delay", "1", "--retry-all-errors"]
         let client = try self.curl(gateway, options, devices: "[1000-1039]")
         for _ in 0..<10 { #expect(try client.line() == "200 2") }
         #expect(try folder.end(gateway, SIGTERM).status == 0)
-        let next = try folder.start(settings, edge: gateway.edge)
+        let next = try folder.start(edge: gateway.edge)
         let ended = try client.finish(within: 60)
         #expect(ended.status == 0, "\(ended.errors)")
         // A repeated push writes one line for each attempt.
@@ -88,18 +71,15 @@ struct RawClientTests {
         #expect(try next.stats().integer("pushes", "accepted") == 40)
     }
 
-    @Test("nghttp pushes to a thousand devices on one connection", arguments: [[], Self.forCertificate])
-    func nghttpThousand(settings: [String]) throws {
-        let gateway = try RunningGateway(settings)
-        let file = self.certificate(gateway)
+    @Test("nghttp pushes to a thousand devices on one connection")
+    func nghttpThousand() throws {
+        let gateway = try RunningGateway()
         let body = gateway.folder.appendingPathComponent("body")
         try Data(RunningGateway.payload.utf8).write(to: body)
         let devices = (1000..<2000).map { number in
             "https://\(gateway.edge)/3/device/" + String(repeating: "0", count: 60) + "\(number)"
         }
-        let options =
-            ["--null-out", "--stat", "--data=\(body.path)", "-H", "apns-topic: \(self.topic)"]
-            + (settings.isEmpty ? [] : ["--cert=\(file)", "--key=\(file)"])
+        let options = ["--null-out", "--stat", "--data=\(body.path)", "-H", "apns-topic: \(self.topic)"]
         let ended = try ChildProcess("nghttp", options + devices).finish(within: 60)
         #expect(ended.status == 0)
         #expect(ended.output.split(separator: "\n").filter { $0.contains("  200 ") }.count == 1000)
@@ -122,7 +102,7 @@ struct RawClientTests {
 
     /// Starts one push for each device of curl's URL pattern. Each push writes its status and its HTTP version when it
     /// is answered.
-    private func curl(_ gateway: RunningGateway, _ options: [String], devices: String) throws -> ChildProcess {
+    private func curl(_ gateway: RunningGateway, _ options: [String] = [], devices: String) throws -> ChildProcess {
         let url = "https://\(gateway.edge)/3/device/" + String(repeating: "0", count: 60) + devices
         return try ChildProcess(
             "curl",

@@ -324,38 +324,32 @@ final class TransferFaultTests: TransferScene {
 
     // MARK: Downloads
 
-    @Test(
-        "A part is joined to the bytes before it only if a strong validator says that both are of one version",
-        arguments: [
-            ("weak", ["-", "-"]), ("tagged", ["-", "bytes=40000-", "-"]), ("untagged", ["-", "bytes=40000-", "-"]),
-            ("overlong", ["-", "bytes=40000-", "-"]),
-        ]
-    )
-    func versions(_ path: String, _ ranges: [String]) throws {
+    /// Downloads files of a server with faults, and expects this content, and these ranges in the requests for each.
+    private func expect(_ content: Data, attempts: Int? = nil, _ files: [(String, [String])]) throws {
         let faulty = try FaultyServer(self.server.authority)
         let agent = try RunningTransferAgent(nil, Self.quick)
-        let id = try agent.add(Self.session, "\(faulty.base)/\(path)")
-        let end = try self.end(agent, id)
-        #expect(end["state"] as? String == "finished" && end["attempts"] as? Int == 2, "\(end)")
-        #expect(try self.taken(agent, id) == FaultyServer.second)
-        #expect(try faulty.requests("/\(path)", "range") == ranges)
+        for (path, ranges) in files {
+            let id = try agent.add(Self.session, "\(faulty.base)/\(path)")
+            let end = try self.end(agent, id)
+            #expect(end["state"] as? String == "finished", "\(end)")
+            #expect(end["attempts"] as? Int == attempts ?? ranges.count, "\(end)")
+            #expect(try self.taken(agent, id) == content, "\(path)")
+            #expect(try faulty.requests("/\(path)", "range") == ranges, "\(path)")
+        }
     }
 
-    @Test(
-        "A download is finished only when the server has said how long the file is, and is then not repeated",
-        arguments: [
-            ("dated", ["-", "bytes=40000-"]), ("short", ["-", "bytes=40000-", "bytes=40200-"]),
-            ("complete", ["-", "bytes=60000-"]),
-        ]
-    )
-    func lengths(_ path: String, _ ranges: [String]) throws {
-        let faulty = try FaultyServer(self.server.authority)
-        let agent = try RunningTransferAgent(nil, Self.quick)
-        let id = try agent.add(Self.session, "\(faulty.base)/\(path)")
-        let end = try self.end(agent, id)
-        #expect(end["state"] as? String == "finished" && end["attempts"] as? Int == ranges.count, "\(end)")
-        #expect(try self.taken(agent, id) == FaultyServer.first)
-        #expect(try faulty.requests("/\(path)", "range") == ranges)
+    @Test("A part is joined to the bytes before it only if a strong validator says that both are of one version")
+    func versions() throws {
+        let again = ["-", "bytes=40000-", "-"]
+        let files = [("weak", ["-", "-"]), ("tagged", again), ("untagged", again), ("overlong", again)]
+        try self.expect(FaultyServer.second, attempts: 2, files)
+    }
+
+    @Test("A download is finished only when the server has said how long the file is, and is then not repeated")
+    func lengths() throws {
+        let short = ["-", "bytes=40000-", "bytes=40200-"]
+        let files = [("dated", ["-", "bytes=40000-"]), ("short", short), ("complete", ["-", "bytes=60000-"])]
+        try self.expect(FaultyServer.first, files)
     }
 
     @Test("An HTTP/2 stream that is reset with NO_ERROR before its end is a cut")
