@@ -7,30 +7,6 @@ struct RestartFilesTests {
     private let topic = "com.example.files"
     private let token = String(repeating: "f1", count: 32)
 
-    @Test("The history of every push survives a kill of the process, also when the history's log is torn")
-    func killed() throws {
-        let folder = try RestartFolder()
-        var identifiers: [String] = []
-        for life in 0..<4 {
-            let gateway = try folder.start()
-            for identifier in identifiers {
-                let way = try gateway.admin("/v1/pushes/\(identifier)")
-                #expect(way.status == 200 && way.value("state") != nil, "life \(life): \(way.body)")
-            }
-            for number in 0..<10 {
-                let token = String(repeating: "\(life)\(number)", count: 32)
-                let pushed = try gateway.push(token, topic: self.topic)
-                #expect(pushed.status == 200)
-                identifiers.append(try #require(pushed.headers["apns-id"]))
-            }
-            try folder.end(gateway, SIGKILL)
-            guard life % 2 == 1, let log = FileHandle(forWritingAtPath: folder.history.path + "-wal") else { continue }
-            // Simulates a power failure that lost unsynced data.
-            try log.truncate(atOffset: log.seekToEnd() / 2)
-            try log.close()
-        }
-    }
-
     @Test("The history survives a restart with its key; without it, it is set aside with a warning, and started over")
     func historyKey() throws {
         let folder = try RestartFolder()

@@ -104,26 +104,6 @@ struct WorkerSDKTests {
         #expect(stats.integer("workers", "connected") == 0)
     }
 
-    @Test("A worker registers its device and reports its condition")
-    func devices() throws {
-        let gateway = try RunningGateway()
-        let token = String(repeating: "7f", count: 32)
-        let commands = ["conditions \(token) 0.5", "register", "conditions \(token) 2"]
-        _ = try gateway.push(token, topic: SDKWorker.topic)
-        let worker = try SDKWorker(
-            "https://\(gateway.edge)",
-            authority: gateway.certificateAuthority,
-            commands: commands
-        )
-        var answers: [SDKWorker.Event] = []
-        for _ in 0..<2 { answers.append(try worker.wait(for: "answer")) }
-        #expect(answers.contains { $0.text("battery") == "0.5 nominal" })
-        let registered = try #require(answers.compactMap { $0.text("token") }.first)
-        #expect(try gateway.admin("/v1/devices/\(registered)").value("topic") as? String == SDKWorker.topic)
-        let refused = try worker.wait(for: "refused")
-        #expect(refused.text("message")?.contains("batteryLevel is 2.0") == true)
-    }
-
     @Test("An untrusted or wrong gateway is an error that names the remedy")
     func refused() throws {
         let gateway = try RunningGateway()
