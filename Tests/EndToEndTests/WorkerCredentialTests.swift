@@ -94,9 +94,9 @@ struct WorkerCredentialTests {
         let gateway = try ServedGateway(["--set", "tls.clientCA=\(authority.certificate)"])
         try self.register(gateway)
         let provider = try authority.issue("/UID=\(SDKWorker.topic)")
-        let (next, _) = try self.token(gateway)
+        let (first, next) = (try self.token(gateway, "6s").token, try self.token(gateway).token)
         let file = gateway.folder.appendingPathComponent("worker.token")
-        try Data("\(try self.token(gateway, "6s").token)\n".utf8).write(to: file)
+        try Data("\(first)\n".utf8).write(to: file)
         func worker(_ options: [String]) throws -> ChildProcess {
             let location = ["--gateway", gateway.url(.edge), "--ca", gateway.authority]
             let line = ["worker", "--topic", SDKWorker.topic] + location + options + ["--", "echo", "woken"]
@@ -106,6 +106,8 @@ struct WorkerCredentialTests {
         try gateway.eventually("a worker") { try gateway.workerCount() == 1 }
         try Data("\(next)\n".utf8).write(to: file, options: .atomic)
         try gateway.eventually("the end of the first stream") { reading.errors.contains("subscribing again") }
+        let wakes = "/v1/topics/\(SDKWorker.topic)/wakes?slots=0"
+        #expect(try gateway.ask(.edge, "GET", wakes, token: first).reason == "ExpiredToken")
         try gateway.eventually("a worker again") { try gateway.workerCount() == 1 }
         #expect(try self.push(gateway, certificate: provider).status == 200)
         #expect(try reading.line()?.hasSuffix(" woken") == true)
