@@ -94,7 +94,7 @@ struct WorkerCredentialTests {
         let gateway = try ServedGateway(["--set", "tls.clientCA=\(authority.certificate)"])
         try self.register(gateway)
         let provider = try authority.issue("/UID=\(SDKWorker.topic)")
-        let (first, next) = (try self.token(gateway, "6s").token, try self.token(gateway).token)
+        let (next, first) = (try self.token(gateway).token, try self.token(gateway, "6s").token)
         let file = gateway.folder.appendingPathComponent("worker.token")
         try Data("\(first)\n".utf8).write(to: file)
         func worker(_ options: [String]) throws -> ChildProcess {
