@@ -174,6 +174,20 @@ struct PlayedScene: Decodable {
         #expect(scene.scene == name, "\(line)")
         return scene.faults
     }
+
+    /// Starts the script that plays scenes in a terminal.
+    ///
+    /// - Parameter settings: the members that `terminals.py` documents, in addition to those of every scene.
+    static func terminal(_ scenes: [String], of gateway: RunningGateway, _ settings: [String: Any]) throws
+        -> ChildProcess
+    {
+        let own: [String: Any] = [
+            "program": RunningGateway.program, "url": "http://\(gateway.admin)", "scenes": scenes,
+        ]
+        let data = try JSONSerialization.data(withJSONObject: own.merging(settings) { $1 })
+        let arguments = [RunningGateway.client("terminals.py"), String(decoding: data, as: UTF8.self)]
+        return try ChildProcess(RunningGateway.python, arguments, isInputOpen: true)
+    }
 }
 
 /// Polling for conditions that no event reports.

@@ -14,20 +14,11 @@ struct TaskWaitTests {
         case embedded, postgres
     }
 
-    /// The input of the terminal's script; `terminals.py` documents each member.
-    private struct Settings: Encodable {
-        let program: String
-        let url: String
-        let device: String
-        let folder: String
-        let scenes: [String]
-    }
-
     /// Starts a gateway with a device that is in use.
-    private func gateway(_ store: Store = .embedded, _ options: [String] = []) throws -> RunningGateway {
+    private func gateway(_ store: Store = .embedded) throws -> RunningGateway {
         var database: [String] = []
         if store == .postgres { database = ["--set", "store=\(try PostgresServer.shared().database())"] }
-        let gateway = try RunningGateway(database + options)
+        let gateway = try RunningGateway(database)
         #expect(try gateway.wakegate("device", "register", self.token, "--topic", self.topic).status == 0)
         #expect(try gateway.wakegate("device", "conditions", self.token, "appState=active").status == 0)
         return gateway
@@ -70,15 +61,8 @@ struct TaskWaitTests {
     func terminal(scene: String) throws {
         let gateway = try self.gateway()
         let worker = try self.worker(gateway)
-        let settings = Settings(
-            program: RunningGateway.program,
-            url: "http://\(gateway.admin)",
-            device: self.token,
-            folder: gateway.folder.path,
-            scenes: [scene]
-        )
-        let text = String(decoding: try JSONEncoder().encode(settings), as: UTF8.self)
-        let script = try ChildProcess(RunningGateway.python, [RunningGateway.client("terminals.py"), text])
+        let settings = ["device": self.token, "folder": gateway.folder.path]
+        let script = try PlayedScene.terminal([scene], of: gateway, settings)
         let faults = try PlayedScene.faults(script, scene)
         #expect(faults.isEmpty, "\(faults.joined(separator: "\n"))")
         #expect(try script.finish().status == 0)
