@@ -169,21 +169,6 @@ struct WebhookFailureTests {
         #expect((try gateway.hook("lastError") as? String)?.hasSuffix(cause) == true)
     }
 
-    @Test("Wakes are posted in sequence while one is open on the same connection")
-    func besideOpen() throws {
-        let rig = try WebhookRig()
-        let receiver = try rig.receiver()
-        let options = ["--set", "policy.executionWindow=600"]
-        let gateway = try rig.gateway(port: receiver.port, ", allowPrivate: true", options)
-        try gateway.pushHook(1, replies: ["silence"])
-        #expect(try receiver.next().session == 1)
-        for device in 2...5 {
-            try gateway.pushHook(device, replies: ["newData"])
-            #expect(try receiver.next().session == 1)
-            try gateway.completes(device - 1)
-        }
-    }
-
     @Test("Wakes that expire in a row do not suspend the webhook forever")
     func expired() throws {
         let rig = try WebhookRig()

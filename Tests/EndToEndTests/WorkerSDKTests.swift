@@ -74,36 +74,6 @@ struct WorkerSDKTests {
         return try ChildProcess.run("swiftc", ["-typecheck", "-swift-version", "6", file] + modules + options)
     }
 
-    @Test("Restarts of the gateway lose no wake: all workers are back, and each push is completed once")
-    func restart() throws {
-        let folder = try RestartFolder()
-        var gateway = try folder.start()
-        let edge = gateway.edge
-        let options = ["--workers", "20", "--slots", "2"]
-        let url = "https://\(edge)"
-        let worker = try SDKWorker(url, authority: gateway.certificateAuthority, options)
-        try gateway.eventually("20 workers") { try gateway.stats().integer("workers", "connected") == 20 }
-        for (round, signal) in [SIGKILL, SIGTERM, SIGKILL].enumerated() {
-            // One handler runs when the gateway ends, and one finishes while no gateway is running.
-            try gateway.instruct(100 + round, #""do":"answer","milliseconds":1500"#)
-            try gateway.instruct(200 + round, #""do":"stubborn","milliseconds":700"#)
-            try gateway.eventually("2 wakes") { try gateway.stats().integer("workers", "busy") == 2 }
-            try folder.end(gateway, signal)
-            gateway = try folder.start(edge: edge)
-            try gateway.eventually("20 workers after round \(round)") {
-                try gateway.stats().integer("workers", "connected") == 20
-            }
-            try gateway.eventually("the end of round \(round)") {
-                try gateway.stats().integer("pushes", "completed") == 2 * (round + 1)
-            }
-        }
-        #expect(try worker.stop() == 0)
-        let stats = try gateway.stats()
-        #expect(stats.integer("pushes", "accepted") == 6)
-        #expect(stats.integer("wakes", "results", "newData") == 6)
-        #expect(stats.integer("workers", "connected") == 0)
-    }
-
     @Test("An untrusted or wrong gateway is an error that names the remedy")
     func refused() throws {
         let gateway = try RunningGateway()
