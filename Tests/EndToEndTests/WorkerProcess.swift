@@ -72,8 +72,6 @@ final class SDKWorker {
         let values: [String: Any]
 
         func text(_ name: String) -> String? { self.values[name] as? String }
-
-        func integer(_ name: String) -> Int? { (self.values[name] as? NSNumber)?.intValue }
     }
 
     static let topic = "com.example.sdk"
