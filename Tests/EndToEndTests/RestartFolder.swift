@@ -67,7 +67,7 @@ extension RestartFolder {
         }
     }
 
-    private static let certificates = Result { try Self.makeCertificates() }
+    private static let certificates = Result { try RestartFolder.makeCertificates() }
 
     /// Returns the files that a development gateway has made, by name.
     private static func makeCertificates() throws -> [String: Data] {
