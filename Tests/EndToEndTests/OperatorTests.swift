@@ -239,27 +239,6 @@ struct WhatIfTests {
         return (events ?? []).map { "\($0["event"] ?? "") \($0["apnsID"] ?? "") \($0["detail"] ?? "")" }
     }
 
-    @Test("Priority and lifetime of a push are recorded, and decide in the replay")
-    func terms() throws {
-        let gateway = try RunningGateway()
-        let worker = try gateway.curlWorker(topic: self.topic)
-        func push(_ fields: [String]) throws {
-            let options = ["-H", "apns-topic: \(self.topic)", "-d", RunningGateway.payload] + fields
-            let ended = try ChildProcess.run(
-                "curl",
-                gateway.curlOptions + options + ["https://\(gateway.edge)/3/device/\(self.token)"]
-            )
-            #expect(ended.status == 0, "\(ended.errors)")
-        }
-        try push(["-H", "apns-priority: 10"])
-        try push(["-H", "apns-priority: 5", "-H", "apns-expiration: 0"])
-        let answer = try self.ask(gateway, #"{"policy":{}}"#)
-        // The first wake was still in flight, so the second push could not launch when it arrived.
-        #expect(answer.integer("replayed", "launched") == 1 && answer.integer("replayed", "discarded") == 1)
-        #expect(answer.integer("recorded", "discarded") == 1, "\(answer.body)")
-        withExtendedLifetime(worker) {}
-    }
-
     @Test("A device without pushes has nothing to replay; an unknown device is a 404")
     func nothing() throws {
         let gateway = try RunningGateway()
