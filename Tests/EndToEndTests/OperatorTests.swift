@@ -204,6 +204,12 @@ struct WhatIfTests {
             folder: gateway.folder
         )
         try gateway.eventually("a worker") { try gateway.stats().integer("workers", "connected") == 1 }
+        #expect(try self.ask(gateway, #"{"policy":{}}"#).reason == "UnknownDevice")
+        let registered = try gateway.edge("/v1/topics/\(self.topic)/devices", "-d", #"{"token":"\#(self.token)"}"#)
+        #expect(registered.status == 201)
+        let nothing = try self.ask(gateway, #"{"policy":{}}"#)
+        #expect(nothing.integer("pushes") == 0 && nothing.value("from") is NSNull)
+        #expect(nothing.integer("whatIf", "launched") == 0)
         for _ in 0..<3 { #expect(try gateway.push(self.token, topic: self.topic).status == 200) }
         try gateway.eventually("two launches") {
             let stats = try gateway.stats()
@@ -237,17 +243,6 @@ struct WhatIfTests {
     private func happened(_ gateway: RunningGateway) throws -> [String] {
         let events = try gateway.admin("/v1/devices/\(self.token)").value("recent") as? [[String: Any]]
         return (events ?? []).map { "\($0["event"] ?? "") \($0["apnsID"] ?? "") \($0["detail"] ?? "")" }
-    }
-
-    @Test("A device without pushes has nothing to replay; an unknown device is a 404")
-    func nothing() throws {
-        let gateway = try RunningGateway()
-        #expect(try self.ask(gateway, #"{"policy":{}}"#).reason == "UnknownDevice")
-        let registered = try gateway.edge("/v1/topics/\(self.topic)/devices", "-d", #"{"token":"\#(self.token)"}"#)
-        #expect(registered.status == 201)
-        let answer = try self.ask(gateway, #"{"policy":{}}"#)
-        #expect(answer.integer("pushes") == 0 && answer.value("from") is NSNull)
-        #expect(answer.integer("whatIf", "launched") == 0)
     }
 
     private func ask(_ gateway: RunningGateway, _ body: String) throws -> Answer {
