@@ -113,12 +113,7 @@ struct ClusterArticleTests {
         #expect(try scene.run("roles.sql").status == 0)
         let gateway = try scene.gateway()
         #expect(try scene.run("grants.sql", database: "wakegate").status == 0)
-        let article = "Sources/Server/Gateway/Gateway.docc/WatchingACluster.md"
-        let file = RunningGateway.root.appendingPathComponent(article)
-        let text = String(decoding: try Data(contentsOf: file), as: UTF8.self)
-        let questions = text.components(separatedBy: "\n```sql\n").dropFirst().map {
-            $0.components(separatedBy: "\n```")[0]
-        }
+        let questions = try ShownCommand.blocks("sql", in: "WatchingACluster")
         #expect(questions.count == 7)
         let primary = "\(scene.address("wakegate_read"))&target_session_attrs=primary"
         for question in questions {
@@ -137,11 +132,7 @@ struct ClusterArticleTests {
 struct WebhookArticleTests {
     /// Returns the program in the article.
     private func script() throws -> String {
-        let file = RunningGateway.root.appendingPathComponent("Sources/Server/Gateway/Gateway.docc/Webhooks.md")
-        let article = try String(contentsOf: file, encoding: .utf8)
-        let start = try #require(article.range(of: "```python\n"))
-        let end = try #require(article.range(of: "\n```", range: start.upperBound..<article.endIndex))
-        return String(article[start.upperBound..<end.lowerBound])
+        try #require(ShownCommand.blocks("python", in: "Webhooks").first)
     }
 
     @Test("The article's receiver accepts a wake of the gateway and rejects a forged signature")
@@ -316,20 +307,9 @@ struct CredentialArticleTests {
 
 @Suite("The example of the article on fault mode", .serialized, .timeLimit(.minutes(15)))
 struct FaultArticleTests {
-    private static let article = "Sources/Server/Gateway/Gateway.docc/FaultMode.md"
-
-    /// Returns the first JSON5 block of the article.
-    private func example() throws -> String {
-        let file = RunningGateway.root.appendingPathComponent(Self.article)
-        let text = String(decoding: try Data(contentsOf: file), as: UTF8.self)
-        let start = try #require(text.range(of: "```json5\n"))
-        let end = try #require(text.range(of: "```", range: start.upperBound..<text.endIndex))
-        return String(text[start.upperBound..<end.lowerBound])
-    }
-
     @Test("The example does what its comments say")
     func runs() throws {
-        let faulty = try FaultyGateway(file: try self.example())
+        let faulty = try FaultyGateway(file: ShownCommand.blocks("json5", in: "FaultMode")[0])
         let gateway = faulty.gateway
         #expect(!gateway.process.errors.contains("warning"))
         func reason(_ device: Int, topic: String) throws -> String {
@@ -524,6 +504,15 @@ struct ShownCommand {
     /// block as a whole.
     static func all(in article: String) throws -> [ShownCommand] {
         try self.all(at: "Sources/Server/Gateway/Gateway.docc/\(article).md")
+    }
+
+    /// Returns the blocks of an article of the gateway in a language, in order.
+    static func blocks(_ language: String, in article: String) throws -> [String] {
+        let path = "Sources/Server/Gateway/Gateway.docc/\(article).md"
+        let text = try String(contentsOf: RunningGateway.root.appendingPathComponent(path), encoding: .utf8)
+        return text.components(separatedBy: "\n```\(language)\n").dropFirst().map {
+            $0.components(separatedBy: "\n```")[0]
+        }
     }
 
     /// Returns the commands of a page, given its path in the checkout.

@@ -159,16 +159,6 @@ struct BackupTests {
         #expect(try again.ask(.edge, "GET", path, token: token).reason == "BadQuery")
     }
 
-    @Test("A state without tokens starts again without tokens")
-    func neverAsked() throws {
-        let gateway = try ServedGateway()
-        let path = "/v1/topics/\(self.topic)/wakes?slots=0"
-        #expect(try gateway.ask(.edge, "GET", path).reason == "BadQuery")
-        try gateway.end()
-        let again = try ServedGateway(["--state", gateway.state.path])
-        #expect(try again.ask(.edge, "GET", path).reason == "BadQuery")
-    }
-
     @Test("The next start and the next copy remove the leftovers of a killed copy, and no other file")
     func leftovers() throws {
         let folder = try RestartFolder()

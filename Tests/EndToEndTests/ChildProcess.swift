@@ -115,6 +115,14 @@ final class ChildProcess {
         }
     }
 
+    /// Waits until standard error contains a text, at most for a minute.
+    func says(_ text: String) throws {
+        func isSaid() -> Bool { self.errors.contains(text) }
+        guard Polling.isSo({ isSaid() || !self.isRunning }), isSaid() else {
+            throw self.failure("did not write \"\(text)\"")
+        }
+    }
+
     /// Waits for the end of the output and of the process.
     func finish(within seconds: Double = 60) throws -> Ended {
         let deadline = ContinuousClock.now + .seconds(seconds)
@@ -165,6 +173,20 @@ struct PlayedScene: Decodable {
         let scene = try JSONDecoder().decode(Self.self, from: Data(line.utf8))
         #expect(scene.scene == name, "\(line)")
         return scene.faults
+    }
+
+    /// Starts the script that plays scenes in a terminal.
+    ///
+    /// - Parameter settings: the members that `terminals.py` documents, in addition to those of every scene.
+    static func terminal(_ scenes: [String], of gateway: RunningGateway, _ settings: [String: Any]) throws
+        -> ChildProcess
+    {
+        let own: [String: Any] = [
+            "program": RunningGateway.program, "url": "http://\(gateway.admin)", "scenes": scenes,
+        ]
+        let data = try JSONSerialization.data(withJSONObject: own.merging(settings) { $1 })
+        let arguments = [RunningGateway.client("terminals.py"), String(decoding: data, as: UTF8.self)]
+        return try ChildProcess(RunningGateway.python, arguments, isInputOpen: true)
     }
 }
 

@@ -47,17 +47,4 @@ struct CommandTests {
         worker.send(SIGTERM)
         #expect(try worker.finish().status == 0)
     }
-
-    @Test("stats --json is the gateway's own answer; --device explains in a sentence")
-    func stats() throws {
-        let gateway = try RunningGateway()
-        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
-        let json = try gateway.wakegate("stats", "--json")
-        #expect(json.status == 0)
-        let object = try JSONSerialization.jsonObject(with: Data(json.output.utf8)) as? [String: Any]
-        #expect((object?["pushes"] as? [String: Any])?["accepted"] as? Int == 1)
-        let device = try gateway.wakegate("stats", "--device", self.token)
-        #expect(device.status == 0)
-        #expect(device.output.contains("wakegate worker --topic \(self.topic)"))
-    }
 }

@@ -97,13 +97,8 @@ struct ConditionsReportTests {
     }
 
     /// Polls until the gateway reports the wanted value of a condition.
-    private func eventually(
-        _ gateway: RunningGateway,
-        _ name: String,
-        within seconds: Double = 60,
-        _ isWanted: (Any?) -> Bool
-    ) throws {
-        try gateway.eventually(name, within: seconds) {
+    private func eventually(_ gateway: RunningGateway, _ name: String, _ isWanted: (Any?) -> Bool) throws {
+        try gateway.eventually(name) {
             let conditions = try gateway.admin("/v1/devices/\(self.token)").value("conditions") as? [String: Any]
             return isWanted(conditions?[name])
         }

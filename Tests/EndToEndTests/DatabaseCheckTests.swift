@@ -120,13 +120,6 @@ struct DatabaseCheckTests {
         let shared = try PostgresServer.shared()
         self.expectFault(try self.check(try shared.database()), "fsync")
     }
-
-    @Test("A password in the address is refused, and shown nowhere")
-    func password() throws {
-        let ended = try self.check("postgresql://me:hunter2@127.0.0.1/w")
-        self.expectFault(ended, "holds a password", "passfile")
-        #expect(!(ended.errors + ended.output).contains("hunter2"))
-    }
 }
 
 /// A PostgreSQL server set up with the files in `deploy/postgresql`, as an article describes; ended with the last
@@ -255,6 +248,11 @@ struct FailoverTests {
         _ = try #require(try worker.next())
 
         primary.kill()
+        for gateway in gateways {
+            try gateway.eventually("503") { try gateway.admin("/readyz").status == 503 }
+            #expect(try gateway.push(self.token(0), topic: self.topic).status == 503)
+            #expect(try gateway.admin("/metrics").body.contains("\nwakegate_cluster_attached 0\n"))
+        }
         let received = "SELECT pg_wal_lsn_diff(pg_last_wal_receive_lsn(), '0/0')::bigint"
         let positions = try standbys.map { Int(try $0.query(received)) ?? 0 }
         let (next, other) = positions[0] >= positions[1] ? (standbys[0], standbys[1]) : (standbys[1], standbys[0])

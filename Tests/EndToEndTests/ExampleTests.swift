@@ -55,30 +55,6 @@ struct ExampleTests {
         #expect(try next.stats().integer("wakes", "results", "lost") == 0)
     }
 
-    @Test(
-        "Unicode line separators do not end a worker's line",
-        arguments: Language.allCases
-    )
-    func lineSeparators(language: Language) throws {
-        let gateway = try RunningGateway()
-        let worker = try self.start("worker", language, gateway)
-        try gateway.eventually("a worker: \(worker.errors)") {
-            try gateway.stats().integer("workers", "connected") == 1
-        }
-        let text = "a\u{2028}b\u{2029}c\u{85}d"
-        let payload = #"{"aps":{"content-available":1},"text":"\#(text)"}"#
-        #expect(try gateway.push(self.token, topic: self.topic, payload: payload).status == 200)
-        let line = try #require(try worker.line(), "\(worker.errors)")
-        let json = String(line.drop { $0 != "{" })
-        let object = try JSONSerialization.jsonObject(with: Data(json.utf8)) as? [String: Any] ?? [:]
-        // The shell example prints the whole wake; the others print its payload.
-        let carried = object["payload"] as? [String: Any] ?? object
-        #expect(carried["text"] as? String == text)
-        try gateway.eventually("a result: \(worker.errors)") {
-            try gateway.stats().integer("wakes", "results", "newData") == 1
-        }
-    }
-
     @Test("The Python worker splits a stream at line feeds only, whatever its library splits at")
     func pythonLines() throws {
         let script = """

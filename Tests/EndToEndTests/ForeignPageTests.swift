@@ -18,17 +18,4 @@ struct ForeignPageTests {
             #expect(words[2] == (words[0] == "edge" || isGood ? "404" : "403"), "\(line)")
         }
     }
-
-    @Test("Clients of a socket file name this machine, as curl does")
-    func socketFile() throws {
-        let folder = try RestartFolder()
-        let path = folder.folder.appendingPathComponent("a.sock").path
-        let gateway = try RunningGateway(admin: "unix:\(path)")
-        for (host, status) in [("localhost", 200), ("unix", 403), ("unix:9197", 403), ("attacker.example", 403)] {
-            let options = ["--silent", "--max-time", "20", "--include", "--unix-socket", path, "-H", "Host: \(host)"]
-            let ended = try ChildProcess.run("curl", options + ["http://localhost/v1/stats"])
-            #expect(try Answer(curlOutput: ended.output).status == status, "\(host)")
-        }
-        withExtendedLifetime(gateway) {}
-    }
 }

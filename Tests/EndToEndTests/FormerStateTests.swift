@@ -134,16 +134,4 @@ struct FormerStateTests {
         let failed = try #require(pushes["failed"].flatMap { wakes[$0] })
         #expect(failed["attempt"] as? Int == 2)
     }
-
-    @Test("A journal of an older format is refused by name, with the way to convert it, and not changed")
-    func olderFormat() throws {
-        let folder = try self.unpacked()
-        try folder.changeJournal("PRAGMA user_version = 1")
-        let before = try folder.journalFiles()
-        let ended = try folder.startInVain()
-        #expect(ended.status == 1)
-        #expect(ended.errors.contains("\(folder.journal.path) has format 1"), "\(ended.errors)")
-        #expect(ended.errors.contains("Start commit 50ad6a39 of WakeGate once"), "\(ended.errors)")
-        #expect(try folder.journalFiles() == before)
-    }
 }

@@ -38,48 +38,31 @@ struct OrdinaryClientTests {
 
 @Suite("Raw HTTP/2 clients in numbers and across a restart", .serialized, .timeLimit(.minutes(15)))
 struct RawClientTests {
-    /// The topic of the certificates that `wakegate dev` makes.
-    private let topic = "com.example.app"
+    private let topic = "com.example.clients"
 
-    /// The settings of a gateway that requires client certificates of its own authority.
-    private static let forCertificate = ["--set", "tls.clientCA=.wakegate/ca.pem"]
-
-    private func certificate(_ gateway: RunningGateway) -> String {
-        gateway.folder.appendingPathComponent(".wakegate/provider.pem").path
-    }
-
-    @Test(
-        "curl pushes a thousand times, two hundred at a time, on few connections, and learns that a token is inactive",
-        arguments: [[], Self.forCertificate]
-    )
-    func curlThousand(settings: [String]) throws {
-        let gateway = try RunningGateway(settings)
-        let proof = settings.isEmpty ? [] : ["--cert", self.certificate(gateway)]
-        let options = ["--parallel", "--parallel-max", "200"] + proof
+    @Test("curl pushes a thousand times, two hundred at a time, and learns that a token is inactive")
+    func curlThousand() throws {
+        let gateway = try RunningGateway()
+        let options = ["--parallel", "--parallel-max", "200"]
         let ended = try self.curl(gateway, options, devices: "[1000-1999]").finish(within: 60)
         #expect(ended.status == 0, "\(ended.errors)")
         #expect(ended.output == String(repeating: "200 2\n", count: 1000))
         #expect(try gateway.stats().integer("pushes", "accepted") == 1000)
         let removed = String(repeating: "0", count: 60) + "1500"
         #expect(try gateway.admin("/v1/devices/\(removed)", "-X", "DELETE").status == 204)
-        let answers = try self.curl(gateway, proof, devices: "[1499-1500]").finish().output
+        let answers = try self.curl(gateway, devices: "[1499-1500]").finish().output
         #expect(answers == "200 2\n410 2\n")
     }
 
-    @Test(
-        "curl repeats requests that a restart left unanswered, until all are answered",
-        arguments: [[], Self.forCertificate]
-    )
-    func curlRestart(settings: [String]) throws {
+    @Test("curl repeats requests that a restart left unanswered, until all are answered")
+    func curlRestart() throws {
         let folder = try RestartFolder()
-        let gateway = try folder.start(settings)
-        let options =
-            ["--rate", "20/s", "--retry", "20", "--retry-delay", "1", "--retry-all-errors"]
-            + (settings.isEmpty ? [] : ["--cert", self.certificate(gateway)])
+        let gateway = try folder.start()
+        let options = ["--rate", "20/s", "--retry", "20", "--retry-delay", "1", "--retry-all-errors"]
         let client = try self.curl(gateway, options, devices: "[1000-1039]")
         for _ in 0..<10 { #expect(try client.line() == "200 2") }
         #expect(try folder.end(gateway, SIGTERM).status == 0)
-        let next = try folder.start(settings, edge: gateway.edge)
+        let next = try folder.start(edge: gateway.edge)
         let ended = try client.finish(within: 60)
         #expect(ended.status == 0, "\(ended.errors)")
         // A repeated push writes one line for each attempt.
@@ -88,18 +71,15 @@ struct RawClientTests {
         #expect(try next.stats().integer("pushes", "accepted") == 40)
     }
 
-    @Test("nghttp pushes to a thousand devices on one connection", arguments: [[], Self.forCertificate])
-    func nghttpThousand(settings: [String]) throws {
-        let gateway = try RunningGateway(settings)
-        let file = self.certificate(gateway)
+    @Test("nghttp pushes to a thousand devices on one connection")
+    func nghttpThousand() throws {
+        let gateway = try RunningGateway()
         let body = gateway.folder.appendingPathComponent("body")
         try Data(RunningGateway.payload.utf8).write(to: body)
         let devices = (1000..<2000).map { number in
             "https://\(gateway.edge)/3/device/" + String(repeating: "0", count: 60) + "\(number)"
         }
-        let options =
-            ["--null-out", "--stat", "--data=\(body.path)", "-H", "apns-topic: \(self.topic)"]
-            + (settings.isEmpty ? [] : ["--cert=\(file)", "--key=\(file)"])
+        let options = ["--null-out", "--stat", "--data=\(body.path)", "-H", "apns-topic: \(self.topic)"]
         let ended = try ChildProcess("nghttp", options + devices).finish(within: 60)
         #expect(ended.status == 0)
         #expect(ended.output.split(separator: "\n").filter { $0.contains("  200 ") }.count == 1000)
@@ -122,7 +102,7 @@ struct RawClientTests {
 
     /// Starts one push for each device of curl's URL pattern. Each push writes its status and its HTTP version when it
     /// is answered.
-    private func curl(_ gateway: RunningGateway, _ options: [String], devices: String) throws -> ChildProcess {
+    private func curl(_ gateway: RunningGateway, _ options: [String] = [], devices: String) throws -> ChildProcess {
         let url = "https://\(gateway.edge)/3/device/" + String(repeating: "0", count: 60) + devices
         return try ChildProcess(
             "curl",
@@ -137,17 +117,17 @@ struct RawClientTests {
 @Suite("Clients in other languages on every route", .serialized, .timeLimit(.minutes(15)))
 struct RouteClientTests {
     /// A program that reads lines `METHOD URL` and prints `METHOD URL STATUS LENGTH`.
-    struct Client: CustomTestStringConvertible {
-        let testDescription: String
+    struct Client {
+        let name: String
         let command: [String]
 
         static let all: [Client] = {
             let folder = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients").path
             return [
-                Client(testDescription: "httpx", command: [RunningGateway.python, "\(folder)/ask_httpx.py", "routes"]),
-                Client(testDescription: "node", command: ["node", "\(folder)/routes_node.mjs"]),
-                Client(testDescription: "go", command: ["go", "run", "\(folder)/routes.go"]),
-                Client(testDescription: "java", command: ["java", "\(folder)/RoutesJava.java"]),
+                Client(name: "httpx", command: [RunningGateway.python, "\(folder)/ask_httpx.py", "routes"]),
+                Client(name: "node", command: ["node", "\(folder)/routes_node.mjs"]),
+                Client(name: "go", command: ["go", "run", "\(folder)/routes.go"]),
+                Client(name: "java", command: ["java", "\(folder)/RoutesJava.java"]),
             ]
         }()
     }
@@ -160,45 +140,28 @@ struct RouteClientTests {
         "{apnsID}": "123e4567-e89b-12d3-a456-426614174000",
     ]
 
-    @Test("HTTP/1.1 is understood on every route, and GET, HEAD and POST are answered alike", arguments: Client.all)
-    func version1(client: Client) throws {
+    @Test("HTTP/1.1 is understood on every route, and GET, HEAD and POST are answered alike, to every client")
+    func version1() throws {
         let gateway = try RunningGateway()
-        try self.play(client, version: "1", gateway, ["http://\(gateway.admin)", "http://\(gateway.plain)"])
+        try self.play(Client.all, version: "1", gateway, ["http://\(gateway.admin)", "http://\(gateway.plain)"])
     }
 
-    @Test("Over HTTP/2 every route of the edge answers GET, HEAD and POST alike", arguments: Client.all)
-    func version2(client: Client) throws {
+    @Test("Over HTTP/2 every route of the edge answers GET, HEAD and POST alike, to every client")
+    func version2() throws {
         let gateway = try RunningGateway()
-        try self.play(client, version: "2", gateway, ["https://\(gateway.edge)"])
+        try self.play(Client.all, version: "2", gateway, ["https://\(gateway.edge)"])
     }
 
-    @Test("In cleartext with prior knowledge, too", arguments: Client.all.prefix(2))
-    func priorKnowledge(client: Client) throws {
+    @Test("In cleartext with prior knowledge, too")
+    func priorKnowledge() throws {
         let gateway = try RunningGateway()
-        try self.play(client, version: "2", gateway, ["http://\(gateway.admin)", "http://\(gateway.plain)"])
+        let origins = ["http://\(gateway.admin)", "http://\(gateway.plain)"]
+        try self.play(Array(Client.all.prefix(2)), version: "2", gateway, origins)
     }
 
-    @Test(
-        "curl -I has the head of every route, and no content",
-        arguments: ["--http1.1", "--http2", "--http2-prior-knowledge"]
-    )
-    func curl(version: String) throws {
-        let gateway = try RunningGateway()
-        let isEdge = version == "--http2"
-        let origins = isEdge ? ["https://\(gateway.edge)"] : ["http://\(gateway.admin)", "http://\(gateway.plain)"]
-        for origin in origins {
-            for path in try self.paths() {
-                let ended = try ChildProcess.run("curl", gateway.curlOptions + ["-I", version, origin + path])
-                #expect(ended.status == 0, "\(origin)\(path): \(ended.errors)")
-                #expect(ended.output.hasPrefix(version == "--http1.1" ? "HTTP/1.1 " : "HTTP/2 "), "\(path)")
-                #expect(ended.output.hasSuffix("\r\n\r\n"), "\(path): there is content after the head")
-            }
-        }
-    }
-
-    /// Sends all requests with a client. Expects the same answers as those of the first client, and the same headers
+    /// Sends all requests with each client. Expects the same answers as those of the first client, and the same headers
     /// for HEAD as for GET, except for streams, which do not support HEAD.
-    private func play(_ client: Client, version: String, _ gateway: RunningGateway, _ origins: [String]) throws {
+    private func play(_ clients: [Client], version: String, _ gateway: RunningGateway, _ origins: [String]) throws {
         // The topic must be known for all requests; its device is not used by any request.
         #expect(try gateway.edge("/v1/topics/com.example.routes/devices", "-d", "{}").status == 201)
         let paths = try self.paths()
@@ -206,19 +169,21 @@ struct RouteClientTests {
         for origin in origins {
             for path in paths { questions += ["GET", "HEAD", "POST"].map { "\($0) \(origin)\(path)" } }
         }
-        let answers = try self.ask(client, version: version, gateway, questions)
-        #expect(answers.count == questions.count)
-        let known = try self.ask(Client.all[0], version: version, gateway, questions)
-        for (answer, known) in zip(answers, known) {
-            let (words, expected) = (answer.split(separator: " "), known.split(separator: " "))
-            try #require(words.count == 4 && expected.count == 4, "\(answer)")
-            #expect(words[0...2] == expected[0...2], "\(answer), but \(known)")
-            #expect((words[3] == "stream") == (expected[3] == "stream"), "\(answer), but \(known)")
-        }
-        for (get, head) in zip(answers, answers.dropFirst()) where head.hasPrefix("HEAD ") {
-            let (get, head) = (get.split(separator: " "), head.split(separator: " "))
-            #expect(head[3] == "0", "\(head)")
-            #expect(head[2] == (get[3] == "stream" ? "405" : get[2]), "\(head), but \(get)")
+        let known = try self.ask(clients[0], version: version, gateway, questions)
+        for client in clients {
+            let answers = try self.ask(client, version: version, gateway, questions)
+            #expect(answers.count == questions.count, "\(client.name)")
+            for (answer, known) in zip(answers, known) {
+                let (words, expected) = (answer.split(separator: " "), known.split(separator: " "))
+                try #require(words.count == 4 && expected.count == 4, "\(client.name): \(answer)")
+                #expect(words[0...2] == expected[0...2], "\(client.name): \(answer), but \(known)")
+                #expect((words[3] == "stream") == (expected[3] == "stream"), "\(client.name): \(answer), but \(known)")
+            }
+            for (get, head) in zip(answers, answers.dropFirst()) where head.hasPrefix("HEAD ") {
+                let (get, head) = (get.split(separator: " "), head.split(separator: " "))
+                #expect(head[3] == "0", "\(client.name): \(head)")
+                #expect(head[2] == (get[3] == "stream" ? "405" : get[2]), "\(client.name): \(head), but \(get)")
+            }
         }
     }
 
@@ -231,7 +196,7 @@ struct RouteClientTests {
         let arguments = Array(client.command.dropFirst()) + [version, gateway.certificateAuthority]
         let input = questions.joined(separator: "\n") + "\n"
         let ended = try ChildProcess.run(client.command[0], arguments, input: input)
-        #expect(ended.status == 0, "\(client.testDescription): \(ended.errors)\n\(ended.output.suffix(300))")
+        #expect(ended.status == 0, "\(client.name): \(ended.errors)\n\(ended.output.suffix(300))")
         return ended.output.split(separator: "\n").map(String.init)
     }
 

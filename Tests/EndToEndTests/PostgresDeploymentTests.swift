@@ -4,9 +4,8 @@ import WakeGateTestKit
 
 @Suite("The files of deploy/postgresql", .timeLimit(.minutes(15)))
 struct PostgresDeploymentTests {
-    @Test("A server reads every line of the settings and of the access rules without a fault")
-    func settings() throws {
-        let scene = try DatabaseScene()
+    /// Expects that the server read every line of the settings and of the access rules without a fault.
+    private func checkSettings(_ scene: DatabaseScene) throws {
         let read = "SELECT count(*) FROM pg_file_settings WHERE sourcefile LIKE '%/wakegate.conf'"
         let lines = try DatabaseScene.text("wakegate.conf").split(separator: "\n").filter { !$0.hasPrefix("#") }
         #expect(lines.count > 40)
@@ -19,11 +18,13 @@ struct PostgresDeploymentTests {
         #expect(try scene.server.query("SHOW max_wal_size") == "32GB")
     }
 
-    @Test("A gateway attaches with the role's certificate, makes the tables, and may do nothing else")
+    @Test("A server takes the files; a gateway with its role's certificate makes the tables and may do nothing else")
     func roles() throws {
         let scene = try DatabaseScene()
+        try self.checkSettings(scene)
         let made = try scene.run("roles.sql")
         #expect(made.status == 0, "\(made.errors)")
+        try self.checkConfiguration(scene)
         let first = try scene.gateway()
         let granted = try scene.run("grants.sql", database: "wakegate")
         #expect(granted.status == 0, "\(granted.errors)")
@@ -129,21 +130,18 @@ struct PostgresDeploymentTests {
         #expect(ended.status == 0 && ended.output + ended.errors == "", "\(ended.output) \(ended.errors)")
     }
 
-    @Test("The gateway's configuration is valid for the test's certificates and database")
-    func configuration() throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-check-\(UUID())")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let scene = try DatabaseScene()
-        #expect(try scene.run("roles.sql").status == 0)
+    /// Expects that the gateway's configuration is valid for the test's certificates and database.
+    private func checkConfiguration(_ scene: DatabaseScene) throws {
+        let keys = scene.folder.appendingPathComponent("keys")
+        try FileManager.default.createDirectory(at: keys, withIntermediateDirectories: false)
         let tls = scene.folder.appendingPathComponent("tls").path
         let text = try DatabaseScene.text("wakegate.json5")
             .replacing("/etc/ssl/certs/wakegate.pem", with: "\(tls)/127.0.0.1.pem")
             .replacing("/etc/ssl/private/wakegate.key", with: "\(tls)/127.0.0.1.key")
-            .replacing("/etc/wakegate/keys", with: folder.path)
+            .replacing("/etc/wakegate/keys", with: keys.path)
             .replacing("db1,db2,db3", with: "127.0.0.1:\(scene.server.port)")
             .replacing("read-write", with: "read-write&sslmode=verify-full")
-        let file = folder.appendingPathComponent("wakegate.json5")
+        let file = scene.folder.appendingPathComponent("wakegate.json5")
         try Data(text.utf8).write(to: file)
         let words =
             scene.environment("wakegate") + [

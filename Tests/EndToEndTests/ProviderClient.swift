@@ -80,8 +80,6 @@ final class FullRateClient {
         let retriable: Bool
         /// The number of unanswered pushes that may have been processed.
         let processed: Int
-        /// The number of unanswered pushes that were reported as not processed.
-        let exempt: Int
         /// True if the gateway has sent GOAWAY.
         let goaway: Bool
     }

@@ -14,14 +14,6 @@ final class ProviderTests {
         self.asking = try AskingGateway()
     }
 
-    private func addKey(_ keyID: String, team: String = ProviderTests.team, topics: [String] = []) throws {
-        try self.asking.addKey(keyID, team: team, topics: topics)
-    }
-
-    private func authorization(_ keyID: String, team: String = ProviderTests.team, age: Int = 0) throws -> String {
-        try self.asking.authorization(keyID, team: team, age: age)
-    }
-
     /// Sends a push with `wakegate push`, and returns the first two words of its answer.
     private func push(_ keyID: String, team: String = ProviderTests.team, topic: String = ProviderTests.topic) throws
         -> String
@@ -50,7 +42,7 @@ final class ProviderTests {
     @Test("A key is accepted while the gateway runs, and a removed one is refused")
     func keys() throws {
         #expect(try self.push("KEY0000001") == "403 InvalidProviderToken")
-        try self.addKey("KEY0000001")
+        try self.asking.addKey("KEY0000001")
         try self.gateway.eventually("a push with a new key") { try self.push("KEY0000001").hasPrefix("200") }
         #expect(try self.push("KEY0000001", team: "OTHER") == "403 InvalidProviderToken")
         let listed = try self.gateway.wakegate("key", "list", "--keys", "keys")
@@ -65,7 +57,7 @@ final class ProviderTests {
 
     @Test("Without a token a push is refused on the edge and in cleartext, and malformed paths before that")
     func missing() throws {
-        try self.addKey("KEY0000001")
+        try self.asking.addKey("KEY0000001")
         let refused = try self.gateway.push(Self.token, topic: Self.topic)
         #expect(refused.status == 403)
         #expect(refused.reason == "MissingProviderToken")
@@ -85,7 +77,7 @@ final class ProviderTests {
 
     @Test("A key with topics pushes only to those")
     func topics() throws {
-        try self.addKey("KEY0000001", topics: ["com.example.other", Self.topic])
+        try self.asking.addKey("KEY0000001", topics: ["com.example.other", Self.topic])
         try self.gateway.eventually("a push") { try self.push("KEY0000001").hasPrefix("200") }
         #expect(try self.push("KEY0000001", topic: "com.example.strange") == "400 TopicDisallowed")
         #expect(try self.push("KEY0000001", topic: "a b") == "400 BadTopic")
@@ -93,10 +85,10 @@ final class ProviderTests {
 
     @Test("An expired token makes only its own connection unusable")
     func expired() throws {
-        try self.addKey("KEY0000001")
+        try self.asking.addKey("KEY0000001")
         try self.gateway.eventually("a push") { try self.push("KEY0000001").hasPrefix("200") }
-        let good = try self.authorization("KEY0000001")
-        let old = try self.authorization("KEY0000001", age: 3700)
+        let good = try self.asking.authorization("KEY0000001")
+        let old = try self.asking.authorization("KEY0000001", age: 3700)
         let answers = try self.answers(["", good, good, old, good])
         #expect(
             answers == [
@@ -106,24 +98,6 @@ final class ProviderTests {
         #expect(try self.answers([good]) == ["200"])
     }
 
-    @Test("On an unusable connection the first different token is refused, and the connection ends after that answer")
-    func endsUselessConnection() throws {
-        try self.asking.useKey("KEY0000001", topic: Self.topic)
-        let old = try self.authorization("KEY0000001", age: 3700)
-        let good = try self.authorization("KEY0000001")
-        let settings: [String: Any] = [
-            "topic": Self.topic, "batches": Array(repeating: [Self.token], count: 3), "proof": [old, old, good],
-            "until": "end",
-        ]
-        let expired = "ExpiredProviderToken"
-        #expect(
-            try FaultyGateway.frames(settings, of: self.gateway).suffix(6) == [
-                "403 1 \(expired)", "403 3 \(expired)", "403 5 \(expired)", "goaway NO_ERROR 2147483647 ",
-                #"goaway NO_ERROR 5 {"reason":"\#(expired)"}"#, "end",
-            ]
-        )
-    }
-
     @Test(
         "A client that retries with fresh tokens after its token has expired is served on its next connection",
         arguments: ["pushy", "node-apn"],
@@ -131,7 +105,7 @@ final class ProviderTests {
     )
     func retries(rule: String, pushCount: Int) throws {
         try self.asking.useKey("KEY0000001", topic: Self.topic)
-        let tokens = try [3700, 0, 10, 20, 30, 40].map { try self.authorization("KEY0000001", age: $0) }
+        let tokens = try [3700, 0, 10, 20, 30, 40].map { try self.asking.authorization("KEY0000001", age: $0) }
         let parts = self.gateway.edge.split(separator: ":").map(String.init)
         let devices = (1...pushCount).map { String(repeating: "0", count: 62) + "\($0 + 10)" }
         let settings: [String: Any] = [
@@ -149,19 +123,20 @@ final class ProviderTests {
 
     @Test("A connection is limited to one team, to related keys, and to few tokens")
     func connection() throws {
-        try self.addKey("KEY0000001")
-        try self.addKey("KEY0000002", team: "OTHERTEAM1")
-        try self.addKey("KEY0000003", topics: [Self.topic])
+        try self.asking.addKey("KEY0000001")
+        try self.asking.addKey("KEY0000002", team: "OTHERTEAM1")
+        try self.asking.addKey("KEY0000003", topics: [Self.topic])
         for (key, team) in [("KEY0000001", Self.team), ("KEY0000002", "OTHERTEAM1"), ("KEY0000003", Self.team)] {
             try self.gateway.eventually("a push") { try self.push(key, team: team).hasPrefix("200") }
         }
-        let first = try self.authorization("KEY0000001")
-        let values = [
-            first, try self.authorization("KEY0000002", team: "OTHERTEAM1"), try self.authorization("KEY0000003"),
-            try self.authorization("KEY0000001", age: 60), try self.authorization("KEY0000001", age: 120), first,
+        let first = try self.asking.authorization("KEY0000001")
+        let others = [
+            try self.asking.authorization("KEY0000002", team: "OTHERTEAM1"),
+            try self.asking.authorization("KEY0000003"),
         ]
+        let later = try [60, 120].map { try self.asking.authorization("KEY0000001", age: $0) }
         #expect(
-            try self.answers(values) == [
+            try self.answers([first] + others + later + [first]) == [
                 "200", "403 InvalidProviderToken", "403 UnrelatedKeyIdInToken", "200",
                 "429 TooManyProviderTokenUpdates", "200",
             ]

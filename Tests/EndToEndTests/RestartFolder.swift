@@ -42,16 +42,6 @@ final class RestartFolder {
         return try ChildProcess.run(RunningGateway.program, command + free, folder: self.folder)
     }
 
-    /// Returns the contents of the journal's files, by name.
-    func journalFiles() throws -> [String: Data] {
-        var files: [String: Data] = [:]
-        for name in try FileManager.default.contentsOfDirectory(atPath: self.state.path)
-        where name.hasPrefix("journal.sqlite") && !name.hasSuffix("-shm") {
-            files[name] = try Data(contentsOf: self.state.appendingPathComponent(name))
-        }
-        return files
-    }
-
     /// Executes statements on the journal, as another SQLite program would. No process may have it open.
     func changeJournal(_ statements: String) throws {
         let script = """
@@ -62,6 +52,32 @@ final class RestartFolder {
             """
         let ended = try ChildProcess.run("python3", ["-c", script, self.journal.path, statements])
         guard ended.status == 0 else { throw ChildProcess.Failure(description: ended.errors) }
+    }
+}
+
+extension RestartFolder {
+    /// Puts a development gateway's keys and certificates into the state directory. They are made once per process.
+    func putCertificates() throws {
+        let mode = [FileAttributeKey.posixPermissions: 0o700]
+        try FileManager.default.createDirectory(at: self.state, withIntermediateDirectories: true, attributes: mode)
+        for (name, content) in try Self.certificates.get() {
+            let file = self.state.appendingPathComponent(name)
+            try content.write(to: file)
+            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file.path)
+        }
+    }
+
+    private static let certificates = Result { try RestartFolder.makeCertificates() }
+
+    /// Returns the files that a development gateway has made, by name.
+    private static func makeCertificates() throws -> [String: Data] {
+        let made = try RestartFolder()
+        try made.end(try made.start(), SIGKILL)
+        var files: [String: Data] = [:]
+        for name in ["ca.pem", "ca.key", "server.pem", "server.key", "provider.p8", "provider.pem", "worker.pem"] {
+            files[name] = try Data(contentsOf: made.state.appendingPathComponent(name))
+        }
+        return files
     }
 }
 

@@ -7,54 +7,6 @@ struct RestartFilesTests {
     private let topic = "com.example.files"
     private let token = String(repeating: "f1", count: 32)
 
-    @Test("The history of every push survives a kill of the process, also when the history's log is torn")
-    func killed() throws {
-        let folder = try RestartFolder()
-        var identifiers: [String] = []
-        for life in 0..<4 {
-            let gateway = try folder.start()
-            for identifier in identifiers {
-                let way = try gateway.admin("/v1/pushes/\(identifier)")
-                #expect(way.status == 200 && way.value("state") != nil, "life \(life): \(way.body)")
-            }
-            for number in 0..<10 {
-                let token = String(repeating: "\(life)\(number)", count: 32)
-                let pushed = try gateway.push(token, topic: self.topic)
-                #expect(pushed.status == 200)
-                identifiers.append(try #require(pushed.headers["apns-id"]))
-            }
-            try folder.end(gateway, SIGKILL)
-            guard life % 2 == 1, let log = FileHandle(forWritingAtPath: folder.history.path + "-wal") else { continue }
-            // Simulates a power failure that lost unsynced data.
-            try log.truncate(atOffset: log.seekToEnd() / 2)
-            try log.close()
-        }
-    }
-
-    @Test("A deleted history starts with the journal's remaining events, and reports since when")
-    func deletedHistory() throws {
-        let folder = try RestartFolder()
-        let first = try folder.start()
-        let pushed = try first.push(self.token, topic: self.topic)
-        let stats = try first.stats()
-        try folder.end(first, SIGTERM)
-        for end in ["", "-wal", "-shm"] {
-            try? FileManager.default.removeItem(atPath: folder.history.path + end)
-        }
-        let second = try folder.start()
-        let device = try second.admin("/v1/devices/\(self.token)")
-        #expect(device.recent.map { $0[0] } == ["push", "registered"])
-        #expect(device.value("pending", "apnsID") as? String == pushed.headers["apns-id"])
-        let restarted = try second.stats()
-        for part in ["pushes", "wakes", "devices", "since"] {
-            #expect(restarted.part(part) == stats.part(part) && stats.part(part) != nil, "\(part)")
-        }
-        #expect(try second.push(self.token, topic: self.topic).status == 200)
-        #expect(try second.admin("/v1/devices/\(self.token)").recent.map { $0[0] } == ["push", "push", "registered"])
-        let errors = second.process.errors
-        #expect(errors.contains("warning history") && errors.contains("what happened before"), "\(errors)")
-    }
-
     @Test("The history survives a restart with its key; without it, it is set aside with a warning, and started over")
     func historyKey() throws {
         let folder = try RestartFolder()

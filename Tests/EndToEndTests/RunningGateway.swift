@@ -113,18 +113,11 @@ final class RunningGateway {
     /// Starts a worker that is a plain `curl -N`, and waits until it has subscribed.
     ///
     /// - Parameter query: the text after the first parameters of the query.
-    func curlWorker(
-        topic: String,
-        name: String = "curl",
-        plain: Bool = false,
-        query: String = ""
-    ) throws -> EventStream {
-        let url = plain ? "http://\(self.plain)" : "https://\(self.edge)"
-        var options = ["--silent", "--show-error", "--noproxy", "*", "--no-buffer"]
-        if !plain { options += ["--http2", "--cacert", self.certificateAuthority] }
+    func curlWorker(topic: String, name: String = "curl", query: String = "") throws -> EventStream {
         let before = try self.stats().integer("workers", "connected") ?? 0
-        let path = "/v1/topics/\(topic)/wakes?slots=4&name=\(name)\(query)"
-        let stream = EventStream(try ChildProcess("curl", options + ["\(url)\(path)"]))
+        let url = "https://\(self.edge)/v1/topics/\(topic)/wakes?slots=4&name=\(name)\(query)"
+        let options = ["--silent", "--show-error", "--noproxy", "*", "--no-buffer", "--http2"]
+        let stream = EventStream(try ChildProcess("curl", options + ["--cacert", self.certificateAuthority, url]))
         try self.eventually("a worker") { try self.stats().integer("workers", "connected") == before + 1 }
         return stream
     }

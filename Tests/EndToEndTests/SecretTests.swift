@@ -5,13 +5,10 @@ import WakeGateTestKit
 
 @Suite("Nothing secret is written", .serialized, .timeLimit(.minutes(15)))
 struct SecretTests {
-    @Test(
-        "No token, key or payload is in any log, in success and failure",
-        arguments: ["debug", "info", "warning", "error"],
-        ["text", "json"]
-    )
-    func logs(level: String, format: String) throws {
-        let scene = try SecretScene(level: level, format: format)
+    /// The gateway logs at the lowest level, so that every line is written.
+    @Test("No token, key or payload is in any log, in success and failure", arguments: ["text", "json"])
+    func logs(format: String) throws {
+        let scene = try SecretScene(format: format)
         try scene.ask()
         try scene.work()
         try scene.blunder()
@@ -22,14 +19,8 @@ struct SecretTests {
         let holders = try scene.filesWithPayload()
         #expect(!holders.isEmpty && holders.allSatisfy { $0.hasPrefix("journal") }, "\(holders)")
         let log = try #require(scene.output["gateway"])
-        let events = ["ready": "info", "clientCertificate": "warning", "providerKeys": "warning"]
-        let levels = ["debug", "info", "warning", "error"]
-        for (event, own) in events {
-            let isLogged = try #require(levels.firstIndex(of: own)) >= #require(levels.firstIndex(of: level))
-            #expect(
-                log.contains(format == "json" ? "\"event\":\"\(event)\"" : " \(own) \(event)") == isLogged,
-                "\(event)"
-            )
+        for (event, level) in ["ready": "info", "clientCertificate": "warning", "providerKeys": "warning"] {
+            #expect(log.contains(format == "json" ? "\"event\":\"\(event)\"" : " \(level) \(event)"), "\(event)")
         }
         #expect(scene.output.values.filter { !$0.isEmpty }.count > 5)
     }
@@ -56,7 +47,7 @@ final class SecretScene {
     /// databases.
     private var credentials: [String: String] = [:]
 
-    init(level: String, format: String) throws {
+    init(format: String) throws {
         self.rig = try WebhookRig()
         self.receiver = try self.rig.receiver()
         self.authority = try TestAuthority()
@@ -69,7 +60,7 @@ final class SecretScene {
             "{url: 'https://localhost:\(self.receiver.port)/', ca: '\(state)/ca.pem', secretFile: '\(secret)', "
             + "allowPrivate: true}"
         let settings = [
-            "log.level=\(level)", "log.format=\(format)", "providerKeys=\(self.keys.path)", "registration=\"open\"",
+            "log.level=debug", "log.format=\(format)", "providerKeys=\(self.keys.path)", "registration=\"open\"",
             "tls.clientCA=\(self.authority.certificate)", "topics.\(WebhookRig.topic).webhook=\(hook)",
             "policy.launchInterval=0.05",
         ]

@@ -16,15 +16,14 @@ final class ServedGateway {
     let process: ChildProcess
     private let addresses: [Listener: String]
     private let certificates: String
-    /// The directory of the gateway that made the certificates.
+    /// The directory with the certificates.
     private let development: RestartFolder
 
     /// - Parameter members: additional members of the configuration file; a section is merged with the existing one.
     init(_ arguments: [String] = [], members: [String: Any] = [:]) throws {
-        // The certificates remain when the development gateway has ended.
         let development = try RestartFolder()
         self.certificates = development.state.path
-        try development.end(try development.start(), SIGKILL)
+        try development.putCertificates()
         self.development = development
         self.folder = development.folder
         self.state = development.folder.appendingPathComponent("state")

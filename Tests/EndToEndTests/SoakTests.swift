@@ -41,38 +41,30 @@ struct AttackTests {
     }
 }
 
-@Suite("Crashes", .serialized, .timeLimit(.minutes(15)))
-struct CrashTests {
-    @Test("After eight kills at random moments no push answered 200 is missing, and all counters agree")
-    func kills() throws {
+@Suite("Short trials", .timeLimit(.minutes(15)))
+struct DriverTests {
+    /// A driver lists every check with its findings, and the seed that reproduces the run.
+    @Test(
+        "Every check of a driver holds",
+        arguments: [
+            (
+                "after eight kills at random moments no push answered 200 is missing, and all counters agree",
+                ["crash.driver", "--kills", "8", "--devices", "80"]
+            ),
+            (
+                // Damages each file of each state once.
+                "a start over damaged, cut, swapped or missing files has everything, or names what is missing",
+                ["soak.damage", "--starts", "28"]
+            ),
+            (
+                "changing entities, faulty servers, full disks, other users, kills: each file is complete or absent",
+                ["soak.transfer_scenes"]
+            ),
+        ]
+    )
+    func run(rule: String, command: [String]) throws {
         try #require(FileManager.default.fileExists(atPath: RunningGateway.python), "run deploy/setup first")
-        let arguments = ["crash.driver", "--program", RunningGateway.program, "--kills", "8", "--devices", "80"]
-        // The output lists every check with its findings, and the seed that reproduces the run.
-        let ended = try ChildProcess(RunningGateway.library, arguments).finish(within: 800)
-        #expect(ended.status == 0, "\(ended.output)\(ended.errors)")
-    }
-}
-
-@Suite("Damage", .serialized, .timeLimit(.minutes(15)))
-struct DamageTests {
-    @Test("A start over damaged, cut, swapped or missing files has everything, or names what is missing")
-    func starts() throws {
-        try #require(FileManager.default.fileExists(atPath: RunningGateway.python), "run deploy/setup first")
-        // Damages each file of each state once.
-        let arguments = ["soak.damage", "--program", RunningGateway.program, "--starts", "28"]
-        // The output lists every check with its findings, and the seed that reproduces the damage.
-        let ended = try ChildProcess(RunningGateway.library, arguments).finish(within: 800)
-        #expect(ended.status == 0, "\(ended.output)\(ended.errors)")
-    }
-}
-
-@Suite("The transfers agent in a process", .serialized, .timeLimit(.minutes(15)))
-struct TransferAgentProcessTests {
-    @Test("Changing entities, faulty servers, full disks, other users, kills: each file is complete or absent")
-    func scenes() throws {
-        try #require(FileManager.default.fileExists(atPath: RunningGateway.python), "run deploy/setup first")
-        let arguments = ["soak.transfer_scenes", "--program", RunningGateway.program]
-        // The output lists every check with its findings, and the seed that reproduces the run.
+        let arguments = [command[0], "--program", RunningGateway.program] + command.dropFirst()
         let ended = try ChildProcess(RunningGateway.library, arguments).finish(within: 800)
         #expect(ended.status == 0, "\(ended.output)\(ended.errors)")
     }

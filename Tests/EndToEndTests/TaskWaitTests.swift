@@ -14,20 +14,11 @@ struct TaskWaitTests {
         case embedded, postgres
     }
 
-    /// The input of the terminal's script; `terminals.py` documents each member.
-    private struct Settings: Encodable {
-        let program: String
-        let url: String
-        let device: String
-        let folder: String
-        let scenes: [String]
-    }
-
     /// Starts a gateway with a device that is in use.
-    private func gateway(_ store: Store = .embedded, _ options: [String] = []) throws -> RunningGateway {
+    private func gateway(_ store: Store = .embedded) throws -> RunningGateway {
         var database: [String] = []
         if store == .postgres { database = ["--set", "store=\(try PostgresServer.shared().database())"] }
-        let gateway = try RunningGateway(database + options)
+        let gateway = try RunningGateway(database)
         #expect(try gateway.wakegate("device", "register", self.token, "--topic", self.topic).status == 0)
         #expect(try gateway.wakegate("device", "conditions", self.token, "appState=active").status == 0)
         return gateway
@@ -70,15 +61,8 @@ struct TaskWaitTests {
     func terminal(scene: String) throws {
         let gateway = try self.gateway()
         let worker = try self.worker(gateway)
-        let settings = Settings(
-            program: RunningGateway.program,
-            url: "http://\(gateway.admin)",
-            device: self.token,
-            folder: gateway.folder.path,
-            scenes: [scene]
-        )
-        let text = String(decoding: try JSONEncoder().encode(settings), as: UTF8.self)
-        let script = try ChildProcess(RunningGateway.python, [RunningGateway.client("terminals.py"), text])
+        let settings = ["device": self.token, "folder": gateway.folder.path]
+        let script = try PlayedScene.terminal([scene], of: gateway, settings)
         let faults = try PlayedScene.faults(script, scene)
         #expect(faults.isEmpty, "\(faults.joined(separator: "\n"))")
         #expect(try script.finish().status == 0)
@@ -170,7 +154,7 @@ struct TaskWaitTests {
         let other = try first.wakegate("task", "submit", self.token, "com.example.other", "--kind", "processing")
         #expect(other.status == 0)
         try folder.end(first, SIGKILL)
-        try first.awaitText("does not answer") { wait.errors }
+        try wait.says("does not answer")
         let next = try folder.start(edge: first.edge, admin: first.admin)
         let ended = try wait.finish()
         #expect(ended.status == 0 && ended.output.hasSuffix("success\n"), "\(ended.errors)")
@@ -187,9 +171,9 @@ struct TaskWaitTests {
         let wait = try self.submit(first, self.export)
         _ = try wait.line()
         try folder.end(first, SIGKILL)
-        try first.awaitText("does not answer") { wait.errors }
+        try wait.says("does not answer")
         wait.send(SIGINT)
-        try first.awaitText("is being cancelled") { wait.errors }
+        try wait.says("is being cancelled")
         let next = try folder.start(edge: first.edge, admin: first.admin)
         let ended = try wait.finish()
         #expect(ended.status == 5 && ended.output.hasSuffix("cancelled\n"), "\(ended.errors)")
@@ -217,14 +201,5 @@ struct TaskWaitTests {
             #expect(try process.finish().status == 0)
         }
         withExtendedLifetime(worker) {}
-    }
-}
-
-extension RunningGateway {
-    /// Waits until a growing text contains another one. The gateway need not be running.
-    fileprivate func awaitText(_ wanted: String, in text: () -> String) throws {
-        guard Polling.isSo({ text().contains(wanted) }) else {
-            throw ChildProcess.Failure(description: "no \"\(wanted)\" in: \(text())")
-        }
     }
 }

@@ -17,15 +17,8 @@ struct TaskWorkerTests {
             + ["--topic", "t", "--task", "com.example.*", "--session", "photos", "--no-pushes"] + options
             + ["--", "bash", "-c", script]
         let process = try ChildProcess(worker[0], Array(worker.dropFirst()))
-        try self.says(process, "subscribed")
+        try process.says("subscribed")
         return process
-    }
-
-    private func says(_ process: ChildProcess, _ text: String) throws {
-        func isSaid() -> Bool { process.errors.contains(text) }
-        guard Polling.isSo({ isSaid() || !process.isRunning }), isSaid() else {
-            throw ChildProcess.Failure(description: "no \"\(text)\" in: \(process.errors)")
-        }
     }
 
     /// - `peer`: the gateway to which the worker is subscribed. It ends the stream on request.
@@ -57,13 +50,15 @@ struct TaskWorkerTests {
         try self.stop(worker, peer)
     }
 
-    @Test("Exit status 0 is success, and everything else failure", arguments: [0, 1, 3, 77])
-    func exitStatus(status: Int) throws {
+    @Test("Exit status 0 is success, and everything else failure")
+    func exitStatus() throws {
         let peer = try ScriptedGateway()
-        let worker = try self.worker(peer, script: "exit \(status)")
-        try peer.wake("w1", Self.task("processing"))
-        #expect(try peer.request("/v1/wakes/w1") == #"{"success":\#(status == 0)}"#)
-        if status != 0 { try self.says(worker, "the command of wake w1 ended with exit status \(status)") }
+        let worker = try self.worker(peer, script: "exit ${WAKEGATE_WAKE#w}")
+        for status in [0, 1, 3, 77] {
+            try peer.wake("w\(status)", Self.task("processing"))
+            #expect(try peer.request("/v1/wakes/w\(status)") == #"{"success":\#(status == 0)}"#)
+            if status != 0 { try worker.says("the command of wake w\(status) ended with exit status \(status)") }
+        }
         try self.stop(worker, peer)
     }
 
@@ -150,7 +145,7 @@ struct TaskWorkerTests {
         try peer.wake("w1", Self.task("continued"))
         #expect(try peer.request("/w1/progress") == #"{"completed":1,"total":1}"#)
         #expect(try peer.request("/v1/wakes/w1") == #"{"success":true}"#)
-        try self.says(worker, #"the command of wake w1 said "hello" as its progress"#)
+        try worker.says(#"the command of wake w1 said "hello" as its progress"#)
         #expect(!worker.errors.contains("again"))
     }
 
@@ -184,7 +179,7 @@ struct TaskWorkerTests {
         #expect(try worker.line() == "w1 running")
         try peer.event("expired", #"{"wake":"w1","reason":"\#(reason)"}"#)
         #expect(try worker.line() == "w1 stopped")
-        try self.says(worker, "wake w1 has ended (\(reason)): ")
+        try worker.says("wake w1 has ended (\(reason)): ")
         try peer.request("/v1/wakes/w1")
         let log = try self.stop(worker, peer).errors
         #expect(log.split(separator: "\n").count { $0.contains("wake w1") } == 1, "\(log)")
@@ -215,13 +210,13 @@ struct TaskWorkerTests {
         let watch = try ChildProcess(RunningGateway.program, line + ["--device", token])
         let path = "/v1/topics/t/wakes?slots=1&push=0&conditions=1&name=device%20watch&device=\(token)"
         #expect(try peer.path("/wakes") == path)
-        try self.says(watch, "subscribed")
+        try watch.says("subscribed")
         let change = #"{"device":"\#(token)","appState":"active","batteryLevel":0.5}"#
         try peer.event("conditions", change)
         #expect(try watch.line() == change)
         try peer.endStream()
         #expect(try peer.path("/wakes") == path)
-        try self.says(watch, "subscribing again in")
+        try watch.says("subscribing again in")
         try peer.event("conditions", change)
         #expect(try watch.line() == change)
         try self.stop(watch)

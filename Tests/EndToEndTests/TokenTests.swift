@@ -73,15 +73,6 @@ struct TokenTests {
         #expect(try self.reason(gateway, token) == "RevokedToken")
     }
 
-    @Test("A token is valid until it expires, and so is the stream it opened")
-    func expiry() throws {
-        let gateway = try ServedGateway()
-        let (token, _) = try gateway.issue("--role", "worker", "--topic", self.topic, "--expires", "3s")
-        let worker = try gateway.worker(self.topic, token: token)
-        try gateway.eventually("an expired token") { try self.reason(gateway, token) == "ExpiredToken" }
-        #expect(try worker.next() == nil)
-    }
-
     @Test("The authorization field is accepted as in RFC 6750, and only once")
     func field() throws {
         let gateway = try ServedGateway()
@@ -218,33 +209,6 @@ struct TokenTests {
         try file.truncate(atOffset: 0)
         try file.close()
         #expect(try self.reason(gateway, token) == "RevokedToken")
-    }
-
-    @Test("A wrong command line is refused with what to write")
-    func usage() throws {
-        let folder = try RestartFolder()
-        for (words, status, message) in [
-            (["issue", "--role", "worker"], 64, "--topic is missing"),
-            (["issue", "--role", "worke", "--topic", "t"], 64, "did you mean worker?"),
-            (["issue", "--role", "worker", "--topic", "a b"], 64, "--topic is \"a b\""),
-            (["issue", "--role", "worker", "--topic", "t", "--expires", "soon"], 64, "such as 90d"),
-            (["revoke", "0123"], 64, "32 digits"),
-            (["revoke", String(repeating: "0", count: 32)], 1, "the state folder \(folder.state.path) does not exist"),
-            (["issue", "--role", "worker", "--topic", "t"], 1, "the state folder \(folder.state.path) does not exist"),
-            (["list"], 1, "the state folder \(folder.state.path) does not exist"),
-        ] {
-            let line = ["token"] + words + ["--state", folder.state.path]
-            let ended = try ChildProcess.run(RunningGateway.program, line)
-            #expect(ended.status == Int32(status), "\(words)")
-            #expect(ended.errors.contains(message), "\(words): \(ended.errors)")
-        }
-        #expect(!FileManager.default.fileExists(atPath: folder.state.path))
-        try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: folder.folder.path)
-        let made = try ChildProcess.run(
-            RunningGateway.program,
-            ["token", "issue", "--role", "worker", "--topic", "t", "--state", folder.folder.path]
-        )
-        #expect(made.status == 0 && made.errors.contains("(worker, t) of \(folder.folder.path) is good until"))
     }
 
     /// The state folder of the packaged service, which these commands use without an option.

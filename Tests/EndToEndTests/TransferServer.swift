@@ -6,9 +6,8 @@ import WakeGateTestKit
 /// reference.
 ///
 /// nginx listens on sockets in its own directory, and the proxy on free ports. Paths: `/files/NAME` supports ranges and
-/// accepts uploads, `/whole/NAME` does not support ranges, `/dated/NAME` has no entity tags, `/private/NAME` requires a
-/// client certificate over TLS, `/moved/NAME` leads to `/files/NAME` with two redirects, and `/loop` redirects to
-/// itself. `/answered/NAME` answers an upload with 201 without reading it.
+/// accepts uploads, `/private/NAME` requires a client certificate over TLS, `/moved/NAME` leads to `/files/NAME` with
+/// two redirects, and `/loop` redirects to itself. `/answered/NAME` answers an upload with 201 without reading it.
 final class TransferServer {
     /// A request, as logged by nginx.
     struct Request: Equatable {
@@ -90,7 +89,6 @@ final class TransferServer {
                 ssl_verify_client optional;
                 ssl_client_certificate \(authority);
                 location /files/ { alias \(folder)/files/; dav_methods PUT; }
-                location /whole/ { alias \(folder)/files/; max_ranges 0; }
                 location /private/ {
                     if ($ssl_client_verify != SUCCESS) { return 403; }
                     alias \(folder)/files/;
@@ -101,7 +99,6 @@ final class TransferServer {
                 location = /local { return 302 file:///etc/passwd; }
                 location = /away { return 302 http://localhost:$arg_port/files/$arg_name; }
                 location = /forbidden { return 403; }
-                location /dated/ { alias \(folder)/files/; etag off; }
                 location /answered/ { return 201; }
             }
         }
@@ -114,12 +111,9 @@ final class TransferServer {
     ///
     /// - Returns: the SHA-256 of the file.
     @discardableResult
-    func put(_ name: String, _ content: Data, modified: Date? = nil) throws -> String {
+    func put(_ name: String, _ content: Data) throws -> String {
         let file = self.folder.appendingPathComponent("files/\(name)")
         try content.write(to: file, options: .atomic)
-        if let modified {
-            try FileManager.default.setAttributes([.modificationDate: modified], ofItemAtPath: file.path)
-        }
         return try Self.sha256(file.path)
     }
 

@@ -175,20 +175,9 @@ final class TransferTests: TransferScene {
 
     // MARK: Network faults
 
-    @Test("A cut download resumes by Range, and starts over when the entity has changed")
-    func resumes() throws {
-        let content = TransferServer.content(1_000_000, seed: 4)
-        try self.server.put("film", content)
-        let agent = try RunningTransferAgent(nil, ["--set", "retry.first=0.05"])
-        try self.server.cut(after: 400_000)
-        let place = self.path("cut")
-        let whole = try agent.transfer("add", Self.session, "http://\(self.server.plain)/files/film", "--to", place)
-        #expect(whole.status == 0, "\(whole.errors)")
-        #expect(self.content(at: place) == content)
-        let requests = try self.server.requests()
-        #expect(requests.map(\.status) == [200, 206], "\(requests)")
-        #expect(requests.last?.range.hasPrefix("bytes=") == true && requests.last?.ifRange.hasPrefix("\"") == true)
-
+    @Test("A download starts over when the entity has changed")
+    func changedEntity() throws {
+        try self.server.put("film", TransferServer.content(1_000_000, seed: 4))
         let changed = TransferServer.content(900_000, seed: 5)
         let slow = try RunningTransferAgent(nil, ["--set", "retry.first=0.05"])
         try self.server.hold(after: 300_000)
@@ -203,19 +192,6 @@ final class TransferTests: TransferScene {
         #expect(self.content(at: self.path("changed")) == changed)
         #expect(try self.server.requests().last?.status == 200)
         #expect(try self.server.requests().last?.range.hasPrefix("bytes=") == true)
-    }
-
-    @Test("A server without ranges causes a new download, and the file is complete")
-    func withoutRanges() throws {
-        let content = TransferServer.content(600_000, seed: 6)
-        try self.server.put("film", content)
-        let agent = try RunningTransferAgent(nil, ["--set", "retry.first=0.05"])
-        try self.server.cut(after: 400_000)
-        let place = self.path("film")
-        let ended = try agent.transfer("add", Self.session, "http://\(self.server.plain)/whole/film", "--to", place)
-        #expect(ended.status == 0, "\(ended.errors)")
-        #expect(self.content(at: place) == content)
-        #expect(try self.server.requests().map(\.status) == [200, 200])
     }
 
     @Test("Corrupted bytes are detected with a SHA-256, and no file is created")
@@ -348,38 +324,32 @@ final class TransferFaultTests: TransferScene {
 
     // MARK: Downloads
 
-    @Test(
-        "A part is joined to the bytes before it only if a strong validator says that both are of one version",
-        arguments: [
-            ("weak", ["-", "-"]), ("tagged", ["-", "bytes=40000-", "-"]), ("untagged", ["-", "bytes=40000-", "-"]),
-            ("overlong", ["-", "bytes=40000-", "-"]),
-        ]
-    )
-    func versions(_ path: String, _ ranges: [String]) throws {
+    /// Downloads files of a server with faults, and expects this content, and these ranges in the requests for each.
+    private func expect(_ content: Data, attempts: Int? = nil, _ files: [(String, [String])]) throws {
         let faulty = try FaultyServer(self.server.authority)
         let agent = try RunningTransferAgent(nil, Self.quick)
-        let id = try agent.add(Self.session, "\(faulty.base)/\(path)")
-        let end = try self.end(agent, id)
-        #expect(end["state"] as? String == "finished" && end["attempts"] as? Int == 2, "\(end)")
-        #expect(try self.taken(agent, id) == FaultyServer.second)
-        #expect(try faulty.requests("/\(path)", "range") == ranges)
+        for (path, ranges) in files {
+            let id = try agent.add(Self.session, "\(faulty.base)/\(path)")
+            let end = try self.end(agent, id)
+            #expect(end["state"] as? String == "finished", "\(end)")
+            #expect(end["attempts"] as? Int == attempts ?? ranges.count, "\(end)")
+            #expect(try self.taken(agent, id) == content, "\(path)")
+            #expect(try faulty.requests("/\(path)", "range") == ranges, "\(path)")
+        }
     }
 
-    @Test(
-        "A download is finished only when the server has said how long the file is, and is then not repeated",
-        arguments: [
-            ("dated", ["-", "bytes=40000-"]), ("short", ["-", "bytes=40000-", "bytes=40200-"]),
-            ("complete", ["-", "bytes=60000-"]),
-        ]
-    )
-    func lengths(_ path: String, _ ranges: [String]) throws {
-        let faulty = try FaultyServer(self.server.authority)
-        let agent = try RunningTransferAgent(nil, Self.quick)
-        let id = try agent.add(Self.session, "\(faulty.base)/\(path)")
-        let end = try self.end(agent, id)
-        #expect(end["state"] as? String == "finished" && end["attempts"] as? Int == ranges.count, "\(end)")
-        #expect(try self.taken(agent, id) == FaultyServer.first)
-        #expect(try faulty.requests("/\(path)", "range") == ranges)
+    @Test("A part is joined to the bytes before it only if a strong validator says that both are of one version")
+    func versions() throws {
+        let again = ["-", "bytes=40000-", "-"]
+        let files = [("weak", ["-", "-"]), ("tagged", again), ("untagged", again), ("overlong", again)]
+        try self.expect(FaultyServer.second, attempts: 2, files)
+    }
+
+    @Test("A download is finished only when the server has said how long the file is, and is then not repeated")
+    func lengths() throws {
+        let short = ["-", "bytes=40000-", "bytes=40200-"]
+        let files = [("dated", ["-", "bytes=40000-"]), ("short", short), ("complete", ["-", "bytes=60000-"])]
+        try self.expect(FaultyServer.first, files)
     }
 
     @Test("An HTTP/2 stream that is reset with NO_ERROR before its end is a cut")
@@ -491,6 +461,4 @@ final class TransferFaultTests: TransferScene {
         #expect(end["state"] as? String == "finished" && end["attempts"] as? Int == 2, "\(end)")
         #expect(try faulty.sum() == TransferServer.sha256(file))
     }
-
-    // MARK: Followers
 }

@@ -38,15 +38,6 @@ extension UserMistake {
     /// Mistakes in the arguments and in the files that they name.
     static let ofWords = Self.sessions(
         #"""
-        # no command: 64
-        $ wakegate
-        wakegate: no command was given; try `wakegate dev`, or `wakegate --help` for all commands
-        # a misspelt command: 64
-        $ wakegate stat
-        wakegate: unknown command "stat"; did you mean `wakegate stats`?
-        # a misspelt command of a group: 64
-        $ wakegate token isue
-        wakegate: unknown command "token isue"; did you mean `wakegate token issue`?
         # a misspelt command behind push: 64
         $ wakegate push shwo 9a96d8fb-4351-8e93-6f91-0f7f9be3cc0f
         wakegate: unknown command "push shwo"; did you mean `wakegate push show`?
@@ -66,10 +57,6 @@ extension UserMistake {
         wakegate: unknown option --topc; did you mean --topic?
         usage: wakegate push TOKEN --topic TOPIC [options]
         see `wakegate push --help`
-        # a missing option: 64
-        $ wakegate push {token}
-        wakegate: --topic TOPIC is missing
-        ...
         # a priority in words: 64
         $ wakegate push {token} --topic {topic} --priority high
         wakegate: --priority is "high"; write 10, 5 or 1
@@ -78,14 +65,6 @@ extension UserMistake {
         wakegate: --payload ends too early, in the object that begins at line 1, column 1: it was cut short; \#
         nothing was sent
         write a JSON object, such as \#(Self.silent)
-        # a payload of JavaScript: 64
-        $ wakegate push {token} --topic {topic} --payload {aps:{}}
-        wakegate: --payload is not JSON: line 1, column 2: a name in double quotes should be here; nothing was sent
-        ...
-        # a payload that is a list: 64
-        $ wakegate push {token} --topic {topic} --payload [1]
-        wakegate: --payload is JSON, but no object; nothing was sent
-        ...
         # an empty payload on standard input: 64
         $ wakegate push {token} --topic {topic} --payload -
         wakegate: the payload on standard input is not JSON: it is empty; nothing was sent
@@ -101,9 +80,6 @@ extension UserMistake {
         # a payload's file without a name: 64
         $ wakegate push {token} --topic {topic} --payload @
         wakegate: --payload @ names no file; write --payload @FILE
-        # a provider's key without its team: 64
-        $ wakegate push {token} --topic {topic} --provider-key AuthKey.p8
-        wakegate: --team is missing with --provider-key; write --team TEAM
         # a provider's key that is missing: 1
         $ wakegate push {token} --topic {topic} --provider-key no.p8 --team TEAM123456 --key-id KEY1234567
         wakegate: --provider-key: no.p8 cannot be read (no such file); ...
@@ -193,10 +169,34 @@ extension UserMistake {
         $ wakegate token revoke 0123456789abcdef0123456789abcdef --state {folder}/state
         wakegate: no token 0123456789abcdef0123456789abcdef was issued from {folder}/state, and nothing is \#
         revoked; see `wakegate token list`, and give --unlisted for one that another gateway or an older version issued
-        # a state folder that is everybody's: 1
-        $ wakegate token issue --role worker --topic {topic} --state drawer
-        wakegate: others may enter the state folder {folder}/drawer (mode 0755); name a folder that is the \#
-        gateway's alone with --state DIR, or if this one is: chmod 700 {folder}/drawer
+        # a worker's token without a topic: 64
+        $ wakegate token issue --role worker --state {folder}/wrong
+        ...--topic is missing...
+        ...
+        # a token for a topic that is none: 64
+        $ wakegate token issue --role worker --topic a~b --state {folder}/wrong
+        ...--topic is "a b"...
+        ...
+        # a token that is good for a word: 64
+        $ wakegate token issue --role worker --topic t --expires soon --state {folder}/wrong
+        ...such as 90d...
+        ...
+        # a token's id that is none: 64
+        $ wakegate token revoke 0123 --state {folder}/wrong
+        ...32 digits...
+        ...
+        # a token to revoke in a state folder that is none: 1
+        $ wakegate token revoke 00000000000000000000000000000000 --state {folder}/wrong
+        ...the state folder {folder}/wrong does not exist...
+        ...
+        # the tokens of a state folder that is none: 1
+        $ wakegate token list --state {folder}/wrong
+        ...the state folder {folder}/wrong does not exist...
+        ...
+        # a token in a state folder that is right: 0
+        $ wakegate token issue --role worker --topic t --state {folder}/state
+        ...(worker, t) of {folder}/state is good until...
+        ...
         # a context whose file is missing: 0
         $ wakegate context add early --gateway https://{edge} --ca no.pem
         wakegate: {folder}/no.pem, which --ca names, is missing: no such file yet
@@ -208,14 +208,6 @@ extension UserMistake {
         # a variable that is no URL: 64
         $ WAKEGATE_URL=localhost wakegate stats
         wakegate: WAKEGATE_URL is "localhost"; write a URL such as https://127.0.0.1:2197
-        # a variable that names no certificate: 1
-        $ WAKEGATE_CA=text.txt wakegate stats
-        wakegate: text.txt, which WAKEGATE_CA names, holds no certificate in PEM; ...
-        ...
-        # a configuration that is missing: 78
-        $ wakegate serve --check --config no.json5
-        wakegate: the configuration has a fault:
-          no.json5: cannot be read (no such file); name a readable file with --config
         # a comma that is missing in the configuration: 78
         $ wakegate serve --check --config comma.json5
         wakegate: the configuration has a fault:
@@ -224,10 +216,6 @@ extension UserMistake {
         $ wakegate serve --check --config twice.json5
         wakegate: the configuration has a fault:
           twice.json5: has "admin" twice (line 2, column 3; line 4, column 3); leave one of the two
-        # a key that is misspelt in the configuration: 78
-        $ wakegate serve --check --config misspelt.json5
-          policy.launchIntervall: is not a key; did you mean policy.launchInterval?
-        ...
         # a certificate that is missing: 78
         $ wakegate serve --check --config files.json5
           tls.certificate: {folder}/no.pem cannot be read (no such file); name a readable PEM file
@@ -390,10 +378,6 @@ extension UserMistake {
         $ wakegate task launch {token} com.example.refresh
         wakegate: the gateway answered 409 TaskNotWaiting: No request of this identifier waits on the device; it may \#
         run already, or have ended: `wakegate task list {token}` shows the tasks of the device
-        # a gateway that is not there: 1
-        $ wakegate health --gateway http://127.0.0.1:1
-        wakegate: no gateway answers at http://127.0.0.1:1 ...
-        ...
         """#
     )
 }

@@ -7,21 +7,13 @@ struct WatchTests {
     private let topic = "com.example.watch"
     private let token = String(repeating: "3a7c", count: 16)
 
-    /// The input of the terminal's script; `terminals.py` documents each member.
-    private struct Settings: Encodable {
-        let program: String
-        let url: String
-        let topic: String
-        let scenes: [String]
-    }
-
     @Test(
         "On a terminal the view is drawn in place, and the terminal is restored",
         arguments: ["view", "resized", "interrupted", "plain"]
     )
     func terminal(scene: String) throws {
         let (gateway, worker) = try self.gatewayAtWork()
-        let script = try self.script([scene], gateway)
+        let script = try PlayedScene.terminal([scene], of: gateway, ["topic": self.topic])
         let faults = try PlayedScene.faults(script, scene)
         #expect(faults.isEmpty, "\(faults.joined(separator: "\n"))")
         #expect(try script.finish().status == 0)
@@ -33,7 +25,7 @@ struct WatchTests {
         let folder = try RestartFolder()
         let gateway = try folder.start()
         let worker = try self.work(gateway)
-        let script = try self.script(["gone"], gateway)
+        let script = try PlayedScene.terminal(["gone"], of: gateway, ["topic": self.topic])
         #expect(try PlayedScene.faults(script, "alive").isEmpty)
         try folder.end(gateway, SIGKILL)
         try script.write("killed")
@@ -124,17 +116,5 @@ struct WatchTests {
 
     private func watch(_ gateway: RunningGateway, _ options: String...) throws -> ChildProcess {
         try ChildProcess(RunningGateway.program, ["stats", "--watch"] + options, folder: gateway.folder)
-    }
-
-    private func script(_ scenes: [String], _ gateway: RunningGateway) throws -> ChildProcess {
-        let settings = Settings(
-            program: RunningGateway.program,
-            url: "http://\(gateway.admin)",
-            topic: self.topic,
-            scenes: scenes
-        )
-        let script = RunningGateway.client("terminals.py")
-        let text = String(decoding: try JSONEncoder().encode(settings), as: UTF8.self)
-        return try ChildProcess(RunningGateway.python, [script, text], isInputOpen: true)
     }
 }

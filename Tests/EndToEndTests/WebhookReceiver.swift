@@ -98,10 +98,9 @@ final class WebhookRig {
 
     let folder: RestartFolder
 
-    /// Creates the certificates with a gateway.
     init() throws {
         self.folder = try RestartFolder()
-        try self.folder.end(try self.folder.start(), SIGKILL)
+        try self.folder.putCertificates()
         let secret = self.folder.folder.appendingPathComponent("secret")
         try Data(Self.secret.utf8).write(to: secret)
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: secret.path)

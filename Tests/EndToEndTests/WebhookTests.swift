@@ -67,27 +67,6 @@ struct WebhookTests {
         #expect(try gateway.isBalanced())
     }
 
-    @Test("The receiver learns of each abandoned request immediately, whether others use its connection or not")
-    func givenUpOneByOne() throws {
-        let rig = try WebhookRig()
-        let receiver = try rig.receiver()
-        let arguments = ["--set", "policy.executionWindow=60", "--set", "policy.maxAttempts=1"]
-        let gateway = try rig.gateway(port: receiver.port, ", slots: 12, allowPrivate: true", arguments)
-        for device in 1...4 { try gateway.pushHook(device, replies: ["silence"]) }
-        var open: [Int: String?] = [:]
-        for _ in 1...4 {
-            let request = try receiver.next()
-            #expect(request.session == 1)
-            let device = try #require(request.wake["device"] as? String)
-            open[try #require(Int(device, radix: 16))] = request.id
-        }
-        for device in 1...4 {
-            let path = "/v1/devices/\(WebhookRig.token(device))/simulate-expiration"
-            #expect(try gateway.admin(path, "-X", "POST").status == 202)
-            #expect(try receiver.nextGivenUp() == open[device])
-        }
-    }
-
     @Test("An accepted wake keeps its slot until its result is posted")
     func accepted() throws {
         let rig = try WebhookRig()

@@ -164,22 +164,6 @@ struct WorkerCommandTests {
         try gateway.eventually("a result") { try gateway.stats().integer("wakes", "results", "failed") == 1 }
     }
 
-    @Test("Never more commands run than there are slots, and every wake gets its turn")
-    func slots() throws {
-        let gateway = try RunningGateway()
-        // Each command counts the running ones, including itself, under a lock.
-        let script = """
-            mkdir run.$$; ls -d run.* | wc -l; read -t 0.1 <> <(:); rmdir run.$$
-            """
-        let worker = try WorkerProcess(gateway, topic: self.topic, ["--slots", "3"], script: script)
-        for number in 10..<30 {
-            #expect(try gateway.push(String(repeating: "\(number)", count: 32), topic: self.topic).status == 200)
-        }
-        let counts = try (10..<30).map { _ in try #require(try worker.line().flatMap { Int($0) }) }
-        #expect(counts.allSatisfy { (1...3).contains($0) }, "\(counts)")
-        try gateway.eventually("20 results") { try gateway.stats().integer("wakes", "results", "newData") == 20 }
-    }
-
     @Test("A worker whose command cannot start uses up no attempts, says why, and recovers")
     func cannotStart() throws {
         let gateway = try RunningGateway(["--set", "policy.maxAttempts=1"])

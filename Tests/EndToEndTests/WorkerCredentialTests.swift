@@ -27,27 +27,6 @@ struct WorkerCredentialTests {
         try gateway.issue("--role", "worker", "--topic", SDKWorker.topic, "--expires", expires)
     }
 
-    @Test("A token file is read again: a stream whose token expires continues with the new token")
-    func tokenFile() throws {
-        let gateway = try ServedGateway()
-        try self.register(gateway)
-        let (next, id) = try self.token(gateway)
-        let file = gateway.folder.appendingPathComponent("worker.token")
-        try Data("\(try self.token(gateway, "6s").token)\n".utf8).write(to: file)
-        let worker = try SDKWorker(gateway.url(.edge), authority: gateway.authority, ["--token-file", file.path])
-        try worker.wait(for: "subscribed")
-        try Data("\(next)\n".utf8).write(to: file, options: .atomic)
-        try worker.wait(for: "disconnected")
-        try worker.wait(for: "subscribed")
-        #expect(try self.push(gateway).status == 200)
-        #expect(try worker.wait(for: "delivered").text("result") == "newData")
-        try gateway.revoke(id)
-        let failed = try worker.wait(for: "failed")
-        #expect(failed.text("code") == "refused")
-        #expect(failed.text("message")?.contains("401 RevokedToken") == true)
-        #expect(try worker.process.finish().status == 1)
-    }
-
     @Test("A token file that is empty or truncated while it is rewritten loses no result and ends no worker")
     func tokenFileRewritten() throws {
         let gateway = try ServedGateway()
@@ -115,9 +94,9 @@ struct WorkerCredentialTests {
         let gateway = try ServedGateway(["--set", "tls.clientCA=\(authority.certificate)"])
         try self.register(gateway)
         let provider = try authority.issue("/UID=\(SDKWorker.topic)")
-        let (next, _) = try self.token(gateway)
+        let (next, first) = (try self.token(gateway).token, try self.token(gateway, "6s").token)
         let file = gateway.folder.appendingPathComponent("worker.token")
-        try Data("\(try self.token(gateway, "6s").token)\n".utf8).write(to: file)
+        try Data("\(first)\n".utf8).write(to: file)
         func worker(_ options: [String]) throws -> ChildProcess {
             let location = ["--gateway", gateway.url(.edge), "--ca", gateway.authority]
             let line = ["worker", "--topic", SDKWorker.topic] + location + options + ["--", "echo", "woken"]
@@ -127,6 +106,8 @@ struct WorkerCredentialTests {
         try gateway.eventually("a worker") { try gateway.workerCount() == 1 }
         try Data("\(next)\n".utf8).write(to: file, options: .atomic)
         try gateway.eventually("the end of the first stream") { reading.errors.contains("subscribing again") }
+        let wakes = "/v1/topics/\(SDKWorker.topic)/wakes?slots=0"
+        #expect(try gateway.ask(.edge, "GET", wakes, token: first).reason == "ExpiredToken")
         try gateway.eventually("a worker again") { try gateway.workerCount() == 1 }
         #expect(try self.push(gateway, certificate: provider).status == 200)
         #expect(try reading.line()?.hasSuffix(" woken") == true)

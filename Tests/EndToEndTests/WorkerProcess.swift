@@ -72,8 +72,6 @@ final class SDKWorker {
         let values: [String: Any]
 
         func text(_ name: String) -> String? { self.values[name] as? String }
-
-        func integer(_ name: String) -> Int? { (self.values[name] as? NSNumber)?.intValue }
     }
 
     static let topic = "com.example.sdk"
@@ -149,8 +147,6 @@ extension RunningGateway {
         let payload = #"{"aps":{"content-available":1},\#(instruction)}"#
         return try self.push(token, topic: SDKWorker.topic, payload: payload)
     }
-
-    func wakes(endedAs outcome: String) throws -> Int? { try self.stats().integer("wakes", "results", outcome) }
 }
 
 /// A peer that accepts workers like a gateway, sends what a test writes, and never ends a stream on its own.
@@ -158,14 +154,15 @@ final class ScriptedGateway {
     let process: ChildProcess
     let url: String
     let certificateAuthority: String
-    // Provides the certificate.
-    private let gateway: RunningGateway
+    // Holds the certificate.
+    private let folder: RestartFolder
 
     init() throws {
-        self.gateway = try RunningGateway()
-        self.certificateAuthority = self.gateway.certificateAuthority
-        let folder = self.gateway.folder.appendingPathComponent(".wakegate")
-        let files = ["server.pem", "server.key"].map { folder.appendingPathComponent($0).path }
+        self.folder = try RestartFolder()
+        try self.folder.putCertificates()
+        self.certificateAuthority = self.folder.state.appendingPathComponent("ca.pem").path
+        let state = self.folder.state
+        let files = ["server.pem", "server.key"].map { state.appendingPathComponent($0).path }
         let script = RunningGateway.client("scripted_gateway.py")
         self.process = try ChildProcess("python3", [script] + files, isInputOpen: true)
         self.url = "https://127.0.0.1:\(try self.process.line() ?? "")"

@@ -12,19 +12,6 @@ struct WorkerStopTests {
         trap '' TERM; (trap '' TERM; exec tail -f /dev/null) & echo $$; wait; wait
         """
 
-    /// Starts a `wakegate worker` for a peer.
-    private func worker(_ peer: ScriptedGateway, _ options: [String], script: String) throws -> ChildProcess {
-        let worker = ["worker", "--gateway", peer.url, "--ca", peer.certificateAuthority, "--topic", self.topic]
-        return try ChildProcess(RunningGateway.program, worker + options + ["--", "bash", "-c", script])
-    }
-
-    private func says(_ worker: ChildProcess, _ text: String) throws {
-        func isSaid() -> Bool { worker.errors.contains(text) }
-        guard Polling.isSo({ isSaid() || !worker.isRunning }), isSaid() else {
-            throw ChildProcess.Failure(description: "no \"\(text)\" in: \(worker.errors)")
-        }
-    }
-
     @Test("A stopped worker of a frozen gateway ends on its own, with and without a command", arguments: [false, true])
     func frozen(hasCommand: Bool) throws {
         let gateway = try RunningGateway()
@@ -40,7 +27,7 @@ struct WorkerStopTests {
         worker.process.send(SIGTERM)
         let ended = try worker.process.finish()
         #expect(ended.status == 0, "\(ended.errors)")
-        if let group { try self.isGone(group) }
+        if let group { #expect(Polling.isSo { !WorkerProcess.isGroupThere(group) }) }
     }
 
     @Test("Workers that stop together with their gateway end without a crash")
@@ -50,28 +37,10 @@ struct WorkerStopTests {
         let workers = try (0..<24).map { _ in
             try ChildProcess(RunningGateway.program, arguments, folder: gateway.folder)
         }
-        for worker in workers { try self.says(worker, "subscribed") }
+        for worker in workers { try worker.says("subscribed") }
         // The workers' connections then change while their processes end.
         for process in workers + [gateway.process] { process.send(SIGTERM) }
         for worker in workers { #expect(try worker.finish().status == 0) }
-    }
-
-    @Test("A second signal ends the worker of a frozen gateway, and its command with all that it started")
-    func frozenTwice() throws {
-        let gateway = try RunningGateway()
-        // Without the second signal, nothing would end during this test.
-        let options = ["--stop-within", "86400"]
-        let worker = try WorkerProcess(gateway, topic: self.topic, options, script: Self.stubborn)
-        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
-        let group = try #require(try worker.line().flatMap { Int32($0) })
-        gateway.process.send(SIGSTOP)
-        defer { gateway.process.send(SIGCONT) }
-        worker.process.send(SIGTERM)
-        try worker.says("stopping; 1 running commands may end")
-        worker.process.send(SIGTERM)
-        let ended = try worker.process.finish()
-        #expect(ended.status == 0, "\(ended.errors)")
-        try self.isGone(group)
     }
 
     @Test("The result of a command that ends while the gateway is frozen is attempted, and then abandoned")
@@ -111,22 +80,6 @@ struct WorkerStopTests {
         try worker.wait(for: "ended")
         let ended = try worker.process.finish()
         #expect(ended.status == 0, "\(ended.errors)")
-    }
-
-    @Test("A stopped worker ends although its gateway keeps sending and never ends the stream", arguments: [1, 2])
-    func endless(signals: Int) throws {
-        let peer = try ScriptedGateway()
-        let options = ["--stop-within", signals == 1 ? "5" : "86400"]
-        let worker = try self.worker(peer, options, script: "exit 3")
-        try peer.request("/wakes")
-        try self.says(worker, "subscribed")
-        try peer.wake("w1", #""timeLeft":30000"#)
-        #expect(try peer.request("/v1/wakes/w1") == #"{"result":"noData"}"#)
-        worker.send(SIGTERM)
-        try peer.request("/drain")
-        if signals == 2 { worker.send(SIGINT) }
-        #expect(try worker.finish().status == 0)
-        #expect(peer.process.isRunning)
     }
 
     @Test("A worker that cannot report its stop while its token is rewritten reports it once it can")
@@ -194,12 +147,6 @@ struct WorkerStopTests {
         view.send(SIGINT)
         // Silence for five seconds would be an error.
         #expect(try view.finish().status == 0)
-    }
-
-    private func isGone(_ group: Int32) throws {
-        guard Polling.isSo({ !WorkerProcess.isGroupThere(group) }) else {
-            throw ChildProcess.Failure(description: "the group \(group) is there still")
-        }
     }
 }
 
