@@ -192,10 +192,11 @@ package final class PostgresHistory: HistorySource {
     /// Deletes some of the oldest bundles or rows, at most about this number of bytes, and the pushes without events.
     private func deleteOldest(bytes: Int64) -> Int {
         guard let oldest = self.query(Self.oldest), oldest.count == 1 else { return 0 }
-        let last = oldest.isNull(0, 0) ? .max : oldest.int64(0, 0)
+        let hasRows = !oldest.isNull(0, 0)
+        let last = hasRows ? oldest.int64(0, 0) : .max
         let bundles = min(bytes / Self.bundleBytes + 1, Self.deletedBundlesMax)
         var deleted = self.query(Self.deleteOldestBundles, last, bundles)?.affectedCount ?? 0
-        if deleted == 0 {
+        if deleted == 0, hasRows {
             let rows = min(bytes / Self.rowBytes + 1, Self.deletedMax)
             deleted = self.delete(Self.oldestEvents, from: .event, last, rows)
         }
