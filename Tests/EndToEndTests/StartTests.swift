@@ -4,15 +4,17 @@ import Testing
 
 @Suite("Starting a gateway", .serialized, .timeLimit(.minutes(15)))
 struct StartTests {
-    @Test("A start that is refused leaves no socket file")
+    @Test("A start that is refused leaves no socket file, and the journal as it was")
     func refusedStart() throws {
         let folder = try RestartFolder()
         let path = folder.folder.appendingPathComponent("plain").path
         try folder.end(try folder.start(), SIGTERM)
         // The listeners are opened before the journal is read.
         try folder.changeJournal("PRAGMA user_version = 99")
+        let before = try Data(contentsOf: folder.journal)
         let ended = try folder.startInVain(["dev", "--plain", "unix:\(path)"])
         #expect(ended.status == 1 && ended.errors.contains("format 99"), "\(ended.errors)")
+        #expect(try Data(contentsOf: folder.journal) == before)
         #expect(!FileManager.default.fileExists(atPath: path))
     }
 }
