@@ -153,7 +153,7 @@ struct FieldDecoderTests {
     func longestField() throws {
         let maximum = 32_000 - 1
         var reading = Reading()
-        for pieces in [[], Array(stride(from: 0, to: maximum, by: 7))] {
+        for pieces in [[], Array(stride(from: 0, to: maximum, by: 7))] as [[Int]] {
             try reading.read(Self.literal(valueCount: maximum), pieces: pieces)
             #expect(reading.fields.map(\.value.count) == [maximum])
         }
