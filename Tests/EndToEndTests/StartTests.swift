@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Starting a gateway", .serialized, .timeLimit(.minutes(15)))
 struct StartTests {
-    @Test("A start that is refused leaves no socket file, and the journal as it was")
+    @Test("A start that is refused leaves no socket file, and an unchanged journal")
     func refusedStart() throws {
         let folder = try RestartFolder()
         let path = folder.folder.appendingPathComponent("plain").path

@@ -58,7 +58,7 @@ enum EngineOutput {
     }
 }
 
-/// Something that received results of an engine.
+/// A recipient of an engine's results.
 protocol OutputHolder {
     /// The results in order.
     var heard: [EngineOutput] { get }
