@@ -37,7 +37,9 @@ package enum EventTables {
     /// summaries, the few pages that they select, and all pages that autovacuum has not summarized yet. The summaries
     /// have a hundredth of the rows' size. When rows reuse the space of deleted ones, each insertion writes a summary
     /// again, 600 bytes here. With summaries of 2,000 rows, an insertion into a full log cost eight times as much.
-    /// An upgrade keeps the indexes of a log of more than a gibibyte, because no gateway can commit while it builds them.
+    ///
+    /// An upgrade keeps the indexes of a log of more than a gibibyte, because no gateway can commit while it builds
+    /// them.
     static let summaries = [
         """
         DO $$ BEGIN

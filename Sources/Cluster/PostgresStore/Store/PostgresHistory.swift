@@ -14,8 +14,8 @@ package final class PostgresHistory: HistorySource {
     private static let windowMilliseconds: [Int64] = [3_600_000, 86_400_000]
     /// The timeout for an answer, in milliseconds.
     private static let answerMilliseconds: Int64 = 10_000
-    /// The maximum numbers of rows and of bundles that one call of `tidy` deletes. A call costs PostgreSQL about as much
-    /// for finding the oldest rows among a million as for deleting ten thousand.
+    /// The maximum numbers of rows and of bundles that one call of `tidy` deletes. Finding the oldest of a million rows
+    /// costs PostgreSQL about as much as deleting ten thousand.
     private static let deletedMax: Int64 = 20_000
     private static let deletedBundlesMax: Int64 = 500
     /// The approximate sizes in bytes of a row with its push and of a bundle, which limit a deletion to the excess.
