@@ -3,6 +3,7 @@ and the database's cost of many devices."""
 
 import argparse
 import glob
+import math
 import os
 import random
 import statistics
@@ -175,25 +176,26 @@ class Bench:
     # MARK: Many devices
 
     def large(self, minutes: float) -> list[Table]:
-        """Measures one gateway after a push to every device: the latency of pushes in periods of five minutes, with
-        vacuum running, and the sizes of the tables."""
+        """Measures one gateway after a push to every device: the latency of pushes in equal periods of at most five
+        minutes, with vacuum running, and the sizes of the tables."""
         node, paths = self.server.primary, push_load.paths(self.devices, seed=6)
-        pushes = max(1, round(STEADY_RATE * min(minutes, PERIOD) * 60 / CONNECTIONS)) * CONNECTIONS
+        periods = max(1, math.ceil(minutes / PERIOD))
+        pushes = max(1, round(STEADY_RATE * minutes * 60 / periods / CONNECTIONS)) * CONNECTIONS
         title = f"One gateway and {self.devices:,} devices, {STEADY_RATE:,} pushes a second"
         table = Table(title, ["minutes", "p50", "p99", "database, MB"], [])
         p99s: list[int] = []
         with self.gateways(1, "large") as gateways:
             gateways.start()
             filled = self.push(gateways, self.devices)
-            while len(p99s) * PERIOD < minutes:
+            for number in range(periods):
                 push_load.write(self.folder, "uris1-0", random.choices(paths, k=pushes), CONNECTIONS)
                 with tempfile.TemporaryDirectory(prefix="wakegate-bench.", dir=steady_load.LOGS) as logs:
                     self.push(gateways, pushes, STEADY_RATE, logs)
                     took = sorted(value for log in glob.glob(f"{logs}/*/*") for value in steady_load.read(log).took)
                 size = int(node.query("SELECT pg_database_size('large')")) / 1e6
                 p50, p99 = took[len(took) // 2], took[len(took) * 99 // 100]
-                end = min(minutes, (len(p99s) + 1) * PERIOD)
-                table.rows.append([f"to {end:g}", microseconds(p50), microseconds(p99), f"{size:,.0f}"])
+                end = f"to {(number + 1) * minutes / periods:g}"
+                table.rows.append([end, microseconds(p50), microseconds(p99), f"{size:,.0f}"])
                 p99s.append(p99)
         target = table.target(p99s[-1] <= P99_RATIO_AIM * p99s[0])
         table.notes.append(f"last p99 at most {P99_RATIO_AIM} times the first: {target}; filled in {filled:.0f} s")
