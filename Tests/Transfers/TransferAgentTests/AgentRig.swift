@@ -127,6 +127,8 @@ final class AgentRig {
     func pass(_ milliseconds: Int64) {
         var left = milliseconds
         while left > 0, let engine = self.engine {
+            // Otherwise the thread would begin one turn after another.
+            #expect(engine.wait > 0, "after a turn nothing is due")
             let step = min(left, max(1, engine.wait))
             self.world.clock.pass(step)
             left -= step

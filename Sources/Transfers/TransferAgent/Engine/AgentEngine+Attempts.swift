@@ -232,13 +232,23 @@ extension AgentEngine {
         self.writes.append(.putOutbox(entry))
     }
 
+    /// The number of requests to the gateway that may begin now.
+    private var freeSendings: Int {
+        self.settings.gateway == nil ? 0 : Self.sendingMax - self.outbox.values.count { $0.isSending }
+    }
+
+    /// The time of the next request to the gateway; nil if none waits for a time.
+    var nextSending: Int64? {
+        guard self.freeSendings > 0 else { return nil }
+        return self.outbox.values.lazy.filter { !$0.isSending }.map(\.nextAt).min()
+    }
+
     func sendOutbox() {
-        guard self.settings.gateway != nil else { return }
-        var sendingCount = self.outbox.values.reduce(0) { $0 + ($1.isSending ? 1 : 0) }
+        var freeSendings = self.freeSendings
         for sequence in self.outbox.keys.sorted() {
-            guard sendingCount < Self.sendingMax else { return }
+            guard freeSendings > 0 else { return }
             guard let waiting = self.outbox[sequence], !waiting.isSending, waiting.nextAt <= self.now else { continue }
-            sendingCount += 1
+            freeSendings -= 1
             self.outbox[sequence]?.isSending = true
             if !waiting.entry.wasTried {
                 self.outbox[sequence]?.entry.wasTried = true

@@ -140,8 +140,9 @@ package final class AgentEngine {
     package var wait: Int64 {
         if self.storeFault != nil { return Self.storeRetry }
         var moment = min(self.nextPurge, self.scheduler.nextMoment ?? .max)
-        for other in [self.nextTruncation, self.nextQuestionCheck] { moment = min(moment, other ?? .max) }
-        for entry in self.outbox.values where !entry.isSending { moment = min(moment, entry.nextAt) }
+        for other in [self.nextTruncation, self.nextQuestionCheck, self.nextSending] {
+            moment = min(moment, other ?? .max)
+        }
         if !self.listeners.isEmpty, !self.running.isEmpty { moment = min(moment, self.nextProgress) }
         return max(0, min(Self.waitMax, self.clock.milliseconds(until: moment)))
     }
