@@ -86,12 +86,12 @@ enum BannedWords {
     static func violations(in file: SourceText) -> [Violation] {
         let applying = self.all.filter { ban in
             self.applies(ban.scope, to: file)
-                && (ban.includesComments ? file.text : file.codeText).contains(ban.word)
+                && (ban.includesComments ? file.text : file.codeText).containsBytes(of: ban.word)
         }
         return applying.flatMap { ban in
             zip(1..., ban.includesComments ? file.lines : file.code).compactMap { number, line in
-                // The search of the standard library is fast, and is enough for nearly all lines.
-                guard line.contains(ban.word), self.contains(ban.word, in: line, isSuffix: ban.isSuffix) else {
+                // This fast search is enough for nearly all lines.
+                guard line.containsBytes(of: ban.word), self.contains(ban.word, in: line, isSuffix: ban.isSuffix) else {
                     return nil
                 }
                 return Violation(path: file.path, line: number, message: "no `\(ban.word)`: \(ban.replacement)")

@@ -72,9 +72,9 @@ enum Bounds {
 
     /// Returns true if a line of a test, other than a comment, names a bound, in code or as a configuration key.
     private static func names(_ bound: String, in test: SourceText) -> Bool {
-        test.text.contains(bound)
+        test.text.containsBytes(of: bound)
             && zip(test.lines, test.code).contains { line, code in
-                line.contains(bound) && BannedWords.contains(bound, in: line) && code.contains { $0 != " " }
+                line.containsBytes(of: bound) && BannedWords.contains(bound, in: line) && code.contains { $0 != " " }
             }
     }
 
@@ -89,7 +89,7 @@ enum Bounds {
     /// Returns the names that are declared after `words`, with their lines.
     private static func names(in file: SourceText, after words: String) -> [(String, Int)] {
         zip(1..., file.code).compactMap { number, line in
-            guard let start = line.firstRange(of: words)?.upperBound else { return nil }
+            guard line.containsBytes(of: words), let start = line.firstRange(of: words)?.upperBound else { return nil }
             return (String(line[start...].prefix { $0.isLetter || $0.isNumber || $0 == "_" }), number)
         }
     }

@@ -55,12 +55,16 @@ struct DeclaredParameters {
     /// The names that calls use, and the names inside of the declaration.
     private(set) var labels: [String] = [], names: [String] = []
 
+    // Each evaluation of a regex literal parses it again. A regex is not `Sendable`, but matching does not change it.
+    private nonisolated(unsafe) static let head =
+        #/\b(?:func\s+([^\s(<]+)|(init)[?!]?|(subscript)|case\s+(\w+))\s*(?:<[^(]*>)?\s*\(/#
+    private nonisolated(unsafe) static let parameter = #/^\s*(?:@\w+\s+)*`?(\w+)`?(?:\s+`?(\w+)`?)?\s*:/#
+
     /// Reads the first declaration with parameters; nil if there is none.
     ///
     /// - `code`: Swift code without comments.
     init?(firstIn code: String) {
-        let head = #/\b(?:func\s+([^\s(<]+)|(init)[?!]?|(subscript)|case\s+(\w+))\s*(?:<[^(]*>)?\s*\(/#
-        guard let match = code.firstMatch(of: head) else { return nil }
+        guard let match = unsafe code.firstMatch(of: Self.head) else { return nil }
         self.name = [match.1, match.2, match.3, match.4].compactMap { $0.map(String.init) }.joined()
         var depth = 1
         var last: Character = "("
@@ -73,7 +77,7 @@ struct DeclaredParameters {
             last = character
         }
         for part in parts {
-            guard let found = part.firstMatch(of: #/^\s*(?:@\w+\s+)*`?(\w+)`?(?:\s+`?(\w+)`?)?\s*:/#) else { continue }
+            guard let found = unsafe part.firstMatch(of: Self.parameter) else { continue }
             self.labels.append(String(found.1))
             self.names.append(String(found.2 ?? found.1))
         }

@@ -21,7 +21,7 @@ enum Locks {
         let declaration = /\b(?:let|var) (\w+)(?:: | = )(?:Mutex[<(]|(?:Monitor|Latch)\b|DispatchQueue(?:\(label|$))/
         return files.filter(\.isSource).flatMap { file in
             zip(1..., file.code).compactMap { number, line -> Lock? in
-                guard self.types.contains(where: { line.contains($0) }),
+                guard self.types.contains(where: { line.containsBytes(of: $0) }),
                     let found = line.firstMatch(of: declaration)
                 else { return nil }
                 let path = file.path.split(separator: "/").dropFirst(2).joined(separator: "/")

@@ -50,7 +50,7 @@ enum ModuleImports {
 
     /// Returns the module that an import line names; nil for any other line.
     static func importedModule(_ line: String) -> String? {
-        guard line.contains("import") else { return nil }
+        guard line.containsBytes(of: "import") else { return nil }
         let words = line.split(separator: " ")
         guard let index = words.firstIndex(of: "import"), index + 1 < words.count,
             words[..<index].allSatisfy({ $0.hasPrefix("@") || self.accessLevels.contains($0) })

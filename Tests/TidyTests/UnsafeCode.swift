@@ -71,6 +71,8 @@ enum UnsafeCode {
     }
 
     private static func lines(of file: SourceText) -> [Int] {
-        zip(1..., file.code).filter { $0.1.contains("unsafe") && BannedWords.contains("unsafe", in: $0.1) }.map(\.0)
+        zip(1..., file.code).filter { _, line in
+            line.containsBytes(of: "unsafe") && BannedWords.contains("unsafe", in: line)
+        }.map(\.0)
     }
 }

@@ -14,6 +14,8 @@ final class HistoryRig {
     private(set) var events: [HistoryEvent] = []
     private(set) var troubles: [HistoryFailure] = []
     private var flushedCount = 0
+    /// The indices in `events` of each device's events, in order, without those that are parts of names.
+    private var places: [UInt64: [Int]] = [:]
     /// The names of tasks and sessions, by the index of their event in `events`.
     private var names: [Int: String] = [:]
     /// True if random events include those of tasks and sessions.
@@ -44,6 +46,7 @@ final class HistoryRig {
 
     func append(_ event: HistoryEvent) {
         self.open().append(event)
+        if !event.isNamePart { self.places[event.device, default: []].append(self.events.count) }
         self.events.append(event)
         if self.open().collectedEvents == 1 { self.flushedCount = self.events.count - 1 }
     }
@@ -70,6 +73,7 @@ final class HistoryRig {
     func close() {
         self.history = nil
         self.events.removeSubrange(self.flushedCount...)
+        for device in self.places.keys { self.places[device]?.removeAll { $0 >= self.flushedCount } }
         self.names = self.names.filter { $0.key < self.flushedCount }
     }
 
@@ -80,6 +84,7 @@ final class HistoryRig {
     /// Expects the history to be empty from now on.
     func forget() {
         self.events = []
+        self.places = [:]
         self.names = [:]
         self.flushedCount = 0
     }
@@ -89,14 +94,15 @@ final class HistoryRig {
     }
 
     func recent(_ device: UInt64, _ count: Int = 32) -> [HistoryEvent] {
-        Array(self.events.reversed().lazy.filter { $0.device == device && !$0.isNamePart }.prefix(count))
+        self.newest(device, count).map { self.events[$0] }
     }
 
     func entries(_ device: UInt64, _ count: Int = .max) -> [HistoryEntry] {
-        let places = self.events.indices.reversed().lazy.filter {
-            self.events[$0].device == device && !self.events[$0].isNamePart
-        }
-        return places.prefix(count).map { HistoryEntry(self.events[$0], name: self.names[$0]) }
+        self.newest(device, count).map { HistoryEntry(self.events[$0], name: self.names[$0]) }
+    }
+
+    private func newest(_ device: UInt64, _ count: Int) -> [Int] {
+        (self.places[device] ?? []).suffix(count).reversed()
     }
 
     func push(_ apnsID: APNsID) -> [HistoryEvent] {
