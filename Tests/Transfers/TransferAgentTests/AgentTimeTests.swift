@@ -394,6 +394,19 @@ struct AgentFollowerTests {
         #expect(self.wakes.isEmpty)
     }
 
+    @Test("Reports that cannot be sent now leave the thread at rest: beyond four at a time, and without a gateway")
+    func resting() throws {
+        for number in 0..<6 {
+            #expect(self.rig.put("s\(number)") == 201)
+            _ = try self.rig.download(in: "s\(number)")
+            try self.rig.finish(self.rig.world.attempts[0])
+        }
+        #expect(self.wakes == [1, 1, 1, 1] && self.rig.wait > 0)
+        self.rig.settings.gateway = nil
+        try self.rig.start()
+        #expect(self.wakes.isEmpty && self.rig.wait > 0)
+    }
+
     @Test("A follower that left before the end was written counts as not informed", arguments: [true, false])
     func leaving(hasRead: Bool) throws {
         let stream = self.follow()
