@@ -322,16 +322,20 @@ struct LoadPlanTests {
         try rig.write([1, 2]) { .of($0, $1, launched: [(.numbered(UInt64($0)), $1.now + 1000)]) }
         // The only connection for commits has an open transaction that locks the rows.
         let (open, _) = try rig.load(.tokens([1, 2]))
-        let used = "SELECT pg_snapshot_xmax(pg_current_snapshot())"
-        let before = try self.database.query(used)
         var plan = ReadPlan()
         plan.tokens = self.tokens([1])
         plan.wakes = [.numbered(2)]
-        for _ in 1...100 { #expect(try rig.read(plan).devices.map(\.token) == self.tokens([1, 2])) }
+        func nextTransaction() throws -> Int {
+            try #require(Int(self.database.query("SELECT pg_snapshot_xmax(pg_current_snapshot())")))
+        }
+        // Heartbeats and other tests use transaction ids, too, but not always 50 in this time.
+        let hasQuietRound = try (1...20).contains { _ in
+            let before = try nextTransaction()
+            for _ in 1...100 { #expect(try rig.read(plan).devices.map(\.token) == self.tokens([1, 2])) }
+            return try nextTransaction() - before < 50
+        }
+        #expect(hasQuietRound)
         #expect(try rig.counts().total.accepted == 2)
-        let after = try self.database.query(used)
-        // The heartbeat uses a few transaction ids each second.
-        #expect(try #require(Int(after)) - #require(Int(before)) < 50)
         rig.submit(.abandon(open))
     }
 
