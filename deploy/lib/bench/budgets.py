@@ -20,9 +20,8 @@ from shared import processes
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUDGETS = os.path.join(HERE, "budgets.json")
-# Enough for the batches of a busy gateway, and few enough for a debug build under callgrind.
+# Enough for the batches of a busy gateway.
 CONNECTIONS = 10
-COUNTED = {"debug": (1_000, 1_000, 4_000), "shipped": (10_000, 10_000, 40_000)}
 ALLOCATED = {"debug": (2_000, 10_000), "shipped": (50_000, 200_000)}
 # Enough that memory for many connections at once has little effect.
 WORKERS = 1_000
@@ -30,14 +29,14 @@ WORKERS = 1_000
 QUIET_SECONDS = 3
 
 
-def counted(build: str, products: str, store: str) -> float:
+def counted(_: str, products: str, store: str) -> float:
     """Counts the instructions of a push over h2c, because the cost of OpenSSL cannot be reduced here."""
     with tempfile.TemporaryDirectory() as folder:
         push_load.write_inputs(folder, CONNECTIONS)
         count, gateway = instructions.counted(products, folder, store)
         with gateway:
             base = f"http://{gateway.plain}"
-            return instructions.each(count, gateway, base, folder, "gateway", CONNECTIONS, COUNTED[build])
+            return instructions.each(count, gateway, base, folder, "gateway", CONNECTIONS)
 
 
 class HeapCounter:
