@@ -14,7 +14,7 @@ final class HistoryRig {
     private(set) var events: [HistoryEvent] = []
     private(set) var troubles: [HistoryFailure] = []
     private var flushedCount = 0
-    /// The indices in `events` of each device's events, in order, without those that are parts of names.
+    /// The indices in `events` of each device's events, in order, without parts of names.
     private var places: [UInt64: [Int]] = [:]
     /// The names of tasks and sessions, by the index of their event in `events`.
     private var names: [Int: String] = [:]
