@@ -61,7 +61,7 @@ final class StoreThread {
         for link in self.everyLink { waits += link.waits }
         let now = SystemClock.monotonic
         var moments = self.everyLink.compactMap { $0.nextMoment } + [now + StoreSettings.heartbeatMilliseconds]
-        if self.control.isClosed { moments.append(self.attachAt) }
+        if self.control.isClosed, self.stopDeadline == nil { moments.append(self.attachAt) }
         if let deadline = self.stopDeadline { moments.append(min(deadline, now + 50)) }
         let pause = (moments.min() ?? now) - now
         Descriptor.wait(for: &waits, milliseconds: Int32(clamping: max(0, pause)))
