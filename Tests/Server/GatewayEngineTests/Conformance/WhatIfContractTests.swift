@@ -1,5 +1,6 @@
 import Engine
 import Gateway
+import Platform
 import Policy
 import Testing
 import WakeGateTestKit
@@ -304,8 +305,12 @@ struct WhatIfContractTests {
         contract.pass(seconds: 1)
         // Tokens are in no order that would favor these.
         contract.ask { for device in [7, 5000, devices] { $0.push(100_000 + device, device) } }
+        let began = SystemClock.monotonic
         try self.ask(contract, [200_000], topic: 0)
-        #expect(contract.member(200_000, "devices") == "3" && contract.member(200_000, "examined") == "10000")
+        // A replay ends after ten seconds, which a busy machine may need for fewer devices.
+        let hasTime = SystemClock.monotonic - began < 10_000
+        let examined = try #require(Int(contract.member(200_000, "examined")))
+        #expect(contract.member(200_000, "devices") == "3" && (hasTime ? examined == 10_000 : examined <= 10_000))
         #expect(contract.member(200_000, "registered") == "\(devices)")
         #expect(contract.member(200_000, "isWhole") == "false")
     }
