@@ -190,12 +190,17 @@ extension Dispatcher {
     }
 
     /// Sends the conditions owed for the devices of this step. Launches nothing.
-    package func sendPendingConditions() {
+    ///
+    /// - `requested`: the devices that were to be loaded for this. A device that is not in memory now does not exist,
+    ///   and nothing is owed for it.
+    package func sendPendingConditions(requested: [DeviceToken]) {
         guard let pendingConditions = self.streams.shared?.takePendingConditions(), !pendingConditions.isEmpty else {
             return
         }
+        let requested = Set(requested)
         for (token, stream) in pendingConditions where !stream.hasEnded {
-            if !self.sendConditions(token, stream) { self.streams.shared?.pendingConditions.append((token, stream)) }
+            guard !self.sendConditions(token, stream), !requested.contains(token) else { continue }
+            self.streams.shared?.pendingConditions.append((token, stream))
         }
         self.checksLeft = self.workPerStepMax
         self.sendConditions()

@@ -184,6 +184,25 @@ struct ClusterEngineTests {
         #expect(rig[0].word(24) == "scheduled")
     }
 
+    @Test("Due devices and counts that the store refuses are requested again in the next second, not at once")
+    func refusedRegularWork() throws {
+        let scene = ScriptedScene()
+        let store = scene.store
+        let cause = ClusterFailure.refused(StoreError(message: "The disk is full."))
+        scene.attach(topics: [])
+        scene.show(nextDue: Instant(milliseconds: 5000))
+        _ = scene.wait(milliseconds: 0)
+        for _ in 1...3 {
+            _ = scene.wait(milliseconds: 1000)
+            let (dueLoads, counts) = (store.dueLoads, store.counts)
+            store.replies.append(.failed(try #require(dueLoads.last), cause))
+            store.replies.append(.failed(try #require(counts.last), cause))
+            for _ in 1...10 { _ = scene.wait(milliseconds: 1) }
+            #expect(store.dueLoads == dueLoads && store.counts == counts)
+        }
+        #expect(store.dueLoads.count >= 3 && store.counts.count >= 3)
+    }
+
     @Test("Requests that wait for a topic or a pause that cannot be stored are refused with the cause")
     func notShared() throws {
         let scene = ScriptedScene()

@@ -55,8 +55,8 @@ final class ScriptedScene {
         return load
     }
 
-    /// Reports dead gateways, and topics with work for free slots.
-    func show(dead: [GatewayNumber] = [], ready: [TopicIndex] = []) {
+    /// Reports dead gateways, topics with work for free slots, and the time at which the next device is due.
+    func show(dead: [GatewayNumber] = [], ready: [TopicIndex] = [], nextDue: Instant? = nil) {
         let moment = Instant(milliseconds: 5000)
         self.store.replies.append(
             .view(
@@ -66,7 +66,7 @@ final class ScriptedScene {
                     members: [],
                     dead: dead,
                     ready: ready.map { ($0, moment) },
-                    nextDue: nil,
+                    nextDue: nextDue,
                     deviceCount: 0
                 )
             )
@@ -107,6 +107,18 @@ final class ScriptedClusterStore: ClusterStore {
         self.requests.compactMap { request in
             if case .load(let number, let plan) = request, !plan.tokens.isEmpty { number } else { nil }
         }
+    }
+
+    /// The requests for due devices.
+    var dueLoads: [TransactionNumber] {
+        self.requests.compactMap { request in
+            if case .load(let number, let plan) = request, case .due = plan.selection { number } else { nil }
+        }
+    }
+
+    /// The requests for the counts of all gateways.
+    var counts: [TransactionNumber] {
+        self.requests.compactMap { if case .count(let number, _) = $0 { number } else { nil } }
     }
 
     /// The number of loads that skip locked rows of devices.

@@ -171,21 +171,34 @@ struct DueDriver {
     /// The known due times.
     private var moments = MomentQueue<Void>()
     /// True while a transaction processes due devices.
-    var isOpen = false
+    private var isOpen = false
     /// True if a transaction must begin even if no known time has passed. Either a second has passed, or the last
     /// transaction left due devices.
-    var isForced = true
+    private var isForced = true
+    /// True from a refusal by the store until the next second, so that a store that refuses everything is not asked
+    /// all the time.
+    private var isPaused = false
 
-    /// The earliest known due time.
-    var next: Instant? { self.moments.first.map { Instant(milliseconds: $0.moment) } }
+    private var earliest: Instant? { self.moments.first.map { Instant(milliseconds: $0.moment) } }
+
+    /// The earliest known due time at which a transaction may begin; nil if none may begin now.
+    var next: Instant? { self.isOpen || self.isPaused ? nil : self.earliest }
 
     func isDue(at now: Instant) -> Bool {
-        !self.isOpen && (self.isForced || self.next.map { $0 <= now } ?? false)
+        !self.isOpen && !self.isPaused && (self.isForced || self.earliest.map { $0 <= now } ?? false)
     }
+
+    mutating func secondPassed() {
+        self.isForced = true
+        self.isPaused = false
+    }
+
+    /// Records that the store has refused the transaction.
+    mutating func refused() { self.isPaused = true }
 
     /// Records a due time.
     mutating func note(_ moment: Instant) {
-        guard moment != self.next, self.moments.count < Self.momentsMax else { return }
+        guard moment != self.earliest, self.moments.count < Self.momentsMax else { return }
         self.moments.insert((), at: moment.milliseconds)
     }
 
@@ -198,8 +211,8 @@ struct DueDriver {
     /// Records the end of a transaction that processed the devices due by `now`; nil if the transaction failed.
     mutating func ended(at now: Instant?, hasMore: Bool) {
         self.isOpen = false
-        if hasMore { self.isForced = true }
         guard let now else { return }
+        if hasMore { self.isForced = true }
         while self.moments.popDue(now.milliseconds) != nil {}
     }
 }

@@ -289,6 +289,8 @@ extension ClusterEngine {
         case .refused(let cause): error = cause
         }
         if let questions = self.questions.ended(number) {
+            // The count of this second has failed; the next one is that of the next second.
+            if questions.contains(where: { $0.request == nil }) { self.takeSample() }
             return self.refuse(questions.compactMap(\.request), error)
         }
         if let questions = self.deviceQuestions.ended(number) {
@@ -306,14 +308,17 @@ extension ClusterEngine {
         defer { for wake in lost { self.lose(wake) } }
         if case .locked(let holder) = failure, self.isAttached { return self.lockedOut(transaction, holder) }
         guard case .conflict = failure, transaction.isRepeated, self.isAttached else {
-            return self.refuse(transaction, error)
+            let isConflict = if case .conflict = failure { true } else { false }
+            return self.refuse(transaction, error, afterConflict: isConflict)
         }
         transaction.conflicts += 1
         self.begin(transaction)
     }
 
     /// Refuses the commands of a failed transaction.
-    private func refuse(_ transaction: ClusterTransaction, _ error: StoreError) {
+    private func refuse(_ transaction: ClusterTransaction, _ error: StoreError, afterConflict: Bool = false) {
+        // After a conflict, only the devices of the other transaction have been processed.
+        if !afterConflict, case .due = transaction.purpose { self.due.refused() }
         self.refuse(transaction.commands, error)
         for command in transaction.commands { self.keepLoss(command.work, self.queue.row(of: command)) }
         self.ended(transaction, at: nil)

@@ -80,7 +80,7 @@ extension ClusterEngine {
             for token in tokens {
                 if let device = self.engine.find(token) { self.dispatcher.conditionsChangedElsewhere(device) }
             }
-            return self.dispatcher.sendPendingConditions()
+            return self.dispatcher.sendPendingConditions(requested: transaction.read?.tokens ?? [])
         case .sweepRead:
             transaction.step.found = loaded.devices.map(\.token)
             return

@@ -145,6 +145,11 @@ extension ClusterEngine {
 
 /// Requests that are answered from the counters of all gateways or from the rows of all devices.
 extension ClusterEngine {
+    /// True while a transaction stores the refusals of this gateway. Counts are requested after it.
+    var areRefusalsOpen: Bool {
+        self.open.values.contains { if case .refusals = $0.purpose { true } else { false } }
+    }
+
     /// If a request for counts is ready, stores the refusals of this gateway, and then requests the counts from the
     /// store.
     func beginCount() {
@@ -153,8 +158,7 @@ extension ClusterEngine {
             self.areRefusalsDue = true
             return
         }
-        let areRefusalsOpen = self.open.values.contains { if case .refusals = $0.purpose { true } else { false } }
-        guard !areRefusalsOpen else { return }
+        guard !self.areRefusalsOpen else { return }
         let number = self.nextNumber()
         // The count of held launches needs the counts of each paused topic, also for the totals.
         var topics: [TopicIndex]? = Array(self.engine.pausedTopics)

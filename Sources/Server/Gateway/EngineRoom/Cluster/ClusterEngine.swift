@@ -265,7 +265,7 @@ extension ClusterEngine {
         guard self.isAttached else { return }
         self.judgeSilence()
         self.report()
-        self.due.isForced = true
+        self.due.secondPassed()
         self.sweep.secondPassed()
         self.areRefusalsDue = self.areRefusalsDue || self.hasUnwritten
         self.held.foresee(from: self.clock.now)
@@ -348,15 +348,19 @@ extension ClusterEngine {
     private var milliseconds: Int64 {
         let now = self.clock.now.milliseconds
         var next = min(self.tickAt - self.clock.boot, 1000)
-        if self.isAttached, !self.due.isOpen, let moment = self.due.next { next = min(next, moment.milliseconds - now) }
+        // If something due cannot begin now, a reply of the store will wake the engine.
+        let hasRoom = self.isAttached && self.hasRoom
+        if hasRoom, let moment = self.due.next { next = min(next, moment.milliseconds - now) }
         if self.isAttached, self.mayReadWarnings, let moment = self.held.nextWarning {
             next = min(next, moment.milliseconds - now)
         }
         if !self.questions.hasSample { next = min(next, self.sampler.nextAt - now) }
-        if let moment = self.questions.nextAt { next = min(next, moment - self.clock.boot) }
+        let waitsForRefusals = self.areRefusalsDue || self.areRefusalsOpen
+        if let moment = self.questions.nextAt, moment > self.clock.boot || !waitsForRefusals {
+            next = min(next, moment - self.clock.boot)
+        }
         if let moment = self.deviceQuestions.nextAt { next = min(next, moment - self.clock.boot) }
-        if let moment = self.queue.locked.nextAt { next = min(next, moment - self.clock.boot) }
-        // If something due could not begin, a reply of the store will wake the engine.
+        if hasRoom, let moment = self.queue.locked.nextAt { next = min(next, moment - self.clock.boot) }
         return next > 0 ? next : 1
     }
 }
