@@ -221,8 +221,7 @@ package final class ProviderKeyWatch: @unchecked Sendable {
     private func look() {
         guard !self.changes.isCancelled else { return }
         let watch = self.addWatch()
-        // A folder that cannot be watched is read each second.
-        guard watch != self.watch || watch < 0 || self.kept.isWaiting else { return }
+        guard watch != self.watch || self.kept.isWaiting else { return }
         self.watch = watch
         self.read()
     }
