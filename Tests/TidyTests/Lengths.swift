@@ -51,7 +51,7 @@ enum Lengths {
     }
 
     private static func declaresFunction(_ line: String) -> Bool {
-        // The fast search of the standard library is enough for nearly every line. `deinit` contains `init`.
+        // This fast search is enough for nearly every line. `deinit` contains `init`.
         guard line.containsBytes(of: "func") || line.containsBytes(of: "init") else { return false }
         let words = line.split(whereSeparator: { !($0.isLetter || $0.isNumber || $0 == "_" || $0 == "." || $0 == "@") })
         guard let index = words.firstIndex(where: { ["func", "init", "deinit"].contains($0) }) else { return false }

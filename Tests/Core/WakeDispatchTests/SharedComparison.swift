@@ -144,7 +144,7 @@ extension SharedComparison {
     private func sendConditions() throws {
         let owed = self.shared.dispatcher.pendingConditions
         guard !owed.isEmpty else { return }
-        try self.shared.read(owed) { self.shared.dispatcher.sendPendingConditions(requested: owed) }
+        _ = try self.shared.read(owed) { self.shared.dispatcher.sendPendingConditions() }
         if !self.shared.dispatcher.pendingConditions.isEmpty { self.note("conditions are still owed") }
     }
 }

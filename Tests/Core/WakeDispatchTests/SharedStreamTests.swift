@@ -294,7 +294,7 @@ struct SharedStreamTests {
         #expect(self.rig.output.take().isEmpty)
         for stream in 1...2 { self.rig.pause(stream, false) }
         #expect(self.rig.dispatcher.pendingConditions.count == 2)
-        self.commit(try self.step { self.rig.dispatcher.sendPendingConditions(requested: []) })
+        self.commit(try self.step { self.rig.dispatcher.sendPendingConditions() })
         let told: [String] = self.rig.output.take().compactMap { event in
             guard case .conditions(let token, let conditions, let stream) = event else { return nil }
             return "\(stream.number) \(token == EngineRig.token(1)) \(conditions.batteryLevel)"

@@ -14,7 +14,8 @@ from bench import push_load
 from bench.tables import Table
 from shared import processes
 
-# Every run includes the same share of the delivery log's merges. With 40,000, durable runs differ by a tenth.
+# The last run is long enough to include the usual share of the delivery log's merges. With 40,000, durable counts
+# differ by a tenth.
 WARM_UP, FEWER, MORE = 10_000, 10_000, 120_000
 STORES = {"memory": "gateway, memory", "sqlite": "gateway, durable"}
 

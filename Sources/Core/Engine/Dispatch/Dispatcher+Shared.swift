@@ -191,19 +191,21 @@ extension Dispatcher {
 
     /// Sends the conditions owed for the devices of this step. Launches nothing.
     ///
-    /// - `requested`: the devices that were to be loaded for this. A device that is not in memory now does not exist,
-    ///   and nothing is owed for it.
-    package func sendPendingConditions(requested: [DeviceToken]) {
+    /// - Returns: false if conditions are owed, but none for a device that is in memory.
+    @discardableResult
+    package func sendPendingConditions() -> Bool {
         guard let pendingConditions = self.streams.shared?.takePendingConditions(), !pendingConditions.isEmpty else {
-            return
+            return true
         }
-        let requested = Set(requested)
+        var missingCount = 0
         for (token, stream) in pendingConditions where !stream.hasEnded {
-            guard !self.sendConditions(token, stream), !requested.contains(token) else { continue }
+            guard !self.sendConditions(token, stream) else { continue }
+            missingCount += 1
             self.streams.shared?.pendingConditions.append((token, stream))
         }
         self.checksLeft = self.workPerStepMax
         self.sendConditions()
+        return missingCount < pendingConditions.count
     }
 
     /// Sends condition changes to streams, as many as this step allows. Notes devices that are not in memory as owed.

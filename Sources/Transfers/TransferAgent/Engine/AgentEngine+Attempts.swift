@@ -232,12 +232,12 @@ extension AgentEngine {
         self.writes.append(.putOutbox(entry))
     }
 
-    /// The number of requests to the gateway that may begin now.
+    /// The number of reports that may be sent to the gateway now.
     private var freeSendings: Int {
         self.settings.gateway == nil ? 0 : Self.sendingMax - self.outbox.values.count { $0.isSending }
     }
 
-    /// The time of the next request to the gateway; nil if none waits for a time.
+    /// The time of the next report to the gateway; nil if none waits, or if none may be sent now.
     var nextSending: Int64? {
         guard self.freeSendings > 0 else { return nil }
         return self.outbox.values.lazy.filter { !$0.isSending }.map(\.nextAt).min()
@@ -245,6 +245,7 @@ extension AgentEngine {
 
     func sendOutbox() {
         var freeSendings = self.freeSendings
+        guard freeSendings > 0 else { return }
         for sequence in self.outbox.keys.sorted() {
             guard freeSendings > 0 else { return }
             guard let waiting = self.outbox[sequence], !waiting.isSending, waiting.nextAt <= self.now else { continue }

@@ -198,9 +198,32 @@ struct ClusterEngineTests {
             store.replies.append(.failed(try #require(dueLoads.last), cause))
             store.replies.append(.failed(try #require(counts.last), cause))
             for _ in 1...10 { _ = scene.wait(milliseconds: 1) }
-            #expect(store.dueLoads == dueLoads && store.counts == counts)
+            #expect(store.dueLoads == dueLoads && store.counts == counts && scene.pause > 1)
         }
         #expect(store.dueLoads.count >= 3 && store.counts.count >= 3)
+    }
+
+    @Test("Conditions that a stream is owed for a device whose registration failed are read again each second")
+    func refusedRegistration() throws {
+        let scene = ScriptedScene()
+        let store = scene.store
+        scene.attach(topics: [EngineRig.topicName(0)])
+        _ = scene.heard { $0.subscribe(1, reportsConditions: true) }
+        _ = scene.heard { requests in
+            requests.register(2, 1)
+            requests.conditions(3, 1) { $0.network = false }
+        }
+        let load = try scene.findNothing()
+        _ = scene.heard { _ in }
+        let cause = ClusterFailure.refused(StoreError(message: "The disk is full."))
+        store.replies.append(.failed(load, cause))
+        for second in 1...3 {
+            _ = scene.wait(milliseconds: 1000)
+            #expect(store.readsOfTokens.count == second)
+            store.replies.append(.loaded(try #require(store.readsOfTokens.last), ScriptedScene.noRows))
+            for _ in 1...10 { _ = scene.wait(milliseconds: 1) }
+            #expect(store.readsOfTokens.count == second)
+        }
     }
 
     @Test("Requests that wait for a topic or a pause that cannot be stored are refused with the cause")

@@ -11,6 +11,8 @@ final class ScriptedScene {
     private let loop = LoopMailbox()
     private let clock = SharedClock(boot: 5_000_000, wall: 1_700_000_000_000)
     private let engine: ClusterEngine
+    /// The time until the next step that the engine has requested, in milliseconds.
+    private(set) var pause: Int64 = 0
 
     init() {
         let clock = self.clock
@@ -77,7 +79,7 @@ final class ScriptedScene {
     func heard(_ fill: (Requests) -> Void) -> [EngineOutput] {
         let requests = Requests()
         fill(requests)
-        _ = self.engine.step(requests.batch)
+        self.pause = self.engine.step(requests.batch)
         return self.take()
     }
 
@@ -155,6 +157,13 @@ final class ScriptedClusterStore: ClusterStore {
             guard case .read(let number, let plan) = request, case .inOrder(let topics?, let after, _) = plan.selection
             else { return nil }
             return (number, topics.map(\.rawValue), after)
+        }
+    }
+
+    /// The reads of named devices that were requested.
+    var readsOfTokens: [TransactionNumber] {
+        self.requests.compactMap { request in
+            if case .read(let number, let plan) = request, !plan.tokens.isEmpty { number } else { nil }
         }
     }
 

@@ -289,8 +289,10 @@ extension ClusterEngine {
         case .refused(let cause): error = cause
         }
         if let questions = self.questions.ended(number) {
-            // The count of this second has failed; the next one is that of the next second.
-            if questions.contains(where: { $0.request == nil }) { self.takeSample() }
+            // The next count for a sample is that of the next second.
+            if questions.contains(where: { $0.request == nil }) {
+                self.takeSample(at: self.clock.now, self.workspace(failed: error))
+            }
             return self.refuse(questions.compactMap(\.request), error)
         }
         if let questions = self.deviceQuestions.ended(number) {
@@ -317,7 +319,7 @@ extension ClusterEngine {
 
     /// Refuses the commands of a failed transaction.
     private func refuse(_ transaction: ClusterTransaction, _ error: StoreError, afterConflict: Bool = false) {
-        // After a conflict, only the devices of the other transaction have been processed.
+        // After a conflict, devices may still be due. The next transaction need not wait for the next second.
         if !afterConflict, case .due = transaction.purpose { self.due.refused() }
         self.refuse(transaction.commands, error)
         for command in transaction.commands { self.keepLoss(command.work, self.queue.row(of: command)) }

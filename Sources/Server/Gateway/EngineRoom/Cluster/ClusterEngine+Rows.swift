@@ -80,7 +80,9 @@ extension ClusterEngine {
             for token in tokens {
                 if let device = self.engine.find(token) { self.dispatcher.conditionsChangedElsewhere(device) }
             }
-            return self.dispatcher.sendPendingConditions(requested: transaction.read?.tokens ?? [])
+            // A device may be owed conditions before its registration is committed, or may not exist at all.
+            if !self.dispatcher.sendPendingConditions() { self.owedConditionsAt = self.clock.boot + 1000 }
+            return
         case .sweepRead:
             transaction.step.found = loaded.devices.map(\.token)
             return

@@ -79,6 +79,8 @@ package final class ClusterEngine: EngineShell, GatewayEngine {
     /// The pushes refused by loops that are not counted yet.
     var rejected: [RejectedPush] = []
     var areRefusalsDue = false
+    /// The earliest time of the next read of devices for conditions owed to streams, in boot time.
+    var owedConditionsAt: Int64 = 0
     /// True once the gateway is stopping. Notifications from other gateways then begin no transactions.
     var isFinishing = false
     /// The counts of this gateway's refused pushes, as last stored.
