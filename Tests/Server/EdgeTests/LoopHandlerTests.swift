@@ -19,28 +19,14 @@ struct LoopHandlerTests {
 
     // MARK: Pushes
 
-    @Test("A topic with nearly all bytes is busy, whichever connections carry its pushes; one of hundreds is not")
+    @Test("A topic with nearly all bytes is busy, even on a connection that began with another topic")
     func flows() throws {
-        let body = #"{"aps":{"content-available":1},"fill":"\#(String(repeating: "a", count: 1000))"}"#
-        let few = try ServedLoop()
-        _ = try few.push([(name: "apns-topic", value: "com.example.other")])
-        // Bytes received more than a second ago count less, so send enough at once.
-        for _ in 0..<1000 { _ = try few.beginPush(body: body) }
-        try few.run("a busy topic") { few.busyConnectionCount > 0 }
-        // For the same reason, a round of pushes with a pause on a busy machine shows nothing, and is repeated.
-        var hasPaused = true
-        while hasPaused {
-            let many = try ServedLoop()
-            var last = SystemClock.monotonic
-            hasPaused = false
-            for number in 0..<400 where !hasPaused {
-                _ = try many.push([(name: "apns-topic", value: "com.example.\(number)")], body: body)
-                let now = SystemClock.monotonic
-                hasPaused = now - last > 250
-                last = now
-                #expect(hasPaused || many.busyConnectionCount == 0, "push \(number)")
-            }
-        }
+        let body = #"{"aps":{"content-available":1},"fill":"\#(String(repeating: "a", count: 4000))"}"#
+        let loop = try ServedLoop()
+        _ = try loop.push([(name: "apns-topic", value: "com.example.other")])
+        // Bytes received more than a second ago count less, so send much at once.
+        for _ in 0..<1000 { _ = try loop.beginPush(body: body) }
+        try loop.run("a busy topic") { loop.busyConnectionCount > 0 }
     }
 
     @Test("While a quiet topic has pushes, the engine holds fewer pushes of a busy one at a time")
