@@ -998,7 +998,7 @@ def say(scene, faults):
 
 
 with sync_playwright() as playwright:
-    chromium = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+    chromium = playwright.chromium.launch(executable_path="/usr/bin/chromium-headless-shell", args=["--no-sandbox"])
     for name in settings.scenes:
         try:
             found = globals()[name](chromium)
