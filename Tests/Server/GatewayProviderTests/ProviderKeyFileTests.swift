@@ -200,6 +200,23 @@ struct ProviderKeyWatchTests {
         watch.stop()
     }
 
+    @Test("A reading that finds the same keys is no replacement, after which all tokens would be verified again")
+    func unchanged() async throws {
+        let fixture = try ProviderFixture()
+        let folder = ProviderKeyFolder("\(fixture.folder)/keys")
+        try folder.add(keyFile: fixture.privateKey, team: "T", keyID: "A", topics: [])
+        let reported = Reported()
+        let watch = try ProviderKeyWatch(folder.path) { reported.add($0.message) }
+        let generation = watch.keys.current().generation
+        // The second report shows that the first reading, which reported the first file, is complete.
+        for name in ["a", "b"] {
+            try Data().write(to: URL(fileURLWithPath: "\(folder.path)/\(name).txt"))
+            #expect(await self.eventually { reported.all.contains { $0.contains("/\(name).txt") } })
+        }
+        #expect(watch.keys.current().generation == generation)
+        watch.stop()
+    }
+
     @Test("Without its folder no key is valid; a new folder with the same path is watched")
     func folder() async throws {
         let fixture = try ProviderFixture()

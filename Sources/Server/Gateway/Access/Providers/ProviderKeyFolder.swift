@@ -189,7 +189,7 @@ package final class ProviderKeyWatch: @unchecked Sendable {
         self.changes.resume()
         self.timer.resume()
         do throws(ProviderKeyError) {
-            self.keys.replace(with: self.taken(try self.folder.read()))
+            self.replace(with: self.taken(try self.folder.read()))
         } catch {
             self.stop()
             throw error
@@ -221,7 +221,8 @@ package final class ProviderKeyWatch: @unchecked Sendable {
     private func look() {
         guard !self.changes.isCancelled else { return }
         let watch = self.addWatch()
-        guard watch != self.watch || self.kept.isWaiting else { return }
+        // A folder that cannot be watched is read each second.
+        guard watch != self.watch || watch < 0 || self.kept.isWaiting else { return }
         self.watch = watch
         self.read()
     }
@@ -235,12 +236,21 @@ package final class ProviderKeyWatch: @unchecked Sendable {
 
     private func read() {
         do throws(ProviderKeyError) {
-            self.keys.replace(with: self.taken(try self.folder.read()))
+            self.replace(with: self.taken(try self.folder.read()))
         } catch {
             self.kept = KeptKeys()
-            self.keys.replace(with: [:])
+            self.replace(with: [])
             self.tell([error])
         }
+    }
+
+    /// Replaces the keys unless all are the same, because every replacement causes all tokens to be verified again.
+    private func replace(with keys: [ProviderKeyFile]) {
+        let current = self.keys.current().value
+        guard current.count != keys.count || keys.contains(where: { current[$0.keyID]?.contents != $0.contents }) else {
+            return
+        }
+        self.keys.replace(with: keys)
     }
 
     private func taken(_ contents: ProviderKeyFolder.Contents) -> [ProviderKeyFile] {
