@@ -311,11 +311,13 @@ class Task(Wake):
         while True:
             await changed.wait()
             changed.clear()
+            wait = _REPORT_INTERVAL
             try:
                 await self._tell()
-            except WakeGateError:
+            except WakeGateError as error:
                 changed.set()
-            await asyncio.sleep(_REPORT_INTERVAL)
+                wait = max(wait, error.busy_wait)
+            await asyncio.sleep(wait)
 
     async def _tell(self) -> None:
         """Sends a report, unless the gateway has answered it already. Raises an error if a retry may succeed."""
