@@ -262,6 +262,8 @@ extension HTTPClient {
             )
         }
         codes.append(unsafe wakegate_curl_set_text(handle, CURLOPT_CUSTOMREQUEST, request.method))
+        // The head of a proxy's answer to CONNECT is not part of the server's answer.
+        codes.append(unsafe wakegate_curl_set_long(handle, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1))
         let isOwn = request.isForLoopback && !settings.usesProxiesForLoopback
         if !settings.usesProxies || isOwn || settings.socketPath != nil {
             codes.append(unsafe wakegate_curl_set_text(handle, CURLOPT_PROXY, ""))
