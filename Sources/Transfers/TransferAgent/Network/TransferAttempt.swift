@@ -120,6 +120,8 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
         self.bytes = writing.offset
         self.firstByte = writing.offset
         self.syncedBytes = min(part.synced, writing.offset)
+        // All remaining bytes are durable, so later attempts may trust what this one adds.
+        if trusted != nil { self.report(.synced(file: part.file, bytes: writing.offset)) }
         self.show()
     }
 
