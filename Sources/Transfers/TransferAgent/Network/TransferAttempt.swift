@@ -276,6 +276,7 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
 
 extension TransferAttempt {
     package func headReceived(_ response: HTTPResponse) -> Bool {
+        guard !self.isOver else { return false }
         let status = response.status
         self.gauge.status.store(status, ordering: .relaxed)
         if Redirection.isRedirect(status), let location = response.header("location") {
@@ -339,6 +340,9 @@ extension TransferAttempt {
             return .fault(.wrongLength("content-length is \"\(shown.prefix(64))\", which is not a length"))
         }
         self.total = length
+        // The bytes of earlier attempts belong to another entity, or nothing shows that they do not. Their space may be
+        // needed. The store may still name their file: without it, a later attempt begins anew.
+        if let obsolete = self.writing?.name ?? self.plan.part?.file { self.files.remove(obsolete) }
         self.writing = nil
         self.bytes = 0
         self.firstByte = 0
