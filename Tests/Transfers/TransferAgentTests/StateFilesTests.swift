@@ -62,6 +62,26 @@ struct StateFilesTests {
         #expect(throws: SystemError.self) { try files.reopen("g", trusted: nil) }
     }
 
+    @Test("After a failed sync, a file never counts as synced, because the system reports lost bytes only once")
+    func failedSync() throws {
+        defer { self.remove() }
+        let files = try self.files()
+        let writing = try self.write("abc", "f", in: files)
+        let file = dup(writing.descriptor)
+        var pipe: [Int32] = [0, 0]
+        #expect(unsafe Glibc.pipe(&pipe) == 0)
+        defer { for descriptor in [file] + pipe { close(descriptor) } }
+        // A pipe cannot be synced.
+        dup2(pipe[1], writing.descriptor)
+        #expect(throws: SystemError(EINVAL)) { try writing.sync() }
+        dup2(file, writing.descriptor)
+        #expect(throws: SystemError(EINVAL)) { try writing.sync() }
+        guard case .fault(.fileUnwritable(_)) = files.finish(writing, bytes: 3, sha256: nil) else {
+            Issue.record("a file with lost bytes is called whole")
+            return
+        }
+    }
+
     @Test("A file is moved to its destination once, and replaces another file only on request")
     func take() throws {
         defer { self.remove() }

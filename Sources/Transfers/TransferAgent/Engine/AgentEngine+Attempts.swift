@@ -57,6 +57,10 @@ extension AgentEngine {
             part.synced = bytes
             part.boot = self.files.boot
             self.change(id) { $0.part = part }
+        case .damaged(let file):
+            guard self.details(id).part?.file == file else { return }
+            // Without a validator, the part is not continued.
+            self.change(id) { $0.part?.validator = nil }
         case .succeeded(let bytes, let status, let sha256):
             self.running[id] = nil
             self.count(entry.attempt)

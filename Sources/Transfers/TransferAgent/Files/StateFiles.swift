@@ -219,6 +219,8 @@ package final class StateFiles: Sendable {
         package let offset: Int64
         /// The offset of the next write.
         private let end: Atomic<Int64>
+        /// The error number of the first failed sync; 0 if none has failed.
+        private let syncFault = Atomic<Int32>(0)
 
         fileprivate init(file: consuming OpenFile, name: String, offset: Int64) {
             self.name = name
@@ -242,8 +244,15 @@ package final class StateFiles: Sendable {
             self.end.store(end + Int64(bytes.count), ordering: .relaxed)
         }
 
+        /// Makes the written bytes durable. Once this has failed, it always fails, because the system reports lost bytes
+        /// only once.
         package func sync() throws(SystemError) {
-            try Descriptor.sync(self.descriptor)
+            let earlier = self.syncFault.load(ordering: .relaxed)
+            guard earlier == 0 else { throw SystemError(earlier) }
+            do throws(SystemError) { try Descriptor.sync(self.descriptor) } catch {
+                self.syncFault.store(error.number, ordering: .relaxed)
+                throw error
+            }
         }
     }
 

@@ -417,7 +417,12 @@ extension TransferAttempt {
         self.syncedBytes = bytes
         let report = self.report
         self.worker.submit {
-            if (try? writing.sync()) != nil { report(.synced(file: writing.name, bytes: bytes)) }
+            do throws(SystemError) {
+                try writing.sync()
+                report(.synced(file: writing.name, bytes: bytes))
+            } catch {
+                report(.damaged(file: writing.name))
+            }
             return false
         }
     }
@@ -510,6 +515,8 @@ package enum AttemptNews: Sendable {
     case began(PartFile)
     /// The first `bytes` bytes of the file are durable.
     case synced(file: String, bytes: Int64)
+    /// A sync of the file has failed, so some of its bytes may be lost.
+    case damaged(file: String)
     /// The transfer is complete. The file of a download is verified and durable.
     case succeeded(bytes: Int64, status: Int, sha256: String?)
     case failed(TransferFault, hasProgressed: Bool)
