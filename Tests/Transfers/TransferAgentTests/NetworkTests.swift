@@ -163,7 +163,8 @@ struct NetworkTests {
         arguments: [
             (202, "", OutboxEntry.Outcome.delivered), (404, "UnknownDevice", .refused("")),
             (410, "Unregistered", .refused("")), (409, "TooManySessions", .retry("")), (503, "Shutdown", .retry("")),
-            (429, "", .retry("")), (401, "", .retry("")), (400, "BadTask", .refused("")), (409, "", .refused("")),
+            (429, "", .retry("")), (401, "", .retry("")), (400, "BadTask", .refused("")), (404, "", .retry("")),
+            (301, "", .retry("")),
         ]
     )
     func outbox(_ status: Int, _ reason: String, _ expected: OutboxEntry.Outcome) {

@@ -80,6 +80,7 @@ extension OutboxEntry {
     }
 
     /// Returns the outcome for a status. After 401 and 403, the report is repeated, because the token may be replaced.
+    /// An answer without a reason does not come from a gateway, but for instance from a proxy before it.
     package static func outcome(of status: Int, reason: String) -> Outcome {
         let words = GatewayFault(status, reason: reason).cause
         switch status {
@@ -87,6 +88,7 @@ extension OutboxEntry {
         case 409 where reason == "TooManySessions": return .retry(words)
         case 401, 403, 408, 425, 429: return .retry(words)
         case 500...: return .retry(words)
+        case _ where reason.isEmpty: return .retry(words)
         default: return .refused(words)
         }
     }
