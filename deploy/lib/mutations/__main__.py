@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from mutations.mutation import Mutation, NotFound, catalogue
-from mutations.workshop import BuildFailed, Workshop
+from mutations.workshop import SOUND_SECONDS, BuildFailed, Workshop
 
 
 def chosen(patterns: list[str]) -> list[Mutation]:
@@ -39,7 +39,7 @@ def sound(workshop: Workshop, mutations: list[Mutation]) -> bool:
     tests = "|".join(sorted({mutation.tests for mutation in mutations}))
     print("building the tests without a fault ...", flush=True)
     seconds = workshop.build("none")
-    outcome = workshop.test(tests, "none")
+    outcome = workshop.test(tests, "none", SOUND_SECONDS)
     if not outcome.passed or outcome.count == 0:
         print(f"deploy/mutations: the tests do not pass without a fault: {outcome.reason or 'none is named'}")
         print(f"{workshop.logs}/none.test.log has the whole output")

@@ -13,6 +13,8 @@ from pathlib import Path
 from mutations.mutation import Mutation
 
 TEST_SECONDS = 180
+# The tests of all chosen faults, run once without a fault, take this many seconds at most.
+SOUND_SECONDS = 1800
 SUMMARY = re.compile(r"Test run with (\d+) tests?.* (passed|failed) after")
 FAILED_TEST = re.compile(r"✘ Test (\"[^\"]*\"|\S+?)(?: with \d+ test cases?)? failed after")
 ISSUE = re.compile(r"✘ Test (\"[^\"]*\"|\w+\([^)]*\)).*recorded an issue")
@@ -35,8 +37,8 @@ def bundle_in(scratch: Path) -> Path:
     return bundles[0]
 
 
-def run_tests(bundle: Path, tree: Path, tests: str, log: Path) -> Outcome:
-    """Runs the tests in `tree`. Tests that take longer than TEST_SECONDS count as stuck, which is also a failure."""
+def run_tests(bundle: Path, tree: Path, tests: str, log: Path, seconds: float) -> Outcome:
+    """Runs the tests in `tree`. Tests that take longer than `seconds` count as stuck, which is also a failure."""
     # The first line of the runtime already reports a crash. Its trace of every thread would take seconds.
     environment = dict(os.environ, SWIFT_BACKTRACE="enable=no")
     with log.open("wb") as output:
@@ -46,17 +48,17 @@ def run_tests(bundle: Path, tree: Path, tests: str, log: Path) -> Outcome:
         )  # fmt: skip
         hangs = False
         try:
-            process.wait(TEST_SECONDS)
+            process.wait(seconds)
         except subprocess.TimeoutExpired:
             hangs = True
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-    return judge(log.read_text(encoding="utf-8", errors="replace"), process.returncode, hangs)
+    return judge(log.read_text(encoding="utf-8", errors="replace"), process.returncode, seconds if hangs else None)
 
 
-def judge(text: str, status: int, hangs: bool) -> Outcome:
+def judge(text: str, status: int, stuck_after: float | None) -> Outcome:
     summary = SUMMARY.findall(text)
     count = int(summary[-1][0]) if summary else 0
     # If the filter selects no test, the run ends with a special status, and no test has failed.
@@ -68,8 +70,8 @@ def judge(text: str, status: int, hangs: bool) -> Outcome:
     fatal = FATAL.search(text)
     if fatal:
         return Outcome(count, False, f"a check in the program: {fatal.group(0)}")
-    if hangs:
-        return Outcome(count, False, f"no end within {TEST_SECONDS} s")
+    if stuck_after is not None:
+        return Outcome(count, False, f"no end within {stuck_after} s")
     return Outcome(count, False, f"the run ended with {status}")
 
 
@@ -101,6 +103,12 @@ class Workshop:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(source, target)
             shutil.copymode(source, target)
+        # Tests start Python with the packages that deploy/setup installed.
+        for source in (self.root / ".build").glob("venv*"):
+            target = self.tree / ".build" / source.name
+            target.parent.mkdir(exist_ok=True)
+            if not target.is_symlink():
+                target.symlink_to(source)
 
     def build(self, log_name: str) -> float:
         """Builds the tests, and returns the seconds that this took."""
@@ -116,9 +124,9 @@ class Workshop:
             raise BuildFailed("\n".join(errors[:5]) + f"\n{log} has the whole output")
         return time.monotonic() - started
 
-    def test(self, tests: str, log_name: str) -> Outcome:
+    def test(self, tests: str, log_name: str, seconds: float = TEST_SECONDS) -> Outcome:
         log = self.logs / f"{log_name}.test.log"
-        return run_tests(bundle_in(self.scratch), self.tree, tests, log)
+        return run_tests(bundle_in(self.scratch), self.tree, tests, log, seconds)
 
     def try_out(self, mutation: Mutation) -> Outcome:
         """Plants a fault, builds, runs its tests, and removes the fault."""
