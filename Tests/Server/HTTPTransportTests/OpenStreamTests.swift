@@ -148,6 +148,13 @@ struct HeldBytesTests {
         #expect(held.shortage(for: 11, connectionMax: 100, all: all) == .server)
         #expect(other.shortage(for: 20, connectionMax: 100, all: all) == .none)
         #expect(other.shortage(for: 21, connectionMax: 100, all: all) == .server)
+        // A connection may always hold an 8,192nd of the limit, whatever others hold.
+        let large = RequestBytes(bytesMax: 8192 * 30)
+        var hoard = HeldBytes()
+        hoard.hold(8192 * 30)
+        hoard.tell(large)
+        #expect(HeldBytes().shortage(for: 30, connectionMax: 100, all: large) == .none)
+        #expect(HeldBytes().shortage(for: 31, connectionMax: 100, all: large) == .server)
     }
 }
 

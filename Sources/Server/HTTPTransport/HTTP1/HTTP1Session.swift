@@ -109,11 +109,17 @@ package final class HTTP1Session {
     private func keep(_ bytes: ByteView) {
         guard !bytes.isEmpty else { return }
         guard !self.isStreaming else { return self.leaveInput() }
-        guard self.memory.requestBytes.hasRoom(for: self.heldBytes - self.countedBytes + bytes.count) else {
+        guard self.hasRoom(for: bytes.count) else {
             self.memory.tally.met(.requestBytesMax)
             return self.fail(.noRoom)
         }
         self.input.append(bytes)
+    }
+
+    /// Returns true if `bytes` further bytes of partly received requests are within the limit of all connections.
+    private func hasRoom(for bytes: Int) -> Bool {
+        let held = self.heldBytes + bytes
+        return self.memory.requestBytes.hasRoom(for: held - self.countedBytes, ofConnection: held)
     }
 
     /// True if received bytes have not been parsed.
@@ -262,7 +268,7 @@ package final class HTTP1Session {
             let held = slot.state.received.count - slot.state.bodyStart
             if held + bytes.count > slot.state.bodyBytesMax {
                 slot.state.isBodyTooLarge = true
-            } else if self.memory.requestBytes.hasRoom(for: self.heldBytes - self.countedBytes + bytes.count) {
+            } else if self.hasRoom(for: bytes.count) {
                 return slot.state.received.append(bytes)
             } else {
                 self.memory.tally.met(.requestBytesMax)

@@ -193,7 +193,8 @@ package struct HeldBytes {
     @inline(__always)
     package func shortage(for bytes: Int, connectionMax: Int, all: RequestBytes) -> RequestShortage {
         if self.count + bytes > connectionMax { return .connection }
-        return all.hasRoom(for: self.count - self.counted + bytes) ? .none : .server
+        let held = self.count + bytes
+        return all.hasRoom(for: held - self.counted, ofConnection: held) ? .none : .server
     }
 
     /// Updates the counter of all loops. It is called once per read, and changes nothing for a request that arrives in

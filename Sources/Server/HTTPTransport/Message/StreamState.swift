@@ -292,10 +292,14 @@ package final class RequestBytes: Sendable {
         self.bytesMax.store(bytesMax, ordering: .relaxed)
     }
 
-    /// Returns true if `bytes` further bytes are within the limit.
+    /// Returns true if `bytes` further bytes are within the limit. A connection may always hold an 8,192nd of the
+    /// limit, 6 KiB by default: the bytes of others then never refuse a single push or result.
+    ///
+    /// - `held`: the number of bytes that their connection would hold in total.
     @inline(__always)
-    func hasRoom(for bytes: Int) -> Bool {
-        self.count.load(ordering: .relaxed) + bytes <= self.bytesMax.load(ordering: .relaxed)
+    func hasRoom(for bytes: Int, ofConnection held: Int) -> Bool {
+        let bytesMax = self.bytesMax.load(ordering: .relaxed)
+        return self.count.load(ordering: .relaxed) + bytes <= bytesMax || held <= bytesMax >> 13
     }
 
     func change(by bytes: Int) {
