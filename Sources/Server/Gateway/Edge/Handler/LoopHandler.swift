@@ -111,8 +111,8 @@ package final class LoopHandler: RequestHandler {
         let message =
             "\(unknownPeer.text) may not reach this gateway: it is for this machine and \(known). Start it with "
             + "--network \(unknownPeer.text) as well."
-        if Self.isPush(request.path) { self.pushes.noteForbidden(request) }
-        self.parts.answers.answer(request.stream, APIError(403, "Forbidden", message))
+        let apnsID = Self.isPush(request.path) ? self.pushes.noteForbidden(request) : nil
+        self.parts.answers.answer(request.stream, APIError(403, "Forbidden", message), apnsID)
     }
 
     /// Refuses a request from a foreign web page.

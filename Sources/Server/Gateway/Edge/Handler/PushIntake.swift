@@ -164,14 +164,28 @@ final class PushIntake {
 
     /// Refuses a request without further checks.
     func refuse(_ request: Request, _ reason: APNSReason, retryAfterSeconds: UInt32 = 0) {
-        let apnsID = self.newAPNsID()
+        let apnsID = self.apnsID(of: request)
         self.parts.outbox.reject(reason, apnsID) { Self.device(request.path) }
         self.parts.answers.refuse(request.stream, reason, apnsID, retryAfterSeconds: retryAfterSeconds)
     }
 
     /// Records a push that another part refuses because the sender is not permitted.
-    func noteForbidden(_ request: Request) {
-        self.parts.outbox.reject(.forbidden, self.newAPNsID()) { Self.device(request.path) }
+    ///
+    /// - Returns: the identifier for the answer.
+    func noteForbidden(_ request: Request) -> APNsID {
+        let apnsID = self.apnsID(of: request)
+        self.parts.outbox.reject(.forbidden, apnsID) { Self.device(request.path) }
+        return apnsID
+    }
+
+    /// Returns the identifier of a push that is not checked further, or a new one.
+    private func apnsID(of request: Request) -> APNsID {
+        var received = PushRequest(method: request.method, path: request.path, body: ByteView())
+        for index in 0..<request.headerCount {
+            let field = request.header(at: index)
+            received.field(name: field.name, value: field.value)
+        }
+        return received.id ?? self.newAPNsID()
     }
 
     /// Returns the device in the path of a refused push; nil if the path has no valid token.
