@@ -288,6 +288,9 @@ package final class EventLoop: @unchecked Sendable {
 
     private func closeAll() {
         for index in self.areListenersWatched.indices { self.unwatchListener(index) }
+        // The last answers of the engine may have arrived after the last turn began.
+        self.handler.woken()
+        self.flushDirty()
         self.handler.loopEnds()
         self.flushDirty()
         for connection in self.connections {
