@@ -81,9 +81,9 @@ struct DrainTests {
         #expect(try gateway.process.finish().status == 0)
     }
 
-    @Test("A new connection without a request does not delay the shutdown")
-    func silentConnection() throws {
-        let gateway = try RunningGateway(["--set", "drainTimeout=60"])
+    @Test("A new connection without a request does not delay the shutdown", arguments: [true, false])
+    func silentConnection(sendsPreface: Bool) throws {
+        let gateway = try RunningGateway(["--set", "drainTimeout=60", "--set", "limits.handshakeSeconds=60"])
         let worker = try gateway.curlWorker(topic: self.topic)
         #expect(try gateway.push(self.token, topic: self.topic).status == 200)
         let id = try #require(try worker.next()?.id)
@@ -91,12 +91,13 @@ struct DrainTests {
         try gateway.eventually("not ready") { try gateway.admin("/readyz").status == 503 }
 
         let port = try #require(gateway.plain.split(separator: ":").last)
+        let bare = "exec 3<>/dev/tcp/127.0.0.1/$0; echo connected; cat <&3 >/dev/null"
         let script = #"""
             exec 3<>/dev/tcp/127.0.0.1/$0
             printf 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0' >&3
             head -c 9 <&3 >/dev/null && echo connected && cat <&3 >/dev/null
             """#
-        let silent = try ChildProcess("bash", ["-c", script, String(port)])
+        let silent = try ChildProcess("bash", ["-c", sendsPreface ? script : bare, String(port)])
         #expect(try silent.line() == "connected")
         #expect(try gateway.edge("/v1/wakes/\(id)", "-d", #"{"result":"newData"}"#).status == 204)
         #expect(try gateway.process.finish(within: 15).status == 0)

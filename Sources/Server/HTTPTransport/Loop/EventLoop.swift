@@ -478,6 +478,16 @@ extension EventLoop {
         return System.peerUser(connection.descriptor)
     }
 
+    /// Closes the connections that have not begun HTTP within `milliseconds`.
+    package func closeHandshakes(olderThan milliseconds: Int64) {
+        for connection in self.connections {
+            guard let connection, connection.http2 == nil, connection.http1 == nil, connection.stage != .lingering,
+                self.memory.now - connection.acceptedAt > milliseconds
+            else { continue }
+            self.close(connection.id)
+        }
+    }
+
     /// Calls `body` with every connection that has begun HTTP.
     package func forEachConnection(_ body: (ConnectionID) -> Void) {
         for connection in self.connections {

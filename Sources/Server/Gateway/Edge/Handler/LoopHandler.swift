@@ -271,8 +271,10 @@ package final class LoopHandler: RequestHandler {
 
     private static var shutdown: ByteView { ByteView("{\"reason\":\"Shutdown\"}") }
 
-    /// Ends the connections that were opened during the shutdown and have sent no request for a second.
+    /// Ends the connections that were opened during the shutdown and have sent no request for a second, and those that
+    /// have not begun HTTP in that time.
     private func endSilentConnections() {
+        self.parts.loop.closeHandshakes(olderThan: 1000)
         var silent: [ConnectionID] = []
         self.parts.loop.forEachConnection { connection in
             guard !self.workers.carriesStreams(connection), self.goAways.isSilent(connection) else { return }
