@@ -186,7 +186,8 @@ final class LibPQ {
         let notice = PostgresNotice(
             state: fields.state ?? "",
             severity: fields.severity,
-            message: ConnectFailure.line(fields.message) ?? ""
+            message: ConnectFailure.line(fields.message) ?? "",
+            function: fields.function
         )
         if fields.isFatal { self.ending = notice }
         if self.notices.count < Self.noticesMax { self.notices.append(notice) }
@@ -240,6 +241,8 @@ struct ResultFields {
     let severity: String
     /// The first line of the server's message, or libpq's whole message.
     let message: String
+    /// The server's function that reported this; empty if it is not known.
+    let function: String
 
     /// True if the server ends the connection with this error.
     var isFatal: Bool { self.severity == "FATAL" || self.severity == "PANIC" }
@@ -251,5 +254,6 @@ struct ResultFields {
         self.state = field("C")
         self.severity = field("V") ?? field("S") ?? ""
         self.message = unsafe field("M") ?? String(cString: PQresultErrorMessage(result))
+        self.function = field("R") ?? ""
     }
 }

@@ -283,10 +283,13 @@ package struct PostgresNotice: Hashable, Sendable {
     package let severity: String
     /// The message as one line.
     package let message: String
+    /// The server's function that reported this; empty if it is not known.
+    package let function: String
 
     /// True if a commit is durable only on this server, because it stopped waiting for the standbys.
     package var isUnreplicatedCommit: Bool {
-        self.severity == "WARNING" && self.message.contains("synchronous replication")
+        // The server translates its messages, and the SQLSTATE is that of any warning.
+        self.severity == "WARNING" && self.function == "SyncRepWaitForLSN"
     }
 }
 
