@@ -48,6 +48,9 @@ struct Claims {
     /// The shapes whose last claim was full. Further claims are needed.
     private var backlogs: Set<Shape> = []
 
+    /// The topic of the last claim.
+    private var lastTopic = UInt32.max
+
     /// The number of open claims.
     private(set) var openCount = 0
 
@@ -60,7 +63,7 @@ struct Claims {
         self.topics.insert(topic)
     }
 
-    /// Begins and returns the next claim; nil if there is none.
+    /// Begins and returns the next claim; nil if there is none. The topics take turns, in the order of their numbers.
     ///
     /// - `freeSlots`: returns the free slots of a topic.
     /// - `devices`: returns the devices named by the streams with these slots; empty for every device.
@@ -68,7 +71,8 @@ struct Claims {
         _ freeSlots: (TopicIndex) -> [FreeSlots],
         devices: (FreeSlots) -> [DeviceToken]
     ) -> (shape: Shape, plan: ReadyPlan)? {
-        for topic in self.topics.sorted(by: { $0.rawValue < $1.rawValue }) {
+        func turn(_ topic: TopicIndex) -> UInt32 { topic.rawValue &- self.lastTopic &- 1 }
+        for topic in self.topics.sorted(by: { turn($0) < turn($1) }) {
             var isWaitedFor = false
             var isAnyFree = false
             for slots in freeSlots(topic) {
@@ -81,6 +85,7 @@ struct Claims {
                 let count = min(self.slotsLeft(slots.count, shape), Self.countMax)
                 guard count > 0 else { continue }
                 self.begin(shape, count, noticeCount)
+                self.lastTopic = topic.rawValue
                 var plan = ReadyPlan(topic: topic, takesPushes: slots.takesPushes, countMax: count)
                 plan.devices = devices(slots)
                 plan.tasks = slots.tasks
