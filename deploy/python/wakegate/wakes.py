@@ -25,6 +25,9 @@ _EXTENSION, _EXTENSION_RETRY = 30.0, 1.0
 _TOLERANCE = 0.5
 #: The minimum time between two reports of progress, and the maximum time for the last one, in seconds.
 _REPORT_INTERVAL, _LAST_REPORT = 0.25, 5.0
+#: The maximum wait that the gateway may request before another report, in seconds. A task without a report for a minute
+#: is ended.
+_REPORT_WAIT_MAX = 10.0
 #: The maximum number of units of a progress, and the maximum size of its title and its subtitle, in bytes.
 _UNITS_MAX, _TEXT_BYTES_MAX = 2**53 - 1, 256
 
@@ -316,7 +319,7 @@ class Task(Wake):
                 await self._tell()
             except WakeGateError as error:
                 changed.set()
-                wait = max(wait, error.busy_wait)
+                wait = max(wait, min(error.busy_wait, _REPORT_WAIT_MAX))
             await asyncio.sleep(wait)
 
     async def _tell(self) -> None:

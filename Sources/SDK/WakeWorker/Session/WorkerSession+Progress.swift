@@ -144,6 +144,9 @@ package struct ProgressStateMachine: Sendable {
     package static let interval: Int64 = 250
     /// The maximum time that a result waits for the last report, in milliseconds.
     package static let lastReportTimeout: Int64 = 5000
+    /// The maximum wait that the gateway may request, in milliseconds. A task without a report for a minute, its default
+    /// `progressWindow`, is ended, and a gateway that counts requests by the minute requests as much.
+    package static let requestedWaitMax: Int64 = 10_000
 
     private var state = State.quiet
     /// True if the gateway has not received the latest changes.
@@ -221,7 +224,7 @@ extension ProgressStateMachine {
             // The next report will contain the latest values.
             self.isBehind = true
             self.hasFailed = true
-            let wait = max(Int64(self.backoff.failed(using: &generator)), retryAfter)
+            let wait = max(Int64(self.backoff.failed(using: &generator)), min(retryAfter, Self.requestedWaitMax))
             self.reportsAt = max(self.reportsAt, now + wait)
         }
     }
