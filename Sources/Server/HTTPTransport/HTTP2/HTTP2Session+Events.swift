@@ -204,7 +204,9 @@ extension HTTP2Session {
             slot.state.isAboveStreamingLimit = false
             self.drained.append(StreamID(connection: self.id, number: slot.state.number))
         }
-        return (count, slot.state.output.isEmpty && !isGrowing)
+        let isEnd = slot.state.output.isEmpty && !isGrowing
+        if isEnd { self.resetIfAnswered(slot) }
+        return (count, isEnd)
     }
 
     func streamClosed(_ number: Int32, errorCode: UInt32) {

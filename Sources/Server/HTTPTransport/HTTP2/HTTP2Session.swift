@@ -26,7 +26,7 @@ package final class HTTP2Session {
     var held = HeldBytes()
     /// The number of unsent bytes of all answers.
     package internal(set) var queuedBytes = 0
-    /// The streams to reset with NO_ERROR after their answers, because the rest of their requests is not needed.
+    /// The streams to reset with NO_ERROR, because they are answered and the rest of their requests is not needed.
     private var resetsPending: [Int32] = []
     /// The streams for which the handler's `streamDrained` will be called.
     var drained: [StreamID] = []
@@ -159,19 +159,21 @@ package final class HTTP2Session {
 
     private func submitResets() -> Bool {
         guard !self.resetsPending.isEmpty else { return false }
-        var remaining: [Int32] = []
+        defer { self.resetsPending.removeAll() }
         var submitted = false
-        for number in self.resetsPending {
-            guard let slot = self.slot(number) else { continue }
-            guard slot.state.phase == .sending, slot.state.output.isEmpty else {
-                remaining.append(number)
-                continue
-            }
+        for number in self.resetsPending where self.slot(number) != nil {
             self.seam.submitReset(number, .noError)
             submitted = true
         }
-        self.resetsPending = remaining
         return submitted
+    }
+
+    /// Resets a stream if its answer is produced completely and its request is not. A stream whose answer waits for the
+    /// peer's window is not examined until then.
+    func resetIfAnswered(_ slot: StreamSlot) {
+        guard slot.state.output.isEmpty, !slot.state.hasRequestEnded, !slot.state.isResetPending else { return }
+        slot.state.isResetPending = true
+        self.resetsPending.append(slot.state.number)
     }
 
     // MARK: Answers
@@ -187,7 +189,7 @@ package final class HTTP2Session {
             self.queuedBytes += body.count
         }
         self.seam.submit(response, for: slot, hasBody: !slot.state.output.isEmpty)
-        if !slot.state.hasRequestEnded { self.resetsPending.append(number) }
+        self.resetIfAnswered(slot)
         return true
     }
 
@@ -218,7 +220,7 @@ package final class HTTP2Session {
     package func finish(_ number: Int32) {
         guard let slot = self.slot(number), slot.state.phase == .streaming else { return }
         self.open.move(slot, to: .sending, now: self.memory.now)
-        if !slot.state.hasRequestEnded { self.resetsPending.append(number) }
+        self.resetIfAnswered(slot)
         self.seam.resume(number)
     }
 

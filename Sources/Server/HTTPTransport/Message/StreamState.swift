@@ -34,6 +34,8 @@ package struct StreamState: ~Copyable {
     var isHeld = false
     /// True if the handler requested a reset of the stream.
     var isResetByHandler = false
+    /// True if the stream is reset with NO_ERROR as soon as all produced frames are sent.
+    var isResetPending = false
     var shortage = RequestShortage.none
     /// True if `output` has exceeded its soft limit. The handler is notified when `output` is below half of the limit.
     package var isAboveStreamingLimit = false
@@ -92,6 +94,7 @@ package struct StreamState: ~Copyable {
         self.hasHeadMethod = false
         self.isHeld = false
         self.isResetByHandler = false
+        self.isResetPending = false
         self.shortage = .none
         self.isAboveStreamingLimit = false
         self.dropRequest(keepingBytesMax: keepingBytesMax)
