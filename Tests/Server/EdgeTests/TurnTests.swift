@@ -236,6 +236,16 @@ struct PushWindowTests {
         #expect(window.count(now: 0) == 512)
     }
 
+    @Test("A loop reads again when the engine has answered no push for five seconds, and until it answers")
+    func stuck() {
+        var window = PushWindow(maximum: 512)
+        let end = PushWindow.stuckMilliseconds
+        #expect(window.turnEnded(isFull: true, now: 0) && window.turnEnded(isFull: true, now: end - 1))
+        #expect(!window.isStuck && !window.turnEnded(isFull: true, now: end) && window.isStuck)
+        #expect(!window.turnEnded(isFull: false, now: end + 1) && !window.isStuck)
+        #expect(window.turnEnded(isFull: true, now: end + 2) && !window.isStuck)
+    }
+
     @Test("A pause that did not begin does not end")
     func unbegun() {
         var window = Self.quietLimit(maximum: 512)

@@ -178,14 +178,17 @@ package final class LoopHandler: RequestHandler {
         self.parts.shared.connectionsChanged(by: change)
     }
 
-    /// Pauses the loop's reading while the engine has the maximum number of this loop's pushes. Resumes it afterwards.
+    /// Pauses the loop's reading while the engine has the maximum number of this loop's pushes. Resumes it afterwards,
+    /// or when the engine is stuck: peers must not be ended for silence because nothing of theirs is read.
     private func pauseOrResume() {
-        let count = self.parts.outbox.window.count(now: self.parts.loop.now)
+        let moment = self.parts.loop.now
+        let count = self.parts.outbox.window.count(now: moment)
         let isFull = self.parts.outbox.pushesAtEngine >= count
-        guard isFull != self.parts.loop.isReadingPaused else { return }
-        self.parts.loop.isReadingPaused = isFull
+        let isPaused = self.parts.outbox.window.turnEnded(isFull: isFull, now: moment)
+        guard isPaused != self.parts.loop.isReadingPaused else { return }
+        self.parts.loop.isReadingPaused = isPaused
         let now = SystemClock.monotonicNanoseconds
-        guard isFull else { return self.parts.outbox.window.resumed(now: now) }
+        guard isPaused else { return self.parts.outbox.window.resumed(now: now) }
         self.parts.outbox.window.paused(atLimit: count, now: now)
         self.parts.shared.tally.met(.requestsAtEngineMax)
     }

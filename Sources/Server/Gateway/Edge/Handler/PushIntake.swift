@@ -64,6 +64,19 @@ final class PushIntake {
     /// Checks a push and passes it to the engine. Also refuses a request without a route, after the checks of the
     /// provider API.
     func push(_ request: Request) {
+        var received = Self.received(request)
+        let holder = self.admission.holder(of: request.stream.connection)
+        guard let topic = holder?.topics.defaultTopic, received.unverifiedTopic == nil else {
+            return self.push(request, received, by: holder)
+        }
+        topic.withByteView { topic in
+            received.setDefaultTopic(topic)
+            self.push(request, received, by: holder)
+        }
+    }
+
+    @inline(__always)
+    private static func received(_ request: Request) -> PushRequest {
         var received = PushRequest(
             method: request.method,
             path: request.path,
@@ -74,14 +87,7 @@ final class PushIntake {
             let field = request.header(at: index)
             received.field(name: field.name, value: field.value)
         }
-        let holder = self.admission.holder(of: request.stream.connection)
-        guard let topic = holder?.topics.defaultTopic, received.unverifiedTopic == nil else {
-            return self.push(request, received, by: holder)
-        }
-        topic.withByteView { topic in
-            received.setDefaultTopic(topic)
-            self.push(request, received, by: holder)
-        }
+        return received
     }
 
     /// - `holder`: the holder of the connection's client certificate; nil if the connection has no certificate.
@@ -100,6 +106,7 @@ final class PushIntake {
                 if let provider, !provider.admits(topic: topic) { throw .topicDisallowed }
                 if let holder, !holder.topics.admits(topic: topic) { throw .topicDisallowed }
             }
+            if self.parts.outbox.window.isStuck { throw .serviceUnavailable }
             if !push.hasClientID { push.apnsID = self.newAPNsID() }
             if received.hasTraceParent { push.trace = self.traces.read(request) }
             self.reportFlow(of: request.stream, push.topic)
@@ -179,14 +186,7 @@ final class PushIntake {
     }
 
     /// Returns the identifier of a push that is not checked further, or a new one.
-    private func apnsID(of request: Request) -> APNsID {
-        var received = PushRequest(method: request.method, path: request.path, body: ByteView())
-        for index in 0..<request.headerCount {
-            let field = request.header(at: index)
-            received.field(name: field.name, value: field.value)
-        }
-        return received.id ?? self.newAPNsID()
-    }
+    private func apnsID(of request: Request) -> APNsID { Self.received(request).id ?? self.newAPNsID() }
 
     /// Returns the device in the path of a refused push; nil if the path has no valid token.
     private static func device(_ path: ByteView) -> DeviceToken? {

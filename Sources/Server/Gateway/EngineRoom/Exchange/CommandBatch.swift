@@ -244,6 +244,10 @@ package struct PushWindow {
     /// The number of pauses after which the initial limit is used again.
     package static let pausesToTryLeast = 256
 
+    /// The time at the limit after which the engine counts as stuck, in milliseconds. It is shorter than all timeouts of
+    /// peers whose bytes are not read during a pause.
+    package static let stuckMilliseconds: Int64 = 5000
+
     /// The value of `requestsAtEngineMax`.
     package var maximum: Int
     private let minimum: Int
@@ -253,6 +257,10 @@ package struct PushWindow {
     private var pausedAt: Int64?
     /// The number of pauses under the current lower limit, and the number of long ones minus the number of short ones.
     private var pauses = 0, balance = 0
+    /// The time since which the limit has been reached, in milliseconds; nil if it is not reached.
+    private var fullSince: Int64?
+    /// True if the limit has been reached for so long that the loop must read again and refuse pushes.
+    package private(set) var isStuck = false
 
     /// - Parameters:
     ///   - maximum: the limit of `requestsAtEngineMax`.
@@ -275,6 +283,17 @@ package struct PushWindow {
     /// - Parameter now: milliseconds of the monotonic clock.
     package func count(now: Int64) -> Int {
         now < self.quietUntil ? min(self.quietLimit, self.maximum) : self.maximum
+    }
+
+    /// Records at the end of a turn whether the limit is reached.
+    ///
+    /// - Parameters:
+    ///   - now: milliseconds of the monotonic clock.
+    /// - Returns: true if the loop must not read.
+    package mutating func turnEnded(isFull: Bool, now: Int64) -> Bool {
+        self.fullSince = isFull ? self.fullSince ?? now : nil
+        self.isStuck = self.fullSince.map { now - $0 >= Self.stuckMilliseconds } ?? false
+        return isFull && !self.isStuck
     }
 
     /// Records the start of a pause.
