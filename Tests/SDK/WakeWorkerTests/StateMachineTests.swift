@@ -401,6 +401,10 @@ struct WakeStateMachineTests {
             #expect(machine.momentReached(now: 72_500) == .ask)
             var refused = machine
             #expect(refused.gotNoTime() == .cancelHandler && refused.nextMoment == nil)
+            var continued = machine
+            continued.continues(now: 72_600)
+            #expect(continued.gotNoTime() == .nothing && continued.nextMoment == 74_600)
+            #expect(continued.momentReached(now: 74_600) == .ask)
             #expect(machine.nextMoment == 74_500)
             #expect(machine.momentReached(now: 74_500) == .cancelHandler)
             #expect(machine.nextMoment == nil)

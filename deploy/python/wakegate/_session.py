@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Coroutine, Dict, Mapping, Optional, Set, Tuple
 from urllib.parse import quote, urlencode
 
-from ._gateway import Event, EventReader, attempted, backoff, segment
+from ._gateway import Event, EventReader, backoff, limited, segment
 from .errors import Release, WakeGateError
 from .wakes import REASONS, Push, Result, Task, Wake, log
 
@@ -213,7 +213,13 @@ class Session:
             await asyncio.sleep(max(0, wake.deadline + self.timing.grace - time.monotonic()))
             if wake.deadline + self.timing.grace <= time.monotonic():
                 # Another process that knows the wake may have requested more time.
-                await attempted(wake.extend(1), self.timing.grace)
+                try:
+                    await limited(wake.extend(1), self.timing.grace)
+                except Exception as error:
+                    # Only progress moves the deadline of a continued task. This answer means that the task continues.
+                    if wake.kind == "continued" and getattr(error, "code", None) == "extensionLimitReached":
+                        wake.deadline = max(wake.deadline, time.monotonic())
+                        continue
                 if wake.deadline <= time.monotonic():
                     self._wake_ended(wake, "deadline")
 

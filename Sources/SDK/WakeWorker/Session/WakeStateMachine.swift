@@ -109,6 +109,14 @@ extension WakeStateMachine {
     /// Records that the gateway granted no more time, or did not answer the request.
     package mutating func gotNoTime() -> EndedAction { self.askedAt == nil ? .nothing : self.ended(.expired) }
 
+    /// Records that the wake continues at the gateway, but its deadline is unknown. The worker asks again after the
+    /// grace.
+    package mutating func continues(now: Int64) {
+        guard self.askedAt != nil else { return }
+        self.askedAt = nil
+        self.deadline = max(self.deadline, now)
+    }
+
     package enum EndedAction: Hashable, Sendable {
         case nothing
         case cancelHandler

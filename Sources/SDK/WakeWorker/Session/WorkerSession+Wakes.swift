@@ -428,7 +428,12 @@ extension WorkerSession: WakeExtender {
             error = self.request.endpoint.error(failure)
             self.wakes[id]?.keepAlive.unanswered(now: loop.now)
         }
-        self.gotNoTime(id)
+        if error.code == .extensionLimitReached, self.wakes[id]?.lease.reporting != nil {
+            // Only progress moves the deadline of a continued task. This answer means that the task continues.
+            self.wakes[id]?.machine.continues(now: loop.now)
+        } else {
+            self.gotNoTime(id)
+        }
         self.releaseOutcome(id, on: loop)
         self.schedule(id)
         waiter?.complete(.failure(error))
