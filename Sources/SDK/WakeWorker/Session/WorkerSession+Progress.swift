@@ -36,6 +36,7 @@ extension WorkerSession {
             if let warning = wake.heldWarning, believed > warning.gatewayDeadline {
                 self.wakes[id]?.heldWarning = nil
             }
+            self.wakes[id]?.gatewayDeadline = believed
             let deadline = wake.firstDeadline.here + (believed - wake.firstDeadline.gateway)
             let timeLeft = max(0, min(deadline - loop.now, WakeMessage.timeLeftMax))
             self.wakes[id]?.machine.extended(to: loop.now + timeLeft)

@@ -54,6 +54,7 @@ extension WorkerSession {
             machine: self.request.timing.machine(deadline: deadline.here),
             lease: lease,
             firstDeadline: deadline,
+            gatewayDeadline: deadline.gateway,
             isTask: isTask,
             work: work(lease)
         )
@@ -139,14 +140,7 @@ extension WorkerSession {
     /// when it starts.
     func wakeExpiring(_ id: String, gatewayDeadline: Int64, timeLeft: Int64, on loop: HTTPLoop) {
         guard let wake = self.wakes[id], wake.task != nil || wake.machine.isQueued else { return }
-        let end = loop.now + timeLeft
-        // Before any extension, the worker's deadline is later than the gateway's by the latency of the wake event.
-        let isFirst = wake.machine.deadline == wake.firstDeadline.here
-        self.wakes[id]?.heldWarning = ActiveWake.Warning(
-            end: end,
-            latestEnd: isFirst ? max(end, wake.machine.deadline) : end,
-            gatewayDeadline: gatewayDeadline
-        )
+        self.wakes[id]?.heldWarning = ActiveWake.Warning(end: loop.now + timeLeft, gatewayDeadline: gatewayDeadline)
         self.heedWarning(id, on: loop)
     }
 
@@ -165,7 +159,12 @@ extension WorkerSession {
     private func takeWarning(_ id: String, on loop: HTTPLoop) -> Bool {
         guard let wake = self.wakes[id], let warning = wake.heldWarning, wake.timeRequests == 0 else { return false }
         self.wakes[id]?.heldWarning = nil
-        guard self.wakes[id]?.machine.deadlineNears(warning.latestEnd) == true else { return false }
+        // The worker's deadline is later than the gateway's by the latency of the message that contained it. The
+        // gateway's deadline moves back only if its clock was set back.
+        let isFirst = wake.machine.deadline == wake.firstDeadline.here
+        let isCurrent = isFirst || warning.gatewayDeadline >= wake.gatewayDeadline
+        let latestEnd = isCurrent ? max(warning.end, wake.machine.deadline) : warning.end
+        guard self.wakes[id]?.machine.deadlineNears(latestEnd) == true else { return false }
         wake.lease.expiring(
             wake.lease.reporting == nil ? .deadline : .progress,
             timeLeft: .milliseconds(max(0, warning.end - loop.now)),
@@ -410,6 +409,9 @@ extension WorkerSession: WakeExtender {
             let deadline = loop.now + timeLeft
             if let warning = self.wakes[id]?.heldWarning, deadline > warning.end + WakeStateMachine.tolerance {
                 self.wakes[id]?.heldWarning = nil
+            }
+            if let instant = JSONValue(object: response.body)?["deadline"]?.integer {
+                self.wakes[id]?.gatewayDeadline = max(0, min(instant, WakeMessage.instantMax))
             }
             self.wakes[id]?.machine.extended(to: deadline)
             self.wakes[id]?.keepAlive.extended(to: deadline)

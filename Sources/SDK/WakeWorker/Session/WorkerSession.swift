@@ -16,6 +16,8 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         let lease: WakeLease
         /// The original deadline in milliseconds, by the thread's clock and by the gateway's clock.
         let firstDeadline: (here: Int64, gateway: Int64)
+        /// The latest deadline that the gateway has sent, in milliseconds by the gateway's clock.
+        var gatewayDeadline: Int64
         /// True for the wake of a background task or session.
         let isTask: Bool
         let work: WorkerHandlers.Work
@@ -37,8 +39,6 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         struct Warning {
             /// The deadline in milliseconds by the thread's clock.
             let end: Int64
-            /// The latest time that the worker may have computed for this deadline.
-            let latestEnd: Int64
             /// The deadline in milliseconds by the gateway's clock.
             let gatewayDeadline: Int64
         }
