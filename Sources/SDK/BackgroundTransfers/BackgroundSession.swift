@@ -1,4 +1,5 @@
 public import FoundationEssentials
+import HTTPClient
 import Synchronization
 import Wire
 
@@ -331,7 +332,8 @@ private final class EarlierDownloads: Sendable {
         _ request: BackgroundTransferRequest,
         _ session: BackgroundSession
     ) async throws(BackgroundTransferError) -> BackgroundTransferID? {
-        let key = Key(url: request.url, note: request.note ?? "")
+        // The agent lists URLs without credentials.
+        let key = Key(url: HTTPURL.withoutCredentials(request.url), note: request.note ?? "")
         if self.found.withLock({ $0 == nil }) {
             var earlier: [Key: BackgroundTransferID] = [:]
             for transfer in try await session.transfers() where Self.goesOn(transfer) {
@@ -343,7 +345,15 @@ private final class EarlierDownloads: Sendable {
                 if found == nil { found = listed }
             }
         }
-        return self.found.withLock { $0?.removeValue(forKey: key) }
+        guard let id = self.found.withLock({ $0?.removeValue(forKey: key) }) else { return nil }
+        // The program may have taken or cancelled the transfer after the list was requested.
+        do throws(BackgroundTransferError) {
+            let transfer = try await session.transfer(id)
+            return Self.goesOn(transfer) ? id : nil
+        } catch {
+            guard error.code == .unknownTransfer else { throw error }
+            return nil
+        }
     }
 
     private static func goesOn(_ transfer: BackgroundTransfer) -> Bool {

@@ -46,6 +46,14 @@ package struct HTTPURL: Hashable, Sendable {
     private static func isLabel(_ label: Substring) -> Bool {
         (1...63).contains(label.utf8.count) && label.utf8.allSatisfy { $0.isLetterOrDigit(or: "-_") }
     }
+
+    /// Returns the URL without user name and password.
+    package static func withoutCredentials(_ url: String) -> String {
+        guard let slashes = url.firstRange(of: "://") else { return url }
+        let end = url[slashes.upperBound...].firstIndex { "/?#".contains($0) } ?? url.endIndex
+        guard let at = url[slashes.upperBound..<end].lastIndex(of: "@") else { return url }
+        return String(url[..<slashes.upperBound]) + url[url.index(after: at)...]
+    }
 }
 
 /// Path components of URLs.

@@ -284,6 +284,39 @@ struct BackgroundSessionTests {
         #expect(error?.code == .noSpace)
     }
 
+    @Test("A download of an earlier run that was taken or removed in this run is added again")
+    func goesOnNoLonger() async throws {
+        let agent = try await ScriptedAgent()
+        let session = try agent.session()
+        let first = ListedTransfer.json(1, "finished", #""note":"/d/1""#)
+        let second = ListedTransfer.json(2, "finished", #""note":"/d/2""#)
+        let listed = ListedTransfer.list(first, second)
+        try await agent.answer("GET", "/transfers", 200, listed, lasts: true)
+        let taken = ListedTransfer.json(1, "finished", #""note":"/d/1","taken":true"#)
+        try await agent.answer("GET", "/transfers/\(Self.one)", 200, taken, lasts: true)
+        let unknown = #"{"reason":"UnknownTransfer","message":"List them."}"#
+        try await agent.answer("GET", "/transfers/\(ListedTransfer.id(2))", 404, unknown, lasts: true)
+        let full = #"{"reason":"NoSpace","message":"Make room."}"#
+        try await agent.answer("POST", "/transfers", 507, full, lasts: true)
+        for number in 1...2 {
+            let error = await #expect(throws: BackgroundTransferError.self) {
+                _ = try await session.download(from: "http://h/\(number)", to: "/d/\(number)", replacing: true)
+            }
+            #expect(error?.code == .noSpace)
+        }
+    }
+
+    @Test("A download of an earlier run is found although the agent lists its URL without the password")
+    func goesOnWithPassword() async throws {
+        let agent = try await ScriptedAgent()
+        let session = try agent.session()
+        let earlier = ListedTransfer.json(1, "finished", #""note":"/d/1""#)
+        try await agent.answer("GET", "/transfers", 200, ListedTransfer.list(earlier))
+        try await agent.answer("GET", "/transfers/\(Self.one)", 200, earlier, lasts: true)
+        try await agent.answer("POST", "/take", 200, ListedTransfer.json(1, "finished", #""taken":true"#))
+        #expect(try await session.download(from: "http://me:pa55@h/1", to: "/d/1").isTaken)
+    }
+
     @Test("An agent that dies while it moves a file has moved it once")
     func takenBefore() async throws {
         let agent = try await ScriptedAgent()

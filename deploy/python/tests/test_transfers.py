@@ -69,6 +69,9 @@ def test_downloads_and_events(places: Places) -> None:
             await session.take(first, str(folder / "film"))
         assert caught.value.code == "fileExists" and caught.value.remedy
         await session.cancel(first)
+        secret, third = url.replace("://", "://me:pa55@") + "/film", str(folder / "third")
+        begun = await session.add_download(secret, note=third)
+        assert (await session.download(secret, to=third))["transfer"] == begun
 
     asyncio.run(transfer())
 

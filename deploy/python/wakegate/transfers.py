@@ -7,6 +7,7 @@ import contextlib
 import getpass
 import json
 import os
+import re
 import time
 from typing import Any, AsyncGenerator, AsyncIterator, Dict, List, Mapping, Optional, Set, Tuple, TypeVar
 
@@ -50,7 +51,8 @@ class BackgroundSession:
         """Downloads a file to a path. Resumes an earlier download of the same URL to the same path."""
         note = members.setdefault("note", os.path.abspath(to))
         usable = [each for each in await self.transfers() if each["state"] not in _ENDS[1:] and not each["taken"]]
-        begun = [each["transfer"] for each in usable if (each["url"], each["note"]) == (url, note)]
+        listed = re.sub("^(.*?://)[^/?#]*@", r"\1", url)  # The agent lists URLs without credentials.
+        begun = [each["transfer"] for each in usable if (each["url"], each["note"]) == (listed, note)]
         id = begun[0] if begun else await self.add_download(url, **members)
         await self.wait(id)
         return await self.take(id, to, replacing=replacing)

@@ -132,12 +132,7 @@ package enum Redirection {
     }
 
     /// Returns the URL without user name and password, for display.
-    package static func withoutCredentials(_ url: String) -> String {
-        guard let slashes = url.firstRange(of: "://") else { return url }
-        let end = url[slashes.upperBound...].firstIndex { "/?#".contains($0) } ?? url.endIndex
-        guard let at = url[slashes.upperBound..<end].lastIndex(of: "@") else { return url }
-        return String(url[..<slashes.upperBound]) + url[url.index(after: at)...]
-    }
+    package static func withoutCredentials(_ url: String) -> String { HTTPURL.withoutCredentials(url) }
 
     /// Returns the URL without credentials, query and fragment, for logs.
     package static func forLogs(_ url: String) -> String {
