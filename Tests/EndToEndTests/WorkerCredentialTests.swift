@@ -88,7 +88,7 @@ struct WorkerCredentialTests {
         #expect(try accepted.stop() == 0)
     }
 
-    @Test("wakegate worker uses the current token of its file, and a client certificate")
+    @Test("wakegate worker uses the current token of its file, and a client certificate of a worker")
     func commandLine() throws {
         let authority = try TestAuthority()
         let gateway = try ServedGateway(["--set", "tls.clientCA=\(authority.certificate)"])
@@ -118,5 +118,6 @@ struct WorkerCredentialTests {
         try gateway.eventually("a worker with a certificate") { try gateway.workerCount() == 1 }
         certified.send(SIGTERM)
         #expect(try certified.finish().status == 0)
+        #expect(try worker(["--cert", provider]).finish().status == 77)
     }
 }

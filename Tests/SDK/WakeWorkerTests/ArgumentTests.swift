@@ -28,6 +28,25 @@ struct ArgumentTests {
         #expect(throws: Never.self) { try WakeWorker(gateway: gateway, topic: "t") }
     }
 
+    @Test(
+        "A refusal of the token or the certificate is distinguished from one of the caller's network",
+        arguments: [
+            (401, "The token was revoked.", true, true), (403, "The token does not name this topic.", true, true),
+            (403, "The client certificate is a provider's.", false, true),
+            (403, "10.0.0.1 may not reach this gateway.", false, false),
+            (403, "Requests for another host are refused.", false, false),
+        ]
+    )
+    func refusedCredential(status: Int, message: String, hasChallenge: Bool, isCredentialRefused: Bool) async throws {
+        let gateway = try await TaskGateway()
+        let worker = try gateway.worker()
+        let body = #"{"reason":"Forbidden","message":"\#(message)"}"#
+        let headers = hasChallenge ? ["www-authenticate": "Bearer"] : [:]
+        try await gateway.answer("GET", "/v1/topics/t/resources", status, body, headers: headers)
+        let error = await #expect(throws: WakeWorkerError.self) { try await worker.supportedResources() }
+        #expect(error?.code == .refused && error?.isCredentialRefused == isCredentialRefused)
+    }
+
     @Test("A silence limit outside 20 to 300 seconds is refused")
     func silence() throws {
         for seconds in [20, 40, 300] {

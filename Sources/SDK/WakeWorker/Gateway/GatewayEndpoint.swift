@@ -106,10 +106,17 @@ extension GatewayEndpoint {
             default: .refused
             }
         let retryAfter = response.header("retry-after").flatMap { Int64($0) }.map { max(0, $0) }
+        // The gateway answers 403 with a challenge if the token is not sufficient. A certificate has no challenge.
+        let isForbidden = response.header("www-authenticate") != nil || words.contains("The client certificate ")
         return WakeWorkerError(
             code,
             "the gateway answered \(words)",
-            refusal: GatewayRefusal(status: response.status, reason: reason, retryAfter: retryAfter)
+            refusal: GatewayRefusal(
+                status: response.status,
+                reason: reason,
+                retryAfter: retryAfter,
+                isOfCredential: response.status == 401 || (response.status == 403 && isForbidden)
+            )
         )
     }
 

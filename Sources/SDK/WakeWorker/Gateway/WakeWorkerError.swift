@@ -68,7 +68,7 @@ public struct WakeWorkerError: Error, Hashable, Sendable, CustomStringConvertibl
     let refusal: GatewayRefusal?
 
     /// True if the gateway refuses the worker's token or certificate. A retry cannot succeed with the same credentials.
-    package var isCredentialRefused: Bool { self.refusal?.status == 401 || self.refusal?.status == 403 }
+    package var isCredentialRefused: Bool { self.refusal?.isOfCredential == true }
 
     init(
         _ code: Code,
@@ -97,4 +97,6 @@ struct GatewayRefusal: Hashable, Sendable {
     let reason: String
     /// The minimum wait that the gateway requests, in seconds; nil if it requests none.
     let retryAfter: Int64?
+    /// True if the gateway refuses the token or the client certificate, and not for example the caller's network.
+    let isOfCredential: Bool
 }
