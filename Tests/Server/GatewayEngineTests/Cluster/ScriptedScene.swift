@@ -137,10 +137,10 @@ final class ScriptedClusterStore: ClusterStore {
         }
     }
 
-    /// The number of requests for wakes of dead gateways.
-    var retirementCount: Int {
-        self.requests.count { request in
-            if case .load(_, let plan) = request, case .wakes = plan.selection { true } else { false }
+    /// The requests for wakes of dead gateways.
+    var retirements: [TransactionNumber] {
+        self.requests.compactMap { request in
+            if case .load(let number, let plan) = request, case .wakes = plan.selection { number } else { nil }
         }
     }
 

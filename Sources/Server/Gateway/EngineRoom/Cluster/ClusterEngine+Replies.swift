@@ -68,6 +68,8 @@ extension ClusterEngine {
         self.trouble = nil
         self.refusals.confirmed()
         self.adopt(attachment)
+        // Due devices wait for the view, which is the reply to a report.
+        self.tickAt = self.clock.boot
         self.onStatus(nil)
     }
 
@@ -355,7 +357,7 @@ extension ClusterEngine {
         case .retirement(let number):
             let isOver = moment != nil && step.rowCount == 0 && !step.hasMore
             if isOver { self.store.submit(.retire(number)) }
-            self.members.retired(number, hasMore: moment != nil && step.rowCount > 0 && step.hasLost)
+            self.members.retired(number, hasMore: moment != nil && step.hasLost && !step.ended.isEmpty)
         }
         self.queue.ended(transaction.commands)
         self.giveBack(transaction.group)

@@ -94,7 +94,7 @@ extension ClusterEngine {
         if let dead = self.members.nextToRetire() {
             let selection = LoadPlan.Selection.wakes(of: dead, countMax: Claims.countMax)
             self.begin(.retirement(dead), LoadPlan(selection: selection))
-        } else if self.due.isDue(at: self.clock.now) {
+        } else if self.members.mayExpireWakes, self.due.isDue(at: self.clock.now) {
             self.due.begun()
             self.begin(.due, LoadPlan(selection: .due(countMax: Claims.countMax)))
         } else if self.areRefusalsDue {

@@ -94,7 +94,7 @@ package final class ClusterEngine: EngineShell, GatewayEngine {
     private var lastNumber: UInt64 = 0
     private var spareGroups: [StepGroup] = []
     /// The start of the next second, in milliseconds since the start of the machine.
-    private var tickAt: Int64
+    var tickAt: Int64
 
     /// Creates an engine that refuses commands until its store is attached.
     ///
@@ -267,6 +267,7 @@ extension ClusterEngine {
         guard self.isAttached else { return }
         self.judgeSilence()
         self.report()
+        self.members.secondPassed()
         self.due.secondPassed()
         self.sweep.secondPassed()
         self.areRefusalsDue = self.areRefusalsDue || self.hasUnwritten
@@ -352,7 +353,9 @@ extension ClusterEngine {
         var next = min(self.tickAt - self.clock.boot, 1000)
         // If something due cannot begin now, a reply of the store will wake the engine.
         let hasRoom = self.isAttached && self.hasRoom
-        if hasRoom, let moment = self.due.next { next = min(next, moment.milliseconds - now) }
+        if hasRoom, self.members.mayExpireWakes, let moment = self.due.next {
+            next = min(next, moment.milliseconds - now)
+        }
         if self.isAttached, self.mayReadWarnings, let moment = self.held.nextWarning {
             next = min(next, moment.milliseconds - now)
         }

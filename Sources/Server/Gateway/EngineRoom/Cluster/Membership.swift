@@ -4,6 +4,10 @@ import Wire
 
 /// This gateway's membership in the cluster: its number, its report, and the dead gateways.
 struct Membership {
+    /// The number of seconds after which due devices no longer wait for the first view. The view may be missing
+    /// although the store works, for example because another session has locked the table of gateways.
+    private static let viewlessSecondsMax = 5
+
     /// The number of this run; nil before the first attachment.
     private(set) var number: GatewayNumber?
     /// The number of devices in the store, at most a second old.
@@ -11,6 +15,8 @@ struct Membership {
     /// The numbers of dead gateways whose wakes must be recorded as lost.
     private var dead: [GatewayNumber] = []
     private var isRetiring = false
+    /// The number of seconds without a view since the attachment; nil after the first view.
+    private var viewlessSeconds: Int? = 0
     /// The report of this gateway, except its workers.
     private var report: GatewayReport
 
@@ -20,7 +26,10 @@ struct Membership {
         self.number = number
         self.dead = []
         self.isRetiring = false
+        self.viewlessSeconds = 0
     }
+
+    mutating func secondPassed() { self.viewlessSeconds = self.viewlessSeconds.map { $0 + 1 } }
 
     /// Updates the digests of the settings that must be equal on all gateways.
     mutating func configured(_ configuration: EngineConfiguration) {
@@ -54,6 +63,7 @@ struct Membership {
 
     /// Updates the information about other gateways.
     mutating func viewed(_ view: ClusterView, _ remote: RemoteWorkers) {
+        self.viewlessSeconds = nil
         self.deviceCount = view.deviceCount
         self.dead = view.dead.filter { $0 != self.number }
         remote.removeAll()
@@ -76,6 +86,12 @@ struct Membership {
     }
 
     // MARK: Dead gateways
+
+    /// True if no dead gateway is known whose wakes must be recorded as lost. Only then may due devices be processed,
+    /// because that would expire such wakes. A new attachment knows the dead gateways after its first view.
+    var mayExpireWakes: Bool {
+        self.dead.isEmpty && self.viewlessSeconds.map { $0 >= Self.viewlessSecondsMax } ?? true
+    }
 
     /// Returns a dead gateway whose wakes must be recorded as lost. Nil if there is none, or if a transaction already
     /// records such losses.
