@@ -40,14 +40,20 @@ struct ClusterEngineTests {
         #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
     }
 
-    @Test("A stream with expired wakes gets more after a late answer at another gateway")
-    func answeredLate() throws {
+    @Test(
+        "A stream with expired wakes gets more after a late answer at another gateway, alone or with a push",
+        arguments: [false, true]
+    )
+    func answeredLate(isWithPush: Bool) throws {
         let rig = GatewaysRig()
         rig.ask(1) { $0.subscribe(1, slots: 1) }
         for device in 1...4 { rig.ask(1) { $0.push(1 + device, device) } }
         rig.pass(seconds: 70)
         #expect(rig[1].wakes.count == 3, "it has stalled")
-        rig.ask(0) { $0.report(6, rig[1].wakes[1].id, .newData) }
+        rig.ask(0) { requests in
+            requests.report(6, rig[1].wakes[1].id, .newData)
+            if isWithPush { requests.push(7, 9) }
+        }
         #expect(rig[0].answer(6) == "409 WakeEnded")
         rig.settle()
         #expect(rig[1].wakes.count == 4)

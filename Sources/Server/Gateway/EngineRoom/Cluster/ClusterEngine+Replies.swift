@@ -179,7 +179,6 @@ extension ClusterEngine {
         switch self.performed(transaction, loaded) {
         case .unchanged:
             self.abandon(transaction)
-            self.reportLateAnswers(transaction)
             self.done(transaction, endedElsewhere: [], at: loaded.now)
         case .changed(let writes):
             transaction.step.moment = loaded.now
@@ -279,6 +278,7 @@ extension ClusterEngine {
         for (wake, reason) in step.endedSince { self.endedElsewhere(wake, reason) }
         if case .refusals = transaction.purpose { self.rejectionsStored = step.rejections }
         self.tell(step, endedElsewhere)
+        self.reportLateAnswers(transaction)
         self.ended(transaction, at: moment ?? step.moment)
     }
 
@@ -384,9 +384,12 @@ extension ClusterEngine {
     }
 
     /// Notifies the gateways of wakes that were answered here too late, because it shows that their workers are alive.
+    /// `tell` has notified them of the wakes that the transaction itself has ended.
     private func reportLateAnswers(_ transaction: ClusterTransaction) {
         guard transaction.hasReports else { return }
-        let notices = transaction.step.streams.endedElsewhere.map { ClusterNotice.answeredLate($0.wake) }
+        let ended = Set(transaction.step.ended)
+        let late = transaction.step.streams.endedElsewhere.filter { $0.reason == nil && !ended.contains($0.wake) }
+        let notices = late.map { ClusterNotice.answeredLate($0.wake) }
         if !notices.isEmpty { self.store.submit(.sendNotices(notices)) }
     }
 
