@@ -333,14 +333,16 @@ struct ClusterEngineTests {
             requests.caller = unknownPeer
             requests.testPush(1, 1, topic: 3)
         }
-        try scene.findNothing()
+        let first = try scene.findNothing()
+        scene.store.replies.append(.committed(first, endedElsewhere: []))
         #expect(scene.heard { _ in }.outcome(1)?.reason == "UnknownTopic")
         _ = scene.heard { $0.drain() }
         _ = scene.heard { requests in
             requests.push(2, 2, topic: 4)
             requests.testPush(3, 3, topic: 5)
         }
-        try scene.findNothing()
+        let second = try scene.findNothing()
+        scene.store.replies.append(.committed(second, endedElsewhere: []))
         #expect(Set(scene.heard { _ in }.compactMap(\.answered)) == [2, 3])
         #expect(scene.store.topicsAsked.isEmpty)
     }

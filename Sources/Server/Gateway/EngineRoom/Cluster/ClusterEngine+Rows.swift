@@ -11,6 +11,7 @@ extension ClusterEngine {
     enum Performed {
         /// Nothing stored has changed, so the effects can be released immediately.
         case unchanged
+        /// The transaction must commit. It may have changed nothing and be answered from its rows.
         case changed(ClusterWrites)
         /// Topics must be created or read again for some of the devices. No work was performed.
         case needsTopics(NeededTopics)
@@ -162,7 +163,7 @@ extension ClusterEngine {
         }
         let isUnchanged =
             writes.devices.isEmpty && writes.counts.isEmpty && writes.events.isEmpty && writes.rejections.isEmpty
-        return isUnchanged ? .unchanged : .changed(writes)
+        return isUnchanged && !transaction.needsCommit ? .unchanged : .changed(writes)
     }
 
     private func note(_ change: SharedDeviceChange, _ step: inout ClusterTransaction.Step) {

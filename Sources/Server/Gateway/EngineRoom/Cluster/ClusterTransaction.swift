@@ -101,6 +101,20 @@ final class ClusterTransaction {
         }
     }
 
+    /// True if the transaction must commit even without changes, because a command is answered from its rows.
+    ///
+    /// An earlier commit of these rows may be visible before a standby has it, for example if its wait was cancelled
+    /// and its caller got 503. The commit waits until a standby has both. A dry run needs no commit.
+    var needsCommit: Bool {
+        self.commands.contains { command in
+            switch command.work {
+            case .push(let push): push.read { !$0.isDryRun }
+            case .request: true
+            case .lose, .loseOn: false
+            }
+        }
+    }
+
     /// True if the transaction is repeated after a conflict. If it is not, the other gateway has already done the work.
     var isRepeated: Bool {
         guard self.conflicts + 1 < Self.triesMax else { return false }
