@@ -246,7 +246,10 @@ extension RunStore {
         var found: [HistoryEvent] = []
         var left = self.runs.filter { $0.oldest <= latest }
         while let newest = left.map(\.newest).max(), newest >= collector.bound {
-            guard examined == 0 || examined < HistoryLimits.pushesExamined else { return newest }
+            // The next page begins just after `newest`. If this page began there, it must go on.
+            guard examined < HistoryLimits.pushesExamined || newest.milliseconds + 1 >= latest.milliseconds else {
+                return newest
+            }
             guard let number = left.lastIndex(where: { $0.newest == newest }) else { return nil }
             let run = left.remove(at: number)
             for chunk in run.eventChunks {
