@@ -285,7 +285,7 @@ package enum DeviceActions {
 
         /// Returns true if a listed device whose wake is in flight also has a pending push.
         private static func hasPending(_ device: JSONValue) -> Bool {
-            device["eligibleAt"]?.text != nil || device["held"]?.elements.isEmpty == false
+            device["eligibleAt"]?.number != nil || device["held"]?.elements.isEmpty == false
         }
 
         private func tokens() throws(CommandFailure) -> [String] {
