@@ -460,12 +460,20 @@ struct PushFollower {
         let deadline = SystemClock.monotonic + Int64(self.timeoutSeconds) * 1000
         var history = PushHistoryText(apnsID)
         var pause = Self.pauses.first
+        var hasAnswered = false
         while true {
             let path = "/v1/pushes/\(URLPath.component(history.apnsID))?device=\(URLPath.component(self.device))"
             var request = self.location.request("GET", path)
             let time = max(Self.answerTimes.first, deadline - SystemClock.monotonic)
             request.timeoutMilliseconds = Int(min(Self.answerTimes.last, time))
-            let response = try self.location.answer(request, with: client)
+            let result = Result { () throws(HTTPClientError) in try client.perform(request) }
+            if hasAnswered, Self.isPassing(result), SystemClock.monotonic < deadline {
+                _ = client.poll(timeoutMilliseconds: Self.pauses.last)
+                continue
+            }
+            let response: HTTPResponse
+            do throws(HTTPClientError) { response = try result.get() } catch { throw self.location.failure(error) }
+            hasAnswered = true
             guard response.status != 404 || !response.text.contains("\"BadPath\"") else {
                 throw .failed("\(self.location.url) has no delivery log; name the admin listener: --admin")
             }
@@ -493,6 +501,14 @@ struct PushFollower {
             // No request is in flight, so this call returns only after the pause.
             _ = client.poll(timeoutMilliseconds: Int(min(Int64(pause), left)))
             pause = min(pause * 2, Self.pauses.last)
+        }
+    }
+
+    /// Returns true if the gateway may answer later. The push is stored.
+    private static func isPassing(_ result: Result<HTTPResponse, HTTPClientError>) -> Bool {
+        switch result {
+        case .success(let response): response.status == 429 || response.status >= 500
+        case .failure(let error): [.unreachable, .timedOut, .broken].contains(error.code)
         }
     }
 }
