@@ -176,10 +176,13 @@ struct ViewSession<View: WatchedView> {
     /// - Returns: the exit status.
     /// - Throws: `CommandFailure` if the gateway refuses the request or was never reachable.
     mutating func run() throws(CommandFailure) -> Int32 {
-        guard let signals = SignalPipe.open([SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP]) else {
+        let isScreen = Console.isTerminal && !self.isJSON
+        // Lines need no care when the program is suspended, or continues without its terminal under `nohup`.
+        let watched = [SIGINT, SIGTERM] + (isScreen ? [SIGHUP, SIGWINCH, SIGTSTP] : [])
+        guard let signals = SignalPipe.open(watched) else {
             throw .failed("signals cannot be watched; close some files and try again")
         }
-        guard Console.isTerminal, !self.isJSON else { return try self.runInLines(signals) }
+        guard isScreen else { return try self.runInLines(signals) }
         // Waits for the first event before it switches screens. An error then appears on the normal screen.
         var news = try self.firstNews(signals)
         guard !news.isEmpty else { return 0 }
@@ -207,7 +210,10 @@ struct ViewSession<View: WatchedView> {
         var news: [WatchConnection.News] = []
         while true {
             news += try self.connection.next([signals])
-            if SignalPipe.read(signals).contains(where: { $0 != SIGWINCH }) { return [] }
+            for signal in SignalPipe.read(signals) where signal != SIGWINCH {
+                guard signal == SIGTSTP else { return [] }
+                kill(getpid(), SIGSTOP)
+            }
             for case .event in news { return news }
         }
     }
