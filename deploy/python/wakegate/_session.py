@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Coroutine, Dict, Mapping, Optional, Set, Tuple
 from urllib.parse import quote, urlencode
 
-from ._gateway import Event, EventReader, backoff, limited, segment
+from ._gateway import Event, EventReader, backoff, integer, limited, segment
 from .errors import Release, WakeGateError
 from .wakes import REASONS, Push, Result, Task, Wake, log
 
@@ -169,7 +169,7 @@ class Session:
     def _received(self, event: Event) -> None:
         if event.name not in ("wake", "expiring", "expired", "conditions"):
             return  # An event from a later version.
-        data = json.loads(event.data)
+        data = json.loads(event.data, parse_int=integer)
         if event.name == "conditions":
             if self._conditions.full():
                 self._conditions.get_nowait()

@@ -23,7 +23,7 @@ from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Sequence
 import httpx
 import pytest
 
-from ._gateway import EventReader
+from ._gateway import EventReader, integer
 from .wakes import Push
 
 #: The default device for pushes.
@@ -153,7 +153,7 @@ class WakeGate:
                 for chunk in stream.raise_for_status().iter_raw():
                     for event in reader.feed(chunk):
                         if event.name == "wake":
-                            push = Push(json.loads(event.data))
+                            push = Push(json.loads(event.data, parse_int=integer))
                             self._edge.post(f"/v1/streams/{stream.headers['wakegate-stream']}/drain")
                             self._edge.post(f"/v1/wakes/{push.id}", json={"result": result}).raise_for_status()
                             return push

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import getpass
 import json
 import os
+import pwd
 import re
 import time
 from typing import Any, AsyncGenerator, AsyncIterator, Dict, List, Mapping, Optional, Set, Tuple, TypeVar
@@ -174,5 +174,9 @@ def _socket(agent: Optional[str]) -> str:
         return path
     folder = os.environ.get("XDG_RUNTIME_DIR", "")
     candidates = [f"{folder}/wakegate/transfers.sock"] * folder.startswith("/")
-    candidates.append(f"/run/wakegate-transfers/{getpass.getuser()}/transfers.sock")
+    with contextlib.suppress(KeyError):  # A container's user may have no name.
+        candidates.append(f"/run/wakegate-transfers/{pwd.getpwuid(os.geteuid()).pw_name}/transfers.sock")
+    if not candidates:
+        remedy = "name the agent's socket in WAKEGATE_TRANSFERS"
+        raise TransferError("badArgument", "this user has neither a name nor XDG_RUNTIME_DIR", remedy)
     return next((each for each in candidates if os.path.exists(each)), candidates[0])
