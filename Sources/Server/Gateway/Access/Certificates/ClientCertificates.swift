@@ -313,6 +313,12 @@ package final class ClientTrustWatch: @unchecked Sendable {
         self.timer.cancel()
     }
 
+    /// Stops watching, and waits for the current check.
+    package func end() {
+        self.stop()
+        self.queue.sync {}
+    }
+
     private func look() {
         guard !self.timer.isCancelled else { return }
         do throws(CredentialError) {

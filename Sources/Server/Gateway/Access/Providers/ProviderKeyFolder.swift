@@ -212,6 +212,12 @@ package final class ProviderKeyWatch: @unchecked Sendable {
         self.timer.cancel()
     }
 
+    /// Stops watching, and waits for the current check.
+    package func end() {
+        self.stop()
+        self.queue.sync {}
+    }
+
     /// Adds a watch of the folder and returns its descriptor. If the folder is already watched, the descriptor is the
     /// same.
     private func addWatch() -> Int32 {
@@ -228,6 +234,7 @@ package final class ProviderKeyWatch: @unchecked Sendable {
     }
 
     private func folderChanged() {
+        guard !self.changes.isCancelled else { return }
         var events = [UInt8](repeating: 0, count: 16_384)
         while let count = try? Descriptor.read(self.descriptor, into: &events), count > 0 {}
         self.watch = self.addWatch()
