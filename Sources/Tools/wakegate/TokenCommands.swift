@@ -135,8 +135,10 @@ enum TokenCommands {
         }
         let prepared = try StateFolder.prepare(folder, admitsRoot: true)
         do throws(CredentialError) {
-            let isListed = try IssuedTokens.read(in: prepared).contains { $0.id == id }
-            guard isListed || parsed.isSet("--unlisted") else { throw Self.unlisted(id, folder) }
+            if !parsed.isSet("--unlisted") {
+                let isListed = try IssuedTokens.read(in: prepared).contains { $0.id == id }
+                guard isListed else { throw Self.unlisted(id, folder) }
+            }
             try RevokedTokens.add(id, in: prepared)
         } catch {
             throw .failed(error.message)
