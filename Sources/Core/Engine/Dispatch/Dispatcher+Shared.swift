@@ -157,6 +157,8 @@ extension Dispatcher {
             let identity = self.engine.identity(device)
             guard identity.isRegistered, identity.topic == topic else { return expiration }
             self.catchUp(device)
+            // A pending push would lend its longer life to this one, which is then neither now nor never.
+            if self.engine.pendingPush(device) != nil { return expiration }
         }
         guard self.freeStream(topic, push.token) == nil, shared.mayLaunchElsewhere(topic) else { return expiration }
         let answer = self.engine.acceptDryRun(push, expiration, device: device, topic: topic, workerIsFree: true)
