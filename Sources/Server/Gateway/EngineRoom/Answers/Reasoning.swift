@@ -146,6 +146,10 @@ extension Reasoning {
         {
             return ", because all \(parameters.dailyLaunches) launches of the budget window are used up"
         }
+        if priority == .immediate, eligibleAt < state.spacing.lastLaunch + state.interval(priority, parameters) {
+            let refill = Self.seconds(parameters.immediateRefill)
+            return ", when the allowance of priority 10 has one more launch again (one every \(refill) s)"
+        }
         let isSaving = state.conditions.lowPowerMode && priority < .immediate
         let causes = self.doubled + (isSaving ? ["doubled in low power mode"] : [])
         return ": the last launch was at \(self.pastTime(state.spacing.lastLaunch)), and launches of priority "
