@@ -64,6 +64,8 @@ package final class BackupService: Sendable {
         Self.removeLeftovers(in: backups)
         do throws(StoreError) {
             try Self.makeFolder(backups)
+            try Self.sync(self.store.folder)
+            try self.checkSpace(in: backups)
             try Self.makeFolder(partial)
             try JournalBackup.make(of: self.store.journalPath, to: "\(partial)/\(GatewayStore.journalName)")
             // Copied after the journal, so that the copy contains every revocation made before the journal was copied.
@@ -78,6 +80,20 @@ package final class BackupService: Sendable {
             throw .backupFailed(error)
         }
         return folder
+    }
+
+    /// The space in bytes that a backup leaves for the journal and the delivery log, which grow during the copy.
+    private static let reserveBytes: Int64 = 512 << 20
+
+    /// Checks that a copy of the journal fits, because a full disk would also stop the gateway's own commits.
+    private func checkSpace(in folder: String) throws(StoreError) {
+        let path = self.store.journalPath
+        let size = [path, path + "-wal"].reduce(0) { $0 + Int64((try? FileSystem.status($1))?.size ?? 0) }
+        guard let free = try? FileSystem.freeBytes(at: folder), free < size + Self.reserveBytes else { return }
+        throw StoreError(
+            message: "The copy has up to \(size) bytes and leaves \(Self.reserveBytes) for the gateway, but \(folder) "
+                + "has only \(free). Free some space there."
+        )
     }
 
     /// The suffix of an incomplete copy's folder name. The name also begins with a dot.
