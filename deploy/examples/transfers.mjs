@@ -47,7 +47,8 @@ async function end(session, transfer) {
 
 const [session, url, path] = [`/v1/sessions/${process.argv[2]}`, process.argv[3], absolute(process.argv[4])];
 await ask("PUT", session, {});
-const isMine = (each) => each.url === url && each.note === path && !each.taken;
+const listed = url.replace(/^([^/?#]*:\/\/)[^/?#]*@/, "$1"); // Lists show URLs without a user.
+const isMine = (each) => each.url === listed && each.note === path && !each.taken;
 const { transfers } = await ask("GET", `${session}/transfers`);
 const earlier = transfers.filter(isMine).find(({ state }) => !["failed", "cancelled"].includes(state));
 const { transfer } = earlier ?? await ask("POST", `${session}/transfers`, { kind: "download", url, note: path });

@@ -44,8 +44,10 @@ end() {
 }
 
 ask --request PUT --data '{}' "$session" >/dev/null
-# Each transfer in the list on its own line. A transfer from an earlier run has the same URL and path.
-earlier="$(ask "$session/transfers" | sed 's/{"transfer":/\n&/g' | grep --fixed-strings "\"url\":$(quoted "$2")," |
+# Each transfer in the list on its own line. A transfer from an earlier run has the same URL, shown without a user, and
+# path.
+listed="$(sed --regexp-extended 's|^([^/?#]*://)[^/?#]*@|\1|' <<<"$2")"
+earlier="$(ask "$session/transfers" | sed 's/{"transfer":/\n&/g' | grep --fixed-strings "\"url\":$(quoted "$listed")," |
     grep --fixed-strings "\"note\":$(quoted "$path")," | grep '"taken":false' |
     grep --extended-regexp '"state":"(waiting|running|finished)"' | head -n 1 || true)"
 request="{\"kind\":\"download\",\"url\":$(quoted "$2"),\"note\":$(quoted "$path")}"
