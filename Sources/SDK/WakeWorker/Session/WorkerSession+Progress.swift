@@ -145,8 +145,8 @@ package struct ProgressStateMachine: Sendable {
     package static let interval: Int64 = 250
     /// The maximum time that a result waits for the last report, in milliseconds.
     package static let lastReportTimeout: Int64 = 5000
-    /// The maximum wait that the gateway may request, in milliseconds. A task without a report for a minute, its default
-    /// `progressWindow`, is ended, and a gateway that counts requests by the minute requests as much.
+    /// The maximum wait that the gateway may request, in milliseconds. A task without a report for `progressWindow`, a
+    /// minute by default, is ended, and a gateway that counts requests by the minute requests as much.
     package static let requestedWaitMax: Int64 = 10_000
 
     private var state = State.quiet

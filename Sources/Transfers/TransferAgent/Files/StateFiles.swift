@@ -244,8 +244,8 @@ package final class StateFiles: Sendable {
             self.end.store(end + Int64(bytes.count), ordering: .relaxed)
         }
 
-        /// Makes the written bytes durable. Once this has failed, it always fails, because the system reports lost bytes
-        /// only once.
+        /// Makes the written bytes durable. Once this has failed, it always fails, because the system reports lost
+        /// bytes only once.
         package func sync() throws(SystemError) {
             let earlier = self.syncFault.load(ordering: .relaxed)
             guard earlier == 0 else { throw SystemError(earlier) }

@@ -330,10 +330,11 @@ package enum TransferFault: Hashable, Sendable {
         case .badChecksum(let expected, let found):
             "The SHA-256 of the received bytes is \(found), not \(expected); ask the publisher which is right."
         case .tooLarge(let maximum):
-            "There is more than the \(maximum) bytes that are allowed; raise bytesMax, or limits.fileBytes of the agent."
+            "There is more than the \(maximum) bytes that are allowed; raise bytesMax, or limits.fileBytes of the "
+                + "agent."
         case .noSpace(let missing):
-            "\(missing) bytes of space are missing; free them, or raise limits.stateBytes of the agent, and ask for the "
-                + "transfer again."
+            "\(missing) bytes of space are missing; free them, or raise limits.stateBytes of the agent, and ask for "
+                + "the transfer again."
         case .spaceClaimed(let missing):
             "\(missing) bytes of space are missing while other downloads run; this one is tried again."
         case .forbiddenProtocol(let url): "\(url) is not of http or https; nothing else is spoken."

@@ -244,8 +244,8 @@ package struct PushWindow {
     /// The number of pauses after which the initial limit is used again.
     package static let pausesToTryLeast = 256
 
-    /// The time at the limit after which the engine counts as stuck, in milliseconds. It is shorter than all timeouts of
-    /// peers whose bytes are not read during a pause.
+    /// The time at the limit after which the engine counts as stuck, in milliseconds. It is shorter than all timeouts
+    /// of peers whose bytes are not read during a pause.
     package static let stuckMilliseconds: Int64 = 5000
 
     /// The value of `requestsAtEngineMax`.
@@ -285,9 +285,10 @@ package struct PushWindow {
         now < self.quietUntil ? min(self.quietLimit, self.maximum) : self.maximum
     }
 
-    /// Records at the end of a turn whether the limit is reached.
+    /// Records the state at the end of a turn.
     ///
     /// - Parameters:
+    ///   - isFull: true if the limit is reached.
     ///   - now: milliseconds of the monotonic clock.
     /// - Returns: true if the loop must not read.
     package mutating func turnEnded(isFull: Bool, now: Int64) -> Bool {
