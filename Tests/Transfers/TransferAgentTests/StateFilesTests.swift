@@ -92,10 +92,10 @@ struct StateFilesTests {
         #expect(try String(contentsOfFile: place, encoding: .utf8) == "abc" && files.used == 0)
         _ = try self.write("def", "g", in: files)
         #expect(throws: StateFiles.TakeFault.exists) { try files.take("g", to: place, replaces: false) }
-        #expect(files.wasTaken("g", to: place) == false)
+        #expect(!files.wasTaken("g", to: place))
         try files.take("g", to: place, replaces: true)
         #expect(try String(contentsOfFile: place, encoding: .utf8) == "def")
-        #expect(files.wasTaken("g", to: place) == true)
+        #expect(files.wasTaken("g", to: place))
         _ = try self.write("x", "h", in: files)
         for path in ["relative", self.folder + "/", self.folder, "/nowhere/at/all", self.folder + "/.."] {
             #expect(throws: StateFiles.TakeFault.self, "\(path)") { try files.take("h", to: path, replaces: true) }
@@ -284,14 +284,14 @@ struct StateFilesTests {
         let files = try self.files()
         _ = try self.write("abc", "f", in: files)
         let place = self.place
-        #expect(files.wasTaken("f", to: place) == false)
+        #expect(!files.wasTaken("f", to: place))
         try FileSystem.link(files.path("f"), to: place)
-        #expect(files.wasTaken("f", to: place) == true)
+        #expect(files.wasTaken("f", to: place))
         let copy = self.folder + "/copy"
         try FileManager.default.copyItem(atPath: place, toPath: copy)
-        #expect(files.wasTaken("f", to: copy) == true)
+        #expect(files.wasTaken("f", to: copy))
         try "abd".write(toFile: copy, atomically: false, encoding: .utf8)
-        #expect(files.wasTaken("f", to: copy) == false)
+        #expect(!files.wasTaken("f", to: copy))
     }
 
     @Test("Unknown files are removed, and the rest counts against stateBytesMax")

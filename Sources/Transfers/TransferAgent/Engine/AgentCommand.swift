@@ -111,8 +111,6 @@ package enum AgentMessage: Sendable {
     case gone(StreamID, hasRead: Int?)
     case attempt(TransferID, number: Int, AttemptNews)
     case moved(StreamID, TransferID, StateFiles.TakeFault?)
-    /// A move that was interrupted when an earlier process ended was examined; true if it is complete.
-    case interruptedMove(TransferID, isComplete: Bool)
     case outbox(sequence: Int64, OutboxEntry.Outcome)
     case machine(MachineState)
     /// The gateway's answer to the question whether the app was force-quit on a device, or the reason why there is

@@ -58,7 +58,7 @@ extension AgentEngine {
         for resumable in try self.store.resumableParts({ nameless.insert($0) }) {
             self.resumableParts[resumable.part.file] = resumable
         }
-        for (id, part, path) in moves { self.examineInterruptedMove(id, part, path) }
+        for (id, part, path) in moves { self.finishInterruptedMove(id, part, path) }
         found.unreadable += unreadable.count + nameless.count
         found.recoveredFiles = self.recoverFiles(of: unreadable)
         if found.unreadable > 0 {
@@ -120,30 +120,16 @@ extension AgentEngine {
         )
     }
 
-    /// Examines a move that was interrupted when the agent ended, after the start: its destination may be on a file
-    /// system that does not respond, and a comparison of large files takes long.
-    private func examineInterruptedMove(_ id: TransferID, _ part: PartFile, _ path: String) {
-        self.moving.insert(id)
-        self.world.move { [files = self.files, post = self.post] in
-            files.removeLeftover(of: part.file, at: path)
-            if let isComplete = files.wasTaken(part.file, to: path) {
-                post(.interruptedMove(id, isComplete: isComplete))
-            }
-            return false
-        }
-    }
-
-    /// Completes or reverts an interrupted move.
-    func examined(_ id: TransferID, isComplete: Bool) {
-        self.moving.remove(id)
-        let part = self.details(id).part
+    /// Completes or reverts a move that was interrupted when the agent ended.
+    private func finishInterruptedMove(_ id: TransferID, _ part: PartFile, _ path: String) {
+        self.files.removeLeftover(of: part.file, at: path)
+        guard self.files.wasTaken(part.file, to: path) else { return self.change(id) { $0.destination = nil } }
         self.change(id) { details in
             details.destination = nil
-            if isComplete { details.part = nil }
+            details.part = nil
         }
-        guard isComplete else { return }
         _ = self.scheduler.markTaken(id)
-        if let part { self.removeAfterCommit(part.file) }
+        self.removeAfterCommit(part.file)
     }
 
     /// Announces the ends of sessions that were not announced, because the agent ended just after their last transfer.

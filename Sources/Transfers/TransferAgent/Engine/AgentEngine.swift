@@ -197,7 +197,6 @@ package final class AgentEngine {
                 self.removeAfterCommit(part.file)
             }
         case .moved(let stream, let id, let fault): self.moved(id, fault, for: stream)
-        case .interruptedMove(let id, let isComplete): self.examined(id, isComplete: isComplete)
         case .outbox(let sequence, let outcome): self.outboxReported(sequence, outcome)
         case .forceQuit(let device, let answer): self.forceQuitAnswered(answer, device: device)
         case .machine(let state):

@@ -294,15 +294,14 @@ extension StateFiles {
     }
 
     /// Returns true if a move that began before a crash is complete. Either the file no longer exists in the state
-    /// folder, or the file at the destination is the same file or has the same content. Nil if the agent ends before
-    /// the contents are compared.
-    package func wasTaken(_ name: String, to path: String) -> Bool? {
+    /// folder, or the file at the destination is the same file or has the same content.
+    package func wasTaken(_ name: String, to path: String) -> Bool {
         let source = self.path(name)
         guard let here = try? FileSystem.status(source) else { return FileSystem.exists(path) }
         guard let there = try? FileSystem.linkStatus(path), there.kind == .file, there.size == here.size else {
             return false
         }
-        return there.identity == here.identity ? true : self.isEqual(source, path)
+        return there.identity == here.identity || Self.isEqual(source, path)
     }
 
     static func parent(of path: String) -> String? {
@@ -313,11 +312,10 @@ extension StateFiles {
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
-    private func isEqual(_ left: String, _ right: String) -> Bool? {
+    private static func isEqual(_ left: String, _ right: String) -> Bool {
         guard let one = try? FileReading(left), let other = try? FileReading(right) else { return false }
         while let chunk = try? one.chunk(), let same = try? other.chunk(), chunk == same {
             if chunk.isEmpty { return true }
-            if (try? self.checkEnd()) == nil { return nil }
         }
         return false
     }
