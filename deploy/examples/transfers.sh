@@ -44,8 +44,7 @@ end() {
 }
 
 ask --request PUT --data '{}' "$session" >/dev/null
-# Each transfer in the list on its own line. A transfer from an earlier run has the same URL, shown without a user, and
-# path.
+# Each transfer in the list on its own line. One from an earlier run has the same path and URL, shown without a user.
 listed="$(sed --regexp-extended 's|^([^/?#]*://)[^/?#]*@|\1|' <<<"$2")"
 earlier="$(ask "$session/transfers" | sed 's/{"transfer":/\n&/g' | grep --fixed-strings "\"url\":$(quoted "$listed")," |
     grep --fixed-strings "\"note\":$(quoted "$path")," | grep '"taken":false' |
@@ -53,9 +52,6 @@ earlier="$(ask "$session/transfers" | sed 's/{"transfer":/\n&/g' | grep --fixed-
 request="{\"kind\":\"download\",\"url\":$(quoted "$2"),\"note\":$(quoted "$path")}"
 transfer="$(member transfer "${earlier:-$(ask --data "$request" "$session/transfers")}")"
 ended="$(end "$transfer")"
-if [[ "$(member state "$ended")" != finished ]]; then
-    printf '%s\n' "$ended" >&2
-    exit 1
-fi
+[[ "$(member state "$ended")" == finished ]] || { printf '%s\n' "$ended" >&2 && exit 1; }
 ask --data "{\"to\":$(quoted "$path")}" "$session/transfers/$transfer/take" >/dev/null
 printf '%s %s\n' "$path" "$(stat --format %s "$path")"
