@@ -244,6 +244,9 @@ struct PushWindowTests {
         #expect(!window.isStuck && !window.turnEnded(isFull: true, now: end) && window.isStuck)
         #expect(!window.turnEnded(isFull: false, now: end + 1) && !window.isStuck)
         #expect(window.turnEnded(isFull: true, now: end + 2) && !window.isStuck)
+        // An engine that answers some pushes is not stuck, however long the limit is reached.
+        window.pushAnswered()
+        #expect(window.turnEnded(isFull: true, now: 2 * end + 2) && !window.isStuck)
     }
 
     @Test("A pause that did not begin does not end")

@@ -219,6 +219,7 @@ package final class EngineOutbox {
     /// Records that the engine has answered a push.
     package func pushAnswered() {
         self.pushesAtEngine -= 1
+        self.window.pushAnswered()
     }
 }
 
@@ -244,8 +245,8 @@ package struct PushWindow {
     /// The number of pauses after which the initial limit is used again.
     package static let pausesToTryLeast = 256
 
-    /// The time at the limit after which the engine counts as stuck, in milliseconds. It is shorter than all timeouts
-    /// of peers whose bytes are not read during a pause.
+    /// The time at the limit without an answer after which the engine counts as stuck, in milliseconds. It is shorter
+    /// than all timeouts of peers whose bytes are not read during a pause.
     package static let stuckMilliseconds: Int64 = 5000
 
     /// The value of `requestsAtEngineMax`.
@@ -257,9 +258,10 @@ package struct PushWindow {
     private var pausedAt: Int64?
     /// The number of pauses under the current lower limit, and the number of long ones minus the number of short ones.
     private var pauses = 0, balance = 0
-    /// The time since which the limit has been reached, in milliseconds; nil if it is not reached.
+    /// The time since which the limit has been reached and no push was answered, in milliseconds; nil if the limit is
+    /// not reached.
     private var fullSince: Int64?
-    /// True if the limit has been reached for so long that the loop must read again and refuse pushes.
+    /// True if that time is so long that the loop must read again and refuse pushes.
     package private(set) var isStuck = false
 
     /// - Parameters:
@@ -284,6 +286,9 @@ package struct PushWindow {
     package func count(now: Int64) -> Int {
         now < self.quietUntil ? min(self.quietLimit, self.maximum) : self.maximum
     }
+
+    /// Records that the engine has answered a push.
+    package mutating func pushAnswered() { self.fullSince = nil }
 
     /// Records the state at the end of a turn.
     ///
