@@ -19,6 +19,8 @@ package final class StateFiles: Sendable {
     let copies = Atomic<Int>(0)
     /// The identifier of the machine's current boot.
     package let boot: String
+    /// The files of which a sync has failed. The system reports lost bytes only once, so their next sync succeeds.
+    private let damagedNames = Mutex<Set<String>>([])
 
     /// Creates the folder if it does not exist.
     ///
@@ -196,10 +198,17 @@ package final class StateFiles: Sendable {
         return Writing(file: file, name: name, offset: 0)
     }
 
+    /// Records that a sync of a file has failed. The file is not continued.
+    package func noteDamage(of name: String) {
+        self.damagedNames.withLock { _ = $0.insert(name) }
+    }
+
     /// Opens an existing file to continue writing.
     ///
     /// - `trusted`: the number of bytes at the beginning that are certainly intact; nil for all bytes.
+    /// - Throws: `SystemError`, also if a sync of the file has failed.
     package func reopen(_ name: String, trusted: Int64?) throws(SystemError) -> Writing {
+        guard !self.damagedNames.withLock({ $0.contains(name) }) else { throw SystemError(EIO) }
         let file = try OpenFile(self.path(name), O_WRONLY | O_NOFOLLOW | O_CLOEXEC)
         let size = Int64(try file.status().size)
         let offset = min(size, trusted ?? size)

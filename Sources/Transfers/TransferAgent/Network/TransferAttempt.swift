@@ -415,12 +415,14 @@ extension TransferAttempt {
     private func syncSoon(_ writing: StateFiles.Writing) {
         let bytes = self.bytes
         self.syncedBytes = bytes
-        let report = self.report
+        let (files, report) = (self.files, self.report)
         self.worker.submit {
             do throws(SystemError) {
                 try writing.sync()
                 report(.synced(file: writing.name, bytes: bytes))
             } catch {
+                // The attempt may have ended.
+                files.noteDamage(of: writing.name)
                 report(.damaged(file: writing.name))
             }
             return false
@@ -508,8 +510,8 @@ package final class AttemptGauge: Sendable {
     package init() {}
 }
 
-/// An event of an attempt. Each entity begins with `began`; `synced` may follow several times. The last event is
-/// `succeeded` or `failed`.
+/// An event of an attempt. Each new entity begins with `began`; `synced` and `damaged` may come several times. The last
+/// event is `succeeded` or `failed`.
 package enum AttemptNews: Sendable {
     /// The transfer of an entity to this file has begun. The file of an earlier entity is no longer needed.
     case began(PartFile)
