@@ -313,17 +313,13 @@ package final class ClientTrustWatch: @unchecked Sendable {
         self.timer.cancel()
     }
 
-    /// Stops watching, and waits for the current check.
-    package func end() {
-        self.stop()
-        self.queue.sync {}
-    }
-
     private func look() {
         guard !self.timer.isCancelled else { return }
         do throws(CredentialError) {
             guard self.change.shouldTake(try self.files.stamps()) else { return }
             let trust = try self.files.read()
+            // Meanwhile, a reload may have connected another watch to the same store.
+            guard !self.timer.isCancelled else { return }
             self.trusts.replace(with: trust)
             self.tell(trust.isOverdue ? self.files.overdue : nil)
         } catch {

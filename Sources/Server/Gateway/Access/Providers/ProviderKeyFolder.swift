@@ -212,12 +212,6 @@ package final class ProviderKeyWatch: @unchecked Sendable {
         self.timer.cancel()
     }
 
-    /// Stops watching, and waits for the current check.
-    package func end() {
-        self.stop()
-        self.queue.sync {}
-    }
-
     /// Adds a watch of the folder and returns its descriptor. If the folder is already watched, the descriptor is the
     /// same.
     private func addWatch() -> Int32 {
@@ -254,6 +248,8 @@ package final class ProviderKeyWatch: @unchecked Sendable {
     /// Replaces the keys unless all are the same, because every replacement causes all tokens to be verified again.
     private func replace(with keys: [ProviderKeyFile]) {
         let current = self.keys.current().value
+        // During the reading, a reload may have connected another watch to the same store.
+        guard !self.changes.isCancelled else { return }
         guard current.count != keys.count || keys.contains(where: { current[$0.keyID]?.contents != $0.contents }) else {
             return
         }

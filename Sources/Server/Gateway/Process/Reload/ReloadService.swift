@@ -286,11 +286,11 @@ struct CredentialWatches: Sendable {
     /// Connects new watches to the loops, and stops the watches that they replace.
     func takeOver(from watches: CredentialWatches, _ shared: SharedParts) {
         if let new = self.providerKeys, new !== watches.providerKeys, let keys = shared.providerKeys {
-            watches.providerKeys?.end()
+            watches.providerKeys?.stop()
             new.feed(keys)
         }
         if let new = self.clientTrust, new !== watches.clientTrust, let trusts = shared.clientTrusts {
-            watches.clientTrust?.end()
+            watches.clientTrust?.stop()
             new.feed(trusts)
         }
     }
