@@ -51,7 +51,7 @@ class BackgroundSession:
         """Downloads a file to a path. Resumes an earlier download of the same URL to the same path."""
         note = members.setdefault("note", os.path.abspath(to))
         usable = [each for each in await self.transfers() if each["state"] not in _ENDS[1:] and not each["taken"]]
-        listed = re.sub("^(.*?://)[^/?#]*@", r"\1", url)  # The agent lists URLs without credentials.
+        listed = re.sub("^([^/?#]*://)[^/?#]*@", r"\1", url)  # The agent lists URLs without credentials.
         begun = [each["transfer"] for each in usable if (each["url"], each["note"]) == (listed, note)]
         id = begun[0] if begun else await self.add_download(url, **members)
         await self.wait(id)
