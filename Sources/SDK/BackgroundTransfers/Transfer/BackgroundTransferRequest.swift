@@ -78,7 +78,10 @@ public struct BackgroundTransferRequest: Hashable, Sendable {
                 json.endObject()
             }
             json.member("file", ifPresent: self.file.map { AbsolutePath.of($0) })
-            let earliestBegin = self.earliestBegin.map { Int64(($0.timeIntervalSince1970 * 1000).rounded()) }
+            // The agent refuses times that it cannot represent.
+            let earliestBegin = self.earliestBegin.map {
+                Int64(exactly: ($0.timeIntervalSince1970 * 1000).rounded()) ?? .max
+            }
             json.member("earliestBegin", ifPresent: earliestBegin)
             json.member("sha256", ifPresent: self.sha256)
             json.member("bytesMax", ifPresent: self.bytesMax)

@@ -31,6 +31,8 @@ final class CommandGuard {
     /// Starts a new guard process after the end of the previous one, and sends it the `groups`.
     func restart(knowing groups: some Sequence<Int32>) throws(CommandFailure) {
         close(self.registry)
+        // If the start fails, later calls must not write to another file that gets this number.
+        self.registry = -1
         (self.pid, self.registry) = try Self.start()
         for group in groups { self.tell(group) }
     }
