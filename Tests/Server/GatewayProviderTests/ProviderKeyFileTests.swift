@@ -200,7 +200,7 @@ struct ProviderKeyWatchTests {
         watch.stop()
     }
 
-    @Test("A reading that finds the same keys is no replacement, after which all tokens would be verified again")
+    @Test("A reading that finds the same keys does not replace them, which would cause all tokens to be verified again")
     func unchanged() async throws {
         let fixture = try ProviderFixture()
         let folder = ProviderKeyFolder("\(fixture.folder)/keys")

@@ -177,7 +177,7 @@ class Gateway:
 
 
 def integer(text: str) -> Any:
-    """Parses an integer of JSON. Python refuses to parse those with more digits, whose exact value nobody needs."""
+    """Parses an integer of JSON. Python refuses to parse one with more than 4,300 digits; it becomes infinite."""
     return int(text) if len(text) <= 4300 else float(text)
 
 

@@ -246,7 +246,7 @@ extension RunStore {
         var found: [HistoryEvent] = []
         var left = self.runs.filter { $0.oldest <= latest }
         while let newest = left.map(\.newest).max(), newest >= collector.bound {
-            // The next page begins just after `newest`. If this page began there, it must go on.
+            // The next page begins just after `newest`. If this page began there, it must continue.
             guard examined < HistoryLimits.pushesExamined || newest.milliseconds + 1 >= latest.milliseconds else {
                 return newest
             }
