@@ -295,8 +295,9 @@ extension GatewayLimit {
             32_768...1_099_511_627_776,
             \.transport.requestBytesMax,
             "the most bytes of incomplete requests of all connections",
-            "Two dozen connections that use all of `requestBytesPerConnectionMax`. Each connection may hold an 8,192nd of "
-                + "the limit (6 KiB) even above it, so that the requests of others never refuse a single push or result."
+            "Two dozen connections that use all of `requestBytesPerConnectionMax`. Each connection may hold an "
+                + "8,192nd of the limit (6 KiB) even above it, so that the requests of others never refuse a single "
+                + "push or result."
         ),
         GatewayLimit(
             "pendingBytesMax",
