@@ -76,6 +76,7 @@ struct StateFilesTests {
         #expect(throws: SystemError(EINVAL)) { try writing.sync() }
         dup2(file, writing.descriptor)
         #expect(throws: SystemError(EINVAL)) { try writing.sync() }
+        #expect("d".withByteView { (try? writing.write($0)) == nil })
         guard case .fault(.fileUnwritable(_)) = files.finish(writing, bytes: 3, sha256: nil) else {
             Issue.record("a file with lost bytes is called whole")
             return

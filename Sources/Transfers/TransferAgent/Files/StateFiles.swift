@@ -19,8 +19,6 @@ package final class StateFiles: Sendable {
     let copies = Atomic<Int>(0)
     /// The identifier of the machine's current boot.
     package let boot: String
-    /// The files of which a sync has failed. The system reports lost bytes only once, so their next sync succeeds.
-    private let damagedNames = Mutex<Set<String>>([])
 
     /// Creates the folder if it does not exist.
     ///
@@ -198,17 +196,10 @@ package final class StateFiles: Sendable {
         return Writing(file: file, name: name, offset: 0)
     }
 
-    /// Records that a sync of a file has failed. The file is not continued.
-    package func noteDamage(of name: String) {
-        self.damagedNames.withLock { _ = $0.insert(name) }
-    }
-
     /// Opens an existing file to continue writing.
     ///
     /// - `trusted`: the number of bytes at the beginning that are certainly intact; nil for all bytes.
-    /// - Throws: `SystemError`, also if a sync of the file has failed.
     package func reopen(_ name: String, trusted: Int64?) throws(SystemError) -> Writing {
-        guard !self.damagedNames.withLock({ $0.contains(name) }) else { throw SystemError(EIO) }
         let file = try OpenFile(self.path(name), O_WRONLY | O_NOFOLLOW | O_CLOEXEC)
         let size = Int64(try file.status().size)
         let offset = min(size, trusted ?? size)
@@ -240,8 +231,9 @@ package final class StateFiles: Sendable {
 
         deinit { Descriptor.close(self.descriptor) }
 
-        /// Writes all of `bytes`. If that fails, leaves the file unchanged.
+        /// Writes all of `bytes`. If that fails, leaves the file unchanged. Always fails after a failed sync.
         package func write(_ bytes: ByteView) throws(SystemError) {
+            try self.checkSync()
             let end = self.end.load(ordering: .relaxed)
             do throws(SystemError) {
                 try Descriptor.writeWhole(self.descriptor, bytes)
@@ -256,12 +248,16 @@ package final class StateFiles: Sendable {
         /// Makes the written bytes durable. Once this has failed, it always fails, because the system reports lost
         /// bytes only once.
         package func sync() throws(SystemError) {
-            let earlier = self.syncFault.load(ordering: .relaxed)
-            guard earlier == 0 else { throw SystemError(earlier) }
+            try self.checkSync()
             do throws(SystemError) { try Descriptor.sync(self.descriptor) } catch {
                 self.syncFault.store(error.number, ordering: .relaxed)
                 throw error
             }
+        }
+
+        private func checkSync() throws(SystemError) {
+            let fault = self.syncFault.load(ordering: .relaxed)
+            if fault != 0 { throw SystemError(fault) }
         }
     }
 

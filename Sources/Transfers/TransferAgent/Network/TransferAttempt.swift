@@ -421,9 +421,8 @@ extension TransferAttempt {
                 try writing.sync()
                 report(.synced(file: writing.name, bytes: bytes))
             } catch {
-                // The attempt may have ended.
-                files.noteDamage(of: writing.name)
-                report(.damaged(file: writing.name))
+                // Some bytes may be lost. No attempt continues a file that is missing, even if this one has ended.
+                files.remove(writing.name)
             }
             return false
         }
@@ -510,15 +509,13 @@ package final class AttemptGauge: Sendable {
     package init() {}
 }
 
-/// An event of an attempt. Each new entity begins with `began`; `synced` and `damaged` may come several times. The last
-/// event is `succeeded` or `failed`.
+/// An event of an attempt. Each new entity begins with `began`; `synced` may come several times. The last event is
+/// `succeeded` or `failed`.
 package enum AttemptNews: Sendable {
     /// The transfer of an entity to this file has begun. The file of an earlier entity is no longer needed.
     case began(PartFile)
     /// The first `bytes` bytes of the file are durable.
     case synced(file: String, bytes: Int64)
-    /// A sync of the file has failed, so some of its bytes may be lost.
-    case damaged(file: String)
     /// The transfer is complete. The file of a download is verified and durable.
     case succeeded(bytes: Int64, status: Int, sha256: String?)
     case failed(TransferFault, hasProgressed: Bool)
