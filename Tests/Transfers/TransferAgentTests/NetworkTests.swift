@@ -107,8 +107,8 @@ struct NetworkTests {
 
     @Test("A URL is shown without a password, and logged without its query")
     func shown() {
-        #expect(Redirection.withoutCredentials("https://u:p@h/a@b?c=d") == "https://h/a@b?c=d")
-        #expect(Redirection.withoutCredentials("https://h?x=u@v") == "https://h?x=u@v")
+        #expect(HTTPURL.withoutCredentials("https://u:p@h/a@b?c=d") == "https://h/a@b?c=d")
+        #expect(HTTPURL.withoutCredentials("https://h?x=u@v") == "https://h?x=u@v")
         #expect(Redirection.forLogs("https://u@h/a?token=1#f") == "https://h/a")
     }
 

@@ -1,3 +1,4 @@
+import HTTPClient
 import HTTPTransport
 import Platform
 import ServiceManager
@@ -35,7 +36,7 @@ extension AgentEngine {
             json.member("transfer", "\(id)")
             json.member("session", self.scheduler.name(of: transfer.session) ?? "")
             json.member("kind", transfer.kind.name)
-            json.member("url", Redirection.withoutCredentials(spec.url))
+            json.member("url", HTTPURL.withoutCredentials(spec.url))
             json.member("state", transfer.state.name)
             json.member("bytes", transfer.bytes)
             json.member("total", transfer.total < 0 ? nil : transfer.total)
@@ -95,7 +96,7 @@ extension AgentEngine {
             json.member("lowPower", conditions.isLowPower)
             json.member("thermal", self.machine.thermal)
             json.member("network", conditions.hasNetwork)
-            json.member("gateway", self.settings.gateway.map { Redirection.withoutCredentials($0) })
+            json.member("gateway", self.settings.gateway.map { HTTPURL.withoutCredentials($0) })
             json.beginObject("outbox")
             json.member("waiting", self.outbox.count)
             json.member("lastError", self.outbox.values.compactMap(\.lastError).last)

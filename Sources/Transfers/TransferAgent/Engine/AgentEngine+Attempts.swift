@@ -57,10 +57,6 @@ extension AgentEngine {
             part.synced = bytes
             part.boot = self.files.boot
             self.change(id) { $0.part = part }
-        case .damaged(let file):
-            guard self.details(id).part?.file == file else { return }
-            // Without a validator, the part is not continued.
-            self.change(id) { $0.part?.validator = nil }
         case .succeeded(let bytes, let status, let sha256):
             self.running[id] = nil
             self.count(entry.attempt)
@@ -183,7 +179,7 @@ extension AgentEngine {
         guard let (transfer, spec, _) = self.record(id) else { return }
         var other = spec
         other.headers = []
-        other.url = Redirection.withoutCredentials(spec.url)
+        other.url = HTTPURL.withoutCredentials(spec.url)
         guard other != spec else { return }
         self.writes.append(.changeSpec(sequence: transfer.sequence, other))
     }

@@ -1,4 +1,5 @@
 import CEmbeddedFiles
+import HTTPClient
 import HTTPTransport
 import ServiceManager
 import Storage
@@ -202,9 +203,9 @@ extension AgentEngine {
         }
         self.nextSequence += 1
         var details = TransferDetails()
-        let wanted = Redirection.withoutCredentials(submission.spec.url)
+        let wanted = HTTPURL.withoutCredentials(submission.spec.url)
         let resumable = self.resumableParts.values.first { resumable in
-            resumable.session == number && Redirection.withoutCredentials(resumable.url) == wanted
+            resumable.session == number && HTTPURL.withoutCredentials(resumable.url) == wanted
         }
         if submission.kind == .download, let resumable {
             details.part = resumable.part
@@ -296,7 +297,7 @@ extension AgentEngine {
         guard keeps, part.validator != nil, self.resumableParts.count < Self.resumablePartsMax,
             let spec = self.record(transfer.id)?.spec
         else { return self.removeAfterCommit(part.file) }
-        let url = Redirection.withoutCredentials(spec.url)
+        let url = HTTPURL.withoutCredentials(spec.url)
         for old in self.resumableParts.values where old.session == transfer.session && old.url == url {
             self.removeResumablePart(old)
         }

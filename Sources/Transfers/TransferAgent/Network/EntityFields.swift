@@ -131,11 +131,8 @@ package enum Redirection {
             && left.port == right.port
     }
 
-    /// Returns the URL without user name and password, for display.
-    package static func withoutCredentials(_ url: String) -> String { HTTPURL.withoutCredentials(url) }
-
     /// Returns the URL without credentials, query and fragment, for logs.
     package static func forLogs(_ url: String) -> String {
-        String(self.withoutCredentials(url).prefix { $0 != "?" && $0 != "#" })
+        String(HTTPURL.withoutCredentials(url).prefix { $0 != "?" && $0 != "#" })
     }
 }
