@@ -109,6 +109,23 @@ struct PushReasoningTests {
         #expect(why.hasSuffix("are 60\(noWorker)"), "\(why)")
     }
 
+    @Test("A push of priority 10 that waits for the allowance is not explained with the interval, which ends later")
+    func allowance() {
+        let rig = self.rig([(.launchInterval, 900)])
+        for _ in 0..<4 {
+            rig.push(1, .immediate)
+            for wake in rig.takeDeliveries().map(\.wake) { rig.report(FetchResult.newData, wake) }
+            rig.advance(by: 100_000)
+        }
+        rig.push(1, .immediate)
+        let why = self.why(rig)
+        #expect(
+            why.hasPrefix("The push waits until ")
+                && why.hasSuffix(", when the allowance of priority 10 has one more launch (every 900 s)."),
+            "\(why)"
+        )
+    }
+
     @Test("A push of priority 1 is explained as never waking a device, with its holds")
     func passive() {
         let rig = self.rig()

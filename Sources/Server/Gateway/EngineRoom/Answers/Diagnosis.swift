@@ -298,6 +298,11 @@ extension Diagnosis {
         let last = state.spacing.lastLaunch
         let lastTime = self.reasoning.pastTime(last)
         let lastText = last == .distantPast ? "There was no launch yet" : "The last launch was at \(lastTime)"
+        if from > self.launch.now, from < last + interval {
+            let more = Reasoning.allowance(parameters)
+            let detail = "\(lastText), and the allowance of priority 10 has \(more) at \(self.time(from))."
+            return self.check("interval", false, detail, self.now)
+        }
         let until = from > self.launch.now ? ", so that it waits until \(self.time(from))" : ""
         let detail =
             "\(lastText), and launches of priority \(self.priority.rawValue) are \(Reasoning.seconds(interval)) s "

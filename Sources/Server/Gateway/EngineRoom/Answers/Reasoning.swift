@@ -146,15 +146,19 @@ extension Reasoning {
         {
             return ", because all \(parameters.dailyLaunches) launches of the budget window are used up"
         }
-        if priority == .immediate, eligibleAt < state.spacing.lastLaunch + state.interval(priority, parameters) {
-            let refill = Self.seconds(parameters.immediateRefill)
-            return ", when the allowance of priority 10 has one more launch again (one every \(refill) s)"
+        if eligibleAt < state.spacing.lastLaunch + state.interval(priority, parameters) {
+            return ", when the allowance of priority 10 has \(Self.allowance(parameters))"
         }
         let isSaving = state.conditions.lowPowerMode && priority < .immediate
         let causes = self.doubled + (isSaving ? ["doubled in low power mode"] : [])
         return ": the last launch was at \(self.pastTime(state.spacing.lastLaunch)), and launches of priority "
             + "\(priority.rawValue) are \(Self.seconds(state.interval(priority, parameters))) s apart"
             + Self.inParentheses(causes)
+    }
+
+    /// Returns the growth of the allowance of priority 10, which permits launches before the interval has passed.
+    static func allowance(_ parameters: Parameters) -> String {
+        "one more launch (every \(self.seconds(parameters.immediateRefill)) s)"
     }
 
     /// The reasons why intervals are longer than usual; empty if they are not.
