@@ -42,6 +42,37 @@ struct DeliveryLogTests {
         #expect(states == ["completed", "coalesced"])
     }
 
+    @Test("push --wait continues after a restart of the gateway")
+    func restarted() throws {
+        let folder = try RestartFolder()
+        let gateway = try folder.start()
+        let push = try ChildProcess(RunningGateway.program, self.line([]), folder: gateway.folder)
+        #expect(try push.line()?.hasPrefix("200 scheduled") == true)
+        // Shows that the log was read once.
+        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
+        #expect(try push.line()?.contains("Z coalesced into ") == true)
+        try folder.end(gateway, SIGKILL)
+        // Shows that the command asked during the restart, when a proxy would answer so.
+        let proxy = """
+            import http.server, sys
+            class Handler(http.server.BaseHTTPRequestHandler):
+                def do_GET(self):
+                    self.send_error(503)
+                    print("asked", flush=True)
+            http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+            """
+        let port = try #require(gateway.admin.split(separator: ":").last)
+        let restarting = try ChildProcess("python3", ["-c", proxy, String(port)])
+        #expect(try restarting.line() == "asked")
+        restarting.send(SIGKILL)
+        _ = try restarting.finish()
+        let next = try folder.start(admin: gateway.admin)
+        let worker = try self.worker(next, "exit 0")
+        #expect(try push.finish().status == 0)
+        worker.send(SIGTERM)
+        #expect(try worker.finish().status == 0)
+    }
+
     @Test("push show follows a burst to the push that woke the device, and the past of a device is listed")
     func followed() throws {
         let gateway = try RunningGateway()

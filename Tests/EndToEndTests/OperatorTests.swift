@@ -44,6 +44,17 @@ struct OperatorTests {
         #expect(both.status == EX_USAGE && both.errors.contains("leave TOKEN out"), "\(both.errors)")
     }
 
+    @Test("A pending push of a device whose wake is in flight is dropped from a list, too")
+    func dropBehindWake() throws {
+        let gateway = try RunningGateway()
+        let worker = try gateway.curlWorker(topic: self.topic)
+        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
+        _ = try #require(try worker.next())
+        #expect(try gateway.push(self.token, topic: self.topic).headers["wakegate-disposition"] == "scheduled")
+        let dropped = try gateway.wakegate("device", "drop", "--topic", self.topic, "--yes")
+        #expect(dropped.status == 0 && dropped.errors.contains("1 dropped"), "\(dropped.errors)")
+    }
+
     @Test("The answer to a push that waits says from when it may launch; explain says why in a sentence")
     func eligible() throws {
         let gateway = try RunningGateway()

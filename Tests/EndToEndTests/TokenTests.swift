@@ -196,6 +196,11 @@ struct TokenTests {
             "\(refused.errors)"
         )
         #expect(try ChildProcess.run(RunningGateway.program, line + ["--unlisted"]).status == 0)
+        // A list that is too large to be read must not prevent a revocation.
+        let list = try FileHandle(forWritingTo: gateway.state.appendingPathComponent("token.issued"))
+        try list.truncate(atOffset: 17 << 20)
+        #expect(try ChildProcess.run(RunningGateway.program, line).status == 1)
+        #expect(try ChildProcess.run(RunningGateway.program, line + ["--unlisted"]).status == 0)
     }
 
     @Test("An emptied list of revocations still revokes the same tokens")

@@ -58,6 +58,14 @@ struct WatchTests {
             process.send(SIGTERM)
             #expect(try process.finish().status == 0)
         }
+        // `nohup` ignores the end of a terminal.
+        let line = [RunningGateway.program, "stats", "--watch", "--json"]
+        let lasting = try ChildProcess("nohup", line, folder: gateway.folder)
+        _ = try #require(try lasting.line())
+        lasting.send(SIGHUP)
+        for _ in 0..<2 { _ = try #require(try lasting.line()) }
+        lasting.send(SIGTERM)
+        #expect(try lasting.finish().status == 0)
         withExtendedLifetime(worker) {}
     }
 

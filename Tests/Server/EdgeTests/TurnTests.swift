@@ -236,7 +236,7 @@ struct PushWindowTests {
         #expect(window.count(now: 0) == 512)
     }
 
-    @Test("A loop reads again when the engine has answered no push for five seconds, and until it answers")
+    @Test("A loop at its limit reads again when the engine has answered no push for five seconds")
     func stuck() {
         var window = PushWindow(maximum: 512)
         let end = PushWindow.stuckMilliseconds

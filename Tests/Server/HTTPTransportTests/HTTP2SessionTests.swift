@@ -194,6 +194,17 @@ struct HTTP2SessionTests {
         #expect(fixture.produce().filter { $0.type == .headers }.map(\.status) == [200])
     }
 
+    @Test("A stream that is answered early is reset after its answer, and not examined while the answer waits")
+    func earlyAnswerWaits() {
+        let fixture = SessionFixture(settings: Peer.setting(.initialWindowSize, 0))
+        fixture.receive(Self.expecting("/wait", stream: 1, length: 4097))
+        #expect(fixture.session.respond(1, Response(), body: ByteView("too large")))
+        #expect(fixture.produce().map(\.type) == [.headers])
+        #expect(!fixture.session.wantsToWrite)
+        fixture.receive(Peer.update(stream: 1, 1000))
+        #expect(fixture.produce().map(\.type) == [.data, .reset])
+    }
+
     @Test("Resetting a stream before its 100 Continue is sent does not affect another stream's answer")
     func expectationReset() {
         let fixture = SessionFixture()

@@ -146,6 +146,26 @@ struct HistoryPageTests {
         }
     }
 
+    @Test("Pages of pushes continue behind more events than one page examines, which follow the older ones at once")
+    func manyEvents() throws {
+        let rig = try HistoryRig(limits: HistoryLimits())
+        func append(_ number: UInt64) {
+            rig.append(
+                HistoryEvent(device: 1, at: rig.now, kind: .push(.scheduled), apnsID: EngineRig.apnsID(number))
+            )
+        }
+        append(1)
+        rig.flush()
+        rig.now = rig.now + 1
+        append(2)
+        for device in 0..<UInt64(HistoryLimits.pushesExamined) {
+            rig.append(HistoryEvent(device: device, at: rig.now, kind: .conditions))
+        }
+        rig.flush()
+        rig.close()
+        #expect(Self.pushes(of: rig) == rig.events.compactMap { LoggedPush($0) }.sorted { $0.precedes($1) })
+    }
+
     @Test("Pushes whose events were dropped are not listed")
     func droppedPushes() throws {
         let rig = try HistoryRig()
@@ -170,6 +190,10 @@ struct HistoryPageTests {
         repeat {
             let page = rig.open().pushes(behind: place, notBefore: .distantPast, countMax: 300)
             found += page.pushes
+            guard page.next == nil || page.next != place else {
+                Issue.record("a page leads to itself")
+                break
+            }
             place = page.next
         } while place != nil
         return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
+import json
 import logging
 import os
 import re
@@ -440,6 +441,31 @@ def test_a_refused_progress_report_is_logged_once_and_reporting_continues(caplog
         "a progress report of continued com.example.app.export (wake w1) was refused: "
         "refused: the gateway answered 400 BadProgress; total is 1."
     ]
+
+
+def test_a_push_with_an_integer_of_any_length_reaches_its_handler() -> None:
+    wake = {"wake": "w1", "device": "0" * 32, "topic": TOPIC, "kind": "push", "deadline": 4000000000000}
+    data = json.dumps({**wake, "timeLeft": 30000, "payload": {"n": 0}}).replace('"n": 0', '"n": 1' + "0" * 5000)
+    script: List[Dict[str, Any]] = [
+        {"expect": f"GET /v1/topics/{TOPIC}/wakes"}, {"send": f"event: wake\ndata: {data}\n\n"},
+        {"expect": "POST /v1/wakes/w1", "body": {"result": "newData"}}, {"stop": True},
+        {"expect": "POST /v1/streams/s1/drain"}, {"end": "stream"},
+    ]  # fmt: skip
+    numbers: List[Any] = []
+
+    async def play() -> None:
+        async with ScriptedGateway(script, lambda: worker.stop()) as gateway:
+            worker = Worker(gateway.url, topic=TOPIC)
+
+            @worker.push
+            async def handle(push: Push) -> Result:
+                numbers.append(push.payload["n"])
+                return Result.NEW_DATA
+
+            await asyncio.wait_for(asyncio.gather(worker.serve(), gateway.play()), 20)
+
+    asyncio.run(play())
+    assert numbers == [float("inf")]
 
 
 def test_a_worker_takes_no_wakes_after_its_drain_was_refused_for_now() -> None:

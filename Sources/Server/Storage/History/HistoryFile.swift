@@ -476,7 +476,7 @@ package struct HistoryLimits: Hashable, Sendable {
 
     /// The number of events after which a query for pushes examines no further run. Examining them takes a few
     /// milliseconds.
-    static let pushesExamined = 65_536
+    package static let pushesExamined = 65_536
 
     /// The longest period that a merged run may cover. It limits how much longer than their age events are stored.
     var spanMillisecondsMax: Int64 { self.ageMillisecondsMax / 8 }
