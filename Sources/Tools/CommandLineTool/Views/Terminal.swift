@@ -177,7 +177,7 @@ struct ViewSession<View: WatchedView> {
     /// - Throws: `CommandFailure` if the gateway refuses the request or was never reachable.
     mutating func run() throws(CommandFailure) -> Int32 {
         let isScreen = Console.isTerminal && !self.isJSON
-        // Lines need no care when the program is suspended, or continues without its terminal under `nohup`.
+        // Without a screen to restore, Control-Z and a closed terminal have their usual effects, also under `nohup`.
         let watched = [SIGINT, SIGTERM] + (isScreen ? [SIGHUP, SIGWINCH, SIGTSTP] : [])
         guard let signals = SignalPipe.open(watched) else {
             throw .failed("signals cannot be watched; close some files and try again")

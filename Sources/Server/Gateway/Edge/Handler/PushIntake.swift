@@ -75,6 +75,7 @@ final class PushIntake {
         }
     }
 
+    /// Returns the fields of a push, not yet checked.
     @inline(__always)
     private static func received(_ request: Request) -> PushRequest {
         var received = PushRequest(

@@ -88,8 +88,8 @@ package final class BackupService: Sendable {
     /// Checks that a copy of the journal fits, because a full disk would also stop the gateway's own commits.
     private func checkSpace(in folder: String) throws(StoreError) {
         let path = self.store.journalPath
-        let devices = [folder, self.store.folder].map { (try? FileSystem.status($0))?.identity.device }
-        guard devices[0] == devices[1] else { return }
+        func device(_ path: String) -> UInt64? { (try? FileSystem.status(path))?.identity.device }
+        guard device(folder) == device(self.store.folder) else { return }
         let size = [path, path + "-wal"].reduce(0) { $0 + Int64((try? FileSystem.status($1))?.size ?? 0) }
         guard let free = try? FileSystem.freeBytes(at: folder), free < size + Self.reserveBytes else { return }
         throw StoreError(
