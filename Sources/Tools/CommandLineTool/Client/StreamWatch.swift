@@ -58,14 +58,12 @@ struct StreamWatch {
     private func isQuiet(_ signals: Int32, milliseconds: Int64) -> Bool {
         let end = SystemClock.monotonic + milliseconds
         while true {
-            if SignalPipe.read(signals).contains(where: Self.ends) { return false }
+            if !SignalPipe.read(signals).isEmpty { return false }
             let left = end - SystemClock.monotonic
             guard left > 0 else { return true }
             Descriptor.wait(for: signals, .readable, milliseconds: Int32(clamping: left))
         }
     }
-
-    private static func ends(_ signal: Int32) -> Bool { signal != SignalPipe.none }
 
     /// Reads one stream, from its request to its end.
     private mutating func stream(_ signals: Int32) throws(CommandFailure) -> Ending {
@@ -85,7 +83,7 @@ struct StreamWatch {
                 timeoutMilliseconds: Int(left),
                 descriptors: [PollDescriptor(signals, .readable)]
             )
-            if SignalPipe.read(signals).contains(where: Self.ends) { return .stopped }
+            if !SignalPipe.read(signals).isEmpty { return .stopped }
             if !events.isEmpty { heardAt = SystemClock.monotonic }
             for event in events {
                 switch event {
@@ -112,7 +110,7 @@ struct StreamWatch {
         }
         for event in events {
             guard let line = self.line(event) else { continue }
-            let isWritten = Console.out("\(line)\n", isJSON: self.isJSON, watching: signals, until: Self.ends)
+            let isWritten = Console.out("\(line)\n", isJSON: self.isJSON, until: signals)
             guard isWritten else { return .stopped }
         }
         return nil

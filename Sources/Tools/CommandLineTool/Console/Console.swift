@@ -35,23 +35,18 @@ package enum Console {
         if error.number != EPIPE { self.failure.store(error.number, ordering: .relaxed) }
     }
 
-    /// Writes lines of text, or JSON, to standard output. Meanwhile it reads signals from the pipe
-    /// `signals`, and stops at a signal for which `isEnd` returns true.
+    /// Writes lines of text, or JSON, to standard output. Meanwhile it reads signals from the pipe `signals`, and stops
+    /// at the first one.
     ///
     /// - Returns: false if it stopped before the whole text was written, or if standard output failed.
-    package static func out(
-        _ text: String,
-        isJSON: Bool,
-        watching signals: Int32,
-        until isEnd: (Int32) -> Bool
-    ) -> Bool {
+    package static func out(_ text: String, isJSON: Bool, until signals: Int32) -> Bool {
         let shown = isJSON ? self.line(json: text) : TerminalText.lines(text)
         return shown.withByteView { bytes in
             var rest = bytes
             while !rest.isEmpty {
                 var waits = [Descriptor.Wait(STDOUT_FILENO, .writable), Descriptor.Wait(signals, .readable)]
                 guard Descriptor.wait(for: &waits, milliseconds: -1) else { continue }
-                if waits[1].isOver, SignalPipe.read(signals).contains(where: isEnd) { return false }
+                if waits[1].isOver, !SignalPipe.read(signals).isEmpty { return false }
                 guard waits[0].isOver else { continue }
                 do throws(SystemError) {
                     // A pipe that is ready accepts this number of bytes without blocking.

@@ -229,20 +229,17 @@ struct ViewSession<View: WatchedView> {
                 case .past: break
                 case .event(_, let text):
                     let lines = self.isJSON ? text : self.view.text()
-                    guard Console.out(lines, isJSON: self.isJSON, watching: signals, until: endsLines) else { return 0 }
+                    guard Console.out(lines, isJSON: self.isJSON, until: signals) else { return 0 }
                     self.wasLost = false
                 case .lost(let cause):
                     if !self.wasLost { Console.error("the gateway does not answer, and is asked again: \(cause)") }
                     self.wasLost = true
                 }
             }
-            if SignalPipe.read(signals).contains(where: endsLines) { return 0 }
+            if !SignalPipe.read(signals).isEmpty { return 0 }
         }
     }
 }
-
-/// Returns true for every signal but a change of the terminal's size.
-private func endsLines(_ signal: Int32) -> Bool { signal != SIGWINCH }
 
 extension WatchConnection.News {
     /// Returns the message that a view shows while the gateway does not answer.
