@@ -103,7 +103,7 @@ enum System {
         /// A descriptor, and the client's network as in `ClientNetwork`; 0 for a socket file.
         case connection(Int32, UInt64)
         case none
-        /// The system has no free descriptor or memory; the caller should try again later.
+        /// The system has no free descriptor or memory, or forbids the connection; the caller should try again later.
         case exhausted
     }
 
@@ -114,8 +114,10 @@ enum System {
             if descriptor >= 0 { return .connection(descriptor, network) }
             switch wakegate_error() {
             case EINTR, ECONNABORTED: continue
-            case EMFILE, ENFILE, ENOBUFS, ENOMEM: return .exhausted
-            case _: return .none
+            // The last ones are errors of the new connection, which accept has removed from the queue.
+            case EAGAIN, ENETDOWN, EPROTO, ENOPROTOOPT, EHOSTDOWN, ENONET, EHOSTUNREACH, ENETUNREACH: return .none
+            // Any other error, such as EPERM, may persist, and the poll would report the listener continuously.
+            case _: return .exhausted
             }
         }
     }

@@ -29,8 +29,8 @@ struct TransportFaultTests {
     private static let all =
         faults(
             .accept,
-            once: [EAGAIN, EINTR, ECONNABORTED, EPROTO],
-            lasting: [EMFILE, ENFILE, ENOBUFS, ENOMEM],
+            once: [EAGAIN, EINTR, ECONNABORTED, EPROTO, ENETDOWN],
+            lasting: [EMFILE, ENFILE, ENOBUFS, ENOMEM, EPERM],
             times: 2
         )
         + faults(.receive, once: [EAGAIN, EINTR, SystemFaults.oneByte], lasting: [ECONNRESET, ETIMEDOUT, ENOMEM])
@@ -114,6 +114,18 @@ struct TransportFaultTests {
         scene.faults.fail(.watch, number: 0, error: ENOMEM, times: times)
         #expect(scene.talk(peer))
         #expect(scene.faults.failureCount == times)
+        #expect(try scene.verdict() == [])
+    }
+
+    @Test(
+        "A listener rests for a second after an error of accept that may persist, and not after another",
+        arguments: [(EMFILE, 1), (EPERM, 1), (EHOSTUNREACH, 0)]
+    )
+    func acceptRests(error: Int32, rests: Int) throws {
+        let scene = try FaultScene(.http2, tls: nil)
+        scene.faults.fail(.accept, number: 0, error: error)
+        #expect(scene.talk(try scene.peer()))
+        #expect(scene.server.tallies[0].times(.openFiles) == rests)
         #expect(try scene.verdict() == [])
     }
 
