@@ -246,6 +246,23 @@ struct SessionBoundTests {
         #expect(loop.takeEvents().last == "7 GET /wait h host=h ")
     }
 
+    @Test("A connection may have a few streams even while others use all streams of the loop")
+    func streamsOfOthers() {
+        // A connection may always have two streams.
+        let limit = 2 << 13
+        let limits = TransportLimits {
+            $0.streamsPerLoopMax = limit
+            $0.streamsPerConnectionMax = limit
+        }
+        let greedy = SessionFixture(limits)
+        for number in 0..<limit { greedy.receive(Peer.request("/wait", stream: 1 + 2 * number, ended: false)) }
+        let other = SessionFixture(limits, beside: greedy)
+        for number in [1, 3, 5] { other.receive(Peer.request("/wait", stream: number)) }
+        let resets = other.produce().filter { $0.type == .reset }
+        #expect(resets.map(\.stream) == [5] && resets.first?.errorCode == .refusedStream)
+        #expect(other.times(.streamsPerLoopMax) == 1)
+    }
+
     /// Returns the bytes held for the head of a request whose body is pending.
     private func headBytes() -> Int {
         let fixture = SessionFixture()

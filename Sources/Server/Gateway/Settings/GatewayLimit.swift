@@ -195,7 +195,8 @@ extension GatewayLimit {
             100...10_000_000,
             \.transport.streamsPerLoopMax,
             "the most open streams of one event loop",
-            "A hundred connections with every stream open; each stream may hold a header list and a body."
+            "A hundred connections with every stream open; each stream may hold a header list and a body. A connection "
+                + "may have an 8,192nd of this limit in any case."
         ),
         GatewayLimit(
             "acceptsPerTurn",

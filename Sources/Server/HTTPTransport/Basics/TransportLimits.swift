@@ -18,7 +18,8 @@ package struct TransportLimits: Sendable {
     /// The maximum number of open streams on one connection. Default: 1,000, as APNs announces.
     package var streamsPerConnectionMax = 1_000
     /// The maximum number of open streams on one loop. Default: 100,000, the streams of a hundred connections, because
-    /// each may have a header list and a body in memory. Further streams are refused, and clients retry them.
+    /// each may have a header list and a body in memory. Further streams are refused, and clients retry them. Each
+    /// connection may have an 8,192nd of the limit (12) in any case.
     package var streamsPerLoopMax = 100_000
     /// The maximum number of connections accepted in one turn of one loop. Default: 4, so that the loops share a burst.
     package var acceptsPerTurn = 4

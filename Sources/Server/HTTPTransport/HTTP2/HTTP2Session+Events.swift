@@ -48,8 +48,9 @@ extension HTTP2Session {
         }
         self.numbers.opened(number)
         guard self.departure.takes(number) else { return self.refuseToBegin(number) }
-        let isRoom = self.open.count < self.streamLimit.enforced
-        guard isRoom, let slot = self.memory.streams.take(number: number, now: self.memory.now) else {
+        let count = self.open.count
+        let isRoom = count < self.streamLimit.enforced
+        guard isRoom, let slot = self.memory.streams.take(number: number, openCount: count, now: self.memory.now) else {
             self.memory.tally.met(isRoom ? .streamsPerLoopMax : .streamsPerConnectionMax)
             if !isRoom { self.streamRefused() }
             return self.refuseToBegin(number)

@@ -130,14 +130,14 @@ package final class StreamPool {
 
     /// The maximum number of bytes for which each buffer of a free state keeps memory.
     static let keptBytesMax = 16_384
-    /// The maximum number of states in use.
+    /// The maximum number of states in use, apart from those that a connection may always have.
     var streamsMax: Int
     private var chunks: [UnsafeMutablePointer<StreamState>] = unsafe []
     private var free: StreamSlot?
     /// The number of states in use.
     package private(set) var usedCount = 0
 
-    /// - Parameter streamsMax: the maximum number of states in use.
+    /// - Parameter streamsMax: the maximum number of states in use, apart from those that a connection may always have.
     package init(streamsMax: Int) {
         self.streamsMax = streamsMax
     }
@@ -149,10 +149,13 @@ package final class StreamPool {
         }
     }
 
-    /// Returns an empty state in the phase `receiving`; nil if all states are in use.
+    /// Returns an empty state in the phase `receiving`; nil if all states are in use. A connection may always have an
+    /// 8,192nd of them, 12 by default: the open streams of others then never exclude it.
+    ///
+    /// - `openCount`: the number of open streams of the connection.
     @inline(__always)
-    package func take(number: Int32, now: Int64) -> StreamSlot? {
-        guard self.usedCount < self.streamsMax else { return nil }
+    package func take(number: Int32, openCount: Int = 0, now: Int64) -> StreamSlot? {
+        guard self.usedCount < self.streamsMax || openCount < self.streamsMax >> 13 else { return nil }
         if self.free == nil { self.grow() }
         guard let slot = self.free else { return nil }
         self.free = slot.state.next
