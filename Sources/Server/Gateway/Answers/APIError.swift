@@ -63,6 +63,11 @@ extension APIError {
         "ServiceUnavailable",
         "More requests have been begun than limits.requestBytesMax holds; send this one again."
     )
+    package static let headerListTooLarge = APIError(
+        431,
+        "RequestHeaderFieldsTooLarge",
+        "The header fields are larger than limits.headerListBytesMax; send fewer or shorter ones."
+    )
     package static let tooManyConnections = APIError(
         429,
         "TooManyRequests",

@@ -160,8 +160,10 @@ extension HTTP2Session {
         self.hasCarriedRequest = true
         if slot.state.isHeaderListTooLarge {
             self.memory.tally.met(.headerListBytesMax)
-            self.memory.response.begin(status: 431)
-            _ = self.respond(slot.state.number, self.memory.response, body: nil)
+            if !self.handler.headerListTooLarge(self.request(slot)) {
+                self.memory.response.begin(status: 431)
+                _ = self.respond(slot.state.number, self.memory.response, body: nil)
+            }
         } else {
             self.handler.requestReceived(self.request(slot))
         }

@@ -345,6 +345,12 @@ package protocol RequestHandler: AnyObject {
     /// Called when the request has arrived completely, or its body has exceeded the limit (`isBodyTooLarge`).
     func requestReceived(_ request: Request)
 
+    /// Called when an HTTP/2 request has arrived whose header list is too large. The request has only the first fields;
+    /// its method, path and authority may be empty.
+    ///
+    /// - Returns: true if the handler has answered the request with status 431; false if the transport must do so.
+    func headerListTooLarge(_ request: Request) -> Bool
+
     /// Called when an unanswered or streaming request has ended, because the stream was reset or the connection has
     /// ended. Not called after `finish`.
     func streamClosed(_ stream: StreamID)
@@ -375,6 +381,8 @@ package protocol RequestHandler: AnyObject {
 
 extension RequestHandler {
     package func handshakeFailed(_: String) {}
+
+    package func headerListTooLarge(_: Request) -> Bool { false }
 
     package func loopEnds() {}
 

@@ -97,6 +97,13 @@ package final class LoopHandler: RequestHandler {
         }
     }
 
+    package func headerListTooLarge(_ request: Request) -> Bool {
+        let isOfProviders = Operation.isOfProviders(path: request.path, on: self.parts.shared.roles[request.listener])
+        let apnsID = isOfProviders ? self.pushes.apnsID(of: request) : nil
+        self.parts.answers.answer(request.stream, .headerListTooLarge, apnsID)
+        return true
+    }
+
     /// Returns the network of a caller that is not in the permitted networks. Returns nil if the caller is permitted,
     /// or if networks are not restricted.
     private func unknownPeer(_ request: Request) -> ClientNetwork? {

@@ -187,7 +187,7 @@ final class PushIntake {
     }
 
     /// Returns the identifier of a push that is not checked further, or a new one.
-    private func apnsID(of request: Request) -> APNsID { Self.received(request).id ?? self.newAPNsID() }
+    func apnsID(of request: Request) -> APNsID { Self.received(request).id ?? self.newAPNsID() }
 
     /// Returns the device in the path of a refused push; nil if the path has no valid token.
     private static func device(_ path: ByteView) -> DeviceToken? {
