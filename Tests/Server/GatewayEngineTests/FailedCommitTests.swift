@@ -1,5 +1,6 @@
 import Engine
 import Foundation
+import Gateway
 import Policy
 import Testing
 import WakeGateTestKit
@@ -27,6 +28,34 @@ struct EffectOrderTests {
         #expect(answers.map(\.request) == requests.flatMap { [$0, $0 + 1000] })
         #expect(answers.allSatisfy { $0.status == 200 })
         #expect(answers.compactMap { $0.integer("pushes", "accepted") } == requests.map { Int64($0 - 99) })
+    }
+}
+
+@Suite("While a commit does not end", .timeLimit(.minutes(15)))
+struct DelayedCommitTests {
+    @Test("After ten seconds readiness is refused immediately with the cause, until the commit ends")
+    func readiness() throws {
+        let clock = SharedClock(boot: 5_000, wall: 1_700_000_000_000)
+        let rig = try GatewayEngineRig(world: EngineWorld(clock, seed: 1))
+        defer { rig.stop() }
+        rig.gate.close()
+        rig.step { $0.push(1, 1) }
+        try rig.waitForCommit()
+        clock.change { $0.pass(CommitService.delayMax - 1) }
+        rig.step { $0.readiness(2) }
+        rig.takeOutputs()
+        #expect(rig.answer(2) == nil)
+        clock.change { $0.pass(1) }
+        rig.step {
+            $0.push(3, 2)
+            $0.readiness(4)
+        }
+        rig.takeOutputs()
+        #expect(rig.answer(4)?.status == 503 && rig.answer(4)?.text.contains("has not ended for 10 s") == true)
+        #expect(rig.answer(1) == nil && rig.answer(2) == nil && rig.answer(3) == nil)
+        rig.gate.open()
+        #expect(try rig.answers(1...3).map(\.status) == [200, 200, 200])
+        #expect(try rig.ask(5) { $0.readiness(5) }.status == 200)
     }
 }
 

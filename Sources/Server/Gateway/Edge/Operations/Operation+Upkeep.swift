@@ -55,7 +55,7 @@ extension Operation {
 
 extension EngineWork {
     /// Answers with success if the gateway accepts requests, otherwise with the failure of its store or the shutdown.
-    package static let readiness = EngineWork { scope throws(APIError) in
+    package static let readiness = EngineWork(isReadiness: true) { scope throws(APIError) in
         if let failure = scope.workspace.failure { throw failure.refusal(failure.error) }
         guard !scope.room.isDraining else { throw .shutdown }
         return .outcome(.ready)

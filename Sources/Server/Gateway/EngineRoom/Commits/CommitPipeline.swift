@@ -231,6 +231,9 @@ package typealias CommitterMaker = (
 
 /// Submits the changes of steps to the store, one group at a time, and releases their effects once they are durable.
 package final class CommitService {
+    /// The duration of a commit, in milliseconds, after which the gateway is not ready.
+    package static let delayMax: Int64 = 10_000
+
     /// Collects the effects of steps.
     package let stage: EffectStage
     private let output: GroupOutput
@@ -239,6 +242,8 @@ package final class CommitService {
     /// The record numbers of the events; nil if nothing is stored.
     private var numbers: EventNumbers?
     private let records: GatewayRecords
+    /// The start of the last commit, in milliseconds of the monotonic clock.
+    private var submittedAt: Int64 = 0
 
     package init(
         stage: EffectStage,
@@ -286,8 +291,19 @@ package final class CommitService {
             engine.takeStep(into: &self.stage.group.records)
             self.records.takeChanges(into: &self.stage.group.records, at: monotonic)
             committer.submit(&self.stage.group)
+            self.submittedAt = monotonic
             return nil
         }
+    }
+
+    /// Returns the error while a commit takes longer than `delayMax`; nil otherwise.
+    package func delay(at monotonic: Int64) -> StoreError? {
+        let milliseconds = monotonic - self.submittedAt
+        guard milliseconds >= Self.delayMax, let committer = self.committer,
+            case .busy = committer.status(of: self.stage.group, waitingFor: .nothing)
+        else { return nil }
+        let seconds = milliseconds / 1000
+        return StoreError(message: "A commit has not ended for \(seconds) s; check the disk of the state folder.")
     }
 
     /// Releases the pending effects without a commit.

@@ -214,7 +214,13 @@ package final class LocalEngine: EngineShell, GatewayEngine {
 extension LocalEngine: StoredEngine {
     func take(_ request: EngineRequest, _ workspace: Workspace) {
         guard self.failure == nil else { return self.requests.performAfterFailure(request, workspace) }
-        self.requests.perform(request, workspace)
+        guard request.work.isReadiness, let error = self.commits.delay(at: self.clock.monotonic) else {
+            return self.requests.perform(request, workspace)
+        }
+        // The effects of this step wait for the commit, which may never end.
+        let group = self.output.makeGroup()
+        group.effects[request.reply].append(.refused(.storeUnavailable(error)), to: request.reply)
+        self.output.release(group)
     }
 
     func rejected(_ reason: Int, _ topic: [UInt8], _ workspace: Workspace) {

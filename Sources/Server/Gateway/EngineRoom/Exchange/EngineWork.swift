@@ -29,6 +29,8 @@ package struct EngineWork: Sendable {
     private(set) var removesDevice = false
     /// True if the work is refused while the gateway is shutting down.
     private var beginsWork = false
+    /// True if the work is refused immediately while a commit takes too long.
+    private(set) var isReadiness = false
     /// The topic in which the work may register the device of `rows`; nil if the work registers none.
     private(set) var newTopic: NewTopic?
     private let action: Action
@@ -36,11 +38,14 @@ package struct EngineWork: Sendable {
 
 extension EngineWork {
     /// Creates work that does not concern a single device.
+    ///
+    /// - `isReadiness`: true if the work is refused immediately while a commit takes too long.
     package init(
         _ rows: NeededRows = .nothing,
+        isReadiness: Bool = false,
         perform: @escaping @Sendable (AuthorizedScope) throws(APIError) -> EngineReply
     ) {
-        self.init(rows: rows, action: .plain(perform))
+        self.init(rows: rows, isReadiness: isReadiness, action: .plain(perform))
     }
 
     /// Creates work that changes a device.
