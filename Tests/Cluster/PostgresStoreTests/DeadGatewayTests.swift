@@ -1,4 +1,5 @@
 import Engine
+import Glibc
 import Policy
 import Testing
 import WakeGateTestKit
@@ -153,5 +154,27 @@ struct DeadGatewayTests {
         try self.cut(rig.number)
         try rig.attached()
         #expect(try self.isLocal(rig.number))
+    }
+}
+
+@Suite("A gateway that stops", .timeLimit(.minutes(15)))
+struct StoppingGatewayTests {
+    /// Returns the number of connections that the server has received, including the connection of this query.
+    private func received(_ server: PostgresServer, _ mark: String) throws -> Int {
+        try server.query("DO $$ BEGIN RAISE LOG '\(mark)'; END $$")
+        while !server.log.contains("LOG:  \(mark)") { sched_yield() }
+        return server.log.ranges(of: "connection received").count
+    }
+
+    @Test("A gateway that stops opens none of its closed connections again")
+    func connections() throws {
+        let options = PostgresServer.Options(isDurable: false, settings: ["log_connections": "on"])
+        let server = try PostgresServer(options)
+        let rig = try StoreRig(try server.database())
+        // The connections for queries and topics are open when these are answered.
+        _ = try rig.counts()
+        let before = try self.received(server, "before")
+        rig.stop()
+        #expect(try self.received(server, "after") == before + 1)
     }
 }

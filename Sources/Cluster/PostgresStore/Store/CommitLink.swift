@@ -81,7 +81,7 @@ final class CommitLink: StoreLink {
 
     var nextMoment: Int64? {
         switch self.phase {
-        case .closed: self.state.number == nil ? nil : self.retryAt
+        case .closed: self.state.numberToConnect == nil ? nil : self.retryAt
         case .connecting: self.session?.server.deadline
         case .committing: self.answerDeadline
         case .idle, .loading, .open, .retiring: nil
@@ -94,7 +94,7 @@ final class CommitLink: StoreLink {
     func timePassed(_ now: Int64) {
         switch self.phase {
         case .closed:
-            guard let number = self.state.number, now >= self.retryAt else { return }
+            guard let number = self.state.numberToConnect, now >= self.retryAt else { return }
             self.connect(number, now)
         case .connecting:
             if let deadline = self.session?.server.deadline, now >= deadline { self.advance() }

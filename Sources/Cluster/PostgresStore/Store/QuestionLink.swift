@@ -42,7 +42,7 @@ final class QuestionLink: StoreLink {
 
     /// The time of the next retry or timeout, on the monotonic clock; nil if there is none.
     var nextMoment: Int64? {
-        guard let session = self.session else { return self.state.number == nil ? nil : self.retryAt }
+        guard let session = self.session else { return self.state.numberToConnect == nil ? nil : self.retryAt }
         return session.server.deadline ?? self.answerDeadline
     }
 
@@ -53,7 +53,7 @@ final class QuestionLink: StoreLink {
     /// Connects if it is time, and handles a deadline that has passed.
     func timePassed(_ now: Int64) {
         guard let session = self.session else {
-            if self.state.number != nil, now >= self.retryAt { self.connect() }
+            if self.state.numberToConnect != nil, now >= self.retryAt { self.connect() }
             return
         }
         if let deadline = session.server.deadline, now >= deadline { return self.advance() }

@@ -56,7 +56,7 @@ final class SharedLink: StoreLink {
     private var isWorking: Bool { self.session?.isReady ?? false }
 
     var nextMoment: Int64? {
-        guard let session = self.session else { return self.state.number == nil ? nil : self.retryAt }
+        guard let session = self.session else { return self.state.numberToConnect == nil ? nil : self.retryAt }
         return session.isReady ? self.senders.nextMoment : session.server.deadline
     }
 
@@ -71,7 +71,8 @@ final class SharedLink: StoreLink {
     /// Connects or checks the senders of notices, if it is time.
     func timePassed(_ now: Int64) {
         guard let session = self.session else {
-            if self.state.number != nil, now >= self.retryAt { self.session = Session(self.state, SessionSetup.shared) }
+            guard self.state.numberToConnect != nil, now >= self.retryAt else { return }
+            self.session = Session(self.state, SessionSetup.shared)
             return
         }
         if session.isReady {

@@ -140,6 +140,7 @@ final class StoreThread {
 
     private func stop(_ now: Int64) {
         self.stopDeadline = now + self.state.settings.silenceMilliseconds
+        self.state.isStopping = true
         self.refuseWaiting(self.failure)
         self.questions.close(self.failure)
         for link in self.links { link.abandon() }
@@ -230,6 +231,10 @@ final class StoreState {
     var time = PolicyTime()
     /// The gateway's number, which all connections use; nil while there is none.
     var number: GatewayNumber?
+    /// True if the store stops, so that no connection is opened again.
+    var isStopping = false
+    /// The gateway's number for a new connection; nil while none may be opened.
+    var numberToConnect: GatewayNumber? { self.isStopping ? nil : self.number }
     /// True if the engine was notified that the store is attached.
     var isAttached = false
     /// The index of the server that connections try first: the control connection's server, or the next one after a
