@@ -257,10 +257,4 @@ static inline void wakegate_explain_bus_errors(void) {
     sigaction(SIGBUS, &action, NULL);
 }
 
-// Waits until a descriptor is readable, at most `milliseconds`.
-static inline int wakegate_wait_readable(int descriptor, int milliseconds) {
-    struct pollfd entry = {descriptor, POLLIN, 0};
-    return poll(&entry, 1, milliseconds);
-}
-
 #endif

@@ -31,7 +31,9 @@ package struct ListenAddress: Hashable, Sendable, CustomStringConvertible {
             let host = String(text[text.index(after: text.startIndex)..<bracket])
             let rest = text[text.index(after: bracket)...]
             guard rest.hasPrefix(":") else { throw Self.fault(text, "the port is missing; write [\(host)]:2197") }
-            guard Self.isIPv6(host) else { throw Self.fault(text, "brackets are for IPv6 addresses; write [::1]:2197") }
+            // A link-local address may name its interface.
+            let isIPv6 = String(host.prefix { $0 != "%" }).withByteView { Authority.isIPv6($0) }
+            guard isIPv6 else { throw Self.fault(text, "brackets are for IPv6 addresses; write [::1]:2197") }
             return ListenAddress(.tcp(host: host, port: try Self.port(rest.dropFirst(), in: text)))
         }
         guard let colon = text.lastIndex(of: ":") else {
@@ -76,17 +78,6 @@ package struct ListenAddress: Hashable, Sendable, CustomStringConvertible {
             throw Self.fault(text, "the port \"\(digits)\" is not a number from 0 to 65535")
         }
         return port
-    }
-
-    private static func isIPv6(_ host: String) -> Bool {
-        let bytes = host.utf8
-        let scope = bytes.firstIndex(of: UInt8(ascii: "%")) ?? bytes.endIndex
-        let address = bytes[..<scope]
-        let isAddress = address.allSatisfy { byte in
-            (byte >= 0x30 && byte <= 0x3A) || byte == UInt8(ascii: ".")
-                || ((byte | 0x20) >= 0x61 && (byte | 0x20) <= 0x66)
-        }
-        return isAddress && address.filter { $0 == UInt8(ascii: ":") }.count >= 2
     }
 
     private static func fault(_ text: String, _ what: String) -> TransportError {
@@ -144,7 +135,7 @@ package struct Authority {
         return "\(octet)".utf8.elementsEqual(digits)
     }
 
-    private static func isIPv6(_ text: ByteView) -> Bool {
+    fileprivate static func isIPv6(_ text: ByteView) -> Bool {
         var colons = 0
         for index in 0..<text.count {
             let byte = text[index]
@@ -159,17 +150,13 @@ package struct Authority {
     private static func isName(_ text: ByteView) -> Bool {
         var index = 0
         while index < text.count {
-            switch text[index] {
-            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: index += 1
-            case UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~"), UInt8(ascii: "!"),
-                UInt8(ascii: "$"), UInt8(ascii: "&"), UInt8(ascii: "'"), UInt8(ascii: "("), UInt8(ascii: ")"),
-                UInt8(ascii: "*"), UInt8(ascii: "+"), UInt8(ascii: ","), UInt8(ascii: ";"), UInt8(ascii: "="):
-                index += 1
-            case UInt8(ascii: "%"):
+            if text[index] == UInt8(ascii: "%") {
                 guard index + 2 < text.count, text[index + 1].hexDigitValue != nil, text[index + 2].hexDigitValue != nil
                 else { return false }
                 index += 3
-            case _: return false
+            } else {
+                guard text[index].isLetterOrDigit(or: "-._~!$&'()*+,;=") else { return false }
+                index += 1
             }
         }
         return text.count > 0

@@ -251,7 +251,7 @@ enum System {
 
     /// Waits up to `milliseconds` for a signal, and does not clear it.
     static func wait(_ event: Int32, milliseconds: Int32) {
-        _ = wakegate_wait_readable(event, milliseconds)
+        Descriptor.wait(for: event, .readable, milliseconds: milliseconds)
     }
 
     static func clear(_ event: Int32) {
