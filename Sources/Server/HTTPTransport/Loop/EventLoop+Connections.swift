@@ -36,7 +36,7 @@ extension EventLoop {
                     System.close(descriptor)
                     continue
                 }
-                if listener.isTCP { System.setNoDelay(descriptor) }
+                if network != nil { System.setNoDelay(descriptor) }
                 self.adopt(descriptor, listener: index, network, tls: self.server.context(listener: index))
             }
         }

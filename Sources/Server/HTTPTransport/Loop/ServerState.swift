@@ -7,8 +7,6 @@ internal import Synchronization
 final class ServerState: @unchecked Sendable {
     struct BoundListener: Sendable {
         let descriptor: Int32
-        let isTLS: Bool
-        let isTCP: Bool
         let streamsAtFirst: Int?
         let connectionsReserved: Int
         /// The socket file that was created for the listener, and that is removed with the listener. Nil for a port,
@@ -84,12 +82,12 @@ final class ServerState: @unchecked Sendable {
 
     /// Returns the context for the next connection of a listener; nil for cleartext.
     func context(listener index: Int) -> TLSContext? {
-        self.listeners[index].isTLS ? self.monitor.withLock { self.contexts[index] } : nil
+        self.monitor.withLock { self.contexts[index] }
     }
 
     /// The context of all TLS listeners; nil if there are none.
     var context: TLSContext? {
-        self.listeners.firstIndex { $0.isTLS }.flatMap { self.context(listener: $0) }
+        self.monitor.withLock { self.contexts.lazy.compactMap { $0 }.first }
     }
 
     /// Sets the limits that the loops share. Any thread may call it. Open connections above a limit continue.

@@ -61,7 +61,6 @@ package final class HTTPServer: Sendable {
         var addresses: [String] = []
         for listener in listeners {
             let descriptor: Int32
-            let isTCP: Bool
             var file: System.SocketFile?
             do {
                 descriptor = try System.listen(listener.address, on: listener.descriptor, isPrivate: listener.isPrivate)
@@ -73,17 +72,13 @@ package final class HTTPServer: Sendable {
             case .tcp(let host, _):
                 let port = System.boundPort(descriptor)
                 addresses.append(ListenAddress(.tcp(host: host, port: port)).description)
-                isTCP = true
             case .unix(let path):
                 addresses.append(listener.address.description)
-                isTCP = false
                 if listener.descriptor == nil { file = System.SocketFile(path) }
             }
             bound.append(
                 .init(
                     descriptor: descriptor,
-                    isTLS: listener.tls != nil,
-                    isTCP: isTCP,
                     streamsAtFirst: listener.streamsAtFirst,
                     connectionsReserved: listener.connectionsReserved,
                     file: file
