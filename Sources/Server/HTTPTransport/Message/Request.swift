@@ -451,11 +451,6 @@ package final class Response {
 
 /// The value of `date` fields (RFC 9110 §5.6.7), composed once per second.
 struct HTTPDate: ~Copyable {
-    private static let weekdays: [StaticString] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
-    private static let months: [StaticString] = [
-        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-    ]
-
     private var second: Int64?
     private var text = ByteBuffer()
 
@@ -474,24 +469,12 @@ struct HTTPDate: ~Copyable {
     private mutating func compose(_ second: Int64) {
         var (time, date) = unsafe (Int(second), tm())
         unsafe gmtime_r(&time, &date)
-        unsafe self.text.append(Self.weekdays[Int(date.tm_wday)])
-        self.text.append(", ")
-        unsafe self.appendTwo(date.tm_mday)
-        self.text.append(" ")
-        unsafe self.text.append(Self.months[Int(date.tm_mon)])
-        self.text.append(" ")
-        unsafe self.text.appendDecimal(Int64(date.tm_year) + 1900)
-        self.text.append(" ")
-        unsafe self.appendTwo(date.tm_hour)
-        self.text.append(":")
-        unsafe self.appendTwo(date.tm_min)
-        self.text.append(":")
-        unsafe self.appendTwo(date.tm_sec)
-        self.text.append(" GMT")
-    }
-
-    private mutating func appendTwo(_ number: Int32) {
-        self.text.append(UInt8(truncatingIfNeeded: 0x30 + number / 10 % 10))
-        self.text.append(UInt8(truncatingIfNeeded: 0x30 + number % 10))
+        // The process uses the C locale, whose names are those of the standard.
+        var characters = [UInt8](repeating: 0, count: 64)
+        let count = unsafe characters.withUnsafeMutableBytes { memory in
+            let start = unsafe memory.assumingMemoryBound(to: CChar.self).baseAddress
+            return unsafe strftime(start, memory.count, "%a, %d %b %Y %H:%M:%S GMT", &date)
+        }
+        self.text.append(Array(characters.prefix(count)))
     }
 }
