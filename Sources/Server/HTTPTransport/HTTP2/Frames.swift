@@ -281,32 +281,6 @@ package struct FrameCutter: ~Copyable {
     }
 }
 
-/// The frame or field block that has arrived only partly.
-package struct UnfinishedFrame {
-    /// The value of `FrameCutter.unfinishedFrame`; 0 if no frame is incomplete.
-    private var number = 0
-    /// The time when that value was first recorded, in monotonic milliseconds.
-    private var since: Int64 = 0
-
-    /// Creates the state without an incomplete frame.
-    package init() {}
-
-    /// Records the incomplete frame.
-    ///
-    /// - Parameters:
-    ///   - number: the value of `FrameCutter.unfinishedFrame`.
-    ///   - now: the time in monotonic milliseconds.
-    @inline(__always)
-    package mutating func note(_ number: Int, now: Int64) {
-        guard number != self.number else { return }
-        self.number = number
-        self.since = now
-    }
-
-    /// The time since which a frame has been incomplete, in monotonic milliseconds; nil if none is.
-    package var unfinishedSince: Int64? { self.number == 0 ? nil : self.since }
-}
-
 extension ByteView {
     /// Removes and returns the first `count` bytes.
     @inline(__always)

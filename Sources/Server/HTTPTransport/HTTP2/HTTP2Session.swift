@@ -21,7 +21,9 @@ package final class HTTP2Session {
     private var windowsUnsent: [Int] = []
     /// The field block that is being decoded.
     var block = FieldBlock()
-    private var unfinished = UnfinishedFrame()
+    /// The incomplete frame or field block, as in `FrameCutter.unfinishedFrame`, and the time since which it is
+    /// incomplete, in monotonic milliseconds.
+    private var unfinished = (frame: 0, since: Int64(0))
     var budgets: FrameBudgets
     var held = HeldBytes()
     /// The number of unsent bytes of all answers.
@@ -98,7 +100,7 @@ package final class HTTP2Session {
         self.held.letGoOfBlock()
         self.seam.receive(bytes, for: self)
         let unfinished = self.seam.cutter.unfinishedFrame
-        self.unfinished.note(unfinished, now: self.memory.now)
+        if unfinished != self.unfinished.frame { self.unfinished = (unfinished, self.memory.now) }
         if unfinished != 0, self.seam.cutter.isWithinBlock { self.holdBlock() }
         self.held.tell(self.memory.requestBytes)
     }
@@ -441,7 +443,7 @@ package final class HTTP2Session {
     /// The time at which the connection ends because of an incomplete frame or field block; `Int64.max` if there is
     /// none.
     private var frameDueAt: Int64 {
-        self.unfinished.unfinishedSince.map { self.afterRequestSeconds(from: $0) } ?? .max
+        self.unfinished.frame == 0 ? .max : self.afterRequestSeconds(from: self.unfinished.since)
     }
 
     /// The time at which the connection ends because of an unacknowledged SETTINGS frame; `Int64.max` if there is none.
