@@ -141,7 +141,7 @@ struct SimulatedServer {
         _ files: StateFiles
     ) -> StateFiles.Writing? {
         guard let part = attempt.plan.part, part.validator == validator else { return nil }
-        return try? files.reopen(part.file, trusted: part.boot == files.boot ? nil : part.synced)
+        return try? files.reopen(part)
     }
 
     private mutating func stepDownload(

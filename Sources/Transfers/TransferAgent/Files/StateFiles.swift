@@ -196,19 +196,18 @@ package final class StateFiles: Sendable {
         return Writing(file: file, name: name, offset: 0)
     }
 
-    /// Opens an existing file to continue writing.
-    ///
-    /// - `trusted`: the number of bytes at the beginning that are certainly intact; nil for all bytes.
-    package func reopen(_ name: String, trusted: Int64?) throws(SystemError) -> Writing {
-        let file = try OpenFile(self.path(name), O_WRONLY | O_NOFOLLOW | O_CLOEXEC)
+    /// Opens the file of a part to continue writing. After another boot, keeps only the bytes that are certainly
+    /// durable.
+    package func reopen(_ part: PartFile) throws(SystemError) -> Writing {
+        let file = try OpenFile(self.path(part.file), O_WRONLY | O_NOFOLLOW | O_CLOEXEC)
         let size = Int64(try file.status().size)
-        let offset = min(size, trusted ?? size)
+        let offset = part.boot == self.boot ? size : min(size, part.synced)
         if offset < size {
             try file.truncate(to: Int(offset))
             self.used(Int(offset - size))
         }
         try file.seek(to: Int(offset))
-        return Writing(file: file, name: name, offset: offset)
+        return Writing(file: file, name: part.file, offset: offset)
     }
 
     /// A file that is open for writing. It is closed when the object is released.

@@ -111,8 +111,7 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
     /// Continues with the part from earlier attempts if the part has a validator.
     private func resume() {
         guard let part = self.plan.part, let validator = part.validator else { return }
-        let trusted = part.boot == self.files.boot ? nil : part.synced
-        guard let writing = try? self.files.reopen(part.file, trusted: trusted) else { return }
+        guard let writing = try? self.files.reopen(part) else { return }
         guard writing.offset > 0, part.total < 0 || writing.offset <= part.total else { return }
         self.writing = writing
         self.validator = validator
@@ -121,7 +120,7 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
         self.firstByte = writing.offset
         self.syncedBytes = min(part.synced, writing.offset)
         // All remaining bytes are durable, so later attempts may trust what this one adds.
-        if trusted != nil { self.report(.synced(file: part.file, bytes: writing.offset)) }
+        if part.boot != self.files.boot { self.report(.synced(file: part.file, bytes: writing.offset)) }
         self.show()
     }
 
