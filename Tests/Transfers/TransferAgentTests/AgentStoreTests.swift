@@ -68,7 +68,34 @@ struct AgentStoreTests {
         self.rig.turn()
         #expect(self.rig.answers[stream]?.status == 200)
         try self.rig.start()
+        #expect(self.takeAgain(id, to: place) == 409)
         #expect(try self.rig.shown(id)["taken"] == .bool(true))
+    }
+
+    @Test("A take that is repeated after a crash moves the file if it was not moved before")
+    func interruptedTake() throws {
+        let id = try self.rig.finished()
+        let place = "\(self.rig.folder)/place"
+        _ = self.rig.submit(.take("s", id, to: place, replaces: false))
+        self.rig.turn()
+        try self.rig.start()
+        #expect(self.takeAgain(id, to: place) == 200)
+        #expect(try String(contentsOfFile: place, encoding: .utf8) == "abc")
+    }
+
+    /// Takes a file whose move was interrupted by the end of a process. The start does not examine the destination, and
+    /// the take waits until that is done.
+    ///
+    /// - Returns: the status of the answer.
+    private func takeAgain(_ id: TransferID, to place: String) -> Int? {
+        let stream = self.rig.submit(.take("s", id, to: place, replaces: false))
+        self.rig.turn()
+        #expect(self.rig.answers[stream] == nil && self.rig.ask(.cancel("s", id, keeps: false)).status == 409)
+        while !self.rig.world.moves.isEmpty {
+            self.rig.world.doMove()
+            self.rig.turn()
+        }
+        return self.rig.answers[stream]?.status
     }
 
     @Test("Changes of a deleted session are not restored when neither can be stored")

@@ -110,7 +110,8 @@ package enum AgentMessage: Sendable {
     /// writes the follower has read; nil if there is none.
     case gone(StreamID, hasRead: Int?)
     case attempt(TransferID, number: Int, AttemptNews)
-    case moved(StreamID, TransferID, StateFiles.TakeFault?)
+    /// The result of a move. Without a stream, an earlier process began the move.
+    case moved(StreamID?, TransferID, StateFiles.TakeFault?)
     case outbox(sequence: Int64, OutboxEntry.Outcome)
     case machine(MachineState)
     /// The gateway's answer to the question whether the app was force-quit on a device, or the reason why there is

@@ -50,6 +50,7 @@ extension AgentEngine {
             try self.cancel(try self.transfer(id, in: try self.number(of: name)), keeps: keeps, for: stream)
         case .take(let name, let id, let path, let replaces):
             let transfer = try self.transfer(id, in: try self.number(of: name))
+            if self.postponed[id]?.append(.command(stream, command)) != nil { return }
             try self.take(transfer, to: path, replaces: replaces, for: stream)
         case .events(let name): self.listen(try self.number(of: name), stream)
         case .status: self.answer(stream, AgentAnswer(200, self.status()))
@@ -392,15 +393,18 @@ extension AgentEngine {
         self.effects.append(Effect(run: answer) { _ in answer() })
     }
 
-    func moved(_ id: TransferID, _ fault: StateFiles.TakeFault?, for stream: StreamID) {
+    func moved(_ id: TransferID, _ fault: StateFiles.TakeFault?, for stream: StreamID?) {
         self.moving.remove(id)
         self.change(id) { details in
             details.destination = nil
             if fault == nil { details.part = nil }
         }
-        if let fault { return self.answerEvenIfCommitFails { self.refuse(stream, Self.refusal(fault)) } }
-        if self.scheduler.markTaken(id) { self.tally.taken += 1 }
-        self.answerEvenIfCommitFails { self.answer(stream, AgentAnswer(200, self.shown(id))) }
+        if fault == nil, self.scheduler.markTaken(id) { self.tally.taken += 1 }
+        guard let stream else { return }
+        self.answerEvenIfCommitFails {
+            if let fault { return self.refuse(stream, Self.refusal(fault)) }
+            self.answer(stream, AgentAnswer(200, self.shown(id)))
+        }
     }
 
     private static func refusal(_ fault: StateFiles.TakeFault) -> APIError {

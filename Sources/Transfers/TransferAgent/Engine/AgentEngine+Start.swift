@@ -58,7 +58,6 @@ extension AgentEngine {
         for resumable in try self.store.resumableParts({ nameless.insert($0) }) {
             self.resumableParts[resumable.part.file] = resumable
         }
-        for (id, part, path) in moves { self.finishInterruptedMove(id, part, path) }
         found.unreadable += unreadable.count + nameless.count
         found.recoveredFiles = self.recoverFiles(of: unreadable)
         if found.unreadable > 0 {
@@ -68,6 +67,7 @@ extension AgentEngine {
         self.flush()
         let known = Set(self.fileNames.values).union(self.resumableParts.keys).union(nameless)
         found.strayFiles = self.files.removeFiles(except: known)
+        for (id, part, path) in moves { self.finishInterruptedMove(id, part, path) }
         self.announceEndedSessions()
         return found
     }
@@ -120,16 +120,15 @@ extension AgentEngine {
         )
     }
 
-    /// Completes or reverts a move that was interrupted when the agent ended.
+    /// Completes or reverts a move that was interrupted when the agent ended. The start does not wait for it, because
+    /// the destination may not respond.
     private func finishInterruptedMove(_ id: TransferID, _ part: PartFile, _ path: String) {
-        self.files.removeLeftover(of: part.file, at: path)
-        guard self.files.wasTaken(part.file, to: path) else { return self.change(id) { $0.destination = nil } }
-        self.change(id) { details in
-            details.destination = nil
-            details.part = nil
+        self.moving.insert(id)
+        self.postponed[id] = []
+        self.world.move { [files = self.files, post = self.post] in
+            post(.moved(nil, id, files.finishMove(part.file, to: path) ? nil : .gone))
+            return false
         }
-        _ = self.scheduler.markTaken(id)
-        self.removeAfterCommit(part.file)
     }
 
     /// Announces the ends of sessions that were not announced, because the agent ended just after their last transfer.

@@ -70,6 +70,9 @@ package final class AgentEngine {
     var inserted: [TransferID: Transfer.StoredState] = [:]
     /// The transfers whose finished files are being moved to their destinations.
     var moving: Set<TransferID> = []
+    /// The commands to take files whose moves were interrupted when an earlier process ended. They wait until the move
+    /// is completed or reverted.
+    var postponed: [TransferID: [AgentMessage]] = [:]
     var resumableParts: [String: ResumablePart] = [:]
     var listeners: [StreamID: Int32] = [:]
     var outbox: [Int64: Outgoing] = [:]
@@ -196,7 +199,9 @@ package final class AgentEngine {
                 // stored data refers to it.
                 self.removeAfterCommit(part.file)
             }
-        case .moved(let stream, let id, let fault): self.moved(id, fault, for: stream)
+        case .moved(let stream, let id, let fault):
+            self.moved(id, fault, for: stream)
+            for command in self.postponed.removeValue(forKey: id) ?? [] { self.take(command) }
         case .outbox(let sequence, let outcome): self.outboxReported(sequence, outcome)
         case .forceQuit(let device, let answer): self.forceQuitAnswered(answer, device: device)
         case .machine(let state):

@@ -287,10 +287,22 @@ extension StateFiles {
         return [self.folder, state].contains { (try? FileSystem.status($0))?.identity == identity }
     }
 
-    /// Removes the incomplete copy that an interrupted move to `path` left in the destination folder.
-    package func removeLeftover(of name: String, at path: String) {
-        guard let parent = Self.parent(of: path) else { return }
+    /// Completes a move that was interrupted when an earlier process ended, or removes its incomplete copy.
+    ///
+    /// - Returns: false if the file is not at its destination. It can then be moved again.
+    package func finishMove(_ name: String, to path: String) -> Bool {
+        guard let parent = Self.parent(of: path) else { return false }
         try? FileSystem.remove(Self.leftover(name, in: parent))
+        guard self.wasTaken(name, to: path) else { return false }
+        do throws(SystemError) {
+            // The earlier process may have ended just before this.
+            try FileSystem.syncFolder(parent)
+        } catch {
+            // Some file systems cannot sync a folder.
+            guard error.number == EINVAL else { return false }
+        }
+        self.remove(name)
+        return true
     }
 
     static func leftover(_ name: some StringProtocol, in parent: String) -> String {
@@ -299,13 +311,13 @@ extension StateFiles {
 
     /// Returns true if a move that began before a crash is complete. Either the file no longer exists in the state
     /// folder, or the file at the destination is the same file or has the same content.
-    package func wasTaken(_ name: String, to path: String) -> Bool {
+    private func wasTaken(_ name: String, to path: String) -> Bool {
         let source = self.path(name)
         guard let here = try? FileSystem.status(source) else { return FileSystem.exists(path) }
         guard let there = try? FileSystem.linkStatus(path), there.kind == .file, there.size == here.size else {
             return false
         }
-        return there.identity == here.identity || Self.isEqual(source, path)
+        return there.identity == here.identity || self.isEqual(source, path)
     }
 
     static func parent(of path: String) -> String? {
@@ -316,9 +328,10 @@ extension StateFiles {
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
-    private static func isEqual(_ left: String, _ right: String) -> Bool {
+    /// Returns false also if the agent ends. Its next start then compares the files again.
+    private func isEqual(_ left: String, _ right: String) -> Bool {
         guard let one = try? FileReading(left), let other = try? FileReading(right) else { return false }
-        while let chunk = try? one.chunk(), let same = try? other.chunk(), chunk == same {
+        while (try? self.checkEnd()) != nil, let chunk = try? one.chunk(), let same = try? other.chunk(), chunk == same {
             if chunk.isEmpty { return true }
         }
         return false
