@@ -331,7 +331,8 @@ extension StateFiles {
     /// Returns false also if the agent ends. Its next start then compares the files again.
     private func isEqual(_ left: String, _ right: String) -> Bool {
         guard let one = try? FileReading(left), let other = try? FileReading(right) else { return false }
-        while (try? self.checkEnd()) != nil, let chunk = try? one.chunk(), let same = try? other.chunk(), chunk == same {
+        while (try? self.checkEnd()) != nil, let chunk = try? one.chunk(), let same = try? other.chunk(), chunk == same
+        {
             if chunk.isEmpty { return true }
         }
         return false
