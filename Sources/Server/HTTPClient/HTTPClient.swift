@@ -98,6 +98,20 @@ package final class HTTPClient {
         return id
     }
 
+    /// Continues to send a request's file.
+    ///
+    /// - Parameters:
+    ///   - bytes: the next bytes of the file. Without any, as of a file that is shorter than announced, the request
+    ///     fails.
+    ///   - offset: the offset of the bytes, as requested by `HTTPFileBody.onNeed`.
+    ///   - id: the request.
+    package func supply(_ bytes: [UInt8], at offset: Int64, to id: HTTPRequestID) {
+        guard let handle = unsafe self.handles[id], let transfer = unsafe self.active[handle]?.transfer,
+            transfer.supply(bytes, at: offset)
+        else { return }
+        _ = unsafe curl_easy_pause(handle, CURLPAUSE_CONT)
+    }
+
     /// Ends a request without further events. The next `poll` notifies the server. Does nothing for an ended request.
     package func cancel(_ id: HTTPRequestID) {
         guard let handle = unsafe self.handles.removeValue(forKey: id) else { return }

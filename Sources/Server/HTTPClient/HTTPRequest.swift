@@ -1,4 +1,3 @@
-package import Synchronization
 package import Wire
 
 /// A request to send.
@@ -98,19 +97,23 @@ package protocol HTTPBodySink: AnyObject, Sendable {
     func bodyReceived(_ bytes: ByteView) -> Bool
 }
 
-/// A file to send as the body of a request. The caller must keep the file open until the request has ended.
-package final class HTTPFileBody: Sendable {
-    package let descriptor: Int32
-    /// The number of bytes to send. If the file is shorter, the exchange fails.
+/// A file to send as the body of a request. Reading a file may block, so the client does not read it itself.
+package struct HTTPFileBody: Sendable {
+    /// The number of bytes to send.
     package let byteCount: Int64
+    /// Called on the client's thread with the offset of the bytes to send next. The request then waits until
+    /// `HTTPClient.supply` is called.
+    package let onNeed: @Sendable (Int64) -> Void
     /// Called on the client's thread with the number of bytes that libcurl has read so far.
     package let onProgress: @Sendable (Int64) -> Void
-    /// True if the file was shorter than announced or could not be read.
-    package let isCut = Atomic<Bool>(false)
 
-    package init(descriptor: Int32, byteCount: Int64, onProgress: @escaping @Sendable (Int64) -> Void) {
-        self.descriptor = descriptor
+    package init(
+        byteCount: Int64,
+        onNeed: @escaping @Sendable (Int64) -> Void,
+        onProgress: @escaping @Sendable (Int64) -> Void
+    ) {
         self.byteCount = byteCount
+        self.onNeed = onNeed
         self.onProgress = onProgress
     }
 }

@@ -122,6 +122,11 @@ package final class HTTPLoop {
         return id
     }
 
+    /// Continues to send a request's file; see `HTTPClient.supply`.
+    package func supply(_ bytes: [UInt8], at offset: Int64, to id: HTTPRequestID) {
+        self.client.supply(bytes, at: offset, to: id)
+    }
+
     /// Ends a request without another event.
     package func cancel(_ id: HTTPRequestID) {
         self.owners[id] = nil

@@ -1,5 +1,4 @@
 import Glibc
-import Synchronization
 internal import Wire
 
 /// A request in progress, with the part of its answer that has arrived.
@@ -49,7 +48,11 @@ final class HTTPTransfer {
     private let sink: (any HTTPBodySink)?
     let file: HTTPFileBody?
     /// The offset of the next byte of `file` to send.
-    var fileOffset: Int64 = 0
+    private var fileOffset: Int64 = 0
+    /// The bytes of `file` at `fileOffset`; nil if they were not supplied yet.
+    private var supplied: ArraySlice<UInt8>?
+    /// True if the bytes of `file` at `fileOffset` were requested.
+    private var isSupplyRequested = false
 
     init(id: HTTPRequestID, request: HTTPRequest, settings: HTTPClientSettings, unreported: UnreportedTransfers) {
         self.id = id
@@ -144,23 +147,40 @@ final class HTTPTransfer {
 
     /// Fills `room` with the next bytes of the file.
     ///
-    /// - Returns: the number of bytes; 0 at the end; nil if the file is shorter than announced, or if it cannot be
-    ///   read.
-    func fileRead(into room: UnsafeMutableRawBufferPointer) -> Int? {
-        guard let file = self.file, !self.isCancelled else { return nil }
+    /// - Returns: the number of bytes; 0 at the end; `readPause` if the bytes were not supplied yet; `readAbort` if there
+    ///   are none.
+    func fileRead(into room: UnsafeMutableRawBufferPointer) -> Int {
+        guard let file = self.file, !self.isCancelled else { return readAbort }
         let wanted = min(room.count, Int(clamping: file.byteCount - self.fileOffset))
         guard wanted > 0 else { return 0 }
-        var count = 0
-        repeat {
-            count = unsafe pread(file.descriptor, room.baseAddress, wanted, off_t(self.fileOffset))
-        } while count < 0 && errno == EINTR
-        guard count > 0 else {
-            file.isCut.store(true, ordering: .relaxed)
-            return nil
+        guard let supplied = self.supplied else {
+            if !self.isSupplyRequested { file.onNeed(self.fileOffset) }
+            self.isSupplyRequested = true
+            return readPause
         }
-        self.fileOffset += Int64(count)
+        let bytes = supplied.prefix(wanted)
+        guard !bytes.isEmpty else { return readAbort }
+        unsafe room.copyBytes(from: bytes)
+        self.seek(to: self.fileOffset + Int64(bytes.count))
+        if bytes.count < supplied.count { self.supplied = supplied.dropFirst(bytes.count) }
         file.onProgress(self.fileOffset)
-        return count
+        return bytes.count
+    }
+
+    /// Continues to send the file at an offset.
+    func seek(to offset: Int64) {
+        self.fileOffset = offset
+        self.supplied = nil
+        self.isSupplyRequested = false
+    }
+
+    /// Stores bytes of the file; none if the file ends at `offset` or cannot be read.
+    ///
+    /// - Returns: false if other bytes are sent next, as after a call of `seek`.
+    func supply(_ bytes: [UInt8], at offset: Int64) -> Bool {
+        guard offset == self.fileOffset else { return false }
+        self.supplied = bytes[...]
+        return true
     }
 
     /// Removes and returns the pending events of a streaming request.
@@ -196,8 +216,8 @@ final class UnreportedTransfers {
     }
 }
 
-/// CURL_READFUNC_ABORT
-private let readAbort = 0x1000_0000
+/// CURL_READFUNC_ABORT and CURL_READFUNC_PAUSE
+private let (readAbort, readPause) = (0x1000_0000, 0x1000_0001)
 
 /// Passes received bytes to the transfer in `context`, which `HTTPClient.start` registered.
 ///
@@ -244,7 +264,7 @@ func sendBody(
     guard let room = unsafe room, let context = unsafe context else { return readAbort }
     let transfer = unsafe Unmanaged<HTTPTransfer>.fromOpaque(context).takeUnretainedValue()
     let buffer = unsafe UnsafeMutableRawBufferPointer(start: room, count: size * count)
-    return unsafe transfer.fileRead(into: buffer) ?? readAbort
+    return unsafe transfer.fileRead(into: buffer)
 }
 
 func seekBody(_ context: UnsafeMutableRawPointer?, _ offset: Int, _ origin: Int32) -> Int32 {
@@ -252,7 +272,7 @@ func seekBody(_ context: UnsafeMutableRawPointer?, _ offset: Int, _ origin: Int3
         // CURL_SEEKFUNC_CANTSEEK
         return 2
     }
-    unsafe Unmanaged<HTTPTransfer>.fromOpaque(context).takeUnretainedValue().fileOffset = Int64(offset)
+    unsafe Unmanaged<HTTPTransfer>.fromOpaque(context).takeUnretainedValue().seek(to: Int64(offset))
     return 0
 }
 

@@ -297,30 +297,40 @@ struct HTTPBodyTests {
     @Test("A file is sent unchanged, and one that is shorter than announced ends the exchange", arguments: [0, 1])
     func file(_ missing: Int64) throws {
         let server = try ScriptedServer()
-        let path = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
-        let content = String(repeating: "payload ", count: 10_000)
-        try Data(content.utf8).write(to: path)
-        defer { try? FileManager.default.removeItem(at: path) }
-        let handle = try FileHandle(forReadingFrom: path)
-        defer { try? handle.close() }
-        let count = Int64(content.utf8.count)
+        let content = Array(String(repeating: "payload ", count: 10_000).utf8)
+        let count = Int64(content.count)
+        let needed = Mutex<[Int64]>([])
         let reported = Atomic<Int64>(0)
-        let body = HTTPFileBody(descriptor: handle.fileDescriptor, byteCount: count + missing) {
-            reported.store($0, ordering: .relaxed)
-        }
         var request = HTTPRequest("POST", server.url("/echo"))
-        request.file = body
-        let result = try Self.end(HTTPClient(), request)
-        if missing == 0 {
-            let response = try result.get()
-            let sent = reported.load(ordering: .relaxed)
-            #expect(response.text.contains("\"method\": \"POST\"") && response.text.contains("payload payload"))
-            #expect(response.body.count > content.utf8.count && sent == count)
-        } else {
-            #expect(throws: HTTPClientError.self) { try result.get() }
-            let isCut = body.isCut.load(ordering: .relaxed)
-            #expect(isCut)
+        request.file = HTTPFileBody(byteCount: count + missing) { offset in
+            needed.withLock { $0.append(offset) }
+        } onProgress: { sent in
+            reported.store(sent, ordering: .relaxed)
         }
+        let client = try HTTPClient()
+        let id = try client.start(request)
+        var offsets: [Int64] = []
+        var ended: Result<HTTPResponse, HTTPClientError>?
+        while ended == nil {
+            for case .ended(id, let result) in client.poll(timeoutMilliseconds: 100) { ended = result }
+            guard let offset = needed.withLock({ $0.popLast() }) else { continue }
+            offsets.append(offset)
+            // A file whose bytes do not come delays no other request.
+            #expect(try client.perform(HTTPRequest("GET", server.url("/"))).status == 200)
+            // Bytes of another place in the file are ignored.
+            client.supply([0], at: offset + 1, to: id)
+            client.supply(Array(content.dropFirst(Int(offset)).prefix(50_000)), at: offset, to: id)
+        }
+        #expect(offsets == [0, 50_000] + (missing == 0 ? [] : [count]))
+        let result = try #require(ended)
+        guard missing == 0 else {
+            #expect(throws: HTTPClientError.self) { try result.get() }
+            return
+        }
+        let response = try result.get()
+        let sent = reported.load(ordering: .relaxed)
+        #expect(response.text.contains("\"method\": \"POST\"") && response.text.contains("payload payload"))
+        #expect(response.body.count > content.count && sent == count)
     }
 
     @Test(

@@ -98,8 +98,14 @@ package final class MachineWorld: AgentWorld {
         _ plan: AttemptPlan,
         _ report: @escaping @Sendable (AttemptNews) -> Void
     ) -> AttemptHandle {
-        let attempt = TransferAttempt(plan, files: self.files, worker: self.workers.syncing, report: report)
         let network = self.network
+        let attempt = TransferAttempt(
+            plan,
+            files: self.files,
+            worker: self.workers.syncing,
+            network: network,
+            report: report
+        )
         network.submit { attempt.begin(on: $0) }
         return AttemptHandle(plan: plan, gauge: attempt.gauge) { network.submit { attempt.stop(on: $0) } }
     }

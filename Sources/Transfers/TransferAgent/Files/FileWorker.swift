@@ -52,6 +52,9 @@ package final class FileWorker: Sendable {
         self.mailbox.submit(&batch)
     }
 
+    /// Ends the thread after the submitted jobs, without waiting for them.
+    package func close() { self.mailbox.close() }
+
     /// Stops the thread after the current part. Unfinished jobs are abandoned.
     package func stop() {
         self.isEnding.isSet.store(true, ordering: .relaxed)
@@ -145,5 +148,71 @@ final class FileReading {
     func chunk() throws(SystemError) -> ArraySlice<UInt8> {
         let count = try Descriptor.read(self.file.descriptor, into: &self.room)
         return self.room[..<count]
+    }
+}
+
+/// The file of an upload. It has a thread of its own, because the file system may not respond.
+///
+/// `@unchecked Sendable`: only the functions that `perform` calls use the file.
+final class UploadSource: @unchecked Sendable {
+    private let path: String
+    private let worker: FileWorker
+    private var file: OpenFile?
+    private var before: FileStatus?
+
+    /// The maximum number of bytes to read at once.
+    private static let partBytes = 262_144
+
+    init(_ path: String) throws(ThreadFailure) {
+        self.path = path
+        self.worker = try FileWorker("upload")
+    }
+
+    /// Calls `run` on the thread of the file. Calls are run in order.
+    func perform(_ run: @escaping @Sendable (UploadSource) -> Void) {
+        self.worker.submit {
+            run(self)
+            return false
+        }
+    }
+
+    /// Closes the file and ends the thread after the earlier calls.
+    func close() {
+        self.perform { $0.file = nil }
+        self.worker.close()
+    }
+
+    /// Returns the size of the file.
+    func open() -> Result<Int64, TransferFault> {
+        do throws(SystemError) {
+            guard let file = try OrdinaryFile.open(self.path) else {
+                return .failure(.fileUnreadable("\(self.path) is not an ordinary file"))
+            }
+            let status = try file.status()
+            self.before = status
+            self.file = consume file
+            return .success(Int64(status.size))
+        } catch {
+            return .failure(.fileUnreadable("\(self.path) (\(error.reason))"))
+        }
+    }
+
+    /// Returns the next bytes at an offset, of which there must be some.
+    func bytes(at offset: Int64) -> Result<[UInt8], TransferFault> {
+        do throws(SystemError) {
+            try self.file?.seek(to: Int(offset))
+            let bytes = try self.file?.contents(bytesMax: Self.partBytes) ?? []
+            return bytes.isEmpty ? .failure(.fileUnreadable("\(self.path) has become shorter")) : .success(bytes)
+        } catch {
+            return .failure(.fileUnreadable("\(self.path) (\(error.reason))"))
+        }
+    }
+
+    /// The fault if the file's size or modification time has changed since it was opened. If the path now names a new
+    /// file, the upload still reads the old one.
+    var change: TransferFault? {
+        guard let now = try? self.file?.status(), now.size == self.before?.size, now.modified == self.before?.modified
+        else { return .fileChanged(self.path) }
+        return nil
     }
 }

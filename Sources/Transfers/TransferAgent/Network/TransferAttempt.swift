@@ -29,6 +29,7 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
     private let files: StateFiles
     private let space: StateFiles.Claim
     private let worker: FileWorker
+    private let network: HTTPThread
     private let report: Report
     private var url: String
     private var method: String
@@ -39,6 +40,8 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
     private var writing: StateFiles.Writing?
     private var source: UploadSource?
     private var body: HTTPFileBody?
+    /// The fault of the file that is sent.
+    private var sourceFault: TransferFault?
     private let cookies = HTTPCookies()
     private var validator: String?
     private var total: Int64 = -1
@@ -58,8 +61,15 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
     private static let discardedBytesMax = 65_536
     private static let restartsMax = 2
 
-    package init(_ plan: AttemptPlan, files: StateFiles, worker: FileWorker, report: @escaping Report) {
+    package init(
+        _ plan: AttemptPlan,
+        files: StateFiles,
+        worker: FileWorker,
+        network: HTTPThread,
+        report: @escaping Report
+    ) {
         self.plan = plan
+        self.network = network
         self.files = files
         self.space = StateFiles.Claim(in: files)
         self.worker = worker
@@ -80,10 +90,9 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
                 // The agent ended between the last byte and the end of the transfer.
                 return self.finish(status: 200)
             }
-        case .upload:
-            if let fault = self.open() { return self.end(.failed(fault, hasProgressed: false)) }
+            self.send(on: loop)
+        case .upload: self.open()
         }
-        self.send(on: loop)
     }
 
     /// Ends the attempt without a report.
@@ -96,7 +105,12 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
     private func end(_ news: AttemptNews) {
         guard !self.isOver else { return }
         self.isOver = true
-        self.report(news)
+        if let source = self.source {
+            // While a file does not respond, its transfer must not begin more attempts, each with another thread.
+            source.perform { [report] _ in report(news) }
+        } else {
+            self.report(news)
+        }
         self.release()
     }
 
@@ -105,6 +119,7 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
         self.writing = nil
         self.space.release()
         self.body = nil
+        self.source?.close()
         self.source = nil
     }
 
@@ -124,23 +139,45 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
         self.show()
     }
 
-    private func open() -> TransferFault? {
-        let path = self.plan.spec.file ?? ""
-        do throws(SystemError) {
-            guard let source = try UploadSource(path) else { return .fileUnreadable("\(path) is not an ordinary file") }
-            let size = source.size
-            if size > self.plan.bytesMax { return .tooLarge(bytesMax: self.plan.bytesMax) }
-            self.total = size
-            let gauge = self.gauge
+    /// Opens the file of an upload, and then sends it.
+    private func open() {
+        do throws(ThreadFailure) {
+            let source = try UploadSource(self.plan.spec.file ?? "")
             self.source = source
-            self.body = HTTPFileBody(descriptor: source.descriptor, byteCount: size) { sent in
+            source.perform { [network] source in
+                let size = source.open()
+                network.submit { self.opened(source, size, on: $0) }
+            }
+        } catch {
+            self.end(.failed(.connectionFailed("no thread can be started: \(error.cause)"), hasProgressed: false))
+        }
+    }
+
+    private func opened(_ source: UploadSource, _ size: Result<Int64, TransferFault>, on loop: HTTPLoop) {
+        guard !self.isOver else { return }
+        switch size {
+        case .success(let size) where size > self.plan.bytesMax: self.fail(.tooLarge(bytesMax: self.plan.bytesMax))
+        case .failure(let fault): self.fail(fault)
+        case .success(let size):
+            self.total = size
+            let (gauge, network) = (self.gauge, self.network)
+            self.body = HTTPFileBody(byteCount: size) { offset in
+                source.perform { source in
+                    let bytes = source.bytes(at: offset)
+                    network.submit { self.supply(bytes, at: offset, on: $0) }
+                }
+            } onProgress: { sent in
                 gauge.bytes.store(sent, ordering: .relaxed)
             }
             self.show()
-            return nil
-        } catch {
-            return .fileUnreadable("\(path) (\(error.reason))")
+            self.send(on: loop)
         }
+    }
+
+    private func supply(_ bytes: Result<[UInt8], TransferFault>, at offset: Int64, on loop: HTTPLoop) {
+        guard let request = self.request else { return }
+        if case .failure(let fault) = bytes { self.sourceFault = fault }
+        loop.supply((try? bytes.get()) ?? [], at: offset, to: request)
     }
 
     private func show() {
@@ -263,10 +300,7 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
         case .badCredentials, .badRequest: return .interrupted(words)
         case .timedOut: return .connectionFailed("no byte came in time")
         case .unreachable, .untrusted, .broken, .tooLarge, .headTooLarge, .refusedAddress, .unavailable, .cancelled:
-            if self.body?.isCut.load(ordering: .relaxed) == true {
-                return .fileUnreadable("\(self.plan.spec.file ?? "") has become shorter")
-            }
-            return .connectionFailed(words)
+            return self.sourceFault ?? .connectionFailed(words)
         }
     }
 }
@@ -453,8 +487,12 @@ extension TransferAttempt {
         guard unsent == 0 || self.plan.acceptsEarlyAnswers else {
             return self.fail(.serverStoppedReading(sent: self.total - unsent, total: self.total))
         }
-        guard self.source?.isUnchanged != false else { return self.fail(.fileChanged(self.plan.spec.file ?? "")) }
-        self.end(.succeeded(bytes: self.total - unsent, status: status, sha256: nil))
+        let news = AttemptNews.succeeded(bytes: self.total - unsent, status: status, sha256: nil)
+        self.isOver = true
+        self.source?.perform { [report] source in
+            report(source.change.map { .failed($0, hasProgressed: false) } ?? news)
+        }
+        self.release()
     }
 
     /// Syncs and verifies the file, and then reports the result.
@@ -518,27 +556,4 @@ package enum AttemptNews: Sendable {
     /// The transfer is complete. The file of a download is verified and durable.
     case succeeded(bytes: Int64, status: Int, sha256: String?)
     case failed(TransferFault, hasProgressed: Bool)
-}
-
-/// The open file of an upload, with its status when it was opened.
-final class UploadSource: Sendable {
-    private let file: OpenFile
-    private let before: FileStatus
-
-    /// - Returns: nil if `path` is not a regular file.
-    init?(_ path: String) throws(SystemError) {
-        guard let file = try OrdinaryFile.open(path) else { return nil }
-        self.before = try file.status()
-        self.file = file
-    }
-
-    var descriptor: Int32 { self.file.descriptor }
-    var size: Int64 { Int64(self.before.size) }
-
-    /// True if the file's size and modification time are unchanged. If the path now names a new file, the upload still
-    /// reads the old one.
-    var isUnchanged: Bool {
-        guard let now = try? self.file.status() else { return false }
-        return now.size == self.before.size && now.modified == self.before.modified
-    }
 }

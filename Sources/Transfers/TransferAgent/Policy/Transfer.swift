@@ -256,7 +256,7 @@ package struct TransferID: Hashable, BitwiseCopyable, Sendable, CustomStringConv
 }
 
 /// The reason why an attempt at a transfer failed.
-package enum TransferFault: Hashable, Sendable {
+package enum TransferFault: Error, Hashable, Sendable {
     /// The connection failed, was interrupted, or transferred no bytes for too long. The text is a description.
     case connectionFailed(String)
     /// The answer ended early, after this many bytes of the file. `total` is -1 if the server did not announce the
