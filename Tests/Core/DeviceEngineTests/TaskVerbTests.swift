@@ -56,6 +56,19 @@ struct TaskVerbTests {
         #expect(launched.name == "s" && launched.task.transfers == 35)
     }
 
+    @Test("The events of a report have all of its transfers", arguments: [1, 65_535, 65_536, 100_000] as [UInt64])
+    func largeReports(count: UInt64) throws {
+        let device = try #require(self.rig.register(1).device)
+        _ = self.rig.takeEvents(1)
+        try self.rig.engine.transfersFinished(session: "s", count: count, id: nil, device: device)
+        let counts = self.rig.takeEvents(1).compactMap { event -> UInt64? in
+            guard case .transfersFinished(let count) = event.kind else { return nil }
+            return UInt64(count)
+        }
+        #expect(counts.reduce(0, +) == count && counts.count == (count > 65_535 ? 2 : 1))
+        #expect(self.rig.engine.totals.sessions.finished == Int64(count))
+    }
+
     @Test("The memory of event ids is limited; the oldest is replaced, and a removal frees all")
     func eventMemory() throws {
         var configuration = EngineRig.permitting()

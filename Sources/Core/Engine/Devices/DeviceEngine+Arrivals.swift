@@ -283,7 +283,11 @@ extension DeviceEngine {
             self.tasks.noteChange(device, row)
         }
         self.count(topic) { $0.sessions.finished += Int64(clamping: count) }
-        self.remember(device, .transfersFinished(count: UInt16(clamping: count)), name: session)
+        // An event holds 16 bits of a number. Two hold more than a report may have.
+        let first = UInt16(clamping: count)
+        self.remember(device, .transfersFinished(count: first), name: session)
+        let rest = UInt16(clamping: count - UInt64(first))
+        if rest > 0 { self.remember(device, .transfersFinished(count: rest), name: session) }
         self.reconcile(device)
     }
 
