@@ -64,8 +64,8 @@ struct ConfigurationTransitionTests {
             waiting == [
                 "admin", "appleStreamLimit", "clockJumpMax", "databaseConnections", "databaseInsecure", "edge",
                 "environment", "insecure",
-                "limits.connectionWindowBytes", "limits.continuationFramesMax", "limits.frameBytesMax",
-                "limits.headerListBytesMax",
+                "limits.connectionWindowBytes", "limits.continuationFramesMax", "limits.eventStreamsMax",
+                "limits.eventsHeldMax", "limits.frameBytesMax", "limits.headerListBytesMax", "limits.liveStreamsMax",
                 "limits.readBytesPerTurn", "limits.streamWindowBytes", "limits.streamsPerConnectionMax", "plain",
                 "providerKeys", "state", "store", "tls.clientCA", "unaskedWorkers",
             ]
@@ -73,6 +73,23 @@ struct ConfigurationTransitionTests {
         // Changing from one folder or file to another does not begin or cease to require proof.
         #expect(try !needs("providerKeys", from: self.load("providerKeys=/old")))
         #expect(try !needs("tls.clientCA", from: self.load("tls.clientCA=/old")))
+    }
+
+    @Test("The certificate of an edge that a restart turns off or on changes with it")
+    func edgeCertificate() throws {
+        let pair = ["tls.certificate=/c.pem", "tls.key=/k.pem"]
+        let on = try self.load(pair[0], pair[1])
+        let off = try self.load("edge=off")
+        for (old, new) in [(on, off), (off, on)] {
+            let transition = ConfigurationTransition(from: old, to: new)
+            #expect(transition.changed == [])
+            #expect(transition.needsRestart.map(\.key) == ["edge", "tls.certificate", "tls.key"])
+            #expect(transition.next.certificateFile == old.certificateFile)
+            #expect(transition.next.privateKeyFile == old.privateKeyFile)
+        }
+        // The edge may go before its certificate.
+        let kept = try self.load("edge=off", pair[0], pair[1])
+        #expect(ConfigurationTransition(from: on, to: kept).needsRestart.map(\.key) == ["edge"])
     }
 
     @Test("A change of a topic's effective parameters is found, whether the topic names them or not")

@@ -108,4 +108,29 @@ struct ReloadServiceTests {
         let fields = ["changed": "0", "needsRestart": "0", "policyVersion": "1"]
         #expect(try sink.next([.reloaded, .reloadRefused]).fields == fields)
     }
+
+    @Test("A reload accepts that the next start has neither an edge nor its certificate, whose files are gone")
+    func edgeOff() throws {
+        let authority = try TestAuthority()
+        var configuration = Self.open
+        configuration.edge = ListenSetting("127.0.0.1:0")
+        let pair = try authority.issue("/CN=localhost")
+        configuration.certificateFile = pair
+        configuration.privateKeyFile = pair
+        let source = Source(configuration)
+        let sink = Sink()
+        let gateway = try Self.gateway(source, sink)
+        defer { gateway.stop() }
+
+        try FileManager.default.removeItem(atPath: pair)
+        var without = Self.open
+        without.drainTimeoutMilliseconds = 5
+        source.configuration.withLock { $0 = without }
+        for changed in ["1", "0"] {
+            gateway.reload()
+            let fields = ["changed": changed, "needsRestart": "3", "policyVersion": "1"]
+            #expect(try sink.next([.reloaded, .reloadRefused]).fields == fields)
+        }
+        #expect(gateway.drainTimeoutMilliseconds == 5)
+    }
 }

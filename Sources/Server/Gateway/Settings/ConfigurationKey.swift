@@ -169,7 +169,7 @@ extension GatewayConfiguration {
         "environment", "appleStreamLimit", "unaskedWorkers", "clockJumpMax",
         "limits.streamsPerConnectionMax", "limits.headerListBytesMax", "limits.frameBytesMax",
         "limits.streamWindowBytes", "limits.connectionWindowBytes", "limits.continuationFramesMax",
-        "limits.readBytesPerTurn",
+        "limits.readBytesPerTurn", "limits.liveStreamsMax", "limits.eventStreamsMax", "limits.eventsHeldMax",
     ]
 }
 

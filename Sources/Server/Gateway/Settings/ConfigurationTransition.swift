@@ -39,12 +39,13 @@ package struct ConfigurationTransition: Sendable {
         self.next = next
     }
 
-    /// Returns the keys whose change would make the gateway start or stop requiring credentials. Such a change needs a
-    /// restart.
+    /// Returns the keys whose change would make the gateway start or stop requiring credentials, and the certificate of
+    /// an edge that a restart turns on or off. Such a change needs a restart.
     private static func begins(_ old: GatewayConfiguration, _ new: GatewayConfiguration) -> Set<String> {
         var keys: Set<String> = []
         if (old.providerKeysFolder == nil) != (new.providerKeysFolder == nil) { keys.insert("providerKeys") }
         if (old.clientCAFile == nil) != (new.clientCAFile == nil) { keys.formUnion(["tls.clientCA", "tls.clientCRL"]) }
+        if old.edge.isOff != new.edge.isOff { keys.formUnion(["tls.certificate", "tls.key"]) }
         return keys
     }
 

@@ -167,7 +167,9 @@ final class ReloadService: Reloads, @unchecked Sendable {
         let next = transition.next
         var faults: [ConfigurationFault] = []
         var certificate: ServerCertificate?
-        do throws(TransportError) { certificate = try ServerCertificate(next) } catch {
+        // A restart turns the edge off: its certificate stays in use until then, and its file may be gone.
+        let isLeaving = transition.needsRestart.contains { $0.key == "tls.certificate" }
+        do throws(TransportError) { certificate = isLeaving ? nil : try ServerCertificate(next) } catch {
             faults.append(ConfigurationFault(key: "tls.certificate", CredentialError(message: error.message)))
         }
         var hooks: [Webhook] = []
