@@ -132,7 +132,8 @@ struct ConfigurationLoaderTests {
             ("{policy: {dailyLaunches: 1.5}}", "policy.dailyLaunches: is 1.5; write \(count)"),
             ("{policy: {criticalBattery: 1.1}}", "policy.criticalBattery: is 1.1; write a number from 0 to 1"),
             ("{topics: {a: {policy: {maxAttempts: 0}}}}", "topics.a.policy.maxAttempts: is 0; write \(count)"),
-            ("{topics: {\"a b\": {}}}", "topics.a b: is not a topic; write a name such as com.example.app"),
+            ("{topics: {\"a b\": {}}}", "topics.a b: is not a topic; \(topicName)"),
+            ("{topics: {\"com.example.*\": {}}}", "topics.com.example.*: is not a topic; \(topicName)"),
             ("{topics: {a: 5}}", "topics.a: is 5; \(topicRemedy)"),
             ("5", "test.json5: holds 5; write an object: { edge: \"127.0.0.1:2197\" }"),
             ("{egde: null}", "egde: is not a key; did you mean edge?"),
@@ -164,6 +165,7 @@ struct ConfigurationLoaderTests {
     private static let levels = "\"debug\" or \"info\" or \"warning\" or \"error\""
     private static let seconds = PolicyParameter.launchInterval.requirement
     private static let count = PolicyParameter.dailyLaunches.requirement
+    private static let topicName = "write letters, digits, '.', '_' and '-', such as com.example.app"
     private static let topicRemedy =
         "write { policy: { launchInterval: 300 } }, or set topics.TOPIC.policy.PARAMETER"
 

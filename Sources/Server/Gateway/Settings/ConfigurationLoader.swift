@@ -154,8 +154,9 @@ extension ConfigurationLoader {
     private mutating func assignTopics() {
         for assignment in self.topicAssignments {
             let topic = assignment.path[1]
-            guard !topic.isEmpty, topic.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
-                self.fault("topics.\(topic)", "is not a topic", "write a name such as com.example.app")
+            guard BearerToken.isTopic(topic) else {
+                let remedy = "write letters, digits, '.', '_' and '-', such as com.example.app"
+                self.fault("topics.\(topic)", "is not a topic", remedy)
                 continue
             }
             guard !Self.isWebhook(assignment.path) else {
