@@ -48,7 +48,6 @@ final class WebhookDriver {
 
     init(
         client: HTTPClient,
-        hooks: [Webhook],
         mailbox: LoopMailbox,
         engine: Mailbox<CommandBatch>,
         log: GatewayLog,
@@ -59,26 +58,10 @@ final class WebhookDriver {
         self.engine = engine
         self.log = log
         self.onDrained = onDrained
-        for hook in hooks { self.keep(hook) }
-    }
-
-    /// Adds a webhook under the next number.
-    @discardableResult
-    private func keep(_ webhook: Webhook) -> LiveWebhook {
-        let hook = LiveWebhook(webhook, number: self.nextNumber)
-        self.hooks[self.nextNumber] = hook
-        self.nextNumber += 1
-        return hook
     }
 
     /// A waker that ends a wait in `turn` from any thread.
     var waker: HTTPWaker { self.client.waker }
-
-    /// Subscribes every webhook.
-    func begin() {
-        for hook in self.orderedHooks { self.subscribe(hook) }
-        self.submit()
-    }
 
     private var orderedHooks: [LiveWebhook] { self.hooks.values.sorted { $0.number < $1.number } }
 
@@ -92,13 +75,16 @@ final class WebhookDriver {
             self.endIfRetired(hook)
         }
         for webhook in hooks where !current.contains(where: { $0.webhook.isSame(as: webhook) }) {
-            self.subscribe(self.keep(webhook))
+            self.subscribe(webhook)
         }
         self.submit()
     }
 
-    private func subscribe(_ hook: LiveWebhook) {
-        let webhook = hook.webhook
+    /// Subscribes a webhook under the next number.
+    private func subscribe(_ webhook: Webhook) {
+        let hook = LiveWebhook(webhook, number: self.nextNumber)
+        self.hooks[hook.number] = hook
+        self.nextNumber += 1
         let request = SubscriptionRequest(
             slots: webhook.configuration.slots,
             tasks: webhook.configuration.tasks,

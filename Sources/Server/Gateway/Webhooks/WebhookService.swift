@@ -14,13 +14,11 @@ package final class WebhookService: Sendable {
     private let onDrained: @Sendable () -> Void
 
     private let thread = Mutex<(thread: NamedThread, waker: HTTPWaker)?>(nil)
-    private let hasStarted = Atomic(false)
-    private let mayBegin = Latch()
     private let isStopping = Atomic(false)
-    /// The webhooks that replace the driver's webhooks; nil for no change.
+    /// The webhooks that replace the driver's webhooks, which are none at first; nil for no change.
     private let replacement = Mutex<[Webhook]?>(nil)
 
-    /// - `onBegun`: called once, when the thread starts to post wakes.
+    /// - `onBegun`: called once, on the new thread.
     /// - `onDrained`: called once, during a shutdown, when no webhook holds a wake.
     package init(
         mailbox: LoopMailbox,
@@ -45,14 +43,13 @@ package final class WebhookService: Sendable {
         }
     }
 
-    /// Creates the thread if it does not exist and `hooks` is not empty. The thread posts nothing before `begin`.
+    /// Creates the thread if it does not exist and `hooks` is not empty. It posts nothing before `begin`.
     ///
     /// - Throws: `HTTPClientError` if libcurl cannot be set up, or no thread can be created.
     package func prepare(_ hooks: [Webhook]) throws(HTTPClientError) {
         guard !hooks.isEmpty, self.thread.withLock({ $0 == nil }) else { return }
         let driver = WebhookDriver(
             client: try HTTPClient(),
-            hooks: hooks,
             mailbox: self.mailbox,
             engine: self.engine,
             log: self.log,
@@ -70,29 +67,23 @@ package final class WebhookService: Sendable {
         }
     }
 
-    /// Replaces the webhooks, and starts the thread at the first call. Does nothing if `prepare` created no thread.
+    /// Replaces the webhooks. Does nothing if `prepare` created no thread.
     package func begin(_ hooks: [Webhook]) {
         guard let waker = self.thread.withLock({ $0?.waker }) else { return }
         self.replacement.withLock { $0 = hooks }
         waker.wake()
-        guard !self.hasStarted.exchange(true, ordering: .acquiringAndReleasing) else { return }
-        self.mayBegin.open()
-        self.onBegun()
     }
 
     /// Abandons the open requests, ends the thread, and waits for its end.
     package func stop() {
         guard let (thread, waker) = self.thread.withLock({ $0 }) else { return }
         self.isStopping.store(true, ordering: .releasing)
-        self.mayBegin.open()
         waker.wake()
         thread.join()
     }
 
     private func run(_ driver: WebhookDriver) {
-        self.mayBegin.wait()
-        guard !self.isStopping.load(ordering: .acquiring) else { return }
-        driver.begin()
+        self.onBegun()
         while !self.isStopping.load(ordering: .acquiring) {
             if let hooks = self.replacement.withLock({ $0.take() }) { driver.replace(with: hooks) }
             driver.turn()
