@@ -1,4 +1,5 @@
 package import CommandLineTool
+import Engine
 import Gateway
 import Platform
 
@@ -47,7 +48,7 @@ enum ImportCommand {
         }
         // The lock is held until this process ends. No gateway can then start on the folder during the import.
         let folder = try StateFolder(from)
-        do throws(StateImport.Failure) {
+        do throws(StoreError) {
             let report = try StateImport.run(from: folder.path, configuration) { part, moved, all in
                 Console.error("wakegate: \(moved) of \(all) \(part.rawValue) moved")
             }

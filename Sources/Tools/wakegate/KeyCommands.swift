@@ -70,7 +70,7 @@ package enum KeyCommands {
         }
         let folder = try self.folder(parsed)
         let keyEnvironment = try self.environment(parsed)
-        try self.perform { () throws(ProviderKeyError) in
+        try self.perform { () throws(CredentialError) in
             try folder.add(
                 keyFile: parsed.arguments[0],
                 team: parsed.text("--team") ?? "",
@@ -89,7 +89,7 @@ package enum KeyCommands {
 
     static func list(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let folder = try self.folder(parsed)
-        let contents = try self.perform { () throws(ProviderKeyError) in try folder.read() }
+        let contents = try self.perform { () throws(CredentialError) in try folder.read() }
         for key in contents.keys { Console.out(self.line(key)) }
         if contents.keys.isEmpty {
             Console.error("wakegate: no key is stored, and no provider may push; see `wakegate key add --help`")
@@ -100,7 +100,7 @@ package enum KeyCommands {
 
     static func remove(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let folder = try self.folder(parsed)
-        try self.perform { () throws(ProviderKeyError) in try folder.remove(keyID: parsed.arguments[0]) }
+        try self.perform { () throws(CredentialError) in try folder.remove(keyID: parsed.arguments[0]) }
         return 0
     }
 
@@ -137,9 +137,9 @@ package enum KeyCommands {
 
     @discardableResult
     private static func perform<Result>(
-        _ body: () throws(ProviderKeyError) -> Result
+        _ body: () throws(CredentialError) -> Result
     ) throws(CommandFailure) -> Result {
-        do throws(ProviderKeyError) {
+        do throws(CredentialError) {
             return try body()
         } catch {
             throw .failed(error.message)

@@ -4,11 +4,6 @@ import PostgresStore
 
 /// Moves the state of a gateway with its own store into a database.
 enum StateImport {
-    /// The reason why the import stopped, and the remedy.
-    struct Failure: Error, Sendable {
-        let message: String
-    }
-
     /// The result of an import.
     struct Report: Sendable {
         let devices: Int
@@ -41,22 +36,12 @@ enum StateImport {
     ///   - folder: the state folder. No other process may use it during the import.
     ///   - configuration: the policies to apply, and the address of the database.
     ///   - onProgress: receives the part, the number of moved elements, and their total number.
-    /// - Throws: `Failure` in four cases: the folder has no state; the database already has one of the state's topics;
-    ///   the whole state was moved before; or the state has changed since an interrupted import.
+    /// - Throws: `StoreError` in four cases: the folder has no state; the database already has one of the state's
+    ///   topics; the whole state was moved before; or the state has changed since an interrupted import.
     static func run(
         from folder: String,
         _ configuration: GatewayConfiguration,
         onProgress: (Part, _ moved: Int, _ all: Int) -> Void
-    ) throws(Failure) -> Report {
-        do throws(StoreError) { return try self.move(folder, configuration, onProgress) } catch {
-            throw Failure(message: error.message)
-        }
-    }
-
-    private static func move(
-        _ folder: String,
-        _ configuration: GatewayConfiguration,
-        _ onProgress: (Part, _ moved: Int, _ all: Int) -> Void
     ) throws(StoreError) -> Report {
         let settings = try configuration.storeSettings()
         var old = configuration

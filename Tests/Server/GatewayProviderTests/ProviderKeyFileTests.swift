@@ -51,7 +51,7 @@ struct ProviderKeyFileTests {
         let fixture = try ProviderFixture()
         let folder = ProviderKeyFolder("\(fixture.folder)/keys")
         func fault(_ file: String, team: String = "T", keyID: String = "K", topics: [String] = []) -> String? {
-            do throws(ProviderKeyError) {
+            do throws(CredentialError) {
                 try folder.add(keyFile: file, team: team, keyID: keyID, topics: topics)
                 return nil
             } catch {
@@ -71,7 +71,7 @@ struct ProviderKeyFileTests {
         #expect(fault(key) == nil)
         #expect(fault(key)?.contains("is there already") == true)
         for keyID in ["x", "../provider", ""] {
-            #expect(throws: ProviderKeyError.self) { try folder.remove(keyID: keyID) }
+            #expect(throws: CredentialError.self) { try folder.remove(keyID: keyID) }
         }
     }
 
@@ -97,7 +97,7 @@ struct ProviderKeyFileTests {
             #expect(fault.message.contains(name == "f g.pem" ? "f g" : "keys/\(name)"), "\(fault)")
         }
         #expect(contents.faults.count == names.count)
-        #expect(throws: ProviderKeyError.self) { _ = try ProviderKeyFolder("/nonexistent").read() }
+        #expect(throws: CredentialError.self) { _ = try ProviderKeyFolder("/nonexistent").read() }
     }
 }
 
@@ -240,7 +240,7 @@ struct ProviderKeyWatchTests {
     func missing() throws {
         let fixture = try ProviderFixture()
         for path in ["/nonexistent", fixture.privateKey] {
-            #expect(throws: ProviderKeyError.self) { _ = try ProviderKeyWatch(path) { _ in } }
+            #expect(throws: CredentialError.self) { _ = try ProviderKeyWatch(path) { _ in } }
         }
     }
 }

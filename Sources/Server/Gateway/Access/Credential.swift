@@ -28,7 +28,8 @@ package enum APNSEnvironment: String, CaseIterable, Sendable {
     case development, production
 }
 
-/// An error for a credential file in the state folder that cannot be used. The message names the file and the remedy.
+/// An error for a credential file, a provider's key or a folder of keys that cannot be used. The message names the file
+/// and, after a semicolon, the remedy.
 package struct CredentialError: Error, Hashable, Sendable, CustomStringConvertible {
     package let message: String
 

@@ -188,12 +188,10 @@ struct WebhookFaults {
             ("certificate", webhook.certificateFile), ("key", webhook.privateKeyFile),
             ("ca", webhook.certificateAuthorityFile),
         ]
-        for case (let key, let path?) in files where OrdinaryFile.isOther(path) {
-            faults.append(self.fault(key, "\(path) is not a regular file", "name a readable PEM file"))
-        }
         for case (let key, let path?) in files {
-            guard let reason = FileSystem.unreadable(path) else { continue }
-            faults.append(self.fault(key, "\(path) cannot be read (\(reason))", "name a readable PEM file"))
+            let problem = FileSystem.unreadable(path).map { "cannot be read (\($0))" }
+            guard let problem = OrdinaryFile.isOther(path) ? "is not a regular file" : problem else { continue }
+            faults.append(self.fault(key, "\(path) \(problem)", "name a readable PEM file"))
         }
         guard faults.isEmpty, let certificate = webhook.certificateFile, let key = webhook.privateKeyFile else {
             return faults
@@ -212,8 +210,7 @@ struct WebhookFaults {
             _ = try WebhookSecret.read(path)
             return []
         } catch {
-            let parts = error.message.split(separator: "; ", maxSplits: 1).map(String.init)
-            return [self.fault("secretFile", parts[0], parts.count == 2 ? parts[1] : "name a readable file")]
+            return [ConfigurationFault(key: "topics.\(self.topic).webhook.secretFile", error)]
         }
     }
 

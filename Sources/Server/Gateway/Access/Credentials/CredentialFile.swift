@@ -65,17 +65,14 @@ enum CredentialFile {
 
     /// Copies a private file to a new path with mode 0600, and syncs the copy to disk.
     ///
-    /// - Returns: false if the file does not exist.
     /// - Throws: if the file cannot be read or written, or is accessible to other users.
-    static func copy(_ path: String, to copy: String, bytesMax: Int) throws(CredentialError) -> Bool {
-        guard try self.stamp(path) != nil else { return false }
+    static func copy(_ path: String, to copy: String, bytesMax: Int) throws(CredentialError) {
         let bytes = try self.bytes(path, bytesMax: bytesMax)
         do throws(SystemError) {
             let file = try OpenFile(copy, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode: 0o600)
             try file.write(bytes)
             try file.sync()
         } catch { throw self.error(copy, "cannot be written", error) }
-        return true
     }
 
     /// Opens a file, writes a line and syncs the file to disk.
@@ -209,8 +206,8 @@ package enum SecretFiles {
     ///
     /// - Throws: if a file cannot be read or written, or is accessible to other users.
     package static func copy(from folder: String, to copy: String) throws(CredentialError) {
-        for file in self.files {
-            _ = try CredentialFile.copy("\(folder)/\(file.name)", to: "\(copy)/\(file.name)", bytesMax: file.bytesMax)
+        for (name, bytesMax) in self.files where try CredentialFile.stamp("\(folder)/\(name)") != nil {
+            try CredentialFile.copy("\(folder)/\(name)", to: "\(copy)/\(name)", bytesMax: bytesMax)
         }
     }
 }

@@ -28,21 +28,21 @@ package struct ProviderKeyFile: Sendable {
     /// `topics` in UTF-8.
     private let topicBytes: [[UInt8]]
 
-    /// - Throws: `ProviderKeyError` if a name is invalid.
+    /// - Throws: `CredentialError` if a name is invalid.
     package init(
         keyID: String,
         team: String,
         topics: [String],
         environment: APNSEnvironment? = nil,
         key: ProviderPublicKey
-    ) throws(ProviderKeyError) {
+    ) throws(CredentialError) {
         for (what, name) in [("key id", keyID), ("team", team)] where !Self.isName(name) {
-            throw ProviderKeyError(
+            throw CredentialError(
                 message: "\"\(name)\" is not a \(what); write 1 to 64 letters, digits, hyphens and underscores."
             )
         }
         for topic in topics where !topic.withByteView({ Push.isTopic($0) }) {
-            throw ProviderKeyError(
+            throw CredentialError(
                 message: "\"\(topic)\" is not a topic; write 1 to 255 letters, digits, dots, underscores and hyphens."
             )
         }
@@ -56,8 +56,8 @@ package struct ProviderKeyFile: Sendable {
 
     /// Parses a file of the folder.
     ///
-    /// - Throws: `ProviderKeyError` that names `path` if the contents are malformed.
-    init(keyID: String, contents: [UInt8], path: String) throws(ProviderKeyError) {
+    /// - Throws: `CredentialError` that names `path` if the contents are malformed.
+    init(keyID: String, contents: [UInt8], path: String) throws(CredentialError) {
         var teams: [String] = []
         var topics: [String] = []
         var environments: [String] = []
@@ -74,40 +74,40 @@ package struct ProviderKeyFile: Sendable {
             case "Environment": environments.append(String(parts[1]))
             default:
                 // The message is logged. It does not quote the line, which could be a misplaced secret.
-                throw ProviderKeyError(
+                throw CredentialError(
                     message: "\(path): line \(number) is none of Team: TEAM, Topic: TOPIC, Environment: ENVIRONMENT."
                 )
             }
         }
         guard teams.count == 1 else {
-            throw ProviderKeyError(message: "\(path) needs one line Team: TEAM before the key.")
+            throw CredentialError(message: "\(path) needs one line Team: TEAM before the key.")
         }
         guard environments.count <= 1 else {
-            throw ProviderKeyError(message: "\(path) names more than one environment; leave one, or none for both.")
+            throw CredentialError(message: "\(path) names more than one environment; leave one, or none for both.")
         }
         let key = try Self.key(in: contents, path: path)
-        do throws(ProviderKeyError) {
-            let environment = try environments.first.map { name throws(ProviderKeyError) in
+        do throws(CredentialError) {
+            let environment = try environments.first.map { name throws(CredentialError) in
                 guard let environment = APNSEnvironment(rawValue: name) else {
                     let remedy = "write development or production"
-                    throw ProviderKeyError(message: "\"\(name)\" is not an environment; \(remedy).")
+                    throw CredentialError(message: "\"\(name)\" is not an environment; \(remedy).")
                 }
                 return environment
             }
             try self.init(keyID: keyID, team: teams[0], topics: topics, environment: environment, key: key)
         } catch {
-            throw ProviderKeyError(message: "\(path): \(error.message)")
+            throw CredentialError(message: "\(path): \(error.message)")
         }
     }
 
     /// Parses a key in PEM.
     ///
-    /// - Throws: `ProviderKeyError` that names `path` if the text contains no key.
-    static func key(in pem: [UInt8], path: String) throws(ProviderKeyError) -> ProviderPublicKey {
+    /// - Throws: `CredentialError` that names `path` if the text contains no key.
+    static func key(in pem: [UInt8], path: String) throws(CredentialError) -> ProviderPublicKey {
         do throws(TransportError) {
             return try ProviderPublicKey(pem: pem, file: path)
         } catch {
-            throw ProviderKeyError(message: error.message)
+            throw CredentialError(message: error.message)
         }
     }
 
@@ -141,14 +141,6 @@ package struct ProviderKeyFile: Sendable {
     }
 }
 
-/// The reason why a provider's key, or the folder of keys, cannot be used.
-package struct ProviderKeyError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The fault and its remedy.
-    package let message: String
-
-    package var description: String { self.message }
-}
-
 /// The keys of the folder `providerKeys`. A key stays valid for a short time while its file is being rewritten.
 ///
 /// All times are milliseconds on the caller's clock.
@@ -174,10 +166,10 @@ package struct KeptKeys: Sendable {
     package mutating func read(
         _ contents: ProviderKeyFolder.Contents,
         now: Int64
-    ) -> (keys: [ProviderKeyFile], faults: [ProviderKeyError]) {
+    ) -> (keys: [ProviderKeyFile], faults: [CredentialError]) {
         var keys = Dictionary(contents.keys.map { ($0.keyID, $0) }) { first, _ in first }
         var since: [String: Int64] = [:]
-        var passing: [ProviderKeyError] = []
+        var passing: [CredentialError] = []
         for unusable in contents.unusable where keys[unusable.keyID] == nil {
             let beginning = self.unusableSince[unusable.keyID] ?? now
             guard let key = self.keys[unusable.keyID], now - beginning < Self.gracePeriod else { continue }

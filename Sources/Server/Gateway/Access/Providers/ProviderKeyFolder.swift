@@ -10,10 +10,10 @@ package struct ProviderKeyFolder: Sendable {
         /// The valid keys, in order of their ids.
         package var keys: [ProviderKeyFile] = []
         /// The faults of the files that contain no valid key.
-        package var faults: [ProviderKeyError] = []
+        package var faults: [CredentialError] = []
         /// The ids of the files without a valid key, each with its fault in `faults`. The fault is nil for an empty
         /// file, which is still being written.
-        package var unusable: [(keyID: String, fault: ProviderKeyError?)] = []
+        package var unusable: [(keyID: String, fault: CredentialError?)] = []
     }
 
     /// The maximum number of valid keys. Further files are faults.
@@ -27,24 +27,24 @@ package struct ProviderKeyFolder: Sendable {
 
     /// Reads every file of the folder.
     ///
-    /// - Throws: `ProviderKeyError` if the folder cannot be read.
-    package func read() throws(ProviderKeyError) -> Contents {
+    /// - Throws: `CredentialError` if the folder cannot be read.
+    package func read() throws(CredentialError) -> Contents {
         var contents = Contents()
         for name in try self.names() where !name.hasPrefix(".") {
             let file = "\(self.path)/\(name)"
-            do throws(ProviderKeyError) {
+            do throws(CredentialError) {
                 guard contents.keys.count < Self.filesMax else {
-                    throw ProviderKeyError(message: "\(self.path) has more than \(Self.filesMax) keys; remove some.")
+                    throw CredentialError(message: "\(self.path) has more than \(Self.filesMax) keys; remove some.")
                 }
                 guard name.hasSuffix(ProviderKeyFile.nameEnd) else {
-                    throw ProviderKeyError(message: "\(file) is not named KEYID\(ProviderKeyFile.nameEnd); rename it.")
+                    throw CredentialError(message: "\(file) is not named KEYID\(ProviderKeyFile.nameEnd); rename it.")
                 }
             } catch {
                 contents.faults.append(error)
                 continue
             }
             let keyID = String(name.dropLast(ProviderKeyFile.nameEnd.count))
-            do throws(ProviderKeyError) {
+            do throws(CredentialError) {
                 let bytes = try Self.bytes(of: file)
                 if bytes.isEmpty {
                     contents.unusable.append((keyID, nil))
@@ -62,21 +62,21 @@ package struct ProviderKeyFolder: Sendable {
     /// Adds a key from `keyFile`, a .p8 file or any PEM file. Stores only the public key.
     ///
     /// The folder is created if it does not exist. The new file appears atomically.
-    /// - Throws: `ProviderKeyError` if the file contains no key, a name is invalid, or the id exists.
+    /// - Throws: `CredentialError` if the file contains no key, a name is invalid, or the id exists.
     package func add(
         keyFile: String,
         team: String,
         keyID: String,
         topics: [String],
         environment: APNSEnvironment? = nil
-    ) throws(ProviderKeyError) {
+    ) throws(CredentialError) {
         let key = try ProviderKeyFile.key(in: try Self.bytes(of: keyFile), path: keyFile)
         let file = try ProviderKeyFile(keyID: keyID, team: team, topics: topics, environment: environment, key: key)
         let draft = "\(self.path)/.\(keyID).new"
         let path = self.file(of: keyID)
         do throws(SystemError) { try FileSystem.makeFolder(self.path, mode: 0o755) } catch {
             guard error.number != ENOENT else {
-                throw ProviderKeyError(
+                throw CredentialError(
                     message: "The folder \(self.path) cannot be made, as the one above it is missing; make that first."
                 )
             }
@@ -91,14 +91,14 @@ package struct ProviderKeyFolder: Sendable {
         } catch { throw Self.error(draft, "written", error) }
         do throws(SystemError) { try FileSystem.link(draft, orRenameTo: path) } catch {
             guard error.number == EEXIST else { throw Self.error(path, "written", error) }
-            throw ProviderKeyError(message: "\(path) is there already; remove that key first.")
+            throw CredentialError(message: "\(path) is there already; remove that key first.")
         }
     }
 
     /// Removes a key. A gateway that watches the folder then refuses tokens of the key.
-    package func remove(keyID: String) throws(ProviderKeyError) {
+    package func remove(keyID: String) throws(CredentialError) {
         guard ProviderKeyFile.isName(keyID), (try? FileSystem.remove(self.file(of: keyID))) != nil else {
-            throw ProviderKeyError(message: "\(self.path) has no key \"\(keyID)\"; see `wakegate key list`.")
+            throw CredentialError(message: "\(self.path) has no key \"\(keyID)\"; see `wakegate key list`.")
         }
     }
 
@@ -106,32 +106,32 @@ package struct ProviderKeyFolder: Sendable {
         "\(self.path)/\(keyID)\(ProviderKeyFile.nameEnd)"
     }
 
-    private func names() throws(ProviderKeyError) -> [String] {
+    private func names() throws(CredentialError) -> [String] {
         do {
             return try FileManager.default.contentsOfDirectory(atPath: self.path).sorted()
         } catch {
             let problem = FileSystem.exists(self.path) ? "is not a readable folder" : "is missing: no such folder"
-            throw ProviderKeyError(message: "\(self.path) \(problem); name the folder that `wakegate key add` writes.")
+            throw CredentialError(message: "\(self.path) \(problem); name the folder that `wakegate key add` writes.")
         }
     }
 
     /// Returns the bytes of a file. Opens only regular files, because opening a pipe could block.
-    private static func bytes(of file: String) throws(ProviderKeyError) -> [UInt8] {
+    private static func bytes(of file: String) throws(CredentialError) -> [UInt8] {
         let status: FileStatus
         do throws(SystemError) { status = try FileSystem.status(file) } catch { throw Self.error(file, "read", error) }
         guard status.kind == .file else {
-            throw ProviderKeyError(message: "\(file) is not a regular file; name a key in PEM.")
+            throw CredentialError(message: "\(file) is not a regular file; name a key in PEM.")
         }
         guard status.size <= ProviderKeyFile.bytesMax else {
-            throw ProviderKeyError(message: "\(file) is larger than \(ProviderKeyFile.bytesMax) bytes; name a key.")
+            throw CredentialError(message: "\(file) is larger than \(ProviderKeyFile.bytesMax) bytes; name a key.")
         }
         do throws(SystemError) {
             return try OpenFile(file, O_RDONLY | O_NONBLOCK | O_CLOEXEC).contents(bytesMax: ProviderKeyFile.bytesMax)
         } catch { throw Self.error(file, "read", error) }
     }
 
-    private static func error(_ path: String, _ what: String, _ cause: SystemError) -> ProviderKeyError {
-        ProviderKeyError(message: "\(path) cannot be \(what) (\(cause.reason)); \(cause.remedy).")
+    private static func error(_ path: String, _ what: String, _ cause: SystemError) -> CredentialError {
+        CredentialError(message: "\(path) cannot be \(what) (\(cause.reason)); \(cause.remedy).")
     }
 }
 
@@ -153,7 +153,7 @@ package final class ProviderKeyWatch: @unchecked Sendable {
     /// The store that receives the keys of the folder.
     package private(set) var keys = ProviderKeys([:])
     private let folder: ProviderKeyFolder
-    private let onFault: @Sendable (ProviderKeyError) -> Void
+    private let onFault: @Sendable (CredentialError) -> Void
     private let queue = DispatchQueue(label: "provider keys")
     private let descriptor: Int32
     private let changes: any DispatchSourceRead
@@ -162,20 +162,20 @@ package final class ProviderKeyWatch: @unchecked Sendable {
     /// descriptors.
     private var watch: Int32 = -1
     /// The last reported faults of the folder. The same fault is not reported again.
-    private var reported: [ProviderKeyError] = []
+    private var reported: [CredentialError] = []
     private var kept = KeptKeys()
 
     /// Reads the folder and starts to watch it.
     ///
     /// - `onFault`: receives the fault of every file that contains no key, and of a folder that can no longer be read.
-    /// - Throws: `ProviderKeyError` if the folder cannot be read or watched.
-    package init(_ folder: String, onFault: @escaping @Sendable (ProviderKeyError) -> Void) throws(ProviderKeyError) {
+    /// - Throws: `CredentialError` if the folder cannot be read or watched.
+    package init(_ folder: String, onFault: @escaping @Sendable (CredentialError) -> Void) throws(CredentialError) {
         self.folder = ProviderKeyFolder(folder)
         self.onFault = onFault
         self.descriptor = inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
         guard self.descriptor >= 0 else {
             let cause = SystemError(errno).message
-            throw ProviderKeyError(message: "\(folder) cannot be watched (\(cause)); raise fs.inotify limits.")
+            throw CredentialError(message: "\(folder) cannot be watched (\(cause)); raise fs.inotify limits.")
         }
         self.changes = DispatchSource.makeReadSource(fileDescriptor: self.descriptor, queue: self.queue)
         self.timer = DispatchSource.makeTimerSource(queue: self.queue)
@@ -188,7 +188,7 @@ package final class ProviderKeyWatch: @unchecked Sendable {
         self.watch = self.addWatch()
         self.changes.resume()
         self.timer.resume()
-        do throws(ProviderKeyError) {
+        do throws(CredentialError) {
             self.replace(with: self.taken(try self.folder.read()))
         } catch {
             self.stop()
@@ -236,7 +236,7 @@ package final class ProviderKeyWatch: @unchecked Sendable {
     }
 
     private func read() {
-        do throws(ProviderKeyError) {
+        do throws(CredentialError) {
             self.replace(with: self.taken(try self.folder.read()))
         } catch {
             self.kept = KeptKeys()
@@ -262,7 +262,7 @@ package final class ProviderKeyWatch: @unchecked Sendable {
         return keys
     }
 
-    private func tell(_ faults: [ProviderKeyError]) {
+    private func tell(_ faults: [CredentialError]) {
         for fault in faults where !self.reported.contains(fault) { self.onFault(fault) }
         self.reported = faults
     }

@@ -265,10 +265,10 @@ struct CredentialWatches: Sendable {
         if let watches, configuration.providerKeysFolder == before?.providerKeysFolder {
             self.providerKeys = watches.providerKeys
         } else if let folder = configuration.providerKeysFolder {
-            do throws(ProviderKeyError) {
+            do throws(CredentialError) {
                 self.providerKeys = try ProviderKeyWatch(folder) { log.write(.providerKeys, ["cause": $0.message]) }
             } catch {
-                faults.append(ConfigurationFault(key: "providerKeys", CredentialError(message: error.message)))
+                faults.append(ConfigurationFault(key: "providerKeys", error))
             }
         }
         let isSame =
