@@ -102,6 +102,14 @@ struct CommandParserTests {
                 "--timeout is \"31d\"; write a duration from 1 s to 2592000 s, such as 90 or 10m"
             ),
             ("dev --set policy", "--set is \"policy\"; write --set KEY=VALUE"),
+            (
+                "task submit ab a.b --kind apprefresh",
+                "--kind is \"apprefresh\"; write appRefresh, processing or continued; did you mean appRefresh?"
+            ),
+            ("task submit ab a.b --kind continued --strategy now", "--strategy is \"now\"; write queue or fail"),
+            ("task list --state wating", "--state is \"wating\"; write waiting or running; did you mean waiting?"),
+            ("transfer session s --metered perhaps", "--metered is \"perhaps\"; write yes or no"),
+            ("worker --topic t --resource fpga -- cat", "--resource is \"fpga\"; write gpu"),
             ("serve --confg f", "unknown option --confg; did you mean --config?"),
         ]
     )

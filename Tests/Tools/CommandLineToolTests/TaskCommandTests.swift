@@ -33,10 +33,6 @@ struct TaskCommandTests {
         "A contradictory submission is refused before it is sent",
         arguments: [
             (
-                "--kind apprefresh",
-                "--kind is \"apprefresh\"; write appRefresh, processing, continued; did you mean appRefresh?"
-            ),
-            (
                 "--kind appRefresh --requires-power",
                 "--requires-power is for --kind processing, and the task is of kind "
                     + "appRefresh; leave it out"
@@ -46,7 +42,6 @@ struct TaskCommandTests {
                 "--title is for --kind continued, and the task is of kind processing; "
                     + "leave it out"
             ),
-            ("--kind continued --strategy now", "--strategy is \"now\"; write queue, fail"),
         ]
     )
     func faults(options: String, message: String) throws {
@@ -71,7 +66,6 @@ struct TaskCommandTests {
         arguments: [
             ("ab --topic t", "--topic is for all devices, and DEVICE has one topic; leave it out"),
             ("ab --json --state waiting", "--json shows the gateway's answer for DEVICE unchanged; leave --state out"),
-            ("--state wating", "--state is \"wating\"; write waiting, running; did you mean waiting?"),
         ]
     )
     func listFaults(options: String, message: String) throws {

@@ -135,9 +135,6 @@ struct TransferTextTests {
         var wanted = BackgroundSessionConfiguration()
         wanted.acceptsEarlyAnswers = true
         wanted.requestTimeout = .seconds(5)
-        #expect(try TransferSessionCommand.configuration(line) == wanted)
-        let bad = try ParsedCommand.running("transfer session s --metered perhaps")
-        let failure = #expect(throws: CommandFailure.self) { _ = try TransferSessionCommand.configuration(bad) }
-        #expect(failure?.message == "--metered is \"perhaps\"; write yes or no")
+        #expect(TransferSessionCommand.configuration(line) == wanted)
     }
 }

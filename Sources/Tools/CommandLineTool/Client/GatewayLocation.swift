@@ -38,12 +38,12 @@ package struct GatewayLocation: Sendable {
     ) throws(CommandFailure) {
         let sources = try LocationSources(parsed, side: side, option: option, folder: folder, variables: variables)
         var url = sources.url
-        self.settings.certificateAuthorityFile = sources.authority
-        self.settings.certificateFile = sources.certificate
-        self.settings.privateKeyFile = sources.key
+        self.settings.certificateAuthorityFile = sources.authority?.path
+        self.settings.certificateFile = sources.certificate?.path
+        self.settings.privateKeyFile = sources.key?.path
         self.proof = sources.proof
         self.bearerToken = try Self.bearerToken(sources.proof)
-        try Self.checkAuthority(sources.authority, sources.authorityName)
+        try Self.checkAuthority(sources.authority)
         try Self.checkCertificate(sources)
         if url.hasPrefix("unix:/") {
             self.settings.socketPath = String(url.dropFirst("unix:".count))
@@ -102,19 +102,16 @@ package struct GatewayLocation: Sendable {
             guard sources.key == nil else { throw .usage("--key needs --cert; write --cert FILE") }
             return
         }
-        guard !self.lacks("CERTIFICATE-----", certificate) else {
+        guard !self.lacks("CERTIFICATE-----", certificate.path) else {
             let remedy = "name the PEM file of the certificate to show"
             throw .failed(
-                "\(certificate), which \(sources.certificateName) names, holds no certificate in PEM; \(remedy)"
+                "\(certificate.path), which \(certificate.name) names, holds no certificate in PEM; \(remedy)"
             )
         }
         let key = sources.key ?? certificate
-        guard !self.lacks("PRIVATE KEY-----", key) else {
-            let (name, remedy) =
-                sources.key == nil
-                ? (sources.certificateName, "name the file of its key with --key")
-                : (sources.keyName, "name the PEM file of the key")
-            throw .failed("\(key), which \(name) names, holds no private key in PEM; \(remedy)")
+        guard !self.lacks("PRIVATE KEY-----", key.path) else {
+            let remedy = sources.key == nil ? "name the file of its key with --key" : "name the PEM file of the key"
+            throw .failed("\(key.path), which \(key.name) names, holds no private key in PEM; \(remedy)")
         }
     }
 
@@ -129,18 +126,16 @@ package struct GatewayLocation: Sendable {
     private static let authorityBytesMax = 4 << 20
 
     /// Checks that an authority file is a PEM certificate, because libcurl's error is hard to understand.
-    private static func checkAuthority(_ path: String?, _ name: String) throws(CommandFailure) {
-        guard let path else { return }
+    private static func checkAuthority(_ file: LocationSources.File?) throws(CommandFailure) {
+        guard let (path, name) = file else { return }
         let bytes: [UInt8]?
         do throws(SystemError) { bytes = try OrdinaryFile.contents(path, bytesMax: Self.authorityBytesMax) } catch {
             throw .failed("\(path), which \(name) names, cannot be read (\(error.reason)); \(error.remedy)")
         }
         // Only regular files are checked, because a pipe can be read only once.
         guard let text = bytes.map({ String(decoding: $0, as: UTF8.self) }) else { return }
-        let isPEM = ["-----BEGIN CERTIFICATE-----", "-----BEGIN TRUSTED CERTIFICATE-----"].contains(
-            where: text.contains
-        )
-        guard isPEM else {
+        let marks = ["-----BEGIN CERTIFICATE-----", "-----BEGIN TRUSTED CERTIFICATE-----"]
+        guard marks.contains(where: text.contains) else {
             let remedy = "name the PEM file of the authority that signed the gateway's certificate"
             throw .failed("\(path), which \(name) names, holds no certificate in PEM; \(remedy)")
         }
@@ -295,17 +290,15 @@ package struct GatewayLocation: Sendable {
 
 /// The settings of a client command from all sources: options, variables, a context, and a running `wakegate dev`.
 struct LocationSources {
+    /// The path of a file, and the source of the path for messages.
+    typealias File = (path: String, name: String)
+
     private(set) var url = ""
     /// The source of the URL, for messages.
     private(set) var urlName = ""
-    private(set) var authority: String?
-    /// The source of the authority's file, for messages.
-    private(set) var authorityName = "--ca"
-    private(set) var certificate: String?
-    private(set) var key: String?
-    /// The sources of the certificate's and the key's files, for messages.
-    private(set) var certificateName = "--cert"
-    private(set) var keyName = "--key"
+    private(set) var authority: File?
+    private(set) var certificate: File?
+    private(set) var key: File?
     private(set) var proof = GatewayLocation.Proof.none
 
     /// Reads the sources in order of precedence. For each setting, the first source that has it determines its value.
@@ -321,70 +314,69 @@ struct LocationSources {
     ) throws(CommandFailure) {
         let named = parsed.text("--context")
         let variable = { (name: String) in variables[name].flatMap { $0.isEmpty ? nil : $0 } }
-        self.readOptions(parsed)
+        let names = OptionDefinition.variables
         var context: GatewayContext?
+        var running: GatewayContext?
         if let given = parsed.text(option) {
             (self.url, self.urlName) = (given, option)
-        } else if named == nil, let given = variable(OptionDefinition.variables.url) {
+        } else if named == nil, let given = variable(names.url) {
             // The variable contains the URL of the edge, because workers and their commands need no other address.
             let admin = side == .admin ? GatewayLocation.admin(of: given, folder: folder) : nil
-            (self.url, self.urlName) = (admin ?? given, OptionDefinition.variables.url)
+            (self.url, self.urlName) = (admin ?? given, names.url)
         } else if let found = try Self.context(named, variables) {
             context = found.context
             self.urlName = "the context \(found.name)"
             self.url = try found.context.url(side, of: found.name)
         } else if let file = GatewayFile.running(in: folder), let found = Self.url(in: file, side: side) {
             (self.url, self.urlName) = (found, GatewayFile.name)
-            if self.authority == nil, variable(OptionDefinition.variables.authority) == nil { self.authority = file.ca }
+            running = GatewayContext(ca: file.ca)
         } else {
             self.url = side == .edge ? GatewayLocation.defaultEdge : GatewayLocation.defaultAdmin
             self.urlName = option
         }
         if context == nil, let named { context = try Self.context(named, variables)?.context }
-        if named != nil { self.take(context) }
-        if self.authority == nil, let path = variable(OptionDefinition.variables.authority) {
-            (self.authority, self.authorityName) = (path, OptionDefinition.variables.authority)
-        }
-        if self.proof == .none, let path = variable(OptionDefinition.variables.tokenFile) {
-            self.proof = .file(path)
-        } else if self.proof == .none, let token = variable(OptionDefinition.variables.token) {
-            self.proof = .token(token)
-        }
-        if self.certificate == nil, let path = variable(OptionDefinition.variables.certificate) {
-            (self.certificate, self.certificateName) = (path, OptionDefinition.variables.certificate)
-            if self.key == nil, let path = variable(OptionDefinition.variables.key) {
-                (self.key, self.keyName) = (path, OptionDefinition.variables.key)
-            }
-        }
-        self.take(context)
+        let options = GatewayContext(
+            ca: parsed.text("--ca"),
+            token: parsed.text("--token"),
+            tokenFile: parsed.text("--token-file"),
+            cert: parsed.text("--cert"),
+            key: parsed.text("--key")
+        )
+        self.take(options, ("--ca", "--cert", "--key"))
+        let contextNames = ("the context", "the context", "the context")
+        if named != nil { self.take(context, contextNames) }
+        let certificate = variable(names.certificate)
+        let fromVariables = GatewayContext(
+            ca: variable(names.authority),
+            token: variable(names.token),
+            tokenFile: variable(names.tokenFile),
+            cert: certificate,
+            // The variable belongs to the certificate of the other variable.
+            key: certificate.flatMap { _ in variable(names.key) }
+        )
+        self.take(fromVariables, (names.authority, names.certificate, names.key))
+        self.take(context, contextNames)
+        self.take(running, ("--ca", "--cert", "--key"))
         guard !parsed.isSet("--token-file") || !parsed.isSet("--token") else {
             throw .usage("--token and --token-file were both given; give one of them")
         }
     }
 
-    private mutating func readOptions(_ parsed: ParsedCommand) {
-        self.authority = parsed.text("--ca")
-        self.certificate = parsed.text("--cert")
-        self.key = parsed.text("--key")
-        if let path = parsed.text("--token-file") {
-            self.proof = .file(path)
-        } else if let token = parsed.text("--token") {
-            self.proof = .token(token)
-        }
-    }
-
-    /// Sets the settings that are still missing to those of a context.
-    private mutating func take(_ context: GatewayContext?) {
-        guard let context else { return }
-        if self.authority == nil, let authority = context.ca {
-            (self.authority, self.authorityName) = (authority, "the context")
-        }
+    /// Sets the settings that are still missing to those of a source.
+    ///
+    /// - `names`: the names of the source's files, for messages.
+    private mutating func take(
+        _ source: GatewayContext?,
+        _ names: (authority: String, certificate: String, key: String)
+    ) {
+        guard let source else { return }
+        if self.authority == nil { self.authority = source.ca.map { ($0, names.authority) } }
         if self.certificate == nil {
-            if self.key == nil { (self.key, self.keyName) = (context.key, "the context") }
-            (self.certificate, self.certificateName) = (context.cert, "the context")
+            if self.key == nil { self.key = source.key.map { ($0, names.key) } }
+            self.certificate = source.cert.map { ($0, names.certificate) }
         }
         if self.proof == .none {
-            self.proof = context.tokenFile.map { .file($0) } ?? context.token.map { .token($0) } ?? .none
+            self.proof = source.tokenFile.map { .file($0) } ?? source.token.map { .token($0) } ?? .none
         }
     }
 

@@ -86,6 +86,8 @@ package struct OptionDefinition: Sendable {
         /// The option has no value.
         case none
         case text
+        /// One of the option's words.
+        case word
         /// A whole number in the range.
         case integer(ClosedRange<Int>)
         /// A duration whose seconds are in the range, such as `90` or `10m`.

@@ -172,9 +172,15 @@ extension CommandParser {
         case .text:
             guard value.isEmpty else { break }
             throw .usage("\(option.name) has an empty value; write \(option.usage)")
+        case .word:
+            guard !option.words.contains(value) else { break }
+            let near = NearestMatch.find(value, in: option.words).map { "; did you mean \($0)?" } ?? ""
+            throw .usage("\(option.name) is \"\(value)\"; write \(Self.list(option.words, "or"))\(near)")
         case .integer(let range):
             guard let number = Int(value), range.contains(number) else {
-                throw .usage("\(option.name) is \"\(value)\"; write \(Self.numbers(of: option, range))")
+                let numbers = "a whole number from \(range.lowerBound) to \(range.upperBound)"
+                let remedy = option.words.isEmpty ? numbers : Self.list(option.words, "or")
+                throw .usage("\(option.name) is \"\(value)\"; write \(remedy)")
             }
         case .duration(let range):
             guard let milliseconds = DurationText.milliseconds(value),
@@ -190,12 +196,10 @@ extension CommandParser {
         }
     }
 
-    /// Returns the accepted numbers for a message: the option's listed words, or else its range.
-    private static func numbers(of option: OptionDefinition, _ range: ClosedRange<Int>) -> String {
-        guard let last = option.words.last else {
-            return "a whole number from \(range.lowerBound) to \(range.upperBound)"
-        }
-        return option.words.count == 1 ? last : option.words.dropLast().joined(separator: ", ") + " or \(last)"
+    /// Returns the words as a list, such as `a, b or c`.
+    private static func list(_ words: [String], _ conjunction: String) -> String {
+        let first = words.dropLast().joined(separator: ", ")
+        return (first.isEmpty ? "" : "\(first) \(conjunction) ") + (words.last ?? "")
     }
 
     private static func checkPresence(_ parsed: ParsedCommand) throws(CommandFailure) {
@@ -208,10 +212,9 @@ extension CommandParser {
             if wanted > parsed.arguments.count { missing.append(argument.placeholder) }
         }
         missing += command.options.filter { $0.isRequired && parsed.values[$0.name] == nil }.map(\.usage)
-        if let last = missing.last {
-            let list =
-                missing.count == 1 ? "\(last) is" : missing.dropLast().joined(separator: ", ") + " and \(last) are"
-            throw Self.usage("\(list) missing", of: command)
+        if !missing.isEmpty {
+            let verb = missing.count == 1 ? "is" : "are"
+            throw Self.usage("\(Self.list(missing, "and")) \(verb) missing", of: command)
         }
         if parsed.arguments.count > maximum {
             throw Self.usage("\"\(parsed.arguments[maximum])\" is one argument too many", of: command)

@@ -4,10 +4,6 @@ import Wire
 
 /// `wakegate task`.
 package enum TaskCommands {
-    /// The kinds by which a list can be filtered.
-    package static let listedKinds = TaskSubmission.kinds + ["urlSession"]
-    package static let states = ["waiting", "running"]
-
     static func submit(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let body = try TaskSubmission.body(parsed, now: SystemClock.wall)
         // The wait begins before the submission. A signal during the submission then cancels the task.
@@ -110,10 +106,8 @@ package enum TaskCommands {
 
     /// Returns the path of a list, with its filters.
     ///
-    /// - Throws: `badUsage` for an unknown kind or state, or for a filter that the list of one device does not support.
+    /// - Throws: `badUsage` for a filter that the list of one device does not support.
     package static func listPath(_ parsed: ParsedCommand) throws(CommandFailure) -> String {
-        _ = try TaskSubmission.word("--kind", of: parsed, among: self.listedKinds)
-        _ = try TaskSubmission.word("--state", of: parsed, among: self.states)
         guard parsed.arguments.isEmpty else {
             if parsed.isSet("--topic") {
                 throw .usage("--topic is for all devices, and DEVICE has one topic; leave it out")
@@ -168,6 +162,7 @@ extension CommandDefinition {
                 "--kind",
                 "KIND",
                 "appRefresh, processing or continued",
+                value: .word,
                 isRequired: true,
                 words: TaskSubmission.kinds
             ),
@@ -180,7 +175,8 @@ extension CommandDefinition {
                 "--strategy",
                 "queue|fail",
                 "wait if it cannot launch at once (queue, the default), or be refused; for continued",
-                words: TaskSubmission.strategies
+                value: .word,
+                words: ["queue", "fail"]
             ),
             OptionDefinition(
                 "--resource",
@@ -223,8 +219,20 @@ extension CommandDefinition {
         arguments: [ArgumentDefinition("DEVICE", "the device token; without it, all devices", count: 0...1)],
         options: [
             OptionDefinition("--topic", "TOPIC", "only tasks of one topic"),
-            OptionDefinition("--kind", "KIND", "only tasks of one kind", words: TaskCommands.listedKinds),
-            OptionDefinition("--state", "STATE", "only waiting or only running tasks", words: TaskCommands.states),
+            OptionDefinition(
+                "--kind",
+                "KIND",
+                "only tasks of one kind",
+                value: .word,
+                words: TaskSubmission.kinds + ["urlSession"]
+            ),
+            OptionDefinition(
+                "--state",
+                "STATE",
+                "only waiting or only running tasks",
+                value: .word,
+                words: ["waiting", "running"]
+            ),
             OptionDefinition("--watch", "", "update the list in place; without a terminal, print a line per change"),
             json,
         ] + OptionDefinition.client,

@@ -5,16 +5,15 @@ import Wire
 package enum TaskSubmission {
     /// The kinds of tasks that can be submitted.
     package static let kinds = ["appRefresh", "processing", "continued"]
-    static let strategies = ["queue", "fail"]
 
     /// Returns the JSON object of the request. The gateway checks the identifiers and texts.
     ///
     /// - Parameters:
     ///   - parsed: a command line of `task submit`.
     ///   - now: the time in milliseconds since 1970.
-    /// - Throws: `badUsage` for an unknown word or for an option of another kind of task.
+    /// - Throws: `badUsage` for an invalid time or for an option of another kind of task.
     package static func body(_ parsed: ParsedCommand, now: Int64) throws(CommandFailure) -> String {
-        let kind = try self.word("--kind", of: parsed, among: self.kinds) ?? ""
+        let kind = parsed.text("--kind") ?? ""
         try self.checkOptions(parsed, of: kind)
         var members = [("identifier", JSONText.quoted(parsed.arguments[1])), ("kind", JSONText.quoted(kind))]
         if let text = parsed.text("--earliest-begin") {
@@ -22,31 +21,12 @@ package enum TaskSubmission {
         }
         if parsed.isSet("--requires-network") { members.append(("requiresNetworkConnectivity", "true")) }
         if parsed.isSet("--requires-power") { members.append(("requiresExternalPower", "true")) }
-        for name in ["title", "subtitle"] {
+        for name in ["title", "subtitle", "strategy"] {
             if let text = parsed.text("--\(name)") { members.append((name, JSONText.quoted(text))) }
-        }
-        if let strategy = try self.word("--strategy", of: parsed, among: self.strategies) {
-            members.append(("strategy", JSONText.quoted(strategy)))
         }
         let resources = parsed.all("--resource").map { JSONText.quoted($0) }
         if !resources.isEmpty { members.append(("resources", "[\(resources.joined(separator: ","))]")) }
         return "{\(members.map { "\"\($0.0)\":\($0.1)" }.joined(separator: ","))}"
-    }
-
-    /// Returns the value of an option that accepts only a few words; nil if the option is not given.
-    ///
-    /// - Throws: `badUsage` that suggests the nearest word.
-    static func word(
-        _ option: String,
-        of parsed: ParsedCommand,
-        among words: [String]
-    ) throws(CommandFailure) -> String? {
-        guard let text = parsed.text(option) else { return nil }
-        guard words.contains(text) else {
-            let near = NearestMatch.find(text, in: words).map { "; did you mean \($0)?" } ?? ""
-            throw .usage("\(option) is \"\(text)\"; write \(words.joined(separator: ", "))\(near)")
-        }
-        return text
     }
 
     private static func checkOptions(_ parsed: ParsedCommand, of kind: String) throws(CommandFailure) {

@@ -6,9 +6,6 @@ import Wire
 
 /// `wakegate transfer`.
 package enum TransferCommands {
-    /// The states by which a list can be filtered.
-    package static let states = BackgroundTransfer.State.allCases.map(\.rawValue)
-
     static func add(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let request = try self.request(parsed, now: SystemClock.wall)
         let agent = try TransferClient(parsed)
@@ -84,11 +81,7 @@ package enum TransferCommands {
     }
 
     static func list(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
-        let word = parsed.text("--state")
-        let state = word.flatMap { BackgroundTransfer.State(rawValue: $0) }
-        if let word, state == nil {
-            throw .usage("--state is \"\(word)\"; write one of \(self.states.joined(separator: ", "))")
-        }
+        let state = parsed.text("--state").flatMap { BackgroundTransfer.State(rawValue: $0) }
         let agent = try TransferClient(parsed)
         let isJSON = parsed.isSet("--json")
         let transfers = try await TransferClient.call { () throws(BackgroundTransferError) in
@@ -201,7 +194,7 @@ package enum TransferCommands {
 /// `wakegate transfer session`.
 package enum TransferSessionCommand {
     static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
-        let configuration = try self.configuration(parsed)
+        let configuration = self.configuration(parsed)
         guard !parsed.arguments.isEmpty else {
             guard !parsed.isSet("--remove"), configuration == BackgroundSessionConfiguration() else {
                 throw .usage("SESSION is missing; name the session that is meant")
@@ -232,33 +225,21 @@ package enum TransferSessionCommand {
     private static func object(_ text: String) -> JSONValue { (try? JSONReader.read(text)) ?? .null }
 
     /// Returns the settings of a session from the command line.
-    ///
-    /// - Throws: `badUsage` for values other than yes and no.
-    package static func configuration(
-        _ parsed: ParsedCommand
-    ) throws(CommandFailure) -> BackgroundSessionConfiguration {
+    package static func configuration(_ parsed: ParsedCommand) -> BackgroundSessionConfiguration {
+        let flag = { (option: String) in parsed.text(option).map { $0 == "yes" } }
         var configuration = BackgroundSessionConfiguration()
         configuration.device = parsed.text("--device")
         configuration.topic = parsed.text("--topic")
-        configuration.isDiscretionary = try self.flag("--discretionary", parsed)
-        configuration.sendsLaunchEvents = try self.flag("--launch-events", parsed)
-        configuration.allowsMetered = try self.flag("--metered", parsed)
-        configuration.allowsConstrained = try self.flag("--constrained", parsed)
-        configuration.continuesAfterForceQuit = try self.flag("--after-force-quit", parsed)
-        configuration.acceptsEarlyAnswers = try self.flag("--early-answers", parsed)
+        configuration.isDiscretionary = flag("--discretionary")
+        configuration.sendsLaunchEvents = flag("--launch-events")
+        configuration.allowsMetered = flag("--metered")
+        configuration.allowsConstrained = flag("--constrained")
+        configuration.continuesAfterForceQuit = flag("--after-force-quit")
+        configuration.acceptsEarlyAnswers = flag("--early-answers")
         configuration.requestTimeout = parsed.seconds("--request-timeout").map { .seconds($0) }
         configuration.resourceTimeout = parsed.seconds("--resource-timeout").map { .seconds($0) }
         configuration.connectionsPerHost = parsed.integer("--connections")
         return configuration
-    }
-
-    private static func flag(_ option: String, _ parsed: ParsedCommand) throws(CommandFailure) -> Bool? {
-        switch parsed.text(option) {
-        case nil: return nil
-        case "yes": return true
-        case "no": return false
-        case let word?: throw .usage("\(option) is \"\(word)\"; write yes or no")
-        }
     }
 }
 

@@ -10,7 +10,7 @@ extension CommandDefinition {
     private static let exampleSession = "com.example.app.downloads"
 
     private static func yesOrNo(_ name: String, _ help: String) -> OptionDefinition {
-        OptionDefinition(name, "yes|no", help, words: ["yes", "no"])
+        OptionDefinition(name, "yes|no", help, value: .word, words: ["yes", "no"])
     }
 
     private static let whereTheAgentIs = """
@@ -58,7 +58,8 @@ extension CommandDefinition {
         "list a session's transfers, and why they wait or have failed",
         arguments: [session],
         options: [
-            OptionDefinition("--state", "STATE", "those in this state", words: TransferCommands.states), json, agent,
+            OptionDefinition("--state", "STATE", "those in this state", value: .word, words: TransferText.states), json,
+            agent,
         ],
         example: "wakegate transfer list \(exampleSession) --state waiting",
         notes: ["With --json it prints the agent's answers unchanged, one per 1000 transfers.", whereTheAgentIs],

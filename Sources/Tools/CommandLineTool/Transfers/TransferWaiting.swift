@@ -293,6 +293,9 @@ package enum ByteText {
 
 /// Formats the agent's answers about sessions and transfers.
 package enum TransferText {
+    /// The names of the states of transfers.
+    static let states = BackgroundTransfer.State.allCases.map(\.rawValue)
+
     /// Returns a line for each transfer, below a line with the column names.
     package static func list(_ transfers: [BackgroundTransfer]) -> String {
         guard !transfers.isEmpty else { return "no transfers\n" }
@@ -352,11 +355,10 @@ package enum TransferText {
     /// Returns a line for each session, below a line with the column names.
     package static func sessions(_ sessions: [JSONValue]) -> String {
         guard !sessions.isEmpty else { return "no sessions\n" }
-        let states = BackgroundTransfer.State.allCases.map(\.rawValue)
         let rows = sessions.map { session in
-            let counts = states.map { session["transfers"]?[$0].map { self.plain($0) } ?? "-" }
+            let counts = self.states.map { session["transfers"]?[$0].map { self.plain($0) } ?? "-" }
             return [session["session"]?.text ?? "-"] + counts + [session["topic"]?.text ?? "-"]
         }
-        return TableText.lines([["SESSION"] + states.map { $0.uppercased() } + ["TOPIC"]] + rows)
+        return TableText.lines([["SESSION"] + self.states.map { $0.uppercased() } + ["TOPIC"]] + rows)
     }
 }

@@ -99,9 +99,6 @@ extension TaskMessage {
 
 /// The kinds of work that the options of a worker command request.
 package struct WorkerTasks: Hashable, Sendable {
-    /// The resources that a machine may offer.
-    package static let resources = ["gpu"]
-
     /// The identifiers of tasks, or patterns of them.
     package let tasks: [String]
     /// The names of background sessions, or patterns of them.
@@ -109,16 +106,13 @@ package struct WorkerTasks: Hashable, Sendable {
     package let takesPushes: Bool
     package let hasGPU: Bool
 
-    /// - Throws: `badUsage` if the options request no work or name an unknown resource.
+    /// - Throws: `badUsage` if the options request no work.
     package init(_ parsed: ParsedCommand) throws(CommandFailure) {
         self.tasks = parsed.all("--task")
         self.sessions = parsed.all("--session")
         self.takesPushes = !parsed.isSet("--no-pushes")
         guard self.takesPushes || !self.tasks.isEmpty || !self.sessions.isEmpty else {
             throw .usage("--no-pushes leaves nothing to take; name a task with --task ID, or a session with --session")
-        }
-        for name in parsed.all("--resource") where !Self.resources.contains(name) {
-            throw .usage("--resource is \"\(name)\"; write \(Self.resources.joined(separator: ", "))")
         }
         self.hasGPU = parsed.isSet("--resource")
         guard !self.hasGPU || !self.tasks.isEmpty else {

@@ -31,8 +31,9 @@ extension CommandDefinition {
                 "--resource",
                 "NAME",
                 "a resource of this machine that tasks may require: gpu",
+                value: .word,
                 isRepeatable: true,
-                words: WorkerTasks.resources
+                words: ["gpu"]
             ),
             OptionDefinition(
                 "--report-conditions",
@@ -48,6 +49,7 @@ extension CommandDefinition {
                 "--output",
                 "log|inherit",
                 "write the commands' output with the wake's id before each line (log, the default), or unchanged",
+                value: .word,
                 words: ["log", "inherit"]
             ),
             OptionDefinition(
@@ -141,9 +143,9 @@ package enum WorkerCommand {
         let location = try GatewayLocation(parsed, side: .edge)
         let conditions = self.reportedConditions(parsed)
         let devices = try self.reportedDevices(parsed)
-        let settings = try CommandLoop.Settings(
+        let settings = CommandLoop.Settings(
             command: parsed.trailing,
-            isOutputLogged: self.isOutputLogged(parsed),
+            isOutputLogged: parsed.text("--output") != "inherit",
             variables: location.commandVariables(parsed)
         )
         // The guard starts before connections are opened, because it would inherit them.
@@ -236,14 +238,6 @@ package enum WorkerCommand {
         } catch {
             log.refused(error, device)
         }
-    }
-
-    private static func isOutputLogged(_ parsed: ParsedCommand) throws(CommandFailure) -> Bool {
-        let output = parsed.text("--output") ?? "log"
-        guard output == "log" || output == "inherit" else {
-            throw .usage("--output is \"\(output)\"; it is log or inherit")
-        }
-        return output == "log"
     }
 
     private static func reportedConditions(_ parsed: ParsedCommand) -> ReportedConditions {
