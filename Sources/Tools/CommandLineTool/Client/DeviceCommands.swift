@@ -403,15 +403,11 @@ extension CommandDefinition {
 /// `wakegate device watch`.
 package enum DeviceWatchCommand {
     static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
-        let path = try self.path(parsed)
-        var watch = StreamWatch(path: path, words: ("subscribed", "subscribing"), isJSON: true) {
-            () throws(CommandFailure) in
-            try GatewayLocation(parsed, side: .edge)
-        } line: { event in
+        let stream = try WatchConnection(.stream(try self.path(parsed)), parsed, side: .edge)
+        return try stream.printEvents(("subscribed", "subscribing"), isJSON: true) { event in
             guard case .conditions = StreamEvent(name: event.name, data: event.data) else { return nil }
             return event.dataLine
         }
-        return try watch.run()
     }
 
     /// Returns the path of the subscription. It requests only conditions.

@@ -53,7 +53,7 @@ package enum StatsCommand {
         }
         let topic = parsed.text("--topic").map { WatchSubject.topic($0) }
         let subject = parsed.text("--device").map { WatchSubject.device($0) } ?? topic ?? .gateway
-        let connection = try WatchConnection(subject.path, location)
+        let connection = try WatchConnection(subject.source, location)
         var session = ViewSession(
             StatsView(subject, place: location.place),
             connection,

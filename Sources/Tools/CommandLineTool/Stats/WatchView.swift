@@ -377,8 +377,9 @@ struct StatsView: WatchedView {
     mutating func take(_ news: WatchConnection.News) {
         switch news {
         case .past(let answer): self.model.past(answer)
-        case .event(let event, _): self.model.take(self.event(event))
-        case .lost(let cause): self.model.lost(WatchConnection.News.trouble(cause))
+        case .opened: break
+        case .event(_, let event): self.model.take(self.event(event))
+        case .lost(let cause, _): self.model.lost(WatchConnection.News.trouble(cause))
         }
     }
 
@@ -416,12 +417,11 @@ enum WatchSubject {
     case topic(String)
     case device(String)
 
-    /// The path to poll; nil for the gateway, which has an event stream.
-    var path: String? {
+    var source: WatchConnection.Source {
         switch self {
-        case .gateway: nil
-        case .topic(let topic): "/v1/stats/topics/\(URLPath.component(topic))"
-        case .device(let token): "/v1/devices/\(URLPath.component(token))"
+        case .gateway: .live
+        case .topic(let topic): .poll("/v1/stats/topics/\(URLPath.component(topic))")
+        case .device(let token): .poll("/v1/devices/\(URLPath.component(token))")
         }
     }
 }

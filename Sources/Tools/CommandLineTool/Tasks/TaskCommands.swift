@@ -54,7 +54,7 @@ package enum TaskCommands {
         let location = try GatewayLocation(parsed, side: .admin)
         let (kind, state) = (parsed.text("--kind"), parsed.text("--state"))
         let model = TaskListModel(title: location.place, kind: kind, state: state)
-        let connection = try WatchConnection(path, location)
+        let connection = try WatchConnection(.poll(path), location)
         var session = ViewSession(model, connection, isJSON: parsed.isSet("--json"))
         return try session.run()
     }

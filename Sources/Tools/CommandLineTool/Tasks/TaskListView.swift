@@ -170,9 +170,9 @@ package struct TaskListView: Sendable {
 extension TaskListModel: WatchedView {
     mutating func take(_ news: WatchConnection.News) {
         switch news {
-        case .past: break
-        case .event(let answer, _): self.take(answer, at: SystemClock.monotonic)
-        case .lost(let cause): self.lost(WatchConnection.News.trouble(cause))
+        case .past, .opened: break
+        case .event(_, let answer): self.take(answer, at: SystemClock.monotonic)
+        case .lost(let cause, _): self.lost(WatchConnection.News.trouble(cause))
         }
     }
 

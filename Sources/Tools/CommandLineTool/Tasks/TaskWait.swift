@@ -176,16 +176,12 @@ struct TaskWaitSession {
         self.identifier = identifier
         self.isJSON = isJSON
         self.connection = try WatchConnection(
-            "/v1/devices/\(URLPath.component(device))",
+            .poll("/v1/devices/\(URLPath.component(device))", interval: Self.interval),
             location,
-            interval: Self.interval,
             // The gateway has answered the submission. If it is unreachable now, the command waits for it.
             hasAnswered: true
         )
-        guard let signals = SignalPipe.open([SIGINT, SIGTERM, SIGWINCH]) else {
-            throw .failed("signals cannot be watched; close some files and try again")
-        }
-        self.signals = signals
+        self.signals = try WatchConnection.pipe(of: [SIGINT, SIGTERM, SIGWINCH])
         self.wait = TaskWait(identifier)
     }
 
@@ -200,11 +196,11 @@ struct TaskWaitSession {
         while true {
             for news in try self.connection.next([self.signals]) {
                 switch news {
-                case .past: break
-                case .event(let answer, _):
+                case .past, .opened: break
+                case .event(_, let answer):
                     self.wasLost = false
                     state = self.wait.take(answer)
-                case .lost(let cause):
+                case .lost(let cause, _):
                     if !self.wasLost { self.tell("the gateway does not answer, and is asked again: \(cause)") }
                     self.wasLost = true
                 }

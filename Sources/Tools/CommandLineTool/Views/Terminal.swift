@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Glibc
+import HTTPClient
 import Platform
 import Wire
 
@@ -179,9 +180,7 @@ struct ViewSession<View: WatchedView> {
         let isScreen = Console.isTerminal && !self.isJSON
         // Without a screen to restore, Control-Z and a closed terminal have their usual effects, also under `nohup`.
         let watched = [SIGINT, SIGTERM] + (isScreen ? [SIGHUP, SIGWINCH, SIGTSTP] : [])
-        guard let signals = SignalPipe.open(watched) else {
-            throw .failed("signals cannot be watched; close some files and try again")
-        }
+        let signals = try WatchConnection.pipe(of: watched)
         guard isScreen else { return try self.runInLines(signals) }
         // Waits for the first event before it switches screens. An error then appears on the normal screen.
         var news = try self.firstNews(signals)
@@ -218,26 +217,21 @@ struct ViewSession<View: WatchedView> {
         }
     }
 
-    // MARK: Lines
-
     /// Prints lines of text or, for JSON, the gateway's unchanged answers.
     private mutating func runInLines(_ signals: Int32) throws(CommandFailure) -> Int32 {
-        while true {
-            for news in try self.connection.next([signals]) {
-                self.view.take(news)
-                switch news {
-                case .past: break
-                case .event(_, let text):
-                    let lines = self.isJSON ? text : self.view.text()
-                    guard Console.out(lines, isJSON: self.isJSON, until: signals) else { return 0 }
-                    self.wasLost = false
-                case .lost(let cause):
-                    if !self.wasLost { Console.error("the gateway does not answer, and is asked again: \(cause)") }
-                    self.wasLost = true
-                }
+        try self.connection.follow(signals, isJSON: self.isJSON) { news in
+            self.view.take(news)
+            switch news {
+            case .past, .opened: return nil
+            case .event(let event, _):
+                self.wasLost = false
+                return .output(self.isJSON ? String(decoding: event.data, as: UTF8.self) : self.view.text())
+            case .lost(let cause, _):
+                defer { self.wasLost = true }
+                return self.wasLost ? nil : .note("the gateway does not answer, and is asked again: \(cause)")
             }
-            if !SignalPipe.read(signals).isEmpty { return 0 }
         }
+        return 0
     }
 }
 

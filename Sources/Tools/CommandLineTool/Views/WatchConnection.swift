@@ -3,55 +3,88 @@ import HTTPClient
 import Platform
 import Wire
 
-/// Polls a gateway for the state of a subject. Detects that the gateway has become unreachable, and that it answers
-/// again.
+/// Polls a path of a gateway, or follows an event stream. Detects that the gateway has become unreachable, and that it
+/// answers again.
 final class WatchConnection {
-    /// A result of polling.
+    /// The path to read, and the limits of reading.
+    struct Source {
+        let path: String
+        /// The interval between two requests, in milliseconds; nil for an event stream.
+        var interval: Int64?
+        /// The path of the samples of the recent past; nil if they are not needed.
+        var pastPath: String?
+        /// The time without any data, in milliseconds, after which the gateway counts as unreachable.
+        var silenceMax: Int64 = 5000
+        var eventBytesMax = 4 << 20
+        var backoff = Backoff(firstMilliseconds: 500, lastMilliseconds: 3000)
+
+        static func poll(_ path: String, interval: Int64 = 1000) -> Source { Source(path: path, interval: interval) }
+
+        /// The state of the gateway itself. Its stream sends an event every second.
+        static let live = Source(path: "/v1/live", pastPath: "/v1/samples?every=1")
+
+        /// A stream of events. The gateway sends a comment on it every 15 seconds.
+        static func stream(_ path: String) -> Source {
+            Source(path: path, silenceMax: 45_000, eventBytesMax: 1 << 16, backoff: Backoff())
+        }
+    }
+
+    /// A result of reading.
     enum News {
         /// The samples of the recent past.
         case past(JSONValue)
-        /// The current state of the subject, and the answer's text.
-        case event(JSONValue, text: String)
-        /// The gateway does not answer; the value is the reason. Polling continues.
-        case lost(String)
+        /// The gateway with this URL has opened the stream.
+        case opened(String)
+        /// An event of the stream, or an answer; and its data as JSON.
+        case event(ServerSentEvent, JSONValue)
+        /// The gateway does not answer; the values are the reason, and the milliseconds until the next request.
+        case lost(String, wait: Int)
     }
 
-    /// The time without any data, in milliseconds, after which the gateway counts as unreachable. The event stream
-    /// sends an event every second.
-    private static let silenceMax: Int64 = 5000
-    private static let eventBytesMax = 4 << 20
+    typealias Locate = @Sendable () throws(CommandFailure) -> GatewayLocation
 
-    private let location: GatewayLocation
-    private let client: HTTPClient
-    /// The path to poll; nil for the state of the gateway itself, which is read from an event stream.
-    private let path: String?
-    /// The interval between two requests, in milliseconds.
-    private let interval: Int64
+    private let source: Source
+    private let relocate: Locate?
+    private var location: GatewayLocation
+    private var client: HTTPClient
     private var past: HTTPRequestID?
     private var request: HTTPRequestID?
-    private var reader = EventStreamReader(eventBytesMax: WatchConnection.eventBytesMax)
+    private var reader = EventStreamReader()
     private var answeredAt = SystemClock.monotonic
     private var asksAt = SystemClock.monotonic
-    private var backoff = Backoff(firstMilliseconds: 500, lastMilliseconds: 3000)
+    private var backoff: Backoff
     private var random = RandomBits()
     private var hasAnswered: Bool
+    private var isLost = false
 
     /// - Parameters:
-    ///   - path: the path to poll; nil for the gateway itself.
-    ///   - location: the gateway to poll.
-    ///   - interval: the interval between two requests, in milliseconds.
+    ///   - source: the path to read.
+    ///   - location: the gateway.
+    ///   - relocate: returns the location after the gateway was lost; nil to keep the location.
     ///   - hasAnswered: true if the gateway has answered before. If false, an unreachable gateway is an error.
     init(
-        _ path: String?,
+        _ source: Source,
         _ location: GatewayLocation,
-        interval: Int64 = 1000,
+        relocate: Locate? = nil,
         hasAnswered: Bool = false
     ) throws(CommandFailure) {
-        self.hasAnswered = hasAnswered
-        self.path = path
-        self.interval = interval
+        self.source = source
+        self.relocate = relocate
         self.location = location
         self.client = try location.client()
+        self.backoff = source.backoff
+        self.hasAnswered = hasAnswered
+    }
+
+    /// Creates a connection to the gateway of a command line. Its location is determined again after the gateway was
+    /// lost, because a token file may have been replaced.
+    convenience init(
+        _ source: Source,
+        _ parsed: ParsedCommand,
+        side: GatewayLocation.Side
+    ) throws(CommandFailure) {
+        let locate: Locate = { () throws(CommandFailure) in try GatewayLocation(parsed, side: side) }
+        try self.init(source, locate(), relocate: locate)
     }
 
     /// Waits for news until the next request is due or one of `descriptors` is readable, but at most a second.
@@ -60,33 +93,40 @@ final class WatchConnection {
     func next(_ descriptors: [Int32]) throws(CommandFailure) -> [News] {
         try self.askIfDue()
         let now = SystemClock.monotonic
-        let until = self.request == nil ? self.asksAt : self.answeredAt + Self.silenceMax
+        let until = self.request == nil ? self.asksAt : self.answeredAt + self.source.silenceMax
         let events = self.client.poll(
             timeoutMilliseconds: Int(max(0, min(1000, until - now))),
             descriptors: descriptors.map { PollDescriptor($0, .readable) }
         )
         var news: [News] = []
         for event in events { news += try self.take(event) }
-        if self.request != nil, SystemClock.monotonic - self.answeredAt > Self.silenceMax {
-            news.append(try self.lost("it has been silent for \(Self.silenceMax / 1000) seconds"))
+        if self.request != nil, SystemClock.monotonic - self.answeredAt > self.source.silenceMax {
+            let silence = "it has been silent for \(self.source.silenceMax / 1000) seconds"
+            news.append(try self.lost("nothing came from \(self.location.url): \(silence)"))
         }
         return news
     }
 
     private func askIfDue() throws(CommandFailure) {
         guard self.request == nil, SystemClock.monotonic >= self.asksAt else { return }
+        if self.isLost, let relocate = self.relocate {
+            self.location = try relocate()
+            self.client = try self.location.client()
+        }
+        self.isLost = false
         self.answeredAt = SystemClock.monotonic
+        var request = self.location.request("GET", self.source.path)
+        if self.source.interval == nil {
+            self.reader = EventStreamReader(eventBytesMax: self.source.eventBytesMax)
+            request.headers.append(("accept", "text/event-stream"))
+            request.isStreaming = true
+            request.timeoutMilliseconds = nil
+        }
         do throws(HTTPClientError) {
-            if let path = self.path {
-                self.request = try self.client.start(self.location.request("GET", path))
-            } else {
-                self.reader = EventStreamReader(eventBytesMax: Self.eventBytesMax)
-                self.past = try self.client.start(self.location.request("GET", "/v1/samples?every=1"))
-                var request = self.location.request("GET", "/v1/live")
-                request.isStreaming = true
-                request.timeoutMilliseconds = nil
-                self.request = try self.client.start(request)
+            if let path = self.source.pastPath {
+                self.past = try self.client.start(self.location.request("GET", path))
             }
+            self.request = try self.client.start(request)
         } catch {
             throw self.location.failure(error)
         }
@@ -98,19 +138,16 @@ final class WatchConnection {
             guard id == self.request else { return [] }
             self.answeredAt = SystemClock.monotonic
             self.reader.began(response)
-            return []
+            guard response.isSuccess, self.source.interval == nil else { return [] }
+            self.answered()
+            return [.opened(self.location.url)]
         case .body(let id, let bytes):
             guard id == self.request else { return [] }
             self.answeredAt = SystemClock.monotonic
             guard let events = try? self.reader.received(bytes) else {
-                return [try self.lost("it sends an event longer than \(Self.eventBytesMax) bytes")]
+                return [try self.lost("the gateway sent an event of more than \(self.source.eventBytesMax) bytes")]
             }
-            return events.compactMap { event in
-                let text = String(decoding: event.data, as: UTF8.self)
-                guard let value = try? JSONReader.read(text) else { return nil }
-                self.answered()
-                return .event(value, text: text)
-            }
+            return events.compactMap { event in JSONValue(event.data).map { .event(event, $0) } }
         case .ended(let id, let result): return try self.ended(id, result)
         }
     }
@@ -125,20 +162,22 @@ final class WatchConnection {
             return [.past(try GatewayAnswer.object(response))]
         }
         guard id == self.request else { return [] }
-        switch self.path == nil ? result.map(self.reader.whole) : result {
+        switch self.source.interval == nil ? result.map(self.reader.whole) : result {
         case .failure(let error):
             guard self.hasAnswered else { throw self.location.failure(error) }
             return [try self.lost(self.location.explain(error))]
         case .success(let response):
             guard response.isSuccess else {
-                if response.status < 500 || !self.hasAnswered { try GatewayAnswer.check(response) }
+                let isPassing = response.status >= 500 || response.status == 429
+                if !isPassing || !self.hasAnswered { try GatewayAnswer.check(response) }
                 return [try self.lost(GatewayAnswer.refusal(response))]
             }
-            guard self.path != nil else { return [try self.lost("it has ended the stream")] }
+            guard let interval = self.source.interval else { return [try self.lost("the gateway ended the stream")] }
             self.request = nil
-            self.asksAt = SystemClock.monotonic + self.interval
+            self.asksAt = SystemClock.monotonic + interval
             self.answered()
-            return [.event(try GatewayAnswer.object(response), text: response.text)]
+            let answer = try GatewayAnswer.object(response)
+            return [.event(ServerSentEvent(name: "", id: "", data: response.body), answer)]
         }
     }
 
@@ -149,11 +188,76 @@ final class WatchConnection {
     }
 
     private func lost(_ cause: String) throws(CommandFailure) -> News {
-        guard self.hasAnswered else { throw .failed("the gateway cannot be watched: \(cause)") }
+        guard self.hasAnswered else { throw .failed(cause) }
         for id in [self.request, self.past].compactMap(\.self) { self.client.cancel(id) }
         self.request = nil
         self.past = nil
-        self.asksAt = SystemClock.monotonic + Int64(self.backoff.failed(using: &self.random))
-        return .lost(cause)
+        self.isLost = true
+        let wait = self.backoff.failed(using: &self.random)
+        self.asksAt = SystemClock.monotonic + Int64(wait)
+        return .lost(cause, wait: wait)
+    }
+}
+
+// MARK: - Lines
+
+extension WatchConnection {
+    /// The text to print about news.
+    enum Line {
+        /// Whole lines for standard output.
+        case output(String)
+        /// A line for standard error.
+        case note(String)
+    }
+
+    /// Returns a pipe from which `signals` can be read.
+    static func pipe(of signals: [Int32]) throws(CommandFailure) -> Int32 {
+        guard let pipe = SignalPipe.open(signals) else {
+            throw .failed("signals cannot be watched; close some files and try again")
+        }
+        return pipe
+    }
+
+    /// Prints a line for each event of a stream until SIGINT or SIGTERM.
+    ///
+    /// - Parameters:
+    ///   - words: the messages for an opened stream, and the verb for an opening that failed.
+    ///   - isJSON: true if the lines are JSON.
+    ///   - line: returns the line for an event, without a line feed; nil to skip the event.
+    /// - Returns: the exit status.
+    func printEvents(
+        _ words: (opened: String, opening: String),
+        isJSON: Bool,
+        _ line: (ServerSentEvent) -> String?
+    ) throws(CommandFailure) -> Int32 {
+        try self.follow(try Self.pipe(of: [SIGINT, SIGTERM]), isJSON: isJSON) { news in
+            switch news {
+            case .past: nil
+            case .opened(let url): .note("wakegate: \(words.opened) at \(url)")
+            case .event(let event, _): line(event).map { .output("\($0)\n") }
+            case .lost(let cause, let wait): .note("wakegate: \(cause); \(words.opening) again in \(wait) ms")
+            }
+        }
+        return 0
+    }
+
+    /// Prints text about the news until a signal arrives.
+    ///
+    /// - Parameters:
+    ///   - signals: the pipe of the signals.
+    ///   - isJSON: true if the output is JSON.
+    ///   - line: returns the text; nil for none.
+    func follow(_ signals: Int32, isJSON: Bool, _ line: (News) -> Line?) throws(CommandFailure) {
+        while true {
+            for news in try self.next([signals]) {
+                switch line(news) {
+                case .output(let text)?:
+                    guard Console.out(text, isJSON: isJSON, until: signals) else { return }
+                case .note(let text)?: Console.error(text)
+                case nil: break
+                }
+            }
+            if !SignalPipe.read(signals).isEmpty { return }
+        }
     }
 }
