@@ -134,6 +134,11 @@ package struct OptionDefinition: Sendable {
 
     /// The option as the help shows it, such as `--topic TOPIC`.
     package var usage: String { self.placeholder.isEmpty ? self.name : "\(self.name) \(self.placeholder)" }
+
+    /// The description, with a remark if the option is required or may be repeated.
+    var markedHelp: String {
+        self.help + (self.isRequired ? " (required)" : self.isRepeatable ? " (may be repeated)" : "")
+    }
 }
 
 extension OptionDefinition {

@@ -42,11 +42,7 @@ package enum HelpText {
             parts.append("arguments:\n\(self.table(command.arguments.map { ($0.placeholder, $0.help) }))\n")
         }
         if !command.options.isEmpty {
-            let rows = command.options.map { option in
-                let mark = option.isRequired ? " (required)" : option.isRepeatable ? " (may be repeated)" : ""
-                return (option.usage, option.help + mark)
-            }
-            parts.append("options:\n\(self.table(rows))\n")
+            parts.append("options:\n\(self.table(command.options.map { ($0.usage, $0.markedHelp) }))\n")
         }
         parts += command.notes.map { "\($0)\n" }
         parts.append("example:\n  \(command.example)\n")

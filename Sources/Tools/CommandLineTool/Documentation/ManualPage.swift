@@ -28,16 +28,16 @@ package struct ManualPage: Sendable {
     private static func head(_ name: String, _ section: Int, _ description: String) -> MdocText {
         var page = MdocText()
         page.title("Dd", wakeGateReleaseDate)
-        page.macro("Dt", name.uppercased(), "\(section)")
+        page.raw(".Dt \(name.uppercased()) \(section)")
         page.title("Os", "WakeGate \(wakeGateVersion)")
-        page.macro("Sh", "NAME")
-        page.macro("Nm", name)
+        page.raw(".Sh NAME")
+        page.raw(".Nm \(name)")
         page.title("Nd", description)
         return page
     }
 
     private static func seeAlso(_ pages: [(name: String, section: Int)], in page: inout MdocText) {
-        page.macro("Sh", "SEE", "ALSO")
+        page.raw(".Sh SEE ALSO")
         let sorted = pages.sorted { ($0.section, $0.name) < ($1.section, $1.name) }
         for (index, other) in sorted.enumerated() {
             let end = index == sorted.count - 1 ? "" : " ,"
@@ -51,40 +51,27 @@ package struct ManualPage: Sendable {
 extension ManualPage {
     private static func program(_ commands: [CommandDefinition]) -> ManualPage {
         var page = Self.head("wakegate", 1, "silent pushes for Linux")
-        page.macro("Sh", "SYNOPSIS")
-        page.macro("Nm")
-        page.macro("Ar", "COMMAND")
+        page.raw(".Sh SYNOPSIS")
+        page.raw(".Nm")
+        page.raw(".Ar COMMAND")
         page.raw(".Op Ar options ...")
-        for option in OptionDefinition.program {
-            page.macro("Nm")
-            page.option("Fl", option)
-        }
-        page.macro("Sh", "DESCRIPTION")
+        for option in OptionDefinition.program { page.raw(".Nm\n.\(MdocText.flag(option))") }
+        page.raw(".Sh DESCRIPTION")
         page.paragraphs(
             """
             WakeGate accepts pushes as APNs does, decides when a device may be woken, and wakes it. Pushes that arrive
             while a device may not be woken are coalesced into one wake of a worker.
             """
         )
-        page.macro("Pp")
+        page.raw(".Pp")
         page.paragraphs("The commands, each with a separate page:")
-        page.raw(".Bl -tag -width Ds")
-        for command in commands {
-            page.raw(".It Xr \(Self.name(of: command)) 1")
-            page.paragraphs("\(command.summary).")
-        }
-        page.macro("El")
-        page.macro("Pp")
+        page.list(commands.map { ("Xr \(Self.name(of: $0)) 1", "\($0.summary).") })
+        page.raw(".Pp")
         page.paragraphs("The options:")
-        page.raw(".Bl -tag -width Ds")
-        for option in OptionDefinition.program {
-            page.option("It Fl", option)
-            page.paragraphs("\(option.help).")
-        }
-        page.macro("El")
+        page.list(OptionDefinition.program.map { (MdocText.flag($0), "\($0.help).") })
         Self.environment(in: &page)
         Self.exitStatus(in: &page)
-        page.macro("Sh", "EXAMPLES")
+        page.raw(".Sh EXAMPLES")
         page.paragraphs("A gateway, a worker and a push, each in a separate terminal:")
         page.display(HelpText.firstSteps.joined(separator: "\n"))
         Self.seeAlso([("wakegate.json5", 5)] + commands.map { (Self.name(of: $0), 1) }, in: &page)
@@ -92,10 +79,9 @@ extension ManualPage {
     }
 
     private static func environment(in page: inout MdocText) {
-        page.macro("Sh", "ENVIRONMENT")
-        page.raw(".Bl -tag -width Ds")
+        page.raw(".Sh ENVIRONMENT")
         let names = OptionDefinition.variables
-        for (variable, meaning) in [
+        let meanings = [
             (names.url, "the gateway of client commands, like --gateway"),
             (names.authority, "the authority's file, like --ca"),
             (names.tokenFile, "the bearer token's file, like --token-file"),
@@ -103,28 +89,20 @@ extension ManualPage {
             (names.certificate, "the client certificate's file, like --cert"),
             (names.key, "the file of its private key, like --key"),
             ("XDG_CONFIG_HOME", "the folder of wakegate/contexts.json, which stores the contexts; default: ~/.config"),
-        ] {
-            page.macro("It", "Ev", variable)
-            page.paragraphs("\(meaning).")
-        }
-        page.macro("El")
-        page.macro("Pp")
+        ]
+        page.list(meanings.map { ("Ev \($0.0)", "\($0.1).") })
+        page.raw(".Pp")
         page.paragraphs(OptionDefinition.precedence)
     }
 
     private static func exitStatus(in page: inout MdocText) {
-        page.macro("Sh", "EXIT", "STATUS")
-        page.raw(".Bl -tag -width Ds -compact")
+        page.raw(".Sh EXIT STATUS")
         let meanings = [
             ("0", "success; a server ended as requested"), ("64", "the command line is wrong"),
             ("77", "the gateway refuses the worker's credentials"), ("78", "the configuration is wrong"),
             ("2", "an accepted push causes no wake"), ("1", "any other failure; standard error has the reason"),
         ]
-        for (status, meaning) in meanings {
-            page.macro("It", status)
-            page.paragraphs("\(meaning).")
-        }
-        page.macro("El")
+        page.list(meanings.map { ($0.0, "\($0.1).") }, style: " -compact")
     }
 }
 
@@ -135,49 +113,38 @@ extension ManualPage {
         let name = Self.name(of: command)
         var page = Self.head(name, 1, command.summary)
         Self.synopsis(command, in: &page)
-        page.macro("Sh", "DESCRIPTION")
+        page.raw(".Sh DESCRIPTION")
         if !command.arguments.isEmpty {
             page.paragraphs(command.arguments.count == 1 ? "The argument:" : "The arguments:")
-            page.raw(".Bl -tag -width Ds")
-            for argument in command.arguments {
-                page.macro("It", "Ar", MdocText.argument(argument.placeholder))
-                page.paragraphs("\(argument.help).")
-            }
-            page.macro("El")
-            page.macro("Pp")
+            page.list(command.arguments.map { ("Ar \(MdocText.argument($0.placeholder))", "\($0.help).") })
+            page.raw(".Pp")
         }
         page.paragraphs("The options:")
-        page.raw(".Bl -tag -width Ds")
-        for option in command.completedOptions {
-            page.option("It Fl", option)
-            let mark = option.isRequired ? " (required)" : option.isRepeatable ? " (may be repeated)" : ""
-            page.paragraphs("\(option.help)\(mark).")
-        }
-        page.macro("El")
+        page.list(command.completedOptions.map { (MdocText.flag($0), "\($0.markedHelp).") })
         for note in command.notes {
-            page.macro("Pp")
+            page.raw(".Pp")
             page.paragraphs(note)
         }
         Self.exitStatus(in: &page)
-        page.macro("Sh", "EXAMPLES")
+        page.raw(".Sh EXAMPLES")
         page.display(command.example)
         Self.seeAlso([("wakegate", 1), ("wakegate.json5", 5)], in: &page)
         return ManualPage(name: name, section: 1, text: page.text)
     }
 
     private static func synopsis(_ command: CommandDefinition, in page: inout MdocText) {
-        page.macro("Sh", "SYNOPSIS")
-        page.macro("Nm", "wakegate", command.name)
+        page.raw(".Sh SYNOPSIS")
+        page.raw(".Nm wakegate \(command.name)")
         for argument in command.arguments {
             let isOptional = argument.count.lowerBound == 0
             let repeated = argument.count.upperBound > 1 ? " ..." : ""
             page.raw("\(isOptional ? ".Op Ar" : ".Ar") \(MdocText.argument(argument.placeholder))\(repeated)")
         }
-        for option in command.options.filter(\.isRequired) { page.option("Fl", option) }
-        for option in command.options.filter({ !$0.isRequired }) { page.option("Op Fl", option) }
+        for option in command.options.filter(\.isRequired) { page.raw(".\(MdocText.flag(option))") }
+        for option in command.options.filter({ !$0.isRequired }) { page.raw(".Op \(MdocText.flag(option))") }
         if let trailing = command.trailing {
             page.raw(".Fl \\-")
-            page.macro("Ar", MdocText.argument(trailing))
+            page.raw(".Ar \(MdocText.argument(trailing))")
         }
     }
 }
@@ -187,7 +154,7 @@ extension ManualPage {
 extension ManualPage {
     private static func configuration(_ keys: [KeyManual]) -> ManualPage {
         var page = Self.head("wakegate.json5", 5, "configuration of a WakeGate gateway")
-        page.macro("Sh", "DESCRIPTION")
+        page.raw(".Sh DESCRIPTION")
         page.paragraphs(
             """
             The file that `wakegate serve --config` reads: one object of JSON5, in which every key is optional. A key
@@ -195,18 +162,17 @@ extension ManualPage {
             probably meant. The option --set of `wakegate serve` and `wakegate dev` takes the same keys.
             """
         )
-        page.macro("Pp")
+        page.raw(".Pp")
         page.paragraphs("`wakegate serve --config FILE --check` names every fault of a file.")
-        page.macro("Sh", "KEYS")
-        page.raw(".Bl -tag -width Ds")
-        for key in keys {
-            page.macro("It", "Va", MdocText.argument(key.name))
-            page.paragraphs("\(key.summary): \(key.requirement).")
-            page.paragraphs(key.defaultText.map { "Default: \($0)." } ?? "It has no default.")
-            if !key.advice.isEmpty { page.paragraphs(key.advice) }
+        page.raw(".Sh KEYS")
+        let items = keys.map { key in
+            let remark = key.defaultText.map { "Default: \($0)." } ?? "It has no default."
+            return (
+                "Va \(MdocText.argument(key.name))", "\(key.summary): \(key.requirement).\n\(remark)\n\(key.advice)"
+            )
         }
-        page.macro("El")
-        page.macro("Sh", "EXAMPLES")
+        page.list(items)
+        page.raw(".Sh EXAMPLES")
         page.display(
             """
             {
@@ -239,12 +205,7 @@ struct MdocText {
     /// The page as a file.
     var text: String { self.lines.joined(separator: "\n") + "\n" }
 
-    /// Appends a macro with unescaped arguments.
-    mutating func macro(_ name: String, _ arguments: String...) {
-        self.lines.append(([".\(name)"] + arguments).joined(separator: " "))
-    }
-
-    /// Appends a line of macros unchanged.
+    /// Appends lines of macros unchanged.
     mutating func raw(_ line: String) {
         self.lines.append(line)
     }
@@ -254,10 +215,20 @@ struct MdocText {
         self.lines.append(".\(name) \(Self.escaped(words))")
     }
 
-    /// Appends an option after other macros on the same line, such as `Op Fl -topic Ar TOPIC`.
-    mutating func option(_ before: String, _ option: OptionDefinition) {
-        let value = option.placeholder.isEmpty ? "" : " Ar \(Self.argument(option.placeholder))"
-        self.lines.append(".\(before) \\-\(Self.escaped(String(option.name.dropFirst(2))))\(value)")
+    /// Appends a list of items, each with macros as its head and paragraphs as its text.
+    mutating func list(_ items: [(head: String, text: String)], style: String = "") {
+        self.raw(".Bl -tag -width Ds\(style)")
+        for (head, text) in items {
+            self.raw(".It \(head)")
+            self.paragraphs(text)
+        }
+        self.raw(".El")
+    }
+
+    /// Returns an option as macros, such as `Fl \-topic Ar TOPIC`.
+    static func flag(_ option: OptionDefinition) -> String {
+        let value = option.placeholder.isEmpty ? "" : " Ar \(self.argument(option.placeholder))"
+        return "Fl \\-\(self.escaped(String(option.name.dropFirst(2))))\(value)"
     }
 
     /// Appends paragraphs of filled prose. Indented lines are displayed verbatim.
