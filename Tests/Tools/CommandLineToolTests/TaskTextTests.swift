@@ -38,7 +38,7 @@ struct TaskTextTests {
 
     @Test("A device's tasks are a table, running ones first, with the reason of waiting ones")
     func device() throws {
-        let text = TaskText.device(try JSONReader.read(Self.ofDevice)) { _, _ in true }
+        let text = TaskText.device(try JSONReader.read(Self.ofDevice))
         #expect(
             text == """
                 identifier  kind        state
@@ -48,13 +48,11 @@ struct TaskTextTests {
 
                 """
         )
-        let waiting = TaskText.device(try JSONReader.read(Self.ofDevice)) { task, state in
-            state == "waiting" && task["kind"]?.text == "urlSession"
-        }
+        let waiting = TaskText.device(try JSONReader.read(Self.ofDevice), kind: "urlSession", state: "waiting")
         #expect(waiting.split(separator: "\n").count == 2)
-        #expect(TaskText.device(.null) { _, _ in true } == "no tasks\n")
+        #expect(TaskText.device(.null) == "no tasks\n")
         let unknown = Self.ofDevice.replacing("\"total\":100", with: "\"total\":0")
-        #expect(TaskText.device(try JSONReader.read(unknown)) { _, _ in true }.contains("running  10 done frame? 10,"))
+        #expect(TaskText.device(try JSONReader.read(unknown)).contains("running  10 done frame? 10,"))
     }
 
     @Test("The tasks of all devices name the device and its topic")

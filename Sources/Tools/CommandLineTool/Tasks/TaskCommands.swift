@@ -41,12 +41,9 @@ package enum TaskCommands {
     static func list(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let path = try self.listPath(parsed)
         guard !parsed.isSet("--watch") else { return try self.watch(parsed, path) }
-        let (kind, wanted) = (parsed.text("--kind"), parsed.text("--state"))
         return try parsed.show(try self.answer(parsed, "GET", path, nil)) { answer in
             guard !parsed.arguments.isEmpty else { return TaskText.all(answer) }
-            return TaskText.device(answer) { task, state in
-                (kind == nil || task["kind"]?.text == kind) && (wanted == nil || state == wanted)
-            }
+            return TaskText.device(answer, kind: parsed.text("--kind"), state: parsed.text("--state"))
         }
     }
 

@@ -30,14 +30,7 @@ package struct TaskListModel: Sendable {
     ///   - now: the time of a monotonic clock, in milliseconds.
     package mutating func take(_ answer: JSONValue, at now: Int64) {
         self.trouble = nil
-        let listed = (answer["tasks"]?.elements ?? []).map { TaskStatus($0) }
-        let ofDevice = ["running", "waiting"].flatMap { state in
-            (answer[state]?.elements ?? []).map { TaskStatus($0, state: state) }
-        }
-        let tasks = (listed + ofDevice).filter { task in
-            (self.kind == nil || task.kind == self.kind)
-                && (self.state == nil || (self.state == "running") == task.isRunning)
-        }
+        let tasks = TaskStatus.list(answer, kind: self.kind, state: self.state)
         let ranks = tasks.map { $0.hasBar ? 0 : $0.isRunning ? 1 : 2 }
         self.tasks = (0...2).flatMap { rank in zip(tasks, ranks).filter { $0.1 == rank }.map(\.0) }
         var paces: [TaskStatus.Key: TaskPace] = [:]

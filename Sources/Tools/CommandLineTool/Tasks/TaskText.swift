@@ -26,13 +26,10 @@ package enum TaskText {
     ///
     /// - Parameters:
     ///   - answer: the answer of `/v1/devices/<token>/tasks`.
-    ///   - isShown: returns true for the tasks to include.
-    package static func device(_ answer: JSONValue, where isShown: (_ task: JSONValue, _ state: String) -> Bool)
-        -> String
-    {
-        let rows = ["running", "waiting"].flatMap { state in
-            (answer[state]?.elements ?? []).filter { isShown($0, state) }.map { self.row($0, state) }
-        }
+    ///   - kind: the kind to show; nil for all kinds.
+    ///   - state: the state to show; nil for all states.
+    package static func device(_ answer: JSONValue, kind: String? = nil, state: String? = nil) -> String {
+        let rows = TaskStatus.list(answer, kind: kind, state: state).map(\.row)
         return rows.isEmpty ? self.none : TableText.lines([["identifier", "kind", "state", ""]] + rows)
     }
 
@@ -40,10 +37,7 @@ package enum TaskText {
     ///
     /// - Parameter answer: the answer of `/v1/tasks`.
     package static func all(_ answer: JSONValue) -> String {
-        let tasks = answer["tasks"]?.elements ?? []
-        let rows = tasks.map { task in
-            [task["device"]?.text ?? "-", task["topic"]?.text ?? "-"] + self.row(task, task["state"]?.text ?? "-")
-        }
+        let rows = TaskStatus.list(answer).map { [$0.key.device.isEmpty ? "-" : $0.key.device, $0.topic] + $0.row }
         return rows.isEmpty
             ? self.none : TableText.lines([["device", "topic", "identifier", "kind", "state", ""]] + rows)
     }
@@ -53,13 +47,9 @@ package enum TaskText {
     /// - Parameter device: the answer of `/v1/devices/<token>`. Its member `tasks` has the form of the answer of
     ///   `/v1/devices/<token>/tasks`.
     package static func explanation(_ device: JSONValue) -> [String] {
-        let tasks = device["tasks"] ?? .null
-        let listed = ["running", "waiting"].flatMap { state in
-            (tasks[state]?.elements ?? []).map { self.row($0, state) }
-        }
-        guard !listed.isEmpty else { return [] }
-        return ["", "tasks, running ones first:"]
-            + TableText.lines(listed).split(separator: "\n").map { "  \($0)" }
+        let rows = TaskStatus.list(device["tasks"] ?? .null).map(\.row)
+        guard !rows.isEmpty else { return [] }
+        return ["", "tasks, running ones first:"] + TableText.lines(rows).split(separator: "\n").map { "  \($0)" }
     }
 
     /// Returns a line about the use of a device; nil if the gateway reports no use.
@@ -74,13 +64,8 @@ package enum TaskText {
 
     // MARK: Rows
 
-    private static func row(_ task: JSONValue, _ state: String) -> [String] {
-        let name = task["identifier"]?.text ?? task["session"]?.text ?? "-"
-        return [name, task["kind"]?.text ?? "-", state, self.remark(task, state)]
-    }
-
     /// Returns the reason why a task is pending, or the progress of a running task.
-    static func remark(_ task: JSONValue, _ state: String) -> String {
+    fileprivate static func remark(_ task: JSONValue, _ state: String) -> String {
         var parts: [String] = []
         if let progress = task["progress"], case .object = progress { parts.append(self.progress(progress)) }
         if let count = task["count"]?.number { parts.append("\(JSONNumber.text(of: count)) finished") }
@@ -130,7 +115,8 @@ package struct TaskStatus: Hashable, Sendable {
 
     package let key: Key
     package let kind: String
-    package let isRunning: Bool
+    let topic: String
+    let state: String
     /// The title that a person sees: the last reported title, the title of the request, or the identifier.
     package let title: String
     /// The text below the title; empty if there is none.
@@ -142,11 +128,27 @@ package struct TaskStatus: Hashable, Sendable {
     /// The reason why the task is pending, or its progress, as a cell of a list.
     package let remark: String
 
+    /// Returns the tasks in an answer about all devices, or the running and then the waiting tasks in an answer about
+    /// one device.
+    ///
+    /// - Parameters:
+    ///   - answer: the answer.
+    ///   - kind: the kind of the tasks; nil for all kinds.
+    ///   - state: the state of the tasks; nil for all states.
+    static func list(_ answer: JSONValue, kind: String? = nil, state: String? = nil) -> [TaskStatus] {
+        let ofDevice = ["running", "waiting"].flatMap { name in
+            (answer[name]?.elements ?? []).map { TaskStatus($0, state: name) }
+        }
+        return ((answer["tasks"]?.elements ?? []).map { TaskStatus($0) } + ofDevice).filter { task in
+            (kind == nil || task.kind == kind) && (state == nil || task.state == state)
+        }
+    }
+
     /// - Parameters:
     ///   - task: a task of the list of all tasks or of a device's lists.
     ///   - state: the member of a device's answer that lists the task; nil if the task has a member `state`.
     package init(_ task: JSONValue, state: String? = nil) {
-        let state = state ?? task["state"]?.text ?? ""
+        let state = state ?? task["state"]?.text ?? "-"
         let progress = task["progress"] ?? .null
         let name = task["identifier"]?.text ?? task["session"]?.text ?? "-"
         self.key = Key(
@@ -156,7 +158,8 @@ package struct TaskStatus: Hashable, Sendable {
             wake: task["wake"]?.text
         )
         self.kind = task["kind"]?.text ?? "-"
-        self.isRunning = state == "running"
+        self.topic = task["topic"]?.text ?? "-"
+        self.state = state
         self.title = progress["title"]?.text ?? task["title"]?.text ?? name
         self.subtitle = progress["subtitle"]?.text ?? task["subtitle"]?.text ?? ""
         self.progress = progress["completed"]?.number.map { completed in
@@ -172,6 +175,11 @@ package struct TaskStatus: Hashable, Sendable {
         if let total = self.progress?.total, total > 0 { finished.progress = Progress(completed: total, total: total) }
         return finished
     }
+
+    package var isRunning: Bool { self.state == "running" }
+
+    /// The cells of a table.
+    fileprivate var row: [String] { [self.key.name, self.kind, self.state, self.remark] }
 
     /// True if views show the task with a progress bar.
     package var hasBar: Bool { self.isRunning && self.kind == "continued" }

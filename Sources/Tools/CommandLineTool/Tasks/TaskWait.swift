@@ -74,9 +74,9 @@ package struct TaskWait: Hashable, Sendable {
 
     /// Processes an answer of `/v1/devices/<token>`, and returns the state of the request.
     package mutating func take(_ device: JSONValue) -> State {
-        let tasks = ["running", "waiting"].flatMap { state in
-            (device["tasks"]?[state]?.elements ?? []).map { TaskStatus($0, state: state) }
-        }.filter { $0.key.name == self.identifier && $0.kind == "continued" }
+        let tasks = TaskStatus.list(device["tasks"] ?? .null, kind: "continued").filter {
+            $0.key.name == self.identifier
+        }
         let registeredAt = device["registeredAt"]?.number
         let clockStep = registeredAt.flatMap { now in self.registeredAt.map { now - $0 } } ?? 0
         func distance(_ task: TaskStatus, from own: Double) -> Double {
