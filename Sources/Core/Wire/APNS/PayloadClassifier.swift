@@ -176,7 +176,7 @@ package enum JSONVerdict: Hashable, Sendable {
 /// A position in a JSON text, with methods that read the next token.
 struct JSONScanner {
     private let text: ByteView
-    private var position = 0
+    private(set) var position = 0
 
     init(_ text: ByteView) {
         self.text = text

@@ -91,84 +91,76 @@ package struct JSONMember: Hashable, Sendable {
 
 /// The members of a JSON object in their original text, which delivers a payload to its worker byte for byte.
 ///
-/// Clients read the gateway's events with it. Values are not validated, because the gateway sends only valid JSON.
+/// Clients read the gateway's events with it. The places of commas and colons in values are not checked, because the
+/// gateway sends only valid JSON.
 package struct JSONMembers: Sendable {
     private let text: [UInt8]
-    private var ranges: [String: Range<Int>] = [:]
+    private let ranges: [String: Range<Int>]
 
     /// Finds the members of the object in `text`; nil if `text` is not an object or is truncated.
     package init?(_ text: [UInt8]) {
-        self.text = text
-        var index = self.skipSpace(0)
-        guard index < text.count, text[index] == UInt8(ascii: "{") else { return nil }
-        index = self.skipSpace(index + 1)
-        if index < text.count, text[index] == UInt8(ascii: "}") { return }
-        while true {
-            guard let nameEnd = self.stringEnd(index) else { return nil }
-            let name = String(decoding: text[(index + 1)..<(nameEnd - 1)], as: UTF8.self)
-            index = self.skipSpace(nameEnd)
-            guard index < text.count, text[index] == UInt8(ascii: ":") else { return nil }
-            let start = self.skipSpace(index + 1)
-            guard let end = self.valueEnd(start) else { return nil }
-            self.ranges[name] = start..<end
-            index = self.skipSpace(end)
-            guard index < text.count else { return nil }
-            if text[index] == UInt8(ascii: "}") { return }
-            guard text[index] == UInt8(ascii: ",") else { return nil }
-            index = self.skipSpace(index + 1)
+        let ranges = text.withByteView { view in
+            var scanner = JSONScanner(view)
+            return scanner.members()
         }
+        guard let ranges else { return nil }
+        self.text = text
+        self.ranges = ranges
     }
 
     /// Returns the original text of the member's value; nil if there is no such member.
     package func raw(_ name: String) -> [UInt8]? {
         self.ranges[name].map { Array(self.text[$0]) }
     }
+}
 
-    private func skipSpace(_ start: Int) -> Int {
-        var index = start
-        while index < self.text.count, [0x20, 0x09, 0x0A, 0x0D].contains(self.text[index]) { index += 1 }
-        return index
-    }
-
-    /// Returns the index after the string that starts at `start`; nil if there is no such string.
-    private func stringEnd(_ start: Int) -> Int? {
-        guard start < self.text.count, self.text[start] == UInt8(ascii: "\"") else { return nil }
-        var index = start + 1
-        while index < self.text.count {
-            switch self.text[index] {
-            case UInt8(ascii: "\\"): index += 2
-            case UInt8(ascii: "\""): return index + 1
-            default: index += 1
+extension JSONScanner {
+    /// Reads an object, and returns the places of its values by name; nil if it is malformed.
+    fileprivate mutating func members() -> [String: Range<Int>]? {
+        var ranges: [String: Range<Int>] = [:]
+        guard self.skipToken(UInt8(ascii: "{")) else { return nil }
+        if self.skipToken(UInt8(ascii: "}")) { return ranges }
+        repeat {
+            self.skipSpace()
+            guard self.current == UInt8(ascii: "\""), let name = self.string(), self.skipToken(UInt8(ascii: ":")) else {
+                return nil
             }
-        }
-        return nil
+            self.skipSpace()
+            let start = self.position
+            guard self.skipValue() else { return nil }
+            ranges[name.text.string] = start..<self.position
+        } while self.skipToken(UInt8(ascii: ","))
+        return self.skipToken(UInt8(ascii: "}")) ? ranges : nil
     }
 
-    /// Returns the index after the value that starts at `start`; nil if the text ends first.
-    private func valueEnd(_ start: Int) -> Int? {
-        var index = start
+    /// Skips white space, and a byte if it comes next. Returns true if it does.
+    private mutating func skipToken(_ byte: UInt8) -> Bool {
+        self.skipSpace()
+        guard self.current == byte else { return false }
+        self.advance()
+        return true
+    }
+
+    /// Skips a value. Returns false if a part is malformed or the text ends first.
+    private mutating func skipValue() -> Bool {
         var depth = 0
-        while index < self.text.count {
-            switch self.text[index] {
-            case UInt8(ascii: "\""):
-                guard let end = self.stringEnd(index) else { return nil }
-                index = end
-                if depth == 0 { return index }
-                continue
-            case UInt8(ascii: "{"), UInt8(ascii: "["): depth += 1
+        repeat {
+            self.skipSpace()
+            switch self.current {
+            case UInt8(ascii: "\""): guard self.string() != nil else { return false }
+            case UInt8(ascii: "{"), UInt8(ascii: "["):
+                depth += 1
+                self.advance()
             case UInt8(ascii: "}"), UInt8(ascii: "]"):
-                // The closing bracket of the enclosing container also ends a value without quotes, such as a number or
-                // `true`.
-                if depth == 0 { return index > start ? index : nil }
                 depth -= 1
-                if depth == 0 { return index + 1 }
-            case UInt8(ascii: ","), 0x20, 0x09, 0x0A, 0x0D:
-                if depth == 0 { return index > start ? index : nil }
-            default: break
+                self.advance()
+            case UInt8(ascii: ","), UInt8(ascii: ":"): self.advance()
+            case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
+                guard self.number() != nil else { return false }
+            default: guard self.skip("true") || self.skip("false") || self.skip("null") else { return false }
             }
-            index += 1
-        }
-        return nil
+        } while depth > 0
+        return depth == 0
     }
 }
 

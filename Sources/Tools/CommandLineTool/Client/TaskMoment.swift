@@ -1,3 +1,4 @@
+import Glibc
 import Wire
 
 /// Parses the value of `--earliest-begin`: a duration from now, or an instant of RFC 3339.
@@ -31,70 +32,29 @@ package enum TaskMoment {
         return isTooLate ? nil : moment
     }
 
-    // MARK: RFC 3339
-
     /// Parses an instant of RFC 3339, section 5.6. Digits beyond milliseconds are ignored.
     static func instant(_ text: String) -> Int64? {
-        var rest = Substring(text)
-        guard let year = self.number(4, of: &rest), self.take("-", of: &rest),
-            let month = self.number(2, of: &rest), (1...12).contains(month), self.take("-", of: &rest),
-            let day = self.number(2, of: &rest), (1...self.days(of: month, in: year)).contains(day),
-            self.take("Tt ", of: &rest),
-            let hour = self.number(2, of: &rest), hour < 24, self.take(":", of: &rest),
-            let minute = self.number(2, of: &rest), minute < 60, self.take(":", of: &rest),
-            let second = self.number(2, of: &rest), second <= 60,
-            let fraction = self.fraction(of: &rest), let offset = self.offset(rest)
+        let form =
+            #/
+            ([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt\ ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?
+            (?:[Zz]|([+\-])([0-9]{2}):([0-9]{2}))
+            /#
+        guard
+            let (_, year, month, day, hour, minute, second, fraction, sign, hours, minutes) =
+                text.wholeMatch(of: form)?.output
         else { return nil }
-        let seconds = self.days(before: year, month, day) * 86_400 + hour * 3600 + minute * 60 + second
-        return (seconds - offset) * 1000 + fraction
-    }
-
-    /// Parses the fraction of the seconds, in milliseconds; nil for a dot without digits.
-    private static func fraction(of rest: inout Substring) -> Int64? {
-        guard rest.first == "." else { return 0 }
-        let digits = rest.dropFirst().prefix { "0123456789".contains($0) }
-        guard !digits.isEmpty else { return nil }
-        rest = rest.dropFirst(digits.count + 1)
-        return Int64((digits + "00").prefix(3))
-    }
-
-    /// Parses the offset of the time zone from UTC, in seconds.
-    private static func offset(_ text: Substring) -> Int64? {
-        if text == "Z" || text == "z" { return 0 }
-        var rest = text.dropFirst()
-        guard let sign = text.first, sign == "+" || sign == "-",
-            let hours = self.number(2, of: &rest), hours < 24, self.take(":", of: &rest),
-            let minutes = self.number(2, of: &rest), minutes < 60, rest.isEmpty
+        let number = { (digits: Substring?) in digits.flatMap { Int64($0) } ?? 0 }
+        var date = unsafe tm()
+        unsafe (date.tm_year, date.tm_mon) = (Int32(number(year)) - 1900, Int32(number(month)) - 1)
+        unsafe date.tm_mday = Int32(number(day))
+        let midnight = unsafe timegm(&date)
+        // The call has normalized a day that does not exist.
+        guard unsafe date.tm_mon == number(month) - 1 && date.tm_mday == number(day), number(hour) < 24,
+            number(minute) < 60,
+            number(second) <= 60, number(hours) < 24, number(minutes) < 60
         else { return nil }
-        return (sign == "-" ? -1 : 1) * (hours * 3600 + minutes * 60)
-    }
-
-    private static func number(_ digits: Int, of rest: inout Substring) -> Int64? {
-        let text = rest.prefix(digits)
-        guard text.count == digits, text.allSatisfy({ "0123456789".contains($0) }) else { return nil }
-        rest = rest.dropFirst(digits)
-        return Int64(text)
-    }
-
-    private static func take(_ characters: String, of rest: inout Substring) -> Bool {
-        guard let first = rest.popFirst() else { return false }
-        return characters.contains(first)
-    }
-
-    private static func days(of month: Int64, in year: Int64) -> Int64 {
-        switch month {
-        case 2: year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
-        case 4, 6, 9, 11: 30
-        default: 31
-        }
-    }
-
-    /// Returns the number of days between 1970-01-01 and a day of the Gregorian calendar. It counts years from March,
-    /// because a leap day is then the last day of its year.
-    private static func days(before year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
-        // The calendar repeats after 400 years, which are added because years must not be negative.
-        let years = (month > 2 ? year : year - 1) + 400
-        let daysOfYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
-        return years * 365 + years / 4 - years / 100 + years / 400 + daysOfYear - 719_468 - 146_097
+        let seconds = Int64(midnight) + number(hour) * 3600 + number(minute) * 60 + number(second)
+        let offset = (number(hours) * 60 + number(minutes)) * (sign == "-" ? -60 : 60)
+        return (seconds - offset) * 1000 + number(((fraction ?? "") + "000").prefix(3))
     }
 }
