@@ -290,7 +290,10 @@ let unitTests: [Target] = [
     tests(
         "WakeWorkerTests",
         in: "SDK",
-        ["BackgroundTransfers", "HTTPClient", "WakeGateTestKit", "WakeWorker", "WakeWorkerTesting", "Wire"]
+        [
+            "BackgroundTransfers", "HTTPClient", "Platform", "WakeGateTestKit", "WakeWorker", "WakeWorkerTesting",
+            "Wire",
+        ]
     ),
     tests(
         "EdgeTests",

@@ -43,6 +43,7 @@ public final class WakeWorker: Sendable {
 
     let request: SubscriptionRequest
     let thread: HTTPThread
+    private let cancellations: CancellationThread
     let reports = MachineReports()
     let registry = BackgroundTaskRegistry()
     let eventSource: AsyncStream<WakeWorkerEvent>.Continuation
@@ -122,6 +123,11 @@ public final class WakeWorker: Sendable {
         } catch {
             throw self.request.endpoint.error(error)
         }
+        do throws(ThreadFailure) {
+            self.cancellations = try CancellationThread.shared()
+        } catch {
+            throw WakeWorkerError(.unavailable, error.message)
+        }
         (self.events, self.eventSource) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(256))
         (self.conditionsStream, self.conditionsSource) = AsyncStream.makeStream(
             bufferingPolicy: .bufferingNewest(256)
@@ -185,6 +191,7 @@ public final class WakeWorker: Sendable {
         let session = WorkerSession(
             self.request,
             thread: self.thread,
+            cancellations: self.cancellations,
             handlers: WorkerHandlers(
                 pushes: handler,
                 tasks: registrations.tasks,

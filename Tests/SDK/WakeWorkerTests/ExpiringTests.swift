@@ -1,3 +1,5 @@
+import Foundation
+import Platform
 import Synchronization
 import Testing
 import WakeGateTestKit
@@ -24,6 +26,41 @@ struct ExpiringTests {
             if !outcome { try await gateway.send("expired", #"{"wake":"\#(name)","reason":"deadline"}"#) }
             #expect(try await gateway.request("/v1/wakes/\(name)").body == #"{"success":\#(outcome)}"#)
         }
+        try await gateway.end(worker, run)
+    }
+
+    @Test("A handler's cancellation code that blocks delays no other wake")
+    func blockedCancellation() async throws {
+        let gateway = try await TaskGateway()
+        let worker = try gateway.worker()
+        let (calls, source) = AsyncStream<String>.makeStream()
+        let mayEnd = Latch()
+        defer { mayEnd.open() }
+        try worker.backgroundTask(.appRefresh("com.blocked")) { _ in
+            let (never, ended) = AsyncStream<Void>.makeStream()
+            await withTaskCancellationHandler {
+                source.yield("begun")
+                await Task { for await _ in never {} }.value
+            } onCancel: {
+                source.yield(Thread.current.name ?? "")
+                mayEnd.wait()
+                ended.finish()
+            }
+            try Task.checkCancellation()
+        }
+        try worker.backgroundTask(.appRefresh("com.next")) { _ in }
+        let run = Task { try await worker.runTasks() }
+        try await gateway.request("/wakes")
+        try await gateway.wake("blocked", "appRefresh", #""task":"com.blocked""#)
+        var call = calls.makeAsyncIterator()
+        #expect(await call.next() == "begun")
+        try await gateway.send("expired", #"{"wake":"blocked","reason":"deadline"}"#)
+        // Neither the network thread nor a thread of Swift's pool, which may all be blocked.
+        try #require(await call.next() == "cancellation")
+        try await gateway.wake("next", "appRefresh", #""task":"com.next""#)
+        #expect(try await gateway.request("/v1/wakes/next").body == #"{"success":true}"#)
+        mayEnd.open()
+        #expect(try await gateway.request("/v1/wakes/blocked").body == #"{"success":false}"#)
         try await gateway.end(worker, run)
     }
 

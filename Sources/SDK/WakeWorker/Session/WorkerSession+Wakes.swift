@@ -93,7 +93,7 @@ extension WorkerSession {
                 }
                 thread.submit { self.handlerEnded(id, outcome, on: $0) }
             }
-            if isExpiring { self.wakes[id]?.task?.cancel() }
+            if isExpiring { self.cancelTask(id) }
         }
     }
 
@@ -146,8 +146,7 @@ extension WorkerSession {
 
     /// Cancels the running handler of a wake, because the deadline is near.
     private func heedWarning(_ id: String, on loop: HTTPLoop) {
-        guard let task = self.wakes[id]?.task, self.takeWarning(id, on: loop) else { return }
-        task.cancel()
+        if self.wakes[id]?.task != nil, self.takeWarning(id, on: loop) { self.cancelTask(id) }
     }
 
     /// Applies the stored warning of a wake: informs its handler that the deadline is near.
@@ -170,7 +169,6 @@ extension WorkerSession {
             timeLeft: .milliseconds(max(0, warning.end - loop.now)),
             silence: .milliseconds(2 * WakeStateMachine.expirationGrace)
         )
-        wake.lease.reporting?.progress.cancel()
         self.events.yield(.expiring(wake: id))
         self.schedule(id)
         return true
@@ -196,8 +194,7 @@ extension WorkerSession {
 
     private func cancelHandler(_ id: String, _ reason: ExpirationReason?) {
         self.wakes[id]?.lease.expired(reason)
-        self.wakes[id]?.task?.cancel()
-        self.wakes[id]?.lease.reporting?.progress.cancel()
+        self.cancelTask(id)
         self.events.yield(
             reason == .lost
                 ? .lost(wake: id) : .expired(wake: id, reason: BackgroundTaskExpiration(reason ?? .deadline))

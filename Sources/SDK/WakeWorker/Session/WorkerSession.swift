@@ -64,6 +64,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
 
     let request: SubscriptionRequest
     let thread: HTTPThread
+    private let cancellations: CancellationThread
     let handlers: WorkerHandlers
     let events: AsyncStream<WakeWorkerEvent>.Continuation
     /// The reports of the machine's conditions. They pause while the subscription is interrupted.
@@ -107,12 +108,14 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
     init(
         _ request: SubscriptionRequest,
         thread: HTTPThread,
+        cancellations: CancellationThread,
         handlers: WorkerHandlers,
         events: AsyncStream<WakeWorkerEvent>.Continuation,
         reports: MachineReports
     ) {
         self.request = request
         self.thread = thread
+        self.cancellations = cancellations
         self.handlers = handlers
         self.events = events
         self.reports = reports
@@ -157,13 +160,18 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
     /// Cancels the running handlers, and removes the queued wakes, which launch on other workers.
     private func cancelHandlers(on loop: HTTPLoop) {
         for (id, wake) in self.wakes {
-            wake.task?.cancel()
             wake.lease.endGrace()
-            wake.lease.reporting?.progress.cancel()
+            self.cancelTask(id)
             if wake.machine.isQueued { self.forget(id) }
             self.wakes[id]?.reports.abandoned()
             self.releaseOutcome(id, on: loop)
         }
+    }
+
+    /// Cancels the task of a wake's handler, and its progress, on another thread.
+    func cancelTask(_ id: String) {
+        guard let wake = self.wakes[id] else { return }
+        self.cancellations.cancel(wake.task, wake.lease.reporting?.progress)
     }
 
     // MARK: Events of the loop
@@ -247,7 +255,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
     /// Abandons the remaining wakes. Those whose results have not arrived launch again on other workers.
     private func giveUpWakes() {
         for id in Array(self.wakes.keys) {
-            self.wakes[id]?.task?.cancel()
+            self.cancelTask(id)
             if let result = self.wakes[id]?.machine.givenUp() {
                 let reason = WakeWorkerError(.timedOut, "the worker ended before the gateway had answered to it")
                 self.dropped(id, result, reason)
@@ -261,4 +269,47 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         "the wake has ended: its result was sent, its time is over, or its stream broke"
     )
     static let cancelled = WakeWorkerError(.cancelled, "the task that waited for more time was cancelled")
+}
+
+/// The thread that cancels the handlers of all workers of the process, one after another.
+///
+/// A cancellation first runs the program's own code: `onCancel` closures, expiration handlers and delegates. This code
+/// may block. It must therefore not run on the network thread, and not wait for Swift's thread pool.
+///
+/// `@unchecked Sendable`: `monitor` guards `waiting`.
+final class CancellationThread: @unchecked Sendable {
+    /// A handler to cancel: its task, and the progress of a continued task.
+    private typealias Handler = (task: Task<Void, Never>?, progress: BackgroundTaskProgress?)
+
+    private let monitor = Monitor()
+    private var waiting: [Handler] = []
+
+    private static let instance = Result { () throws(ThreadFailure) in try CancellationThread() }
+
+    /// Returns the thread of this process. It is created at the first use and never ends.
+    static func shared() throws(ThreadFailure) -> CancellationThread { try self.instance.get() }
+
+    private init() throws(ThreadFailure) {
+        try NamedThread("cancellation", signals: .blocked) { [self] in self.run() }
+    }
+
+    /// Cancels a handler as soon as possible. Calls are performed in order.
+    func cancel(_ task: Task<Void, Never>?, _ progress: BackgroundTaskProgress?) {
+        self.monitor.withLock { self.waiting.append((task, progress)) }
+        self.monitor.signal()
+    }
+
+    private func run() {
+        while true {
+            var handlers: [Handler] = []
+            self.monitor.lock()
+            while self.waiting.isEmpty { self.monitor.wait() }
+            swap(&handlers, &self.waiting)
+            self.monitor.unlock()
+            for handler in handlers {
+                handler.task?.cancel()
+                handler.progress?.cancel()
+            }
+        }
+    }
 }
