@@ -34,8 +34,11 @@ struct TaskLaunchTests {
         try await gateway.end(worker, run)
     }
 
-    @Test("Progress is reported, and the deadline that it moves is converted from the gateway's clock")
-    func progress() async throws {
+    @Test(
+        "Progress is reported, and moves the deadline to the time left, or else to the deadline by the gateway's clock",
+        arguments: [#"{"deadline":600099}"#, #"{"deadline":5,"timeLeft":660000}"#]
+    )
+    func progress(answer: String) async throws {
         let gateway = try await TaskGateway()
         let ends = Mutex<[ContinuousClock.Instant]>([])
         let worker = try Self.worker(of: gateway) { launch in
@@ -45,8 +48,8 @@ struct TaskLaunchTests {
         }
         let run = Task { try await worker.runTasks() }
         try await gateway.request("/wakes")
-        // By the gateway's clock, the wake's own deadline is 99.
-        try await gateway.answer("POST", "/progress", 200, #"{"deadline":600099}"#)
+        // By the gateway's clock, the wake's own deadline is 99. Before the second answer, that clock was set back.
+        try await gateway.answer("POST", "/progress", 200, answer)
         try await gateway.wake("w", "continued", #""task":"com.a""#, timeLeft: 60_000)
         let told = try await gateway.request("/v1/wakes/w/progress")
         #expect(told.method == "POST")

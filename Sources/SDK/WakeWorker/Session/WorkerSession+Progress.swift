@@ -24,35 +24,13 @@ extension WorkerSession {
             self.reportAnswered(id, answer, error, on: loop)
         }
         switch result {
-        case .success(let response) where response.isSuccess:
-            guard let instant = JSONValue(object: response.body)?["deadline"]?.integer, let wake = self.wakes[id]
-            else {
-                waiter?.complete(.failure(Self.noDeadline))
-                break
-            }
-            // `instant` is a time by the gateway's clock. Only its difference from the wake's original deadline is
-            // used.
-            let believed = max(0, min(instant, WakeMessage.instantMax))
-            if let warning = wake.heldWarning, believed > warning.gatewayDeadline {
-                self.wakes[id]?.heldWarning = nil
-            }
-            self.wakes[id]?.gatewayDeadline = believed
-            let deadline = wake.firstDeadline.here + (believed - wake.firstDeadline.gateway)
-            let timeLeft = max(0, min(deadline - loop.now, WakeMessage.timeLeftMax))
-            self.wakes[id]?.machine.extended(to: loop.now + timeLeft)
-            wake.lease.extended(to: .now + .milliseconds(timeLeft))
-            waiter?.complete(.success(.milliseconds(timeLeft)))
+        case .success(let response) where response.isSuccess: self.timeAnswered(id, response, waiter, on: loop)
         case .success(let response): waiter?.complete(.failure(GatewayEndpoint.refusal(response)))
         case .failure(let error): waiter?.complete(.failure(self.request.endpoint.error(error)))
         }
         self.releaseOutcome(id, on: loop)
         self.schedule(id)
     }
-
-    private static let noDeadline = WakeWorkerError(
-        .badAnswer,
-        "the gateway does not say until when a task may run; see its version"
-    )
 }
 
 // MARK: - Progress reports of handlers

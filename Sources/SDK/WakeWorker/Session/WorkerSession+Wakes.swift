@@ -389,6 +389,44 @@ extension WorkerSession: WakeExtender {
         }
     }
 
+    /// Applies the remaining time in the answer to a request for more time, or to a progress report.
+    ///
+    /// - Returns: the error if the answer does not contain it.
+    @discardableResult
+    func timeAnswered(
+        _ id: String,
+        _ answer: HTTPResponse,
+        _ waiter: ExtensionWaiter?,
+        on loop: HTTPLoop
+    ) -> WakeWorkerError? {
+        let wake = self.wakes[id]
+        let instant = JSONValue(object: answer.body)?["deadline"]?.integer.map {
+            max(0, min($0, WakeMessage.instantMax))
+        }
+        // Earlier gateways answer a progress report with the deadline alone. It is a time by the gateway's clock, so
+        // only its difference from the wake's original deadline is used.
+        let computed = instant.flatMap { instant in
+            wake.map { $0.firstDeadline.here + (instant - $0.firstDeadline.gateway) - loop.now }
+        }
+        let left = WakeMessage.timeLeft(answer.body) ?? computed.map { max(0, min($0, WakeMessage.timeLeftMax)) }
+        guard let left else {
+            let error = WakeWorkerError(.badAnswer, "the gateway does not say how much time is left; see its version")
+            waiter?.complete(.failure(error))
+            return error
+        }
+        let deadline = loop.now + left
+        if let warning = wake?.heldWarning {
+            let isLater = instant.map { $0 > warning.gatewayDeadline } ?? false
+            if isLater || deadline > warning.end + WakeStateMachine.tolerance { self.wakes[id]?.heldWarning = nil }
+        }
+        if let instant { self.wakes[id]?.gatewayDeadline = instant }
+        self.wakes[id]?.machine.extended(to: deadline)
+        self.wakes[id]?.keepAlive.extended(to: deadline)
+        wake?.lease.extended(to: .now + .milliseconds(left))
+        waiter?.complete(.success(.milliseconds(left)))
+        return nil
+    }
+
     func extensionAnswered(
         _ id: String,
         _ result: Result<HTTPResponse, HTTPClientError>,
@@ -398,24 +436,9 @@ extension WorkerSession: WakeExtender {
         let error: WakeWorkerError
         switch result {
         case .success(let response) where response.isSuccess:
-            guard let timeLeft = WakeMessage.timeLeft(response.body) else {
-                error = WakeWorkerError(.badAnswer, "the gateway does not say how much time is left; see its version")
-                self.wakes[id]?.keepAlive.refused()
-                break
-            }
-            let deadline = loop.now + timeLeft
-            if let warning = self.wakes[id]?.heldWarning, deadline > warning.end + WakeStateMachine.tolerance {
-                self.wakes[id]?.heldWarning = nil
-            }
-            if let instant = JSONValue(object: response.body)?["deadline"]?.integer {
-                self.wakes[id]?.gatewayDeadline = max(0, min(instant, WakeMessage.instantMax))
-            }
-            self.wakes[id]?.machine.extended(to: deadline)
-            self.wakes[id]?.keepAlive.extended(to: deadline)
-            self.wakes[id]?.lease.extended(to: .now + .milliseconds(timeLeft))
-            self.schedule(id)
-            waiter?.complete(.success(.milliseconds(timeLeft)))
-            return
+            guard let fault = self.timeAnswered(id, response, waiter, on: loop) else { return self.schedule(id) }
+            error = fault
+            self.wakes[id]?.keepAlive.refused()
         case .success(let response):
             error = GatewayEndpoint.refusal(response)
             if self.request.endpoint.isPassing(response.status) {

@@ -121,9 +121,7 @@ extension EngineWork {
         EngineWork(wake: wake) { scope, wake throws(APIError) in
             guard let window = scope.engine.executionWindow(ofWake: wake) else { throw .unknownWake }
             switch scope.dispatcher.extend(wake, by: milliseconds ?? window) {
-            case .lasts(let deadline):
-                let timeLeft = deadline.milliseconds - scope.engine.now.milliseconds
-                return .outcome(.extended(wake, deadline: scope.wall(deadline), timeLeft: timeLeft))
+            case .lasts(let deadline): return .outcome(scope.lasts(wake, until: deadline))
             case .limitReached(let deadline):
                 let isContinued = scope.engine.launchedWake(wake)?.kind == .continued
                 throw .extensionLimitReached(scope.wall(deadline), isContinued: isContinued)
@@ -148,7 +146,7 @@ extension EngineWork {
     package static func progress(_ wake: Named<WakeID>, _ progress: TaskProgress) -> EngineWork {
         EngineWork(wake: wake) { scope, wake throws(APIError) in
             switch scope.dispatcher.progress(progress, wake: wake) {
-            case .lasts(let deadline): return .outcome(.progressed(deadline: scope.wall(deadline)))
+            case .lasts(let deadline): return .outcome(scope.lasts(wake, until: deadline))
             case .notContinued: throw .notContinued
             case .ended(let outcome): throw .wakeEnded(outcome.name)
             case .unknown: throw .unknownWake

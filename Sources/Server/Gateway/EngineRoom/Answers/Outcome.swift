@@ -12,10 +12,8 @@ package enum Outcome: Sendable {
     case accepted
     /// The gateway accepts requests.
     case ready
-    /// The wake has a new deadline, in milliseconds since 1970. It is `timeLeft` milliseconds away.
+    /// The deadline of a wake or continued task, in milliseconds since 1970. It is `timeLeft` milliseconds away.
     case extended(WakeID, deadline: Int64, timeLeft: Int64)
-    /// The continued task expires at `deadline`, in milliseconds since 1970, unless it reports progress again.
-    case progressed(deadline: Int64)
     /// The device is registered for a topic.
     indirect case registered(DeviceToken, topic: [UInt8])
     /// The current conditions of the device.
@@ -69,7 +67,7 @@ package enum Outcome: Sendable {
         switch self {
         case .done: 204
         case .accepted: 202
-        case .ready, .extended, .progressed, .conditions, .statistics, .paused, .pushed, .dropped, .document: 200
+        case .ready, .extended, .conditions, .statistics, .paused, .pushed, .dropped, .document: 200
         case .registered, .submitted, .backedUp: 201
         case .refused(let error): error.status
         }
@@ -95,7 +93,7 @@ package enum Outcome: Sendable {
         case .submitted(let task): task.write(to: &writer)
         case .document(let document): document.bytes.withByteView { writer.raw($0) }
         case .refused(let error): error.write(to: &writer)
-        case .accepted, .ready, .extended, .progressed, .registered, .paused, .dropped, .backedUp:
+        case .accepted, .ready, .extended, .registered, .paused, .dropped, .backedUp:
             writer.beginObject()
             self.writeMembers(to: &writer)
             writer.endObject()
@@ -110,7 +108,6 @@ package enum Outcome: Sendable {
             writer.hex("wake") { wake.write(to: &$0) }
             writer.member("deadline", deadline)
             writer.member("timeLeft", timeLeft)
-        case .progressed(let deadline): writer.member("deadline", deadline)
         case .registered(let token, let topic):
             writer.hex("token") { token.writeHex(to: &$0) }
             topic.withByteView { writer.member("topic", $0) }

@@ -273,6 +273,12 @@ package struct AuthorizedScope {
     /// Returns the wall clock time, in milliseconds since 1970.
     package func wall(_ moment: Instant) -> Int64 { self.workspace.offset.wall(moment) }
 
+    /// Returns the outcome of a request that asked for more time, or reported progress.
+    func lasts(_ wake: WakeID, until deadline: Instant) -> Outcome {
+        let timeLeft = deadline.milliseconds - self.engine.now.milliseconds
+        return .extended(wake, deadline: self.wall(deadline), timeLeft: timeLeft)
+    }
+
     /// Returns the device with this token, which may have been removed.
     func device(_ name: Named<DeviceToken>) throws(APIError) -> ReachedDevice {
         guard let device = name.find(in: self.engine, for: self.caller) else { throw .unknownDevice }
