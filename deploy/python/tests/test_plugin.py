@@ -6,7 +6,10 @@ import json
 import os
 import signal
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Iterator
 
+import httpx
 import pytest
 
 from wakegate.pytest_plugin import DEVICE, WakeGate
@@ -55,6 +58,30 @@ def test_a_wait_in_vain_gives_each_device_a_line(wakegate: WakeGate) -> None:
     assert all("launches of priority 5 are 900 s apart" in each for each in devices)
     assert "no worker" not in str(caught.value)
     assert last.endswith("write wait_for_wake(..., pass_interval=True)")
+
+
+def test_comments_of_the_gateway_do_not_prolong_a_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, limits = [100.0], []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        def comments() -> Iterator[bytes]:
+            for _ in range(2):
+                yield b": alive\n\n"
+                now[0] += 4.75
+                limits.append(request.extensions["timeout"].get("read"))
+            raise httpx.ReadTimeout("nothing came")
+
+        return httpx.Response(200, content=comments())
+
+    gateway = WakeGate.__new__(WakeGate)
+    monkeypatch.setattr(gateway, "_connection", lambda: httpx.Client(
+        base_url="https://gateway", transport=httpx.MockTransport(answer)
+    ))
+    monkeypatch.setattr(gateway, "_why", lambda topic: "")
+    monkeypatch.setattr("wakegate.pytest_plugin.time", SimpleNamespace(monotonic=lambda: now[0]))
+    with pytest.raises(pytest.fail.Exception, match="within 10 s"):
+        gateway.wait_for_wake(timeout=10)
+    assert limits == [5.25, 0.5]
 
 
 def test_pushes_of_one_device_follow_at_once(wakegate: WakeGate) -> None:

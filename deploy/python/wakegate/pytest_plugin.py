@@ -45,6 +45,18 @@ class PushAnswer(NamedTuple):
     warning: Optional[str]
 
 
+class _Until(Dict[str, float]):
+    """The timeouts of a request whose answer may be read until a moment, whatever arrives before it."""
+
+    def __init__(self, end: float) -> None:
+        super().__init__(connect=10, write=10, pool=10)
+        self._end = end
+
+    def get(self, name: str, default: Any = None) -> Any:
+        # httpcore asks before each read, so a comment or a ping does not prolong the wait. A socket takes no 0.
+        return max(0.001, self._end - time.monotonic()) if name == "read" else super().get(name, default)
+
+
 class WakeGate:
     """A `wakegate dev` that runs on free ports with its state in a folder."""
 
@@ -143,10 +155,11 @@ class WakeGate:
         """Acts as the worker of a topic: takes one wake, answers it, and returns its push. Fails the test if none comes
         in time. `pass_interval` ends the launch interval at once. If the test has a worker, use `outcome` instead."""
         __tracebackhide__ = True  # A failure is shown at the line of the test.
-        end, reader, limit, why = time.monotonic() + timeout, EventReader(), httpx.Timeout(10, read=timeout), ""
+        end, reader, why = time.monotonic() + timeout, EventReader(), ""
         path, unanswered = f"/v1/topics/{topic}/wakes?slots=1&name=pytest", contextlib.suppress(httpx.ReadTimeout)
+        limit = {"timeout": _Until(end)}
         # A separate connection, whose end also ends the stream. httpx does not reset abandoned streams.
-        with unanswered, self._connection() as client, client.stream("GET", path, timeout=limit) as stream:
+        with unanswered, self._connection() as client, client.stream("GET", path, extensions=limit) as stream:
             if pass_interval:
                 self.pass_interval(topic)
             with unanswered:
