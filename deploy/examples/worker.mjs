@@ -36,12 +36,12 @@ function take(event) {
 }
 
 // Handles wakes until the stream ends. A comment arrives every 15 s: after 45 s without a byte, it is broken.
-async function listen() {
+async function listen(text = "") {
   session = connect(WAKEGATE_URL, { ca: readFileSync(WAKEGATE_CA) }).on("error", () => {}); // The stream has it too.
   session.setTimeout(45_000, () => session.destroy(new Error("the gateway is silent")));
   const stream = session.request({ ":path": `/v1/topics/${process.argv[2]}/wakes?slots=4&name=node`, ...proof });
-  stream.on("response", (head) => head[":status"] === 200 || stream.destroy(new Error(`status ${head[":status"]}`)));
-  let text = "";
+  stream.on("response", ({ ":status": status, "retry-after": pause = 0 }) =>
+    status === 200 || stream.destroy(Object.assign(new Error(`status ${status}`), { pause })));
   for await (const chunk of stream.setEncoding("utf8")) {
     const events = (text + chunk).split("\n\n");
     text = events.pop();
@@ -53,7 +53,7 @@ process.on("SIGTERM", () => { // The stream stays open until every answer has ar
   Promise.all(Array.from(running.values(), ([, answered]) => answered)).then(() => process.exit());
 });
 for (;;) {
-  await listen().catch((error) => console.error(error.message)).finally(() => session.destroy());
+  const fault = await listen().catch((error) => (console.error(error.message), error)).finally(() => session.destroy());
   for (const [abort] of running.values()) abort.abort(); // A wake is lost with its stream.
-  await wait(500 + Math.random() * 4500);
+  await wait((fault?.pause ?? 0) * 1000 + 500 + Math.random() * 4500); // A busy gateway asks for a pause, in seconds.
 }

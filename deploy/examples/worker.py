@@ -28,6 +28,7 @@ async def listen(client: httpx.AsyncClient, topic: str) -> None:
     timeout = httpx.Timeout(10, read=45)  # A comment arrives every 15 s: silence means a broken stream.
     async with client.stream("GET", f"/v1/topics/{topic}/wakes?slots=4&name=python", timeout=timeout) as response:
         rest = ""
+        await asyncio.sleep(float(response.headers.get("retry-after", 0)))  # A busy gateway asks for a wait.
         async for text in response.raise_for_status().aiter_text():  # aiter_lines would split at U+2028, too.
             *events, rest = (rest + text).split("\n\n")
             for lines in (event.split("\n") for event in events):  # A comment has no data; it keeps the stream alive.
@@ -54,6 +55,5 @@ async def main(topic: str, url: str, ca: str, token: str | None) -> None:
         await asyncio.sleep(random.uniform(0.5, 5))
 
 settings = {"WAKEGATE_URL": "https://127.0.0.1:2197", "WAKEGATE_CA": ".wakegate/ca.pem", "WAKEGATE_TOKEN": None}
-if len(sys.argv) != 2:
-    sys.exit(__doc__)
-asyncio.run(main(sys.argv[1], *(os.environ.get(name, default) for name, default in settings.items())))
+topic = sys.argv[1] if len(sys.argv) == 2 else sys.exit(__doc__)
+asyncio.run(main(topic, *(os.environ.get(name, default) for name, default in settings.items())))

@@ -24,10 +24,11 @@ run() {
     wake=""
 }
 
-# Handles wakes until the stream ends. A comment arrives every 15 s: after 45 s without a byte, it is broken.
+# Handles wakes until the stream ends. A comment arrives every 15 s, and curl waits up to 60 s for a busy gateway
+# (retry-after): after 75 s without a byte, the stream is broken.
 listen() {
     local line event="" data=""
-    while [[ "$stopping" == false ]] && IFS= read -r -t 45 line; do
+    while [[ "$stopping" == false ]] && IFS= read -r -t 75 line; do
         case "$line" in
             "event: "*) event="${line#event: }" ;;
             "id: "*) wake="${line#id: }" ;;
@@ -44,7 +45,7 @@ listen() {
 trap 'stopping=true; [[ -n "$wake" ]] || kill "$stream"' TERM
 trap 'kill "$stream" 2>/dev/null || true' EXIT
 while [[ "$stopping" == false ]]; do
-    exec {wakes}< <(exec "${curl[@]}" --no-buffer "$gateway/v1/topics/$1/wakes?slots=1&name=shell")
+    exec {wakes}< <(exec "${curl[@]}" --no-buffer --retry 9 "$gateway/v1/topics/$1/wakes?slots=1&name=shell")
     stream=$!
     listen <&"$wakes"
     exec {wakes}<&-
