@@ -1,27 +1,21 @@
 import Engine
 import Foundation
 import Storage
+import WakeGateTestKit
 import Wire
 
 /// A folder for one test's journal, removed with the object.
 final class JournalFolder {
-    private let folder: URL
+    private let folder: TemporaryFolder
 
-    init() throws {
-        self.folder = FileManager.default.temporaryDirectory.appending(path: "wakegate-journal-\(UUID())")
-        try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
-    }
-
-    deinit {
-        try? FileManager.default.removeItem(at: self.folder)
-    }
+    init() throws { self.folder = try TemporaryFolder() }
 
     var path: String { self.path("journal.sqlite") }
 
     var markPath: String { self.path + "-mark" }
 
     func path(_ name: String) -> String {
-        self.folder.appending(path: name).path
+        "\(self.folder.path)/\(name)"
     }
 
     /// The names in the folder.

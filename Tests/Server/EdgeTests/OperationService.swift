@@ -3,6 +3,7 @@ import Foundation
 import Gateway
 import HTTPTransport
 import Platform
+import WakeGateTestKit
 import Wire
 
 import class Gateway.Operation
@@ -47,7 +48,7 @@ final class OperationService {
     static let topic = "com.example.mine"
     static let otherTopic = "com.example.other"
 
-    private let folder = NSTemporaryDirectory() + "wakegate-operations-" + UUID().uuidString
+    private let folder: TemporaryFolder
     private let table: OperationTable
     private let key: TokenKey
     private let services: GatewayServices
@@ -67,11 +68,11 @@ final class OperationService {
         requiresTokens: Bool = true,
         permitsTestPushes: Bool = false
     ) throws {
-        try FileManager.default.createDirectory(atPath: self.folder, withIntermediateDirectories: false)
-        self.key = try TokenKey.make(in: self.folder)
+        self.folder = try TemporaryFolder()
+        self.key = try TokenKey.make(in: self.folder.path)
         self.table = OperationTable(operations)
         var configuration = GatewayConfiguration()
-        configuration.stateFolder = self.folder
+        configuration.stateFolder = self.folder.path
         configuration.checksTokens = requiresTokens
         configuration.permitsTestPushes = permitsTestPushes
         self.authorization = Authorization(tokens: configuration.tokenCheck { _ in }, certificates: nil)
@@ -85,8 +86,6 @@ final class OperationService {
             reloads: NoReloads()
         )
     }
-
-    deinit { try? FileManager.default.removeItem(atPath: self.folder) }
 
     /// Returns a token that is valid for an hour; without topics, for all of them.
     func token(_ role: BearerRole, _ topics: String...) throws -> String {

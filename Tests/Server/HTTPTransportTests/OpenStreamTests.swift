@@ -107,31 +107,6 @@ struct StreamLimitTests {
 
 @Suite("The bytes that a connection has sent in part")
 struct HeldBytesTests {
-    @Test("Held bytes reach the total of all loops when they are reported, and not before")
-    func told() {
-        let all = RequestBytes(bytesMax: 100)
-        var held = HeldBytes()
-        held.hold(30)
-        #expect(held.count == 30 && all.held == 0)
-        held.tell(all)
-        #expect(all.held == 30)
-        held.letGo(10)
-        held.tell(all)
-        held.tell(all)
-        #expect(held.count == 20 && all.held == 20)
-    }
-
-    @Test("The bytes of a block are released once, and other held bytes stay")
-    func block() {
-        var held = HeldBytes()
-        held.hold(5)
-        held.holdBlock(7)
-        #expect(held.count == 12)
-        held.letGoOfBlock()
-        held.letGoOfBlock()
-        #expect(held.count == 5)
-    }
-
     @Test("Bytes are accepted up to both limits, and the connection's is checked first")
     func shortage() {
         let all = RequestBytes(bytesMax: 100)

@@ -6,10 +6,10 @@ import Wire
 
 @Suite("Signing with a provider's key", .serialized, .timeLimit(.minutes(15)))
 struct ProviderKeyTests {
-    private let files: TestFolder
+    private let files: TemporaryFolder
     private var folder: String { self.files.path }
 
-    init() throws { self.files = try TestFolder() }
+    init() throws { self.files = try TemporaryFolder() }
 
     /// Runs openssl and returns its exit status.
     private func openssl(_ arguments: [String]) throws -> Int32 {
@@ -95,11 +95,11 @@ struct ProviderKeyTests {
 
 @Suite("Verifying a provider's signature", .timeLimit(.minutes(15)))
 struct ProviderPublicKeyTests {
-    private let files: TestFolder
+    private let files: TemporaryFolder
     private var folder: String { self.files.path }
 
     init() throws {
-        self.files = try TestFolder()
+        self.files = try TemporaryFolder()
         try DevelopmentCertificates.make(in: self.folder)
     }
 

@@ -2,15 +2,7 @@ import Foundation
 import Glibc
 import HTTPTransport
 import Testing
-
-/// A folder that is removed at the end.
-final class TestFolder {
-    let path = NSTemporaryDirectory() + "wakegate-" + UUID().uuidString
-
-    init() throws { try FileManager.default.createDirectory(atPath: self.path, withIntermediateDirectories: false) }
-
-    deinit { try? FileManager.default.removeItem(atPath: self.path) }
-}
+import WakeGateTestKit
 
 /// Every limit that needs sockets. Below it, nothing happens. Beyond it, the offender is refused, others are served,
 /// and the event is counted.
@@ -39,7 +31,7 @@ struct ServerBoundTests {
 
     @Test("Connections are limited per address: one more is ended, and other addresses and socket files are served")
     func perAddress() throws {
-        let folder = try TestFolder()
+        let folder = try TemporaryFolder()
         let server = try TestServer(
             TransportLimits { $0.connectionsPerAddressMax = 2 },
             addresses: ["127.0.0.1:0", "unix:\(folder.path)/s", "127.0.0.1:0"],
@@ -276,11 +268,11 @@ struct ServerBoundTests {
 
 @Suite(.serialized, .timeLimit(.minutes(15)))
 struct ListenerTests {
-    private let folder: TestFolder
+    private let folder: TemporaryFolder
     private let address: String
 
     init() throws {
-        let folder = try TestFolder()
+        let folder = try TemporaryFolder()
         self.folder = folder
         self.address = "unix:\(folder.path)/s"
     }

@@ -7,14 +7,14 @@ import WakeGateTestKit
 @Suite(.serialized, .timeLimit(.minutes(15)))
 struct TLSTests {
     /// The development certificates.
-    private let files: TestFolder
+    private let files: TemporaryFolder
     private let tls: TLSContext
     private let server: TestServer
 
     private var folder: String { self.files.path }
 
     init() throws {
-        let files = try TestFolder()
+        let files = try TemporaryFolder()
         try DevelopmentCertificates.make(in: files.path)
         let tls = try TLSContext(
             certificateChainFile: files.path + "/server.pem",

@@ -7,7 +7,7 @@ import Wire
 
 /// A history in a separate folder, and a plain list of everything that was appended.
 final class HistoryRig {
-    let folder: URL
+    let folder: TemporaryFolder
     var limits: HistoryLimits
     private(set) var history: HistoryFile?
     /// The events passed to the history, in order; `close` removes unwritten ones.
@@ -22,19 +22,16 @@ final class HistoryRig {
     var hasNames = false
     var now = Instant(milliseconds: 1_700_000_000_000)
 
-    var path: String { self.folder.appending(path: "history.sqlite").path }
+    var path: String { "\(self.folder.path)/history.sqlite" }
     var asidePath: String { self.path + ".set-aside" }
 
     init(limits: HistoryLimits = HistoryLimits(bytesMax: 4 << 20)) throws {
-        self.folder = FileManager.default.temporaryDirectory.appending(path: "wakegate-history-\(UUID())")
+        self.folder = try TemporaryFolder()
         self.limits = limits
-        try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
     }
 
-    deinit {
-        self.history = nil
-        try? FileManager.default.removeItem(at: self.folder)
-    }
+    // The history is closed before its folder is removed.
+    deinit { self.history = nil }
 
     /// Returns the history, which is opened at the first call.
     func open() -> HistoryFile {

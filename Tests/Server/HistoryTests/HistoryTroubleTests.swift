@@ -188,7 +188,7 @@ struct HistoryTroubleTests {
     @Test("With a missing folder events are kept in memory, and stored when it exists again")
     func noFolder() throws {
         let rig = try HistoryRig()
-        try FileManager.default.removeItem(at: rig.folder)
+        try FileManager.default.removeItem(at: rig.folder.url)
         rig.append(HistoryEvent(device: 1, at: rig.now, kind: .registered))
         rig.flush()
         rig.flush()
@@ -197,7 +197,7 @@ struct HistoryTroubleTests {
             return
         }
         #expect(rig.open().recent(device: 1, count: 32) == rig.recent(1))
-        try FileManager.default.createDirectory(at: rig.folder, withIntermediateDirectories: true)
+        try FileManager.default.createDirectory(at: rig.folder.url, withIntermediateDirectories: true)
         rig.flush()
         #expect(rig.troubles.dropFirst() == [.recovered(droppedEvents: 0)])
         rig.close()

@@ -1,6 +1,7 @@
 import Foundation
 import LinuxConditions
 import Testing
+import WakeGateTestKit
 
 @Suite("The machine is read from the files of the kernel")
 struct ConditionsWatchTests {
@@ -146,16 +147,15 @@ struct ConditionsWatchTests {
 
 /// A folder that replaces the root of a machine; removed with the last reference.
 final class MachineFolder {
-    let url = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-machine-\(UUID())")
+    private let folder: TemporaryFolder
 
-    var path: String { self.url.path }
+    var url: URL { self.folder.url }
+    var path: String { self.folder.path }
 
     init(_ files: [String: String] = [:]) throws {
-        try FileManager.default.createDirectory(at: self.url, withIntermediateDirectories: true)
+        self.folder = try TemporaryFolder()
         for (path, text) in files { try self.write(path, text) }
     }
-
-    deinit { try? FileManager.default.removeItem(at: self.url) }
 
     func write(_ path: String, _ text: String) throws {
         let file = self.url.appendingPathComponent(path)

@@ -196,11 +196,10 @@ final class FaultScene {
 
     /// Returns a context that every client of a test accepts.
     static func makeContext() throws -> TLSContext {
-        let folder = NSTemporaryDirectory() + "wakegate-faults-" + UUID().uuidString
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
-        defer { try? FileManager.default.removeItem(atPath: folder) }
-        try DevelopmentCertificates.make(in: folder)
-        return try TLSContext(certificateChainFile: folder + "/server.pem", privateKeyFile: folder + "/server.key")
+        let folder = try TemporaryFolder()
+        try DevelopmentCertificates.make(in: folder.path)
+        let (certificate, key) = ("\(folder.path)/server.pem", "\(folder.path)/server.key")
+        return try TLSContext(certificateChainFile: certificate, privateKeyFile: key)
     }
 
     /// Passes a second on the loop's clock.
