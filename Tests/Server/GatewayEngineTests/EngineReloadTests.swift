@@ -12,7 +12,6 @@ struct EngineReloadTests {
     @Test("A policy has a number, which grows with each change and never with a reload that changes nothing")
     func versions() throws {
         let rig = try GatewayEngineRig()
-        defer { rig.stop() }
         let versions = Mutex<[UInt32]>([])
         let other = EngineRig.open([(.launchInterval, 60)])
         var bounds = other
@@ -30,7 +29,6 @@ struct EngineReloadTests {
     @Test("Within one step, pushes before the change use the old policy, and later ones the new one")
     func order() throws {
         let rig = try GatewayEngineRig()
-        defer { rig.stop() }
         var closed = EngineRig.open()
         closed.openRegistration = false
         let answers = try rig.ask(1...2) {
@@ -46,7 +44,6 @@ struct EngineReloadTests {
         let clock = SharedClock(boot: 5_000_000, wall: 1_700_000_000_000)
         let world = EngineWorld(clock, seed: 1)
         let rig = try GatewayEngineRig(SimulatedStore(), EngineRig.open([(.launchInterval, 3600)]), world: world)
-        defer { rig.stop() }
         rig.step { $0.subscribe(100) }
         try rig.ask(1) { $0.push(1, 1) }
         try rig.waitForWakes(1)

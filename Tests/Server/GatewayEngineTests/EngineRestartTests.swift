@@ -31,7 +31,6 @@ struct EngineRestartTests {
         #expect(before[2].integer("pushes", "rejected", "DeviceTokenNotForTopic") == 1)
         rig.stop()
         let next = try GatewayEngineRig(rig.store.reopened(keepsUnresolved: false))
-        defer { next.stop() }
         let after = try next.ask(10...12) {
             $0.statistics(10)
             $0.statistics(11, topic: 0)
@@ -52,7 +51,6 @@ struct EngineRestartTests {
         try rig.ask(1) { $0.push(1, 1, collapseID: [0x63, 0x61, 0x66, 0xE9]) }
         rig.stop()
         let next = try GatewayEngineRig(rig.store.reopened(keepsUnresolved: false))
-        defer { next.stop() }
         try next.ask(2) { $0.subscribe(2) }
         try next.waitForWakes(1)
         #expect(next.wakes[0].string("collapseID") == "caf\u{FFFD}")
@@ -75,7 +73,6 @@ struct EngineRestartTests {
         // Killed again before any request: the loss is recorded once.
         let third = try GatewayEngineRig(SimulatedStore(killed.durable))
         next.stop()
-        defer { third.stop() }
         let before = try third.ask(1...3) {
             $0.statistics(1)
             $0.report(2, wake, .newData)
@@ -126,7 +123,6 @@ struct EngineRestartTests {
         rig.stop()
         store = store.reopened(keepsUnresolved: false)
         rig = try GatewayEngineRig(store)
-        defer { rig.stop() }
         let next = try rig.ask(1...2) {
             $0.statistics(1)
             $0.metrics(2)
@@ -183,7 +179,6 @@ struct RefusedStartTests {
     /// Returns the records of a gateway after a few pushes, wakes and refusals.
     private static func records() throws -> Records {
         let rig = try GatewayEngineRig()
-        defer { rig.stop() }
         try rig.ask(1) { $0.subscribe(1) }
         try rig.ask(2...6) {
             $0.push(2, 1, .immediate)
@@ -201,9 +196,8 @@ struct RefusedStartTests {
     @Test("A refused start changes no file", arguments: Fault.all)
     func leavesFiles(fault: Fault) throws {
         var records = try Self.records()
-        let folder = FileManager.default.temporaryDirectory.appending(path: "wakegate-refused-\(UUID())")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
+        let temporary = try TemporaryFolder()
+        let folder = temporary.url
         let path = folder.appending(path: "journal.sqlite").path
         try Self.write(records, path)
         // The unchanged records start without an error.

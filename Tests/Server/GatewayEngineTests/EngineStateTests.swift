@@ -181,7 +181,6 @@ struct EngineStateTests {
     func commands(state: State) throws {
         let scene = try Scene(state)
         let rig = scene.rig
-        defer { rig.stop() }
         let configured = Mutex(false)
         rig.step {
             $0.rejected(.badTopic)

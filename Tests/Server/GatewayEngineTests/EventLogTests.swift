@@ -174,7 +174,6 @@ struct DeliveryLogTests {
     @Test("A launched and answered push is completed step by step, visible right after its 200")
     func completed() throws {
         let rig = try GatewayEngineRig()
-        defer { rig.stop() }
         try rig.ask(1) { $0.push(1, 1) }
         let waiting = try rig.ask(2) { $0.way(2, of: 1) }
         #expect(waiting.status == 200)
@@ -197,7 +196,6 @@ struct DeliveryLogTests {
     @Test("A coalesced push names the one it went into, which names it in turn")
     func coalesced() throws {
         let rig = try GatewayEngineRig()
-        defer { rig.stop() }
         try rig.ask(1...2) {
             $0.push(1, 1)
             $0.push(2, 1)
@@ -213,7 +211,6 @@ struct DeliveryLogTests {
     @Test("A push that fails while another is pending is coalesced into that one")
     func failed() throws {
         let rig = try GatewayEngineRig()
-        defer { rig.stop() }
         try rig.ask(1) { $0.subscribe(1) }
         try rig.ask(2) { $0.push(2, 1) }
         try rig.waitForWakes(1)
@@ -233,7 +230,6 @@ struct DeliveryLogTests {
     @Test("A discarded push has a reason, a push without a wake says so, and an unknown one is a 404")
     func others() throws {
         let rig = try GatewayEngineRig()
-        defer { rig.stop() }
         try rig.ask(1...4) {
             $0.push(1, 1, expiration: 0)
             $0.push(2, 1, wakes: false)
@@ -254,7 +250,6 @@ struct DeliveryLogTests {
     @Test("One name on two devices means two pushes: the last one is shown, or that of the named device")
     func twoDevices() throws {
         let rig = try GatewayEngineRig()
-        defer { rig.stop() }
         try rig.ask(1...3) {
             $0.push(1, 1, clientID: 700)
             $0.push(2, 2, clientID: 700)
@@ -274,7 +269,6 @@ struct DeliveryLogTests {
     @Test("A device's last pushes are listed, the newest first and at most 32, each with its state")
     func list() throws {
         let rig = try GatewayEngineRig()
-        defer { rig.stop() }
         try rig.ask(1...40) { for request in 1...40 { $0.push(request, 1) } }
         let answers = try rig.ask(41...42) {
             $0.devicePushes(41, 1)

@@ -67,7 +67,6 @@ struct FailedCommitTests {
         // The first operations are a load, a beginning and the commit of the start.
         store.failOperation(4)
         let rig = try GatewayEngineRig(store)
-        defer { rig.stop() }
         rig.step { $0.push(1, 1) }
         // The store has finished and wakes the engine.
         while rig.wakeup.wait(until: Date(timeIntervalSinceNow: 60)) == false {}
@@ -100,7 +99,6 @@ struct FailedCommitTests {
         let store = SimulatedStore()
         store.failOperation(operation)
         let rig = try GatewayEngineRig(store)
-        defer { rig.stop() }
         rig.step { $0.push(1, 1) }
         #expect(try rig.answers(1...1)[0].text == "ServiceUnavailable")
         #expect(rig.wakeup.failures.count == 1)

@@ -21,6 +21,7 @@ final class GatewayEngineRig {
     private let history: HistoryThread
     /// All results in order.
     private(set) var told: [RecordedOutput] = []
+    private var isStopped = false
 
     /// - Throws: `StoreError` if the engine cannot start.
     init(
@@ -85,8 +86,12 @@ final class GatewayEngineRig {
         } catch { return error }
     }
 
-    /// Stops like a gateway that shuts down: everything accepted is made durable first.
+    deinit { self.stop() }
+
+    /// Stops like a gateway that shuts down: everything accepted is made durable first. The last reference stops it, too.
     func stop() {
+        guard !self.isStopped else { return }
+        self.isStopped = true
         self.gate.open()
         self.engine.finish()
         self.history.stop()

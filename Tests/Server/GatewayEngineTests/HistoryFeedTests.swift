@@ -9,22 +9,9 @@ import Wire
 
 @Suite("Events that the history receives again from the journal", .timeLimit(.minutes(15)))
 struct HistoryFeedTests {
-    /// A folder that is removed with the object.
-    private final class Folder {
-        private let url = FileManager.default.temporaryDirectory.appending(path: "wakegate-feed-\(UUID())")
-
-        init() throws { try FileManager.default.createDirectory(at: self.url, withIntermediateDirectories: true) }
-
-        deinit { try? FileManager.default.removeItem(at: self.url) }
-
-        var copy: String { self.url.appending(path: "copy.sqlite").path }
-        var journal: String { self.url.appending(path: "journal.sqlite").path }
-        var history: String { self.url.appending(path: "history.sqlite").path }
-    }
-
     /// A journal, a history and its feed.
     private final class Rig {
-        let folder: Folder
+        let folder: TemporaryFolder
         let journal: Journal
         let file: HistoryFile
         let feed: HistoryFeed
@@ -37,7 +24,7 @@ struct HistoryFeedTests {
         ///   - path: the path of the journal; nil for the folder's own.
         ///   - recovery: receives the records in the journal.
         init(
-            _ folder: Folder,
+            _ folder: TemporaryFolder,
             after last: UInt64 = 0,
             path: String? = nil,
             historyBytesMax: Int = 256 << 20,
@@ -93,7 +80,7 @@ struct HistoryFeedTests {
 
     @Test("Events dropped because too many waited are read again, each once and in order")
     func tooMany() throws {
-        let rig = try Rig(Folder())
+        let rig = try Rig(TemporaryFolder())
         let waiting = try rig.commit(200_000, device: 1)
         waiting.append(try rig.commit(100_000, device: 2))
         waiting.append(try rig.commit(10, device: 3))
@@ -114,7 +101,7 @@ struct HistoryFeedTests {
 
     @Test("Events that could not be written are read again once they can be")
     func noRoom() throws {
-        let rig = try Rig(Folder(), historyBytesMax: 4 << 20)
+        let rig = try Rig(TemporaryFolder(), historyBytesMax: 4 << 20)
         rig.file.limitPages(to: 10)
         for device in 1...60 as ClosedRange<UInt64> { rig.feed.take(try rig.commit(500, device: device)) }
         #expect(rig.feed.isBehind && !rig.feed.catchUp())
@@ -129,7 +116,7 @@ struct HistoryFeedTests {
 
     @Test("The journal drops only events that are durable in the history")
     func held() throws {
-        let rig = try Rig(Folder())
+        let rig = try Rig(TemporaryFolder())
         rig.feed.take(try rig.commit(5, device: 1))
         rig.feed.flush()
         #expect(rig.retention.durableSequence == 0, "written is not durable")
@@ -146,7 +133,7 @@ struct HistoryFeedTests {
 
     @Test("A journal that is used again after another one supplies the events that the history missed")
     func returned() throws {
-        let folder = try Folder()
+        let folder = try TemporaryFolder()
         do {
             let rig = try Rig(folder)
             rig.feed.take(try rig.commit(5, device: 1))
@@ -178,7 +165,7 @@ struct HistoryFeedTests {
 
     @Test("Events that a restored journal never had are void, until the journal that had them returns")
     func undone() throws {
-        let folder = try Folder()
+        let folder = try TemporaryFolder()
         do {
             let rig = try Rig(folder)
             for device in 1...3 as ClosedRange<UInt64> { rig.feed.take(try rig.commit(5, device: device)) }
@@ -213,7 +200,7 @@ struct HistoryFeedTests {
 
     @Test("A history restarted at run time gets the journal's remaining events, and reports since when")
     func damaged() throws {
-        let folder = try Folder()
+        let folder = try TemporaryFolder()
         do {
             let rig = try Rig(folder)
             for device in 1...3 as ClosedRange<UInt64> { rig.feed.take(try rig.commit(5, device: device)) }
@@ -413,22 +400,9 @@ struct EventRecoveryTests {
 
 @Suite("Events that the engine sends to the history", .timeLimit(.minutes(15)))
 struct EngineHistoryTests {
-    @Test("An explanation shows a push right after its 200, the newest first")
-    func recent() throws {
-        let rig = try GatewayEngineRig()
-        defer { rig.stop() }
-        for request in stride(from: 1, to: 21, by: 2) {
-            try rig.ask(request) { $0.push(request, 1) }
-            let explained = try rig.ask(request + 1) { $0.explain(request + 1, 1) }
-            #expect(explained.recent.first?[1] == GatewayEngineRig.apnsID(request))
-            #expect(explained.recent.count == (request + 1) / 2 + 1, "with the registration")
-        }
-    }
-
     @Test("Tokens that collide under a known hash seed do not share a history")
     func unknownDevices() throws {
         let rig = try GatewayEngineRig()
-        defer { rig.stop() }
         // The second eight bytes cancel those before them. Without a key, all such tokens would have the same number.
         let cancelling = "6453f3d32de93f29"
         let own = try #require(("00112233445566aa" + cancelling).withByteView { DeviceToken(hex: $0) })
@@ -445,7 +419,6 @@ struct EngineHistoryTests {
     @Test("At most 32 events are shown")
     func count() throws {
         let rig = try GatewayEngineRig()
-        defer { rig.stop() }
         try rig.ask(1...50) { for request in 1...50 { $0.push(request, 1) } }
         let explained = try rig.ask(51) { $0.explain(51, 1) }
         #expect(explained.recent.map { $0[1] } == (19...50).reversed().map { GatewayEngineRig.apnsID($0) })
@@ -456,7 +429,6 @@ struct EngineHistoryTests {
         let store = SimulatedStore()
         store.failOperation(7)
         let rig = try GatewayEngineRig(store)
-        defer { rig.stop() }
         try rig.ask(1) { $0.push(1, 1) }
         rig.gate.close()
         rig.step { $0.push(2, 1) }
@@ -479,7 +451,6 @@ struct EngineHistoryTests {
         let killed = SimulatedStore(rig.store.durable)
         rig.stop()
         let next = try GatewayEngineRig(killed)
-        defer { next.stop() }
         let explained = try next.ask(1) { $0.explain(1, 1) }
         #expect(explained.recent.first == ["result", GatewayEngineRig.apnsID(2), "lost"])
         let again = try next.ask(2) { $0.explain(2, 1) }
@@ -497,4 +468,10 @@ struct EngineHistoryTests {
         #expect(answers.map(\.request) == [1, 2, 3])
         #expect(answers.map(\.steps.count) == [EventSelection.limitByDefault, 0, 5])
     }
+}
+
+extension TemporaryFolder {
+    fileprivate var copy: String { "\(self.path)/copy.sqlite" }
+    fileprivate var journal: String { "\(self.path)/journal.sqlite" }
+    fileprivate var history: String { "\(self.path)/history.sqlite" }
 }

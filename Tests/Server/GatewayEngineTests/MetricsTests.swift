@@ -11,7 +11,6 @@ struct MetricsTests {
     @Test("Every metric appears once, with its help and type, in the order of the list")
     func all() throws {
         let rig = try GatewayEngineRig()
-        defer { rig.stop() }
         let reading = try rig.metrics()
         #expect(reading.names == Metric.all.map(\.name))
         for metric in Metric.all {
@@ -26,7 +25,6 @@ struct MetricsTests {
     @Test("Counters and gauges agree with the statistics, and every push is accounted for")
     func counts() throws {
         let rig = try GatewayEngineRig()
-        defer { rig.stop() }
         try rig.ask(1...6) { requests in
             requests.subscribe(1, slots: 1)
             requests.push(2, 1)
@@ -70,7 +68,6 @@ struct MetricsTests {
         }
         bound(5000)
         let rig = try GatewayEngineRig(SimulatedStore(), configuration)
-        defer { rig.stop() }
         #expect(try rig.metrics(900)["wakegate_\(kind)_memory_max_bytes"] == 5000)
         bound(7000)
         rig.step { [configuration] in $0.configure(configuration) }
@@ -80,7 +77,6 @@ struct MetricsTests {
     @Test("A device without a worker for its topic is counted, with how long its push has been due")
     func withoutWorker() throws {
         let rig = try GatewayEngineRig()
-        defer { rig.stop() }
         try rig.ask(1...3) { requests in
             requests.push(1, 1)
             requests.push(2, 2, topic: 1)
@@ -98,7 +94,6 @@ struct MetricsTests {
     @Test("Configured topics have their own series, and all others share one")
     func topics() throws {
         let rig = try GatewayEngineRig()
-        defer { rig.stop() }
         try rig.ask(1...4) { requests in
             requests.push(1, 1, topic: 0)
             requests.push(2, 2, topic: 1)
@@ -115,7 +110,6 @@ struct MetricsTests {
     @Test("Pushes are counted with the commit that made them durable, with their number and their wait")
     func commits() throws {
         let rig = try GatewayEngineRig()
-        defer { rig.stop() }
         let before = try rig.metrics()
         rig.gate.close()
         rig.step { $0.push(1, 1) }
@@ -139,7 +133,6 @@ struct MetricsTests {
     @Test("After a failed commit metrics report it, and count the durable state")
     func storeFailed() throws {
         let rig = try GatewayEngineRig()
-        defer { rig.stop() }
         try rig.ask(1) { $0.push(1, 1) }
         rig.store.failOperation(rig.store.operations)
         try rig.ask(2) { $0.push(2, 1) }
@@ -152,7 +145,6 @@ struct MetricsTests {
     @Test("Metrics contain no device token and no apns-id")
     func secrets() throws {
         let rig = try GatewayEngineRig()
-        defer { rig.stop() }
         try rig.ask(1) { $0.push(1, 1) }
         let text = try rig.ask(900) { $0.metrics(900) }.text
         #expect(!text.contains(GatewayEngineRig.apnsID(1)))
@@ -191,7 +183,6 @@ struct TaskMetricsTests {
     @Test("Requests, transfers and wakes are counted by kind, reason and result, each in one place")
     func counts() throws {
         let rig = try self.busy()
-        defer { rig.stop() }
         let reading = try rig.metrics()
         #expect(reading["wakegate_tasks_submitted_total", "kind", "appRefresh"] == 1)
         #expect(reading["wakegate_tasks_submitted_total", "kind", "processing"] == 4)

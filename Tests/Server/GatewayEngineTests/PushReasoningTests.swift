@@ -159,30 +159,24 @@ struct PushReasoningTests {
         #expect(self.why(rig) == "The push is due, but \(one).")
     }
 
-    @Test("Workers without free slots are distinguished from no workers")
-    func slots() {
+    @Test(
+        "Workers without free slots are distinguished from no workers, and a webhook without a free slot is named",
+        arguments: [false, true]
+    )
+    func slots(isWebhook: Bool) {
         let rig = self.rig(hasWorker: false)
         rig.subscribe(1)
         rig.push(2)
         let more = "start another (wakegate worker --topic \(Self.topic) -- COMMAND), or give one more slots"
-        let busy = "no worker subscribed to \(Self.topic) has a free slot for this device: \(more)."
-        #expect(self.why(rig) == "\(Self.would) wait: \(busy)")
-        rig.push(1)
-        #expect(self.why(rig) == "The push is due, but \(busy)")
-    }
-
-    @Test("A webhook without a free slot is named as the reason")
-    func webhook() {
-        let rig = self.rig(hasWorker: false)
-        rig.subscribe(1)
-        rig.push(2)
-        let status = WebhookStatus(url: "https://localhost/wakes", slots: 1)
         let reason =
-            "the one slot of the webhook of \(Self.topic) (https://localhost/wakes) is taken: give it more slots, or "
-            + "answer sooner."
-        #expect(self.why(rig, status) == "\(Self.would) wait: \(reason)")
+            isWebhook
+            ? "the one slot of the webhook of \(Self.topic) (https://localhost/wakes) is taken: give it more slots, or "
+                + "answer sooner."
+            : "no worker subscribed to \(Self.topic) has a free slot for this device: \(more)."
+        let webhook = isWebhook ? WebhookStatus(url: "https://localhost/wakes", slots: 1) : nil
+        #expect(self.why(rig, webhook) == "\(Self.would) wait: \(reason)")
         rig.push(1)
-        #expect(self.why(rig, status) == "The push is due, but \(reason)")
+        #expect(self.why(rig, webhook) == "The push is due, but \(reason)")
     }
 
     @Test("A future push waits for the wake that runs in its lane")

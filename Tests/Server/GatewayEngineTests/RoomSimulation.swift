@@ -34,7 +34,7 @@ final class RoomSimulation {
     private var policyTime = RoomPolicyTime()
     /// The number of boots of the machine.
     private var boots: UInt64 = 1
-    private(set) var coverage = RoomCoverage()
+    private(set) var coverage = Coverage<RoomEvent>()
     private var fault: String?
 
     /// One life of the engine room.
@@ -386,7 +386,7 @@ struct RoomSimulationTests {
         arguments: [true, false]
     )
     func holds(onDisk: Bool) {
-        var coverage = RoomCoverage()
+        var coverage = Coverage<RoomEvent>()
         for seed in Self.replayed.map({ [$0] }) ?? Array(1...(24 * Self.factor)) {
             let medium: any SimulatedMedium = onDisk ? DiskMedium(seed: seed) : MemoryMedium()
             let simulation = RoomSimulation(seed: seed, on: medium, faultsEvery: [6, 20, 60][Int(seed % 3)])

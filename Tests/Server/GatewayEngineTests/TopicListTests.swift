@@ -8,7 +8,6 @@ struct TopicListTests {
     @Test("Concurrent long lists are written one per step, in order, and a push waits only for one")
     func crowd() throws {
         let rig = try GatewayEngineRig()
-        defer { rig.stop() }
         try rig.ask(1) { $0.register(1, 1) }
         rig.step { requests in
             for request in 2...5 { requests.topics(request) }
@@ -26,7 +25,6 @@ struct TopicListTests {
     @Test("While one waits for a commit the next is not written, and no step is due for it")
     func slowCommit() throws {
         let rig = try GatewayEngineRig()
-        defer { rig.stop() }
         rig.gate.close()
         rig.step { $0.register(1, 1) }
         try rig.waitForCommit()

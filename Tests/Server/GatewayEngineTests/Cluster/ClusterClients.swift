@@ -59,7 +59,7 @@ struct ClusterClients {
     /// The number of busy slots of all workers, as reported last.
     private(set) var busySlots = 0
     private(set) var fault: String?
-    private(set) var coverage = ClusterCoverage()
+    private(set) var coverage = Coverage<ClusterEvent>()
 
     mutating func wrong(_ what: String) { self.fault = self.fault ?? what }
 

@@ -32,7 +32,7 @@ final class ClusterSimulation {
     var clients = ClusterClients()
     var ledger = ClusterLedger(attemptsMax: 3)
     var calendar = EventCalendar()
-    var coverage = ClusterCoverage()
+    var coverage = Coverage<ClusterEvent>()
     /// The last number used. Requests, streams and pushes share the sequence.
     var numbers = 0
     /// The pushes whose apns-id was chosen by their sender, and their devices.

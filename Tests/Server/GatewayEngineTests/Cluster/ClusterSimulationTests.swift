@@ -17,7 +17,7 @@ struct ClusterSimulationTests {
 
     @Test("Deaths, stalls and lost connections lose no answered request, and every push ends once")
     func holds() {
-        var coverage = ClusterCoverage()
+        var coverage = Coverage<ClusterEvent>()
         var happened: Set<DatabaseLog.Event> = []
         for seed in Self.replayed.map({ [$0] }) ?? Array(1...(300 * Self.factor)) {
             let simulation = ClusterSimulation(seed: seed, failsEvery: [400, 1000, 3000][Int(seed % 3)])
@@ -245,22 +245,10 @@ struct ClusterLedger {
     }
 }
 
-/// The events that occurred in simulations of clusters, so that a test can require each of them.
-struct ClusterCoverage {
-    enum Event: String, CaseIterable {
-        case accepted, unavailable, refused, wake, taskWake, expired, expiredAsLost, reported, lateReport
-        case reportedElsewhere, givenBack, exhaustedAfterRelease, statistics, wakeOfTheDead
-        case kill, start, pause, slow, full, drain, removal, repeatedPush, spaced, lost, lostByDeath
-    }
-
-    private(set) var counts: [Event: Int] = [:]
-
-    mutating func note(_ event: Event, _ count: Int = 1) { self.counts[event, default: 0] += count }
-
-    mutating func add(_ other: Self) { self.counts.merge(other.counts, uniquingKeysWith: +) }
-
-    /// The names of the events that never occurred.
-    var missing: [String] { Event.allCases.filter { self.counts[$0] == nil }.map(\.rawValue) }
+enum ClusterEvent: CaseIterable {
+    case accepted, unavailable, refused, wake, taskWake, expired, expiredAsLost, reported, lateReport
+    case reportedElsewhere, givenBack, exhaustedAfterRelease, statistics, wakeOfTheDead
+    case kill, start, pause, slow, full, drain, removal, repeatedPush, spaced, lost, lostByDeath
 }
 
 /// One life of one gateway of a simulated cluster.

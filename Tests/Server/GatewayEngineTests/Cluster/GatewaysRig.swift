@@ -58,31 +58,6 @@ final class GatewaysRig {
 
         private func take() { self.heard += EngineOutput.all(from: self.loop) }
 
-        var released: [WakeID] {
-            self.heard.compactMap { heard in
-                if case .released(let wake, _) = heard { wake } else { nil }
-            }
-        }
-
-        var expired: [ExpirationReason] {
-            self.heard.compactMap { heard in
-                if case .expired(_, let reason, _) = heard { reason } else { nil }
-            }
-        }
-
-        /// The remaining times of wakes when their workers were warned.
-        var warnings: [Int64] {
-            self.heard.compactMap { heard in
-                if case .expiring(_, _, let timeLeft, _) = heard { timeLeft } else { nil }
-            }
-        }
-
-        var conditions: [Conditions] {
-            self.heard.compactMap { heard in
-                if case .conditions(_, let conditions, _) = heard { conditions } else { nil }
-            }
-        }
-
         fileprivate var statistics: Statistics? {
             for case .answer(_, .statistics(let statistics)) in self.heard.reversed() { return statistics }
             return nil
@@ -102,6 +77,8 @@ final class GatewaysRig {
         }
         self.settle()
     }
+
+    deinit { #expect(self.database.log.misuses.isEmpty, "\(self.database.log.misuses)") }
 
     subscript(number: Int) -> Gateway { self.gateways[number] }
 

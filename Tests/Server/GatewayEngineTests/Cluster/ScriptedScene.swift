@@ -105,18 +105,16 @@ final class ScriptedClusterStore: ClusterStore {
     var replies: [ClusterReply] = []
 
     /// The transactions with commands that were begun.
-    var loads: [TransactionNumber] {
+    var loads: [TransactionNumber] { self.findLoads { !$0.tokens.isEmpty } }
+
+    private func findLoads(_ isWanted: (LoadPlan) -> Bool) -> [TransactionNumber] {
         self.requests.compactMap { request in
-            if case .load(let number, let plan) = request, !plan.tokens.isEmpty { number } else { nil }
+            if case .load(let number, let plan) = request, isWanted(plan) { number } else { nil }
         }
     }
 
     /// The requests for due devices.
-    var dueLoads: [TransactionNumber] {
-        self.requests.compactMap { request in
-            if case .load(let number, let plan) = request, case .due = plan.selection { number } else { nil }
-        }
-    }
+    var dueLoads: [TransactionNumber] { self.findLoads { if case .due = $0.selection { true } else { false } } }
 
     /// The requests for the counts of all gateways.
     var counts: [TransactionNumber] {
@@ -124,11 +122,7 @@ final class ScriptedClusterStore: ClusterStore {
     }
 
     /// The number of loads that skip locked rows of devices.
-    var passingOverCount: Int {
-        self.requests.count { request in
-            if case .load(_, let plan) = request { plan.passesOverLocked } else { false }
-        }
-    }
+    var passingOverCount: Int { self.findLoads { $0.passesOverLocked }.count }
 
     /// The topics that were requested, in order.
     var topicsAsked: [String] {
@@ -138,18 +132,10 @@ final class ScriptedClusterStore: ClusterStore {
     }
 
     /// The requests for wakes of dead gateways.
-    var retirements: [TransactionNumber] {
-        self.requests.compactMap { request in
-            if case .load(let number, let plan) = request, case .wakes = plan.selection { number } else { nil }
-        }
-    }
+    var retirements: [TransactionNumber] { self.findLoads { if case .wakes = $0.selection { true } else { false } } }
 
     /// The number of requests for launches that wait for a slot.
-    var claimCount: Int {
-        self.requests.count { request in
-            if case .load(_, let plan) = request, case .ready = plan.selection { true } else { false }
-        }
-    }
+    var claimCount: Int { self.findLoads { if case .ready = $0.selection { true } else { false } }.count }
 
     /// The slices of devices that were requested: the numbers of their topics, and the device after which they begin.
     var reads: [(number: TransactionNumber, topics: [UInt32], after: DeviceToken?)] {
@@ -161,23 +147,19 @@ final class ScriptedClusterStore: ClusterStore {
     }
 
     /// The reads of named devices that were requested.
-    var readsOfTokens: [TransactionNumber] {
-        self.requests.compactMap { request in
-            if case .read(let number, let plan) = request, !plan.tokens.isEmpty { number } else { nil }
-        }
-    }
+    var readsOfTokens: [TransactionNumber] { self.findReads { !$0.tokens.isEmpty } }
 
     /// The slices of devices with pending pushes that were requested.
     var readsOfPending: [TransactionNumber] {
-        self.requests.compactMap { request in
-            if case .read(let number, let plan) = request, case .pending = plan.selection { number } else { nil }
-        }
+        self.findReads { if case .pending = $0.selection { true } else { false } }
     }
 
     /// Returns the reads of these devices.
-    func reads(of tokens: [DeviceToken]) -> [TransactionNumber] {
+    func reads(of tokens: [DeviceToken]) -> [TransactionNumber] { self.findReads { $0.tokens == tokens } }
+
+    private func findReads(_ isWanted: (ReadPlan) -> Bool) -> [TransactionNumber] {
         self.requests.compactMap { request in
-            if case .read(let number, let plan) = request, plan.tokens == tokens { number } else { nil }
+            if case .read(let number, let plan) = request, isWanted(plan) { number } else { nil }
         }
     }
 

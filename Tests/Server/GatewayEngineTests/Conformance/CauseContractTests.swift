@@ -14,9 +14,7 @@ struct CauseContractTests {
 
     @Test("A launch says how long interval, holds and workers kept it back", arguments: EngineKind.all)
     func launch(kind: EngineKind) throws {
-        let contract = try EngineContract(kind)
-        contract.ask { $0.subscribe(1, slots: 1) }
-        contract.ask { $0.push(2, 1) }
+        let (contract, _) = try EngineContract.launched(kind, slots: 1)
         contract.ask { $0.report(3, contract.wakes[0].id, FetchResult.newData) }
         contract.ask { $0.push(4, 1) }
         contract.pass(seconds: 10)
@@ -103,9 +101,7 @@ struct CauseContractTests {
         arguments: EngineKind.all
     )
     func retry(kind: EngineKind) throws {
-        let contract = try EngineContract(kind)
-        contract.ask { $0.subscribe(1) }
-        contract.ask { $0.push(2, 1) }
+        let (contract, _) = try EngineContract.launched(kind)
         contract.pass(seconds: 10)
         contract.ask { $0.report(3, contract.wakes[0].id, FetchResult.failed) }
         contract.pass(seconds: 30)

@@ -12,10 +12,7 @@ struct DurabilityContractTests {
         arguments: EngineKind.keepingAlone
     )
     func failedCommit(kind: EngineKind) throws {
-        let contract = try EngineContract(kind)
-        contract.ask { $0.subscribe(1, slots: 2) }
-        contract.ask { $0.push(2, 1) }
-        let wake = try contract.lastWake()
+        let (contract, wake) = try EngineContract.launched(kind, slots: 2)
         contract.failNextCommit()
         contract.step {
             $0.push(3, 2)
@@ -60,10 +57,7 @@ struct DurabilityContractTests {
         arguments: EngineKind.sharing
     )
     func refusedCommit(kind: EngineKind) throws {
-        let contract = try EngineContract(kind)
-        contract.ask { $0.subscribe(1, slots: 2) }
-        contract.ask { $0.push(2, 1) }
-        let wake = try contract.lastWake()
+        let (contract, wake) = try EngineContract.launched(kind, slots: 2)
         contract.failNextCommit()
         contract.ask {
             $0.push(3, 2)
@@ -123,10 +117,7 @@ struct DurabilityContractTests {
 
     @Test("Ended wakes and reported conditions survive a restart", arguments: EngineKind.keeping)
     func ended(kind: EngineKind) throws {
-        let contract = try EngineContract(kind)
-        contract.ask { $0.subscribe(1) }
-        contract.ask { $0.push(2, 1) }
-        let wake = try contract.lastWake()
+        let (contract, wake) = try EngineContract.launched(kind)
         contract.ask {
             $0.report(3, wake.id, .newData)
             $0.register(4, 2)
@@ -153,9 +144,7 @@ struct DurabilityContractTests {
         arguments: EngineKind.onCommand
     )
     func diesBeforeCommit(kind: EngineKind) throws {
-        let contract = try EngineContract(kind)
-        contract.ask { $0.subscribe(1) }
-        contract.ask { $0.push(2, 1) }
+        let (contract, _) = try EngineContract.launched(kind)
         contract.step { $0.push(3, 2) }
         contract.step { $0.push(4, 3) }
         try contract.restart()
@@ -223,19 +212,11 @@ struct TaskDurabilityContractTests {
 
     @Test("After a restart a continued task resumes from its last reported progress", arguments: EngineKind.keeping)
     func resumed(kind: EngineKind) throws {
-        let contract = try taskContract(kind)
-        contract.ask {
-            $0.conditions(1, 1) { $0.appState = .active }
-            $0.subscribe(2, tasks: ["export"])
-            $0.submit(3, 1, "export", .continued(.queue), details: TaskDetails(title: "Export"))
-        }
-        let wake = try contract.lastWake()
+        let (contract, wake) = try self.running(kind)
         contract.ask { $0.progress(4, wake.id, 40) }
         contract.pass(seconds: 2)
-        try contract.restart()
-        contract.ask { $0.subscribe(5, tasks: ["export"]) }
-        let again = try contract.lastWake()
-        #expect(again.text.contains(#""title":"Export","resumedFrom":{"completed":40,"total":100}"#), "\(again.text)")
+        #expect(try self.resumes(contract, from: #"{"completed":40,"total":100}"#))
+        #expect(try contract.lastWake().text.contains(#""title":"Export","resumedFrom":"#))
     }
 
     /// Returns an engine with a running continued task, and its wake.
@@ -244,7 +225,7 @@ struct TaskDurabilityContractTests {
         contract.ask {
             $0.conditions(1, 1) { $0.appState = .active }
             $0.subscribe(2, tasks: ["export"])
-            $0.submit(3, 1, "export", .continued(.queue))
+            $0.submit(3, 1, "export", .continued(.queue), details: TaskDetails(title: "Export"))
         }
         contract.pass(seconds: 1)
         return (contract, try contract.lastWake())

@@ -34,6 +34,18 @@ final class EngineContract: OutputHolder {
         self.take()
     }
 
+    /// Returns an engine in which device 1 has the wake of push 2 in flight on stream 1.
+    static func launched(
+        _ kind: EngineKind,
+        slots: Int = 4,
+        _ change: (inout EngineConfiguration) -> Void = { _ in }
+    ) throws -> (EngineContract, ReceivedWake) {
+        let contract = try EngineContract(kind, change)
+        contract.ask { $0.subscribe(1, slots: slots) }
+        contract.ask { $0.push(2, 1) }
+        return (contract, try contract.lastWake())
+    }
+
     // MARK: Time and commits
 
     /// Sends requests to the engine in one batch, without waiting for the answers.
@@ -125,45 +137,6 @@ final class EngineContract: OutputHolder {
 
     /// The requests in the order in which they were answered.
     var answered: [Int] { self.heard.compactMap(\.answered) }
-
-    /// Returns the wakes that a stream had to release, in order.
-    func released(_ stream: Int) -> [WakeID] {
-        self.heard.compactMap { heard in
-            if case .released(let wake, stream) = heard { wake } else { nil }
-        }
-    }
-
-    /// Returns the wakes reported to a stream as expired, in order.
-    func expired(_ stream: Int) -> [WakeID] {
-        self.heard.compactMap { heard in
-            if case .expired(let wake, _, stream) = heard { wake } else { nil }
-        }
-    }
-
-    /// Returns the warnings of near deadlines on a stream, in order, with the remaining times.
-    func warnings(_ stream: Int) -> [(wake: WakeID, deadline: Int64, timeLeft: Int64)] {
-        self.heard.compactMap { heard in
-            if case .expiring(let wake, let deadline, let timeLeft, stream) = heard {
-                (wake, deadline, timeLeft)
-            } else {
-                nil
-            }
-        }
-    }
-
-    /// Returns the reasons of those expirations, in order.
-    func expirations(_ stream: Int) -> [ExpirationReason] {
-        self.heard.compactMap { heard in
-            if case .expired(_, let reason, stream) = heard { reason } else { nil }
-        }
-    }
-
-    /// Returns the conditions reported to a stream, in order.
-    func conditions(_ stream: Int) -> [Conditions] {
-        self.heard.compactMap { heard in
-            if case .conditions(_, let conditions, stream) = heard { conditions } else { nil }
-        }
-    }
 
     /// Returns a member of the object with which a request was answered, as text; empty if there is none.
     func member(_ request: Int, _ path: String...) -> String { self.member(request, at: path) }

@@ -103,6 +103,44 @@ extension OutputHolder {
             if case .wake(let wake) = heard { wake } else { nil }
         }
     }
+
+    // MARK: On a stream, in order
+
+    /// Returns the wakes that a stream had to release.
+    func released(_ stream: Int) -> [WakeID] {
+        self.heard.compactMap { heard in
+            if case .released(let wake, stream) = heard { wake } else { nil }
+        }
+    }
+
+    /// Returns the wakes reported to a stream as expired.
+    func expired(_ stream: Int) -> [WakeID] {
+        self.heard.compactMap { heard in
+            if case .expired(let wake, _, stream) = heard { wake } else { nil }
+        }
+    }
+
+    /// Returns the reasons of those expirations.
+    func expirations(_ stream: Int) -> [ExpirationReason] {
+        self.heard.compactMap { heard in
+            if case .expired(_, let reason, stream) = heard { reason } else { nil }
+        }
+    }
+
+    /// Returns the warnings of near deadlines on a stream, with the remaining times.
+    func warnings(_ stream: Int) -> [(wake: WakeID, deadline: Int64, timeLeft: Int64)] {
+        self.heard.compactMap { heard in
+            guard case .expiring(let wake, let deadline, let timeLeft, stream) = heard else { return nil }
+            return (wake, deadline, timeLeft)
+        }
+    }
+
+    /// Returns the conditions reported to a stream.
+    func conditions(_ stream: Int) -> [Conditions] {
+        self.heard.compactMap { heard in
+            if case .conditions(_, let conditions, stream) = heard { conditions } else { nil }
+        }
+    }
 }
 
 /// A wake as received by its worker.
@@ -158,10 +196,8 @@ extension PushReply {
 extension Caller {
     /// Returns an operator with a token for these topics, authenticated like the caller of a request.
     static func ofTopics(_ topics: [Int]) throws -> Caller {
-        let folder = NSTemporaryDirectory() + "wakegate-caller-" + UUID().uuidString
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
-        defer { try? FileManager.default.removeItem(atPath: folder) }
-        let key = try TokenKey.make(in: folder)
+        let folder = try TemporaryFolder()
+        let key = try TokenKey.make(in: folder.path)
         let token = BearerToken(
             id: BearerToken.newID(),
             role: .operator,
@@ -169,7 +205,7 @@ extension Caller {
             expiresAt: SystemClock.wall / 1000 + 3600
         )
         var configuration = GatewayConfiguration()
-        configuration.stateFolder = folder
+        configuration.stateFolder = folder.path
         var authorization = Authorization(tokens: configuration.tokenCheck { _ in }, certificates: nil)
         let shown = "bearer \(try token.text(signedWith: key))".utf8.map { $0 }
         return try shown.withByteView { shown in

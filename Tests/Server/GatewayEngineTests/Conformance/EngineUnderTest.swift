@@ -104,7 +104,7 @@ final class EmbeddedUnderTest: EngineUnderTest {
 
     private let storage: Storage
     private let setting: EngineSetting
-    private let folder = FileManager.default.temporaryDirectory.appending(path: "wakegate-conformance-\(UUID())")
+    private let folder: TemporaryFolder
     /// Nil between two processes.
     private var life: Life?
     private var slowStore = SimulatedStore()
@@ -120,14 +120,11 @@ final class EmbeddedUnderTest: EngineUnderTest {
     init(_ storage: Storage, _ setting: EngineSetting) throws {
         self.storage = storage
         self.setting = setting
-        try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: false)
+        self.folder = try TemporaryFolder()
         self.life = try Self.begin(storage, setting, self.folder, self.slowStore)
     }
 
-    deinit {
-        self.life?.committer?.stop()
-        try? FileManager.default.removeItem(at: self.folder)
-    }
+    deinit { self.life?.committer?.stop() }
 
     var engine: any GatewayEngine { self.running.engine }
     var loop: LoopMailbox { self.running.loop }
@@ -155,7 +152,7 @@ final class EmbeddedUnderTest: EngineUnderTest {
     private static func begin(
         _ storage: Storage,
         _ setting: EngineSetting,
-        _ folder: URL,
+        _ folder: TemporaryFolder,
         _ slowStore: SimulatedStore
     ) throws -> Life {
         let loop = LoopMailbox()
@@ -167,7 +164,7 @@ final class EmbeddedUnderTest: EngineUnderTest {
                 try slowStore.reopened(keepsUnresolved: false).load(take)
             }
         case .journal:
-            let path = folder.appending(path: "journal.sqlite").path
+            let path = "\(folder.path)/journal.sqlite"
             store = FaultyStore(try Journal(path: path)) { take throws(StoreError) in
                 try JournalLoader.load(path: path, take)
             }

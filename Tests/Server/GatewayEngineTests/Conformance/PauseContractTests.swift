@@ -105,9 +105,7 @@ struct PauseContractTests {
 
     @Test("An operator can launch a push of a paused topic, and its wake proceeds normally", arguments: EngineKind.all)
     func simulated(kind: EngineKind) throws {
-        let contract = try EngineContract(kind)
-        contract.ask { $0.subscribe(1, slots: 1) }
-        contract.ask { $0.push(2, 1) }
+        let (contract, _) = try EngineContract.launched(kind, slots: 1)
         contract.ask { $0.pause(3) }
         contract.ask { $0.push(4, 2) }
         contract.ask { $0.simulateLaunch(5, 2) }

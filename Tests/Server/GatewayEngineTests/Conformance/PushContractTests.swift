@@ -167,9 +167,7 @@ struct PushContractTests {
 
     @Test("A push names its device, topic and priority, and counts its launches", arguments: EngineKind.all)
     func members(kind: EngineKind) throws {
-        let contract = try EngineContract(kind)
-        contract.ask { $0.subscribe(1) }
-        contract.ask { $0.push(2, 1) }
+        let (contract, _) = try EngineContract.launched(kind)
         contract.ask { $0.way(3, of: 2) }
         let wake = try contract.lastWake()
         contract.ask { $0.report(4, wake.id, .failed) }

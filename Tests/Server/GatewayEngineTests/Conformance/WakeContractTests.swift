@@ -6,17 +6,9 @@ import WakeGateTestKit
 
 @Suite("The contract of an engine: wakes", .timeLimit(.minutes(15)))
 struct WakeContractTests {
-    /// Returns an engine in which device 1 has a wake in flight on stream 1, which has this many slots.
-    private func launched(_ kind: EngineKind, slots: Int = 1) throws -> (EngineContract, ReceivedWake) {
-        let contract = try EngineContract(kind)
-        contract.ask { $0.subscribe(1, slots: slots) }
-        contract.ask { $0.push(2, 1) }
-        return (contract, try contract.lastWake())
-    }
-
     @Test("A result may come from anywhere: the holder is notified, and its slot is free", arguments: EngineKind.all)
     func resultFromElsewhere(kind: EngineKind) throws {
-        let (contract, wake) = try self.launched(kind)
+        let (contract, wake) = try EngineContract.launched(kind, slots: 1)
         contract.ask {
             $0.subscribe(3, topic: 1)
             $0.push(4, 2)
@@ -32,7 +24,7 @@ struct WakeContractTests {
         arguments: EngineKind.all
     )
     func lateResults(kind: EngineKind) throws {
-        let (contract, wake) = try self.launched(kind)
+        let (contract, wake) = try EngineContract.launched(kind, slots: 1)
         contract.ask {
             $0.report(3, wake.id, .newData)
             $0.report(4, wake.id, .newData)
@@ -56,7 +48,7 @@ struct WakeContractTests {
         arguments: EngineKind.all
     )
     func retries(kind: EngineKind) throws {
-        let (contract, first) = try self.launched(kind)
+        let (contract, first) = try EngineContract.launched(kind, slots: 1)
         var wake = first
         for attempt in 1...3 {
             #expect(wake.attempt == UInt32(attempt) && wake.push == EngineRig.apnsID(2))
@@ -70,7 +62,7 @@ struct WakeContractTests {
 
     @Test("An extension moves the deadline, within the limit of the policy", arguments: EngineKind.all)
     func extensions(kind: EngineKind) throws {
-        let (contract, wake) = try self.launched(kind)
+        let (contract, wake) = try EngineContract.launched(kind, slots: 1)
         contract.pass(seconds: 15)
         contract.ask { $0.extend(3, wake.id) }
         guard case .extended(let extended, let deadline, let timeLeft) = contract.outcome(3) else {
@@ -97,7 +89,7 @@ struct WakeContractTests {
         arguments: EngineKind.all
     )
     func expiry(kind: EngineKind) throws {
-        let (contract, wake) = try self.launched(kind)
+        let (contract, wake) = try EngineContract.launched(kind, slots: 1)
         contract.ask { $0.push(3, 2) }
         contract.pass(seconds: 21)
         #expect(contract.expired(1) == [wake.id] && contract.released(1) == [wake.id])
@@ -113,7 +105,7 @@ struct WakeContractTests {
         arguments: EngineKind.all
     )
     func streamEnds(kind: EngineKind) throws {
-        let (contract, wake) = try self.launched(kind)
+        let (contract, wake) = try EngineContract.launched(kind, slots: 1)
         contract.ask { $0.endStream(1) }
         #expect(contract.released(1).isEmpty, "an ended stream is not notified")
         var counters = try contract.counters()
@@ -130,7 +122,7 @@ struct WakeContractTests {
 
     @Test("A wake that never reached its worker launches again, without a counted attempt", arguments: EngineKind.all)
     func neverReached(kind: EngineKind) throws {
-        let (contract, wake) = try self.launched(kind)
+        let (contract, wake) = try EngineContract.launched(kind, slots: 1)
         contract.ask { $0.lose(wake.id, on: 1, takingBackAttempt: true) }
         #expect(contract.released(1) == [wake.id])
         let again = try contract.lastWake()
@@ -144,7 +136,7 @@ struct WakeContractTests {
 
     @Test("A wake that could not begin goes to another worker, without a counted attempt", arguments: EngineKind.all)
     func released(kind: EngineKind) throws {
-        let (contract, wake) = try self.launched(kind)
+        let (contract, wake) = try EngineContract.launched(kind, slots: 1)
         contract.ask { $0.subscribe(3, slots: 1) }
         contract.ask { $0.release(4, wake.id) }
         #expect(contract.answer(4) == "204" && contract.released(1) == [wake.id] && contract.expired(1).isEmpty)
@@ -171,7 +163,7 @@ struct WakeContractTests {
         arguments: EngineKind.all
     )
     func stalledByReleases(kind: EngineKind) throws {
-        let (contract, _) = try self.launched(kind)
+        let (contract, _) = try EngineContract.launched(kind, slots: 1)
         for number in 3...5 {
             let wake = try contract.lastWake()
             #expect(wake.stream == 1 && wake.attempt == 1)
@@ -207,7 +199,7 @@ struct WakeContractTests {
         arguments: EngineKind.all
     )
     func doubt(kind: EngineKind) throws {
-        let (contract, _) = try self.launched(kind, slots: 3)
+        let (contract, _) = try EngineContract.launched(kind, slots: 3)
         contract.pass(seconds: 21)
         contract.ask { $0.explain(3, 1) }
         #expect(contract.member(3, "why").hasSuffix("the worker may not have received it: a buffering proxy?"))
@@ -221,7 +213,7 @@ struct WakeContractTests {
 
     @Test("A stream that drains gets no wake, and ends after its last", arguments: EngineKind.all)
     func streamDrains(kind: EngineKind) throws {
-        let (contract, wake) = try self.launched(kind, slots: 2)
+        let (contract, wake) = try EngineContract.launched(kind, slots: 2)
         contract.ask {
             $0.drainStream(3, 1)
             $0.push(4, 2)
@@ -250,7 +242,7 @@ struct WakeContractTests {
 
     @Test("A stream's number of slots may change, and the stream keeps its wakes", arguments: EngineKind.all)
     func slotsChange(kind: EngineKind) throws {
-        let (contract, wake) = try self.launched(kind)
+        let (contract, wake) = try EngineContract.launched(kind, slots: 1)
         contract.ask { $0.push(3, 2) }
         contract.ask { $0.changeSlots(1, to: 2) }
         #expect(contract.wakes.count == 2)
@@ -265,7 +257,7 @@ struct WakeContractTests {
 
     @Test("A gateway that shuts down launches nothing and accepts results", arguments: EngineKind.all)
     func drains(kind: EngineKind) throws {
-        let (contract, wake) = try self.launched(kind, slots: 3)
+        let (contract, wake) = try EngineContract.launched(kind, slots: 3)
         contract.ask { $0.push(3, 1) }
         contract.ask { $0.drain() }
         #expect(contract.isDraining)

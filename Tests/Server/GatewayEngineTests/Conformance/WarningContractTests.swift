@@ -11,13 +11,10 @@ struct WarningContractTests {
     /// Returns an engine in which device 1 has a wake in flight on stream 1, with 20 seconds and a warning at this
     /// lead.
     private func launched(_ kind: EngineKind, lead: Double = 5) throws -> (EngineContract, ReceivedWake) {
-        let contract = try EngineContract(kind) {
+        try EngineContract.launched(kind, slots: 1) {
             $0.permittedTasks = .all
             try? $0.policy.set(.expirationLead, to: lead)
         }
-        contract.ask { $0.subscribe(1, slots: 1) }
-        contract.ask { $0.push(2, 1) }
-        return (contract, try contract.lastWake())
     }
 
     @Test("A worker is warned once, before the deadline, and may still answer", arguments: EngineKind.all)
@@ -185,9 +182,9 @@ struct SharedWarningTests {
         }
         #expect(rig[0].wakes.count == 1)
         rig.pass(seconds: 11)
-        #expect(rig[0].warnings.isEmpty)
+        #expect(rig[0].warnings(1).isEmpty)
         rig.pass(seconds: 1)
-        #expect(rig[0].warnings == [8000])
+        #expect(rig[0].warnings(1).map(\.timeLeft) == [8000])
     }
 
     @Test("Only a reload that changes a policy reads the rows of held wakes again")
@@ -211,9 +208,9 @@ struct SharedWarningTests {
         #expect(rig[0].wakes.count == 3000)
         rig.ask(0) { $0.configure(WarningContractTests.configuration(lead: 8)) }
         rig.pass(seconds: 11)
-        #expect(rig[0].warnings.isEmpty)
+        #expect(rig[0].warnings(1).isEmpty)
         rig.pass(seconds: 1)
-        #expect(rig[0].warnings.count == 3000)
+        #expect(rig[0].warnings(1).count == 3000)
     }
 
     @Test("The gateway with the worker's stream warns before the new deadline, and not before the former one")
@@ -225,15 +222,15 @@ struct SharedWarningTests {
         rig.pass(seconds: 10)
         rig.ask(1) { $0.extend(3, wake.id) }
         rig.pass(seconds: 14)
-        #expect(rig[0].warnings.isEmpty)
+        #expect(rig[0].warnings(1).isEmpty)
         rig.pass(seconds: 1)
-        #expect(rig[0].warnings == [5000])
+        #expect(rig[0].warnings(1).map(\.timeLeft) == [5000])
         // The change is found at the former deadline, when less time is left than the lead of a warning.
         rig.ask(1) { $0.extend(4, wake.id, milliseconds: 7000) }
         rig.pass(seconds: 5)
-        #expect(rig[0].warnings == [5000, 2000])
+        #expect(rig[0].warnings(1).map(\.timeLeft) == [5000, 2000])
         rig.pass(seconds: 2)
-        #expect(rig[0].expired == [.deadline] && rig[0].warnings.count == 2 && rig[1].warnings.isEmpty)
+        #expect(rig[0].expirations(1) == [.deadline] && rig[0].warnings(1).count == 2 && rig[1].warnings(1).isEmpty)
     }
 
     @Test("No warning is sent for a wake whose result another gateway has received")
@@ -244,6 +241,6 @@ struct SharedWarningTests {
         let wake = try #require(rig[0].wakes.first)
         rig.ask(1) { $0.report(3, wake.id, .newData) }
         rig.pass(seconds: 21)
-        #expect(rig[0].warnings.isEmpty && rig[0].expired.isEmpty)
+        #expect(rig[0].warnings(1).isEmpty && rig[0].expired(1).isEmpty)
     }
 }

@@ -68,10 +68,7 @@ struct WhatIfContractTests {
 
     @Test("A policy under which a device would launch without end is refused", arguments: EngineKind.all)
     func tooManyLaunches(kind: EngineKind) throws {
-        let contract = try EngineContract(kind)
-        contract.ask { $0.subscribe(1) }
-        contract.ask { $0.push(2, 1) }
-        let wake = try contract.lastWake()
+        let (contract, wake) = try EngineContract.launched(kind)
         contract.ask { $0.report(3, wake.id, .failed) }
         contract.pass(seconds: 3600)
         let policy = #"{"policy":{"launchInterval":0.001,"dailyLaunches":1000000000,"maxAttempts":1000000000}}"#
@@ -83,10 +80,7 @@ struct WhatIfContractTests {
 
     @Test("The simulator reproduces the what-if from an exported trace", arguments: EngineKind.all)
     func trace(kind: EngineKind) throws {
-        let contract = try EngineContract(kind)
-        contract.ask { $0.subscribe(1) }
-        contract.ask { $0.push(2, 1) }
-        let wake = try contract.lastWake()
+        let (contract, wake) = try EngineContract.launched(kind)
         contract.pass(seconds: 3)
         contract.ask { $0.report(3, wake.id, .newData) }
         contract.ask { $0.push(4, 1) }

@@ -369,7 +369,6 @@ struct CommitPipelineTests {
         rig.step { $0.push(4, 4) }
         try rig.answers(2...4)
         #expect(rig.store.commits == before + 1)
-        rig.stop()
     }
 
     @Test("A push of a quiet topic does not wait, and those before it are durable together with it")
@@ -385,7 +384,6 @@ struct CommitPipelineTests {
         }
         try rig.answers(1...2)
         #expect(rig.store.commits == before + 1)
-        rig.stop()
     }
 
     @Test("The engine is woken at the end of a delay, even if earlier answers were sent without a commit")
@@ -406,7 +404,6 @@ struct CommitPipelineTests {
             rig.step { $0.push(4, 1) }
             // Steps are performed only after a wakeup.
             try rig.answers(4...4)
-            rig.stop()
         }
     }
 
