@@ -27,6 +27,13 @@ struct Answer {
         self.body = String(text[end.upperBound...])
     }
 
+    /// Sends a request with curl, which must receive an answer.
+    static func curl(_ arguments: [String]) throws -> Answer {
+        let ended = try ChildProcess.run("curl", ["--include"] + arguments)
+        guard ended.status == 0 else { throw ChildProcess.Failure(description: "curl: \(ended.errors)") }
+        return try Answer(curlOutput: ended.output)
+    }
+
     private var object: Any? { try? JSONSerialization.jsonObject(with: Data(self.body.utf8)) }
 
     /// Returns the value at a path of keys in the JSON body.

@@ -24,8 +24,7 @@ struct AppStateTests {
         #expect(try gateway.push(self.token, topic: self.topic).headers["wakegate-held"] == "battery")
         // The caller reports the battery; this worker reports only appState.
         #expect(try self.known(gateway, "batteryLevel") as? Double == 0.05)
-        worker.process.send(SIGTERM)
-        let ended = try worker.process.finish()
+        let ended = try worker.process.end()
         #expect(ended.status == 0 && !ended.errors.contains("appState"))
     }
 

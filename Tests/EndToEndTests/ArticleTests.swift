@@ -150,9 +150,8 @@ struct WebhookArticleTests {
         try gateway.completes(1)
         let now = Int(Date(timeIntervalSinceNow: 0).timeIntervalSince1970)
         let forged = ["-H", "wakegate-timestamp: \(now)", "-H", "wakegate-signature: v1=00"]
-        let options = ["--silent", "--noproxy", "*", "--include", "--data-binary", "{}"]
-        let answer = try ChildProcess.run("curl", options + forged + [url])
-        #expect(try Answer(curlOutput: answer.output).status == 401)
+        let options = ["--silent", "--noproxy", "*", "--data-binary", "{}"]
+        #expect(try Answer.curl(options + forged + [url]).status == 401)
     }
 
     @Test("The article's commands start the receiver and a gateway, and a push reaches the receiver")
@@ -220,8 +219,7 @@ struct ReloadArticleTests {
                 .replacingOccurrences(of: "/etc/wakegate/wakegate.json5", with: gateway.served.configurationFile.path)
                 .replacingOccurrences(of: "wakegate reload", with: "wakegate reload --gateway \(place)")
                 .replacingOccurrences(of: "http://127.0.0.1:9197", with: place)
-            let folder = URL(fileURLWithPath: RunningGateway.program).deletingLastPathComponent().path
-            let ended = try ChildProcess.run("bash", ["-c", "PATH=\(folder):$PATH; \(command) 2>&1"])
+            let ended = try ChildProcess.run("env", [RunningGateway.path, "bash", "-c", "\(command) 2>&1"])
             #expect(ended.status == 0, "\(each.command): \(ended.output)")
             #expect(
                 self.general(ended.output, gateway) == self.general(each.output.joined(separator: "\n"), gateway),
@@ -238,8 +236,7 @@ struct CredentialArticleTests {
 
     /// Returns the commands below a heading of the article.
     private func commands(below heading: String) throws -> String {
-        let file = RunningGateway.root.appendingPathComponent("Sources/Server/Gateway/Gateway.docc/Credentials.md")
-        let text = String(decoding: try Data(contentsOf: file), as: UTF8.self)
+        let text = try Checkout.article("Credentials")
         let section = try #require(text.components(separatedBy: "\n### \(heading)\n").dropFirst().first)
         let block = try #require(section.components(separatedBy: "\n```sh\n").dropFirst().first)
         return try #require(block.components(separatedBy: "\n```").first)
@@ -274,7 +271,7 @@ struct CredentialArticleTests {
             let certificate = ["--cert", path("\(role).pem"), "--key", path("\(role).key")]
             let place = ["--gateway", try #require(edge.last), "--ca", gateway.authority]
             let words = [command[0]] + place + certificate + command.dropFirst()
-            return try ChildProcess(RunningGateway.program, words, folder: folder.folder)
+            return try ChildProcess(wakegate: words, folder: folder.folder)
         }
         let command = ["worker", "--topic", self.topic, "--output", "inherit", "--", "sh", "-c", "cat; echo"]
         let worker = try wakegate(command, "worker")
@@ -438,12 +435,11 @@ final class ArticleTerminal {
 
     /// Returns the shell script for a command. The article's gateway is reachable at its default addresses.
     private func script(_ command: String) -> String {
-        let folder = URL(fileURLWithPath: RunningGateway.program).deletingLastPathComponent().path
         let here =
             "\(self.assignments)\(command)"
             .replacing("https://127.0.0.1:2197", with: "https://\(self.gateway.edge)")
             .replacing("http://127.0.0.1:9197", with: "http://\(self.gateway.admin)")
-        return "export PATH=\(folder):$PATH NO_PROXY='*' no_proxy='*'\n\(here)"
+        return "export PATH=\(RunningGateway.products.path):$PATH NO_PROXY='*' no_proxy='*'\n\(here)"
     }
 
     private func output(of command: String) throws -> String {
@@ -508,19 +504,15 @@ struct ShownCommand {
 
     /// Returns the blocks of an article of the gateway in a language, in order.
     static func blocks(_ language: String, in article: String) throws -> [String] {
-        let path = "Sources/Server/Gateway/Gateway.docc/\(article).md"
-        let text = try String(contentsOf: RunningGateway.root.appendingPathComponent(path), encoding: .utf8)
-        return text.components(separatedBy: "\n```\(language)\n").dropFirst().map {
+        try Checkout.article(article).components(separatedBy: "\n```\(language)\n").dropFirst().map {
             $0.components(separatedBy: "\n```")[0]
         }
     }
 
     /// Returns the commands of a page, given its path in the checkout.
     static func all(at path: String) throws -> [ShownCommand] {
-        let file = RunningGateway.root.appendingPathComponent(path)
-        let text = String(decoding: try Data(contentsOf: file), as: UTF8.self)
         var commands: [ShownCommand] = []
-        for part in text.components(separatedBy: "\n```console\n").enumerated() {
+        for part in try Checkout.text(path).components(separatedBy: "\n```console\n").enumerated() {
             let console = part.offset == 0 ? nil : part.element.components(separatedBy: "\n```")[0]
             if let console { commands += self.commands(ofConsole: console) }
             for script in part.element.components(separatedBy: "\n```sh\n").dropFirst() {

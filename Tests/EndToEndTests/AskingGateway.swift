@@ -5,22 +5,21 @@ import Testing
 final class AskingGateway {
     static let team = "TEAM123456"
 
-    let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())")
     let gateway: RunningGateway
+    private let place: RestartFolder
+    var folder: URL { self.place.folder }
 
-    init(_ arguments: [String] = []) throws {
-        try FileManager.default.createDirectory(
-            at: self.folder.appendingPathComponent("keys"),
-            withIntermediateDirectories: true
-        )
-        self.gateway = try RunningGateway(["--set", "providerKeys=keys"] + arguments, in: self.folder)
+    /// - Parameter place: the directory of the gateway; by default its own.
+    init(_ arguments: [String] = [], in place: RestartFolder? = nil) throws {
+        self.place = try place ?? RestartFolder()
+        let keys = self.place.folder.appendingPathComponent("keys")
+        try FileManager.default.createDirectory(at: keys, withIntermediateDirectories: true)
+        self.gateway = try self.place.start(["--set", "providerKeys=keys"] + arguments)
     }
 
-    deinit { try? FileManager.default.removeItem(at: self.folder) }
-
     /// Runs `wakegate key` with the directory of keys.
-    func key(_ arguments: String...) throws -> ChildProcess.Ended {
-        try ChildProcess.run(RunningGateway.program, ["key"] + arguments + ["--keys", "keys"], folder: self.folder)
+    func key(_ arguments: [String]) throws -> ChildProcess.Ended {
+        try ChildProcess.wakegate(["key"] + arguments + ["--keys", "keys"], folder: self.folder)
     }
 
     /// Adds a key. The gateway may not have read it yet.
@@ -31,11 +30,7 @@ final class AskingGateway {
         environment: String? = nil
     ) throws {
         let options = topics.flatMap { ["--topic", $0] } + (environment.map { ["--environment", $0] } ?? [])
-        let ended = try ChildProcess.run(
-            RunningGateway.program,
-            ["key", "add", ".wakegate/provider.p8", "--team", team, "--key-id", keyID, "--keys", "keys"] + options,
-            folder: self.folder
-        )
+        let ended = try self.key(["add", ".wakegate/provider.p8", "--team", team, "--key-id", keyID] + options)
         #expect(ended.status == 0, "\(ended.errors)")
     }
 
@@ -50,7 +45,7 @@ final class AskingGateway {
     /// Sends a push with `wakegate push`, and returns the first two words of its answer.
     func push(_ token: String, topic: String, keyID: String, team: String = AskingGateway.team) throws -> String {
         let options = ["--topic", topic, "--provider-key", ".wakegate/provider.p8", "--team", team, "--key-id", keyID]
-        let ended = try ChildProcess.run(RunningGateway.program, ["push", token] + options, folder: self.folder)
+        let ended = try ChildProcess.wakegate(["push", token] + options, folder: self.folder)
         return ended.output.split(whereSeparator: { $0 == " " || $0 == "," || $0 == "\n" }).prefix(2)
             .joined(separator: " ")
     }

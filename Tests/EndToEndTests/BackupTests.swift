@@ -14,8 +14,7 @@ struct BackupTests {
         let pushed = try gateway.push(self.token, topic: self.topic)
         #expect(pushed.status == 200)
         let load = try ChildProcess(
-            RunningGateway.program,
-            ["push", String(repeating: "10ad", count: 16), "--topic", self.topic, "--count", "20000"],
+            wakegate: ["push", String(repeating: "10ad", count: 16), "--topic", self.topic, "--count", "20000"],
             folder: folder.folder
         )
         try gateway.eventually("pushes arrive") { (try gateway.stats().integer("pushes", "accepted") ?? 0) > 100 }
@@ -30,12 +29,11 @@ struct BackupTests {
         let again = try gateway.wakegate("backup", "first")
         #expect(again.status != 0)
         #expect(again.errors.contains("first"), "\(again.errors)")
-        try folder.end(gateway, SIGKILL)
+        try gateway.process.end(SIGKILL)
 
         // The copy is a complete state directory. `serve` only needs a certificate in addition.
         let serve = try ChildProcess(
-            RunningGateway.program,
-            [
+            wakegate: [
                 "serve", "--state", path, "--edge", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--set",
                 "tls.certificate=\(folder.state.path)/server.pem", "--set",
                 "tls.key=\(folder.state.path)/server.key",
@@ -46,12 +44,7 @@ struct BackupTests {
         let ready = try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
         let admin = try #require(ready["admin"] as? String)
         func ask(_ path: String) throws -> Answer {
-            let url = "http://\(admin)\(path)"
-            let ended = try ChildProcess.run(
-                "curl",
-                ["--silent", "--include", "--noproxy", "*", "--max-time", "20", url]
-            )
-            return try Answer(curlOutput: ended.output)
+            try Answer.curl(["--silent", "--noproxy", "*", "--max-time", "20", "http://\(admin)\(path)"])
         }
         let device = try ask("/v1/devices/\(self.token)")
         #expect(device.value("pending", "apnsID") as? String == pushed.headers["apns-id"])
@@ -62,8 +55,7 @@ struct BackupTests {
         #expect((before...after).contains(accepted), "\(before)...\(after)")
         let counts = ["completed", "coalesced", "pending", "inFlight"].compactMap { stats.integer("pushes", $0) }
         #expect(counts.reduce(0, +) == accepted)
-        serve.send(SIGTERM)
-        #expect(try serve.finish().status == 0)
+        #expect(try serve.end().status == 0)
     }
 
     @Test("After a return to a copy, the delivery log has no push that came after it")
@@ -76,7 +68,7 @@ struct BackupTests {
         let other = try #require(
             try gateway.push(String(repeating: "cd", count: 32), topic: self.topic).headers["apns-id"]
         )
-        try folder.end(gateway, SIGTERM)
+        try gateway.process.end(SIGTERM)
         for end in ["", "-wal", "-shm", "-mark"] {
             try? FileManager.default.removeItem(atPath: folder.journal.path + end)
         }
@@ -92,7 +84,7 @@ struct BackupTests {
             #expect(errors.contains("journal was restored") == (life == 0), "\(errors)")
             // From the first event on, the log follows the restored journal.
             #expect(try restored.push(String(repeating: "ef", count: 32), topic: self.topic).status == 200)
-            try folder.end(restored, SIGTERM)
+            try restored.process.end(SIGTERM)
         }
     }
 
@@ -162,7 +154,7 @@ struct BackupTests {
     @Test("The next start and the next copy remove the leftovers of a killed copy, and no other file")
     func leftovers() throws {
         let folder = try RestartFolder()
-        try folder.end(try folder.start(), SIGTERM)
+        try folder.start().end(SIGTERM)
         let backups = folder.state.appendingPathComponent("backups")
         func leave(_ name: String, _ files: [String]) throws {
             let partial = backups.appendingPathComponent(name)

@@ -64,9 +64,7 @@ struct CredentialBoundTests {
         let certificate = try authority.issue("/CN=crowd/UID=\(self.topic)")
         let other = try authority.issue("/CN=other/UID=\(self.topic)")
         func connection(_ certificate: String, _ device: String) throws -> ChildProcess {
-            let file = RunningGateway.client("goaway.py")
-            let arguments = [file, gateway.edge, gateway.certificateAuthority, certificate, "/3/device/\(device)"]
-            return try ChildProcess(RunningGateway.python, arguments)
+            try gateway.hearing(certificate, "/3/device/\(device)")
         }
         let first = try connection(certificate, self.devices[0])
         #expect(try first.line() == "settings")
@@ -97,12 +95,10 @@ struct CredentialBoundTests {
         try asking.useKey("KEY0000002", topic: self.topic)
         let gateway = asking.gateway
         func client(_ device: String, _ proof: String) throws -> ChildProcess {
-            let file = RunningGateway.client("push_frames.py")
             let settings: [String: Any] = [
                 "topic": self.topic, "batches": [[device]], "proof": proof, "until": "end",
             ]
-            let json = String(decoding: try JSONSerialization.data(withJSONObject: settings), as: UTF8.self)
-            return try ChildProcess(RunningGateway.python, [file, gateway.edge, gateway.certificateAuthority, json])
+            return try FaultyGateway.client(settings, of: gateway)
         }
         let proof = try asking.authorization("KEY0000001")
         let accepted = try #require(try gateway.stats().integer("pushes", "accepted"))

@@ -11,9 +11,9 @@ struct CertificateTests {
 
     init() throws { self.authority = try TestAuthority() }
 
-    private func gateway(_ settings: String..., state: URL? = nil) throws -> RunningGateway {
+    private func gateway(_ settings: String...) throws -> RunningGateway {
         let always = ["tls.clientCA=\(self.authority.certificate)"]
-        return try RunningGateway((always + settings).flatMap { ["--set", $0] }, in: state)
+        return try RunningGateway((always + settings).flatMap { ["--set", $0] })
     }
 
     /// Returns the status and the reason of a push over a connection with or without a client certificate.
@@ -30,9 +30,7 @@ struct CertificateTests {
         if let token { options += ["-H", "authorization: bearer \(token)"] }
         options += ["-H", "apns-push-type: \(type)", "--data-binary", RunningGateway.payload]
         let url = "https://\(gateway.edge)/3/device/\(device ?? self.device)"
-        let ended = try ChildProcess.run("curl", ["--include"] + gateway.curlOptions + options + [url])
-        guard ended.status == 0 else { throw ChildProcess.Failure(description: "curl: \(ended.errors)") }
-        let answer = try Answer(curlOutput: ended.output)
+        let answer = try Answer.curl(gateway.curlOptions + options + [url])
         return ["\(answer.status)", answer.reason].compactMap { $0 }.joined(separator: " ")
     }
 
@@ -44,9 +42,7 @@ struct CertificateTests {
     }
 
     private func connection(_ gateway: RunningGateway, _ certificate: String) throws -> ChildProcess {
-        let file = RunningGateway.client("goaway.py")
-        let arguments = [file, gateway.edge, gateway.certificateAuthority, certificate, "/3/device/\(self.device)"]
-        return try ChildProcess(RunningGateway.python, arguments)
+        try gateway.hearing(certificate, "/3/device/\(self.device)")
     }
 
     private static let badCertificate = "settings\ngoaway 0 0 {\"reason\":\"BadCertificate\"}\n"
@@ -87,19 +83,12 @@ struct CertificateTests {
 
     @Test("With keys and authorities a provider shows a token or a certificate")
     func both() throws {
-        let folder = try RestartFolder()
-        let keys = folder.folder.appendingPathComponent("keys")
-        try FileManager.default.createDirectory(at: keys, withIntermediateDirectories: true)
-        let gateway = try self.gateway("providerKeys=keys", state: folder.folder)
-        let named = ["--team", "TEAM123456", "--key-id", "KEY0000001"]
-        func run(_ words: [String]) throws -> ChildProcess.Ended {
-            try ChildProcess.run(RunningGateway.program, words + named, folder: folder.folder)
-        }
-        #expect(try run(["key", "add", ".wakegate/provider.p8", "--keys", "keys"]).status == 0)
-        let push = ["push", self.device, "--topic", Self.topic, "--provider-key", ".wakegate/provider.p8"]
-        try gateway.eventually("a push with a token") { try run(push).status == 0 }
+        let asking = try AskingGateway(["--set", "tls.clientCA=\(self.authority.certificate)"])
+        let gateway = asking.gateway
+        try asking.useKey("KEY0000001", topic: Self.topic)
         #expect(try self.push(gateway, self.authority.issue(Self.subject)) == "200")
         #expect(try self.push(gateway, nil, topic: Self.topic) == "403 MissingProviderToken")
+        withExtendedLifetime(asking) {}
     }
 
     @Test("A bad certificate gets SETTINGS and GOAWAY, and its requests get no answer; the log says why")
@@ -220,7 +209,7 @@ struct CertificateTests {
         }
         func push(_ options: [String]) throws -> ChildProcess.Ended {
             let words = ["push", self.device, "--topic", "com.example.app"] + options
-            return try ChildProcess.run(RunningGateway.program, words, folder: folder.folder)
+            return try ChildProcess.wakegate(words, folder: folder.folder)
         }
         let file = ".wakegate/provider.pem"
         #expect(try push([]).output.hasPrefix("403 MissingProviderToken"))
@@ -236,15 +225,10 @@ struct CertificateTests {
         #expect(refused.errors.contains("a client certificate that is not good"), "\(refused.errors)")
 
         let command = ["worker", "--topic", "com.example.app", "--cert"]
-        let subscribing = try ChildProcess.run(
-            RunningGateway.program,
-            command + [file, "--", "cat"],
-            folder: folder.folder
-        )
+        let subscribing = try ChildProcess.wakegate(command + [file, "--", "cat"], folder: folder.folder)
         #expect(subscribing.errors.contains("The client certificate is a provider's"), "\(subscribing.errors)")
         let worker = try ChildProcess(
-            RunningGateway.program,
-            command + [".wakegate/worker.pem", "--output", "inherit", "--", "sh", "-c", "cat; echo"],
+            wakegate: command + [".wakegate/worker.pem", "--output", "inherit", "--", "sh", "-c", "cat; echo"],
             folder: folder.folder
         )
         #expect(try worker.line() == RunningGateway.payload)

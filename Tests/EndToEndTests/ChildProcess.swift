@@ -63,6 +63,17 @@ final class ChildProcess {
         if !isInputOpen { try self.endInput() }
     }
 
+    /// Starts `wakegate` with these arguments.
+    convenience init(wakegate arguments: [String], folder: URL? = nil) throws {
+        try self.init(RunningGateway.program, arguments, folder: folder)
+    }
+
+    /// Starts a Python client of these tests.
+    convenience init(client: String, _ arguments: [String], input: String = "", isInputOpen: Bool = false) throws {
+        let all = [RunningGateway.client(client)] + arguments
+        try self.init(RunningGateway.python, all, input: input, isInputOpen: isInputOpen)
+    }
+
     deinit {
         if !self.hasEnded {
             kill(self.process.processIdentifier, SIGKILL)
@@ -88,8 +99,13 @@ final class ChildProcess {
     /// Ends the program's standard input.
     func endInput() throws { try self.source.fileHandleForWriting.close() }
 
-    func send(_ signal: Int32) {
-        kill(self.process.processIdentifier, signal)
+    func send(_ signal: Int32) { kill(self.process.processIdentifier, signal) }
+
+    /// Sends a signal, and waits for the end of the output and of the process.
+    @discardableResult
+    func end(_ signal: Int32 = SIGTERM, within seconds: Double = 60) throws -> Ended {
+        self.send(signal)
+        return try self.finish(within: seconds)
     }
 
     /// Returns the next line of standard output, without its line feed; nil at the end.
@@ -136,6 +152,11 @@ final class ChildProcess {
     /// Runs a program to its end.
     static func run(_ program: String, _ arguments: [String], input: String = "", folder: URL? = nil) throws -> Ended {
         try ChildProcess(program, arguments, input: input, folder: folder).finish()
+    }
+
+    /// Runs `wakegate` to its end.
+    static func wakegate(_ arguments: [String], folder: URL? = nil) throws -> Ended {
+        try self.run(RunningGateway.program, arguments, folder: folder)
     }
 
     /// Waits for output and reads it. Returns false at the end of the output.
@@ -185,8 +206,7 @@ struct PlayedScene: Decodable {
             "program": RunningGateway.program, "url": "http://\(gateway.admin)", "scenes": scenes,
         ]
         let data = try JSONSerialization.data(withJSONObject: own.merging(settings) { $1 })
-        let arguments = [RunningGateway.client("terminals.py"), String(decoding: data, as: UTF8.self)]
-        return try ChildProcess(RunningGateway.python, arguments, isInputOpen: true)
+        return try ChildProcess(client: "terminals.py", [String(decoding: data, as: UTF8.self)], isInputOpen: true)
     }
 }
 

@@ -25,16 +25,8 @@ struct CommandTests {
     func cleartext() throws {
         let gateway = try RunningGateway()
         let url = "http://\(gateway.plain)"
-        let many = try gateway.wakegate(
-            "push",
-            self.token,
-            "--topic",
-            self.topic,
-            "--count",
-            "250",
-            "--gateway",
-            url
-        )
+        let push = ["push", self.token, "--topic", self.topic, "--count", "250", "--gateway", url]
+        let many = try ChildProcess.wakegate(push, folder: gateway.folder)
         #expect(many.status == 0, "\(many.errors)")
         #expect(many.output.contains("250 pushes: 249 coalesced, 1 scheduled"))
         for number in 1...3 {
@@ -42,9 +34,8 @@ struct CommandTests {
             #expect(try gateway.push(token, topic: self.topic).status == 200)
         }
         let line = ["worker", "--topic", self.topic, "--gateway", url, "--", "true"]
-        let worker = try ChildProcess(RunningGateway.program, line, folder: gateway.folder)
+        let worker = try ChildProcess(wakegate: line, folder: gateway.folder)
         try gateway.eventually("four results") { try gateway.stats().integer("pushes", "completed") == 4 }
-        worker.send(SIGTERM)
-        #expect(try worker.finish().status == 0)
+        #expect(try worker.end().status == 0)
     }
 }

@@ -31,8 +31,7 @@ struct ConditionsReportTests {
         try self.eventually(gateway, "thermalState") { $0 as? String == "nominal" }
         try self.eventually(gateway, "batteryLevel") { $0 as? Double == 0.9 }
         try gateway.eventually("a result") { try gateway.stats().integer("wakes", "results", "newData") == 1 }
-        worker.process.send(SIGTERM)
-        #expect(try worker.process.finish().status == 0)
+        #expect(try worker.process.end().status == 0)
     }
 
     @Test("The network is reported by the kernel's default route and its link")

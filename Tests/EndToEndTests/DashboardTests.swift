@@ -167,7 +167,7 @@ struct DashboardTests {
     @Test("The dashboard shows the loss with which the gateway was started")
     func loss() throws {
         let folder = try RestartFolder()
-        try folder.end(try folder.start(), SIGKILL)
+        try folder.start().end(SIGKILL)
         try FileManager.default.removeItem(atPath: folder.journal.path + "-mark")
         let gateway = try folder.start(["--accept-loss"])
         try self.play(["loss"], "http://\(gateway.admin)", push: "")
@@ -180,7 +180,7 @@ struct DashboardTests {
         let (worker, push) = try self.work(gateway)
         let browser = try self.browser(["gone"], "http://\(gateway.admin)", push: push)
         #expect(try PlayedScene.faults(browser, "alive") == [])
-        try folder.end(gateway, SIGKILL)
+        try gateway.process.end(SIGKILL)
         try browser.write("killed")
         #expect(try PlayedScene.faults(browser, "gone") == [])
         let next = try folder.start(self.longWindows, admin: gateway.admin)
@@ -304,10 +304,6 @@ struct DashboardTests {
             scenes: scenes
         )
         let text = String(decoding: try JSONEncoder().encode(settings), as: UTF8.self)
-        return try ChildProcess(
-            RunningGateway.python,
-            [RunningGateway.client("dashboard.py"), text],
-            isInputOpen: true
-        )
+        return try ChildProcess(client: "dashboard.py", [text], isInputOpen: true)
     }
 }

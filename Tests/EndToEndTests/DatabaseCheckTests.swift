@@ -10,7 +10,7 @@ struct DatabaseCheckTests {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())").path
         let own = ["serve", "--check", "--edge", "off", "--admin", "127.0.0.1:0", "--state", folder]
         let more = (["store=\(address)"] + settings).flatMap { ["--set", $0] }
-        let ended = try ChildProcess.run(RunningGateway.program, own + more)
+        let ended = try ChildProcess.wakegate(own + more)
         #expect(!FileManager.default.fileExists(atPath: folder))
         return ended
     }
@@ -22,15 +22,12 @@ struct DatabaseCheckTests {
 
     @Test("A fault of a file names its absolute path")
     func path() throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
-        defer { try? FileManager.default.removeItem(at: folder) }
+        let folder = try TemporaryFolder()
         let settings = ["tls.certificate=no.pem", "tls.key=no.key", "providerKeys=keys", "state=."]
-        let ended = try ChildProcess.run(
-            RunningGateway.program,
+        let ended = try ChildProcess.wakegate(
             ["serve", "--check", "--edge", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
                 + settings.flatMap { ["--set", $0] },
-            folder: folder
+            folder: folder.url
         )
         #expect(ended.status == 78)
         for file in ["no.pem", "no.key", "keys"] {
@@ -55,8 +52,7 @@ struct DatabaseCheckTests {
         let gateway = try RunningGateway(["--set", "store=\(address)"])
         let made = try self.check(address)
         #expect(made.status == 0, "\(made.errors)")
-        gateway.process.send(SIGTERM)
-        _ = try gateway.process.finish()
+        try gateway.process.end()
 
         // A start also refuses newer tables.
         try server.query("UPDATE wakegate.meta SET version = 99, oldest = 99", database: name)
@@ -68,12 +64,11 @@ struct DatabaseCheckTests {
 
     @Test("A service file is followed, and its password is never shown")
     func serviceFile() throws {
-        let file = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-service-\(UUID())")
-        defer { try? FileManager.default.removeItem(at: file) }
+        let folder = try TemporaryFolder()
+        let file = folder.url.appendingPathComponent("service")
         let lines = "[far]\nhost=192.0.2.1\npassword=s3cret\nsslmode=disable\n"
         try lines.write(to: file, atomically: true, encoding: .utf8)
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())").path
-        let check = ["serve", "--check", "--edge", "off", "--admin", "127.0.0.1:0", "--state", folder]
+        let check = ["serve", "--check", "--edge", "off", "--admin", "127.0.0.1:0", "--state", "\(folder.path)/state"]
         let store = ["--set", "store=postgresql:///?service=far"]
         let ended = try ChildProcess.run("env", ["PGSERVICEFILE=\(file.path)", RunningGateway.program] + check + store)
         self.expectFault(ended, "192.0.2.1")
@@ -89,8 +84,7 @@ struct DatabaseCheckTests {
         let poor = server.address(name, user: "poor")
         self.expectFault(try self.check(poor), "poor", "GRANT CREATE ON DATABASE \(name) TO poor")
         let gateway = try RunningGateway(["--set", "store=\(address)"])
-        gateway.process.send(SIGTERM)
-        _ = try gateway.process.finish()
+        try gateway.process.end()
         self.expectFault(try self.check(poor), "GRANT USAGE ON SCHEMA wakegate TO poor")
         try server.query("GRANT USAGE ON SCHEMA wakegate TO poor", database: name)
         self.expectFault(try self.check(poor), "device", "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES")
@@ -181,7 +175,7 @@ final class DatabaseScene {
     }
 
     static func text(_ name: String) throws -> String {
-        String(decoding: try Data(contentsOf: Self.files.appendingPathComponent(name)), as: UTF8.self)
+        try Checkout.text("deploy/postgresql/\(name)")
     }
 
     private static func write(_ text: String, to file: URL) throws { try Data(text.utf8).write(to: file) }

@@ -18,14 +18,13 @@ struct DeliveryLogTests {
         #expect(lines[0].hasPrefix("200 launched"))
         #expect(lines[1].hasSuffix("Z launched, attempt 1, coalesced 0"))
         #expect(lines[2].hasSuffix("Z result newData"))
-        worker.send(SIGTERM)
-        #expect(try worker.finish().status == 0)
+        #expect(try worker.end().status == 0)
     }
 
     @Test("push --wait follows a push into the one it is coalesced into")
     func coalesced() throws {
         let gateway = try RunningGateway()
-        let first = try ChildProcess(RunningGateway.program, self.line([]), folder: gateway.folder)
+        let first = try ChildProcess(wakegate: self.line([]), folder: gateway.folder)
         let answer = try #require(try first.line())
         #expect(answer.hasPrefix("200 scheduled"))
         let second = try gateway.push(self.token, topic: self.topic)
@@ -46,12 +45,12 @@ struct DeliveryLogTests {
     func restarted() throws {
         let folder = try RestartFolder()
         let gateway = try folder.start()
-        let push = try ChildProcess(RunningGateway.program, self.line([]), folder: gateway.folder)
+        let push = try ChildProcess(wakegate: self.line([]), folder: gateway.folder)
         #expect(try push.line()?.hasPrefix("200 scheduled") == true)
         // Shows that the log was read once.
         #expect(try gateway.push(self.token, topic: self.topic).status == 200)
         #expect(try push.line()?.contains("Z coalesced into ") == true)
-        try folder.end(gateway, SIGKILL)
+        try gateway.process.end(SIGKILL)
         // Shows that the command asked during the restart, when a proxy would answer so.
         let proxy = """
             import http.server, sys
@@ -64,13 +63,11 @@ struct DeliveryLogTests {
         let port = try #require(gateway.admin.split(separator: ":").last)
         let restarting = try ChildProcess("python3", ["-c", proxy, String(port)])
         #expect(try restarting.line() == "asked")
-        restarting.send(SIGKILL)
-        _ = try restarting.finish()
+        try restarting.end(SIGKILL)
         let next = try folder.start(admin: gateway.admin)
         let worker = try self.worker(next, "exit 0")
         #expect(try push.finish().status == 0)
-        worker.send(SIGTERM)
-        #expect(try worker.finish().status == 0)
+        #expect(try worker.end().status == 0)
     }
 
     @Test("push show follows a burst to the push that woke the device, and the past of a device is listed")
@@ -105,7 +102,7 @@ struct DeliveryLogTests {
         #expect(never.status == 2)
         #expect(never.output.contains("Z discarded, expired"))
         let line = ["push", self.token, "--topic", self.topic, "--expiration", "1h"]
-        let later = try ChildProcess.run(RunningGateway.program, line, folder: gateway.folder)
+        let later = try ChildProcess.wakegate(line, folder: gateway.folder)
         #expect(later.output.hasPrefix("200 scheduled"), "\(later.output)")
         let nobody = try self.wait(gateway, "--payload", #"{"aps":{"alert":"x"}}"#)
         #expect(nobody.status == 2)
@@ -123,7 +120,7 @@ struct DeliveryLogTests {
         #expect(found.output.contains("Z discarded, expired"), "\(found.errors)")
         let elsewhere = FileManager.default.temporaryDirectory
         let line = self.line(["--gateway", url, "--expiration", "0"])
-        let without = try ChildProcess.run(RunningGateway.program, line, folder: elsewhere)
+        let without = try ChildProcess.wakegate(line, folder: elsewhere)
         #expect(without.status == 1)
         #expect(without.errors.contains("--admin"), "\(without.errors)")
         let with = try self.wait(gateway, "--gateway", url, "--admin", "http://\(gateway.admin)", "--expiration", "0")
@@ -149,12 +146,12 @@ struct DeliveryLogTests {
     }
 
     private func wait(_ gateway: RunningGateway, _ options: String...) throws -> ChildProcess.Ended {
-        try ChildProcess.run(RunningGateway.program, self.line(options), folder: gateway.folder)
+        try ChildProcess.wakegate(self.line(options), folder: gateway.folder)
     }
 
     private func worker(_ gateway: RunningGateway, _ script: String) throws -> ChildProcess {
         let line = ["worker", "--topic", self.topic, "--", "sh", "-c", script]
-        let worker = try ChildProcess(RunningGateway.program, line, folder: gateway.folder)
+        let worker = try ChildProcess(wakegate: line, folder: gateway.folder)
         try gateway.eventually("a worker") { try gateway.stats().integer("workers", "connected") == 1 }
         return worker
     }

@@ -7,7 +7,7 @@ struct DocumentationTests {
     @Test("mandoc finds nothing wrong with any page, and every command has one")
     func manual() throws {
         let folder = try RestartFolder()
-        let written = try ChildProcess.run(RunningGateway.program, ["manual", folder.folder.path])
+        let written = try ChildProcess.wakegate(["manual", folder.folder.path])
         try #require(written.status == 0, "\(written.errors)")
         let pages = ["man1", "man5"].flatMap { section in
             let path = folder.folder.appendingPathComponent(section).path
@@ -27,7 +27,7 @@ struct DocumentationTests {
 
     @Test("A folder that cannot be written to is named")
     func manualRefused() throws {
-        let ended = try ChildProcess.run(RunningGateway.program, ["manual", "/proc/nowhere"])
+        let ended = try ChildProcess.wakegate(["manual", "/proc/nowhere"])
         #expect(ended.status == 1)
         #expect(ended.errors.contains("/proc/nowhere/man1/wakegate.1 cannot be written"))
     }
@@ -40,7 +40,7 @@ struct DocumentationTests {
         try FileManager.default.createDirectory(at: section, withIntermediateDirectories: true)
         let isMade = unsafe mkfifo(page, 0o600) == 0
         #expect(isMade)
-        let ended = try ChildProcess.run(RunningGateway.program, ["manual", folder.folder.path])
+        let ended = try ChildProcess.wakegate(["manual", folder.folder.path])
         #expect(ended.status == 1 && ended.errors.contains("not a regular file"), "\(ended.errors)")
         let type = try FileManager.default.attributesOfItem(atPath: page)[.type] as? FileAttributeType
         #expect(type != .typeRegular)
@@ -73,7 +73,7 @@ struct DocumentationTests {
 
     @Test("Completions for an unknown shell are refused with a list of the known shells")
     func unknownShell() throws {
-        let ended = try ChildProcess.run(RunningGateway.program, ["completion", "tcsh"])
+        let ended = try ChildProcess.wakegate(["completion", "tcsh"])
         #expect(ended.status == EX_USAGE)
         #expect(ended.errors.contains("write bash, zsh or fish"))
     }

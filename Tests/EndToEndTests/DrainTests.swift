@@ -42,8 +42,7 @@ struct DrainTests {
     @Test("An open connection receives the reason for its end in a GOAWAY, in the format of APNs")
     func goAway() throws {
         let gateway = try RunningGateway()
-        let file = RunningGateway.client("goaway.py")
-        let client = try ChildProcess(RunningGateway.python, [file, gateway.edge, gateway.certificateAuthority])
+        let client = try gateway.hearing()
         #expect(try client.line() == "settings")
         gateway.process.send(SIGTERM)
         #expect(try client.line() == #"goaway 0 0 {"reason":"Shutdown"}"#)
@@ -63,11 +62,10 @@ struct DrainTests {
         gateway.process.send(SIGTERM)
         try gateway.eventually("not ready") { try gateway.admin("/readyz").status == 503 }
 
-        let script = RunningGateway.client("ask_httpx.py")
         func ask(_ path: String, _ body: String, _ headers: String...) throws -> String {
             let url = "https://\(gateway.edge)\(path)"
-            let arguments = [script, "once", gateway.certificateAuthority, url, body] + headers
-            let ended = try ChildProcess.run(RunningGateway.python, arguments)
+            let arguments = ["once", gateway.certificateAuthority, url, body] + headers
+            let ended = try ChildProcess(client: "ask_httpx.py", arguments).finish()
             #expect(ended.status == 0, "\(ended.errors)")
             return ended.output
         }
@@ -112,10 +110,9 @@ struct DrainTests {
         let (devices, slots) = (200_000, 200)
         let folder = try RestartFolder()
         let gateway = try folder.start(["--set", "drainTimeout=5"])
-        let script = RunningGateway.client("holding_worker.py")
-        let arguments = [script, gateway.edge, gateway.certificateAuthority, self.topic, "\(slots)"]
-        let worker = try ChildProcess(RunningGateway.python, arguments, isInputOpen: true)
         let (edge, authority) = (gateway.edge, gateway.certificateAuthority)
+        let arguments = [edge, authority, self.topic, "\(slots)"]
+        let worker = try ChildProcess(client: "holding_worker.py", arguments, isInputOpen: true)
         let provider = try FullRateClient(edge: edge, authority: authority, topic: self.topic, devices: devices)
         #expect(try worker.line() == "holding")
         #expect(try gateway.stats().integer("pushes", "inFlight") == slots)

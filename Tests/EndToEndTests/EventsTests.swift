@@ -31,24 +31,12 @@ struct EventsTests {
     @Test("A client that reads too slowly receives the number of missed events, and then new events again")
     func slow() throws {
         let gateway = try RunningGateway(["--set", "limits.streamingBytesSoftMax=16384"])
-        let script = RunningGateway.client("slow_follower.py")
-        let follower = try ChildProcess(RunningGateway.python, [script, gateway.admin], isInputOpen: true)
+        let follower = try ChildProcess(client: "slow_follower.py", [gateway.admin], isInputOpen: true)
         #expect(try follower.line() == "following")
         let count = 300
         let quick = try self.follow(gateway, "?outcome=push")
-        let edge = "https://\(gateway.edge)"
-        let sent = try gateway.wakegate(
-            "push",
-            self.token,
-            "--topic",
-            self.topic,
-            "--count",
-            "\(count)",
-            "--gateway",
-            edge,
-            "--ca",
-            gateway.certificateAuthority
-        )
+        let push = ["push", self.token, "--topic", self.topic, "--count", "\(count)"]
+        let sent = try ChildProcess.wakegate(push + gateway.edgeOptions, folder: gateway.folder)
         #expect(sent.status == 0, "\(sent.errors)")
         // The reader receives all events, so they have also reached the client that does not read.
         var heard = 0
@@ -83,8 +71,7 @@ struct EventsTests {
             }
         }
         for stream in streams { #expect(try stream.line() != nil) }
-        gateway.process.send(SIGTERM)
-        #expect(try gateway.process.finish(within: 30).status == 0)
+        #expect(try gateway.process.end(within: 30).status == 0)
         for stream in streams { while try stream.line() != nil {} }
     }
 
@@ -102,7 +89,7 @@ struct EventsTests {
         let stream = try ChildProcess("curl", options + ["-H", "authorization: Bearer \(token)"])
         #expect(try stream.line() != nil)
         let revoke = ["token", "revoke", id, "--state", gateway.state.path]
-        #expect(try ChildProcess.run(RunningGateway.program, revoke).status == 0)
+        #expect(try ChildProcess.wakegate(revoke).status == 0)
         while try stream.line() != nil {}
     }
 
@@ -115,8 +102,8 @@ struct EventsTests {
         var gateway = try folder.start()
         let url = "http://\(gateway.admin)"
         let events = ["events", "--gateway", url, "--topic", self.topic]
-        let text = try ChildProcess(RunningGateway.program, events)
-        let json = try ChildProcess(RunningGateway.program, events + ["--json", "--outcome", "push"])
+        let text = try ChildProcess(wakegate: events)
+        let json = try ChildProcess(wakegate: events + ["--json", "--outcome", "push"])
         for client in [text, json] {
             try gateway.eventually("it follows") { client.errors.contains("wakegate: following at \(url)") }
         }
@@ -127,8 +114,7 @@ struct EventsTests {
         let object = try JSONSerialization.jsonObject(with: Data(try self.line(json).utf8)) as? [String: Any]
         #expect(object?["event"] as? String == "push" && object?["disposition"] as? String == "scheduled")
         let admin = gateway.admin
-        gateway.process.send(SIGTERM)
-        #expect(try gateway.process.finish().status == 0)
+        #expect(try gateway.process.end().status == 0)
         gateway = try folder.start(admin: admin)
         try gateway.eventually("it follows again") {
             text.errors.components(separatedBy: "wakegate: following at").count == 3
@@ -136,8 +122,7 @@ struct EventsTests {
         #expect(try gateway.push(self.token, topic: self.topic, payload: "{").status == 400)
         #expect(try self.line(text).contains("Z refused     PayloadEmpty  \(self.topic)"))
         for client in [text, json] {
-            client.send(SIGTERM)
-            #expect(try client.finish().status == 0)
+            #expect(try client.end().status == 0)
         }
         let wrong = try gateway.wakegate("events", "--gateway", url, "--outcome", "refusd")
         #expect(wrong.status == 1 && wrong.errors.contains("(refused?)"), "\(wrong.errors)")
@@ -159,8 +144,7 @@ struct EventsTests {
             return errors.contains("Z push        scheduled  \(self.topic)  \(self.token)")
                 && errors.contains("Z refused     PayloadEmpty  \(self.topic)  \(self.token)")
         }
-        quiet.process.send(SIGTERM)
-        #expect(try quiet.process.finish().status == 0)
+        #expect(try quiet.process.end().status == 0)
         #expect(!quiet.process.errors.contains(self.token + "  apns-id"))
         let short = try RunningGateway(["--set", "policy.launchInterval=5"])
         try short.eventually("the paragraph") { short.process.errors.contains("in a browser") }
@@ -248,8 +232,7 @@ struct LiveTests {
     func slow() throws {
         let gateway = try RunningGateway()
         let quick = try self.watch(gateway)
-        let script = RunningGateway.client("slow_watcher.py")
-        let slow = try ChildProcess.run(RunningGateway.python, [script, gateway.admin, gateway.plain])
+        let slow = try ChildProcess(client: "slow_watcher.py", [gateway.admin, gateway.plain]).finish()
         #expect(slow.status == 0, "\(slow.errors)")
         #expect(slow.output == "CANCEL\n", "\(slow.output)")
         _ = try self.event(quick) { _ in true }

@@ -1,12 +1,13 @@
 import Foundation
 import Glibc
 import Testing
+import WakeGateTestKit
 
 @Suite("Examples in other languages", .serialized, .timeLimit(.minutes(15)))
 struct ExampleTests {
     private let topic = "com.example.examples"
     private let token = String(repeating: "e8", count: 32)
-    private static let folder = RunningGateway.root.appendingPathComponent("deploy/examples")
+    static let folder = RunningGateway.root.appendingPathComponent("deploy/examples")
 
     /// The path where the Python examples find the library of `deploy/python`.
     static let pythonLibrary = "PYTHONPATH=\(RunningGateway.root.appendingPathComponent("deploy/python").path)"
@@ -22,6 +23,11 @@ struct ExampleTests {
             case .node: "node"
             case .shell: "bash"
             }
+        }
+
+        /// Returns the command line of an example.
+        func command(_ name: String) -> [String] {
+            [self.interpreter, ExampleTests.folder.appendingPathComponent("\(name).\(self.rawValue)").path]
         }
     }
 
@@ -47,11 +53,10 @@ struct ExampleTests {
         let first = try folder.start()
         let worker = try self.start("worker", language, first)
         try self.wakesArrive(first, worker)
-        try folder.end(first, SIGKILL)
+        try first.process.end(SIGKILL)
         let next = try folder.start(edge: first.edge)
         try self.wakesArrive(next, worker)
-        worker.send(SIGTERM)
-        #expect(try worker.finish().status == 0)
+        #expect(try worker.end().status == 0)
         #expect(try next.stats().integer("wakes", "results", "lost") == 0)
     }
 
@@ -92,7 +97,7 @@ struct ExampleTests {
     func workerToken(language: Language) throws {
         let gateway = try ServedGateway()
         let token = try gateway.issue("--role", "worker", "--topic", self.topic).token
-        let command = gateway.exampleEnvironment + ["WAKEGATE_TOKEN=\(token)"] + self.command("worker", language)
+        let command = gateway.exampleEnvironment + ["WAKEGATE_TOKEN=\(token)"] + language.command("worker")
         let worker = try ChildProcess("env", command + [self.topic])
         try gateway.eventually("a worker: \(worker.errors)") { try gateway.workerCount() == 1 }
     }
@@ -111,7 +116,7 @@ struct ExampleTests {
         case .shell: text = text.replacingOccurrences(of: "handle() { cat; }", with: "handle() { false; }")
         }
         try text.write(to: changed, atomically: true, encoding: .utf8)
-        let command = self.environment(gateway) + [language.interpreter, changed.path, self.topic]
+        let command = Self.environment(gateway) + [language.interpreter, changed.path, self.topic]
         let worker = try ChildProcess("env", command)
         try gateway.eventually("a worker: \(worker.errors)") {
             try gateway.stats().integer("workers", "connected") == 1
@@ -124,22 +129,20 @@ struct ExampleTests {
 
     @Test("A provider shows its key, and prints the answers", arguments: Language.allCases)
     func provider(language: Language) throws {
-        let keys = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())")
-        try FileManager.default.createDirectory(at: keys, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: keys) }
-        let key = keys.appendingPathComponent("key.p8").path
+        let keys = try TemporaryFolder()
+        let key = keys.url.appendingPathComponent("key.p8").path
         let made = try ChildProcess.run(
             "openssl",
             ["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", key]
         )
         #expect(made.status == 0)
-        let folder = keys.appendingPathComponent("public").path
+        let folder = keys.url.appendingPathComponent("public").path
         let add = ["key", "add", key, "--team", "DEF123GHIJ", "--key-id", "ABC123DEFG", "--topic", self.topic]
-        #expect(try ChildProcess.run(RunningGateway.program, add + ["--keys", folder]).status == 0)
+        #expect(try ChildProcess.wakegate(add + ["--keys", folder]).status == 0)
         let gateway = try RunningGateway(["--set", "providerKeys=\(folder)"])
         let proof = ["WAKEGATE_PROVIDER_KEY=\(key)", "WAKEGATE_KEY_ID=ABC123DEFG", "WAKEGATE_TEAM=DEF123GHIJ"]
-        let line = self.command("provider", language) + [self.topic, self.token, "zz"]
-        let ended = try ChildProcess.run("env", self.environment(gateway) + proof + line)
+        let line = language.command("provider") + [self.topic, self.token, "zz"]
+        let ended = try ChildProcess.run("env", Self.environment(gateway) + proof + line)
         #expect(ended.status == 0, "\(ended.errors)")
         let lines = ended.output.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
         try #require(lines.count == 2, "\(ended.output)")
@@ -147,10 +150,8 @@ struct ExampleTests {
         #expect(lines[0].last?.count == 36)
         #expect(lines[1][0] == "400")
         #expect((ended.output + ended.errors).contains("BadDeviceToken"))
-        let without = try ChildProcess.run(
-            "env",
-            self.environment(gateway) + self.command("provider", language) + [self.topic, self.token]
-        )
+        let bare = language.command("provider") + [self.topic, self.token]
+        let without = try ChildProcess.run("env", Self.environment(gateway) + bare)
         #expect((without.output + without.errors).contains("MissingProviderToken"))
     }
 
@@ -199,17 +200,13 @@ struct ExampleTests {
         _ gateway: RunningGateway,
         _ arguments: [String] = []
     ) throws -> ChildProcess {
-        let command = self.command(name, language) + [self.topic] + arguments
-        return try ChildProcess("env", self.environment(gateway) + command)
+        let command = language.command(name) + [self.topic] + arguments
+        return try ChildProcess("env", Self.environment(gateway) + command)
     }
 
-    private func command(_ name: String, _ language: Language) -> [String] {
-        [language.interpreter, Self.folder.appendingPathComponent("\(name).\(language.rawValue)").path]
-    }
-
-    /// Returns the arguments of `env` for a command. Threads of libdispatch leave signals blocked, so Python would not
-    /// receive them.
-    private func environment(_ gateway: RunningGateway) -> [String] {
+    /// Returns the arguments of `env` for an example that uses a gateway. Threads of libdispatch leave signals blocked,
+    /// so Python would not receive them.
+    static func environment(_ gateway: RunningGateway) -> [String] {
         [
             "--default-signal=TERM", "NO_PROXY=*", "WAKEGATE_URL=https://\(gateway.edge)",
             "WAKEGATE_CA=\(gateway.certificateAuthority)",

@@ -47,7 +47,7 @@ struct FailingDiskTests {
         #expect(stats.integer("pushes", "rejected", "ServiceUnavailable") == 2)
         #expect(try gateway.admin("/v1/devices/\(Self.token(0))").status == 200)
         try gateway.eventually("a line in the log") { gateway.process.errors.contains("error storeFailed") }
-        #expect(try folder.end(gateway, SIGTERM).status == 1)
+        #expect(try gateway.process.end(SIGTERM).status == 1)
 
         let next = try folder.start()
         for (token, id) in accepted {
@@ -74,7 +74,7 @@ struct FailingDiskTests {
         }
         #expect(status == 503, "the disk never failed")
         #expect(try gateway.edge("/v1/wakes/\(wake)", "-d", #"{"result":"newData"}"#).status == 503)
-        #expect(try folder.end(gateway, SIGTERM).status == 1)
+        #expect(try gateway.process.end(SIGTERM).status == 1)
         #expect(!gateway.process.errors.contains("drainTimedOut"))
     }
 
@@ -90,7 +90,7 @@ struct FailingDiskTests {
             #expect(count < 500)
             #expect(try gateway.push(Self.token(count), topic: self.topic).status == 200)
         }
-        try folder.end(gateway, SIGKILL)
+        try gateway.process.end(SIGKILL)
         let command = [RunningGateway.program, "dev", "--edge", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
         let ended = try ChildProcess.run(
             Self.limited[0],

@@ -47,8 +47,7 @@ struct FaultModeTests {
         func edge(_ fields: String...) throws -> String? {
             let all = (["apns-topic: \(faulty.topic)"] + fields).flatMap { ["-H", $0] }
             let url = "https://\(faulty.gateway.edge)/3/device/\(FaultyGateway.device(4))"
-            let arguments = ["--include"] + faulty.gateway.curlOptions + all + ["-d", "{}", url]
-            let answer = try Answer(curlOutput: ChildProcess.run("curl", arguments).output)
+            let answer = try Answer.curl(faulty.gateway.curlOptions + all + ["-d", "{}", url])
             return answer.status == 200 ? "200" : answer.reason
         }
         #expect(try edge("apns-push-type: alert", "apns-priority: 5") == "InvalidPushType")
@@ -80,12 +79,9 @@ struct FaultModeTests {
             "{ when: { nth: 3 }, then: { delay: 300 } }",
             "{ when: { nth: 4 }, then: { delay: 900 } }"
         )
-        let url = "https://\(faulty.gateway.edge)/3/device/\(FaultyGateway.device(1))"
-        let options = faulty.gateway.curlOptions + ["-H", "apns-topic: \(faulty.topic)", "-d", "{}", url]
-        let impatient = try ChildProcess("curl", options)
+        let impatient = try self.beginPush(faulty)
         try faulty.gateway.eventually("a delayed push") { try faulty.counts()["first"]?.fired == 1 }
-        impatient.send(SIGKILL)
-        _ = try impatient.finish()
+        try impatient.end(SIGKILL)
         let refused = try faulty.frames([[2, 3]]).dropFirst()
         #expect(refused == [#"goaway NO_ERROR 0 {"reason":"Shutdown"}"#, "end"])
         // The fourth push is answered only after the third would have been accepted.
@@ -101,12 +97,9 @@ struct FaultModeTests {
             "{ id: 'refused', when: { nth: 1 }, then: { reset: 'REFUSED_STREAM' } }",
             "{ id: 'internal', when: { nth: 3 }, then: { reset: 'INTERNAL_ERROR' } }"
         )
-        let url = "https://\(faulty.gateway.edge)/3/device/\(FaultyGateway.device(1))"
-        let arguments =
-            faulty.gateway.curlOptions + ["-H", "apns-topic: \(faulty.topic)", "-d", "{}", "-w", "%{http_code}", url]
-        let repeated = try ChildProcess.run("curl", arguments)
+        let repeated = try self.beginPush(faulty, "-w", "%{http_code}").finish()
         #expect(repeated.output == "200", "\(repeated.errors)")
-        let ended = try ChildProcess.run("curl", arguments)
+        let ended = try self.beginPush(faulty).finish()
         #expect(ended.status == 92)
         #expect(ended.errors.contains("INTERNAL_ERROR (err 2)"), "\(ended.errors)")
         #expect(try faulty.counts().values.allSatisfy { $0.fired == 1 })
@@ -152,10 +145,10 @@ struct FaultModeTests {
     }
 
     /// Sends a push whose answer the test does not await yet.
-    private func beginPush(_ faulty: FaultyGateway) throws -> ChildProcess {
+    private func beginPush(_ faulty: FaultyGateway, _ options: String...) throws -> ChildProcess {
         let url = "https://\(faulty.gateway.edge)/3/device/\(FaultyGateway.device(1))"
-        let options = faulty.gateway.curlOptions + ["-H", "apns-topic: \(faulty.topic)", "-d", "{}", url]
-        return try ChildProcess("curl", options)
+        let push = ["-H", "apns-topic: \(faulty.topic)", "-d", "{}", url]
+        return try ChildProcess("curl", faulty.gateway.curlOptions + options + push)
     }
 
     @Test("A stuck push is never answered, and delays neither others nor a shutdown")

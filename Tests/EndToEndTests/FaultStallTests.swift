@@ -6,9 +6,8 @@ import Testing
 struct FaultStallTests {
     /// Starts a client that pushes twice, the second time as described in `stalled_push.py`.
     private func client(_ faulty: FaultyGateway, _ end: String) throws -> ChildProcess {
-        let file = RunningGateway.client("stalled_push.py")
-        let arguments = [file, faulty.gateway.edge, faulty.gateway.certificateAuthority, faulty.topic, end]
-        return try ChildProcess(RunningGateway.python, arguments)
+        let arguments = [faulty.gateway.edge, faulty.gateway.certificateAuthority, faulty.topic, end]
+        return try ChildProcess(client: "stalled_push.py", arguments)
     }
 
     /// Returns the number of sockets that the gateway has open.
@@ -47,12 +46,7 @@ struct FaultStallTests {
             "{ when: { nth: 1 }, then: { streamWindow: 0 } }",
             settings: ["--set", "limits.requestSeconds=3"]
         )
-        let ended = try ProviderClient.node.start(faulty.client(scenes: ["one", "one"])).finish()
-        #expect(ended.status == 0, "\(ended.errors)")
-        let answers = try ended.output.split(separator: "\n").map { line in
-            try JSONDecoder().decode(ProviderClient.Scene.self, from: Data(line.utf8)).answers
-        }
-        #expect(answers == [["200": 1], ["0": 1]])
+        #expect(try faulty.play(.node, pushes: 2) == [["200": 1], ["0": 1]])
         #expect(try faulty.gateway.stats().integer("limits", "requestSeconds") == 1)
         #expect(try faulty.accepted() == 1)
     }
@@ -97,16 +91,6 @@ struct FaultStallTests {
 
 @Suite("Real clients of APNs under faults", .serialized, .timeLimit(.minutes(15)))
 struct FaultClientTests {
-    /// Returns what a client reports to its caller for each of its pushes.
-    private func play(_ client: ProviderClient, _ faulty: FaultyGateway, pushes: Int) throws -> [[String: Int]] {
-        let settings = try faulty.client(scenes: Array(repeating: "one", count: pushes))
-        let ended = try client.start(settings).finish(within: 60)
-        #expect(ended.status == 0, "\(ended.errors)")
-        return try ended.output.split(separator: "\n").map { line in
-            try JSONDecoder().decode(ProviderClient.Scene.self, from: Data(line.utf8)).answers
-        }
-    }
-
     private func client(_ name: String) throws -> ProviderClient {
         try #require(ProviderClient.withToken.first { $0.testDescription == name })
     }
@@ -114,7 +98,7 @@ struct FaultClientTests {
     @Test("aioapns repeats a push whose answer was lost with its connection, and it counts once")
     func lostReply() throws {
         let faulty = try FaultyGateway("{ id: 'lost', when: { nth: 1 }, then: { dropReply: 'close' } }")
-        #expect(try self.play(self.client("aioapns"), faulty, pushes: 1) == [["200": 1]])
+        #expect(try faulty.play(self.client("aioapns"), pushes: 1) == [["200": 1]])
         #expect(try faulty.counts()["lost"] == FaultyGateway.Counts(matched: 2, fired: 1))
         #expect(try faulty.accepted() == 1)
     }
@@ -122,7 +106,7 @@ struct FaultClientTests {
     @Test("aioapns repeats a push that GOAWAY refused")
     func refused() throws {
         let faulty = try FaultyGateway("{ when: { nth: 1 }, then: { goaway: { inFlight: 'refuse' } } }")
-        #expect(try self.play(self.client("aioapns"), faulty, pushes: 1) == [["200": 1]])
+        #expect(try faulty.play(self.client("aioapns"), pushes: 1) == [["200": 1]])
         #expect(try faulty.accepted() == 1)
     }
 
@@ -132,7 +116,7 @@ struct FaultClientTests {
             "{ when: { nth: 1 }, then: { reason: 'ServiceUnavailable' } }",
             "{ when: { nth: 2 }, then: { reason: 'TooManyRequests' } }"
         )
-        let answers = try self.play(self.client(name), faulty, pushes: 3)
+        let answers = try faulty.play(self.client(name), pushes: 3)
         #expect(answers == [["503 ServiceUnavailable": 1], ["429 TooManyRequests": 1], ["200": 1]])
         #expect(try faulty.rejected() == ["ServiceUnavailable": 1, "TooManyRequests": 1])
     }
@@ -140,7 +124,7 @@ struct FaultClientTests {
     @Test("Node's session ends at GOAWAY, and the next push opens another")
     func node() throws {
         let faulty = try FaultyGateway("{ when: { nth: 2 }, then: { goaway: { inFlight: 'refuse' } } }")
-        let answers = try self.play(.node, faulty, pushes: 3)
+        let answers = try faulty.play(.node, pushes: 3)
         #expect(answers == [["200": 1], ["0": 1], ["200": 1]])
         #expect(try faulty.accepted() == 2)
     }
@@ -205,13 +189,10 @@ struct FaultRouteTests {
             #expect(answer.status == 403, "\(method) \(path)")
             #expect((answer.value("message") as? String)?.contains("`wakegate dev` alone takes them") == true)
         }
-        let ended = try ChildProcess.run(RunningGateway.program, ["serve", "--faults", "faults.json5"])
+        let ended = try ChildProcess.wakegate(["serve", "--faults", "faults.json5"])
         #expect(ended.status == EX_USAGE)
         #expect(ended.errors.contains("unknown option --faults; `wakegate dev` alone takes it"), "\(ended.errors)")
-        let set = try ChildProcess.run(
-            RunningGateway.program,
-            ["serve", "--check", "--set", "faults=a", "--edge", "off"]
-        )
+        let set = try ChildProcess.wakegate(["serve", "--check", "--set", "faults=a", "--edge", "off"])
         #expect(set.status == EX_CONFIG)
     }
 

@@ -47,13 +47,15 @@ final class FaultyGateway {
         return try Self.frames(settings, of: self.gateway)
     }
 
-    /// Pushes on one connection with these settings for `push_frames.py`.
-    static func frames(_ settings: [String: Any], of gateway: RunningGateway) throws -> [String] {
+    /// Starts a client that pushes on one connection with these settings for `push_frames.py`.
+    static func client(_ settings: [String: Any], of gateway: RunningGateway) throws -> ChildProcess {
         let argument = String(decoding: try JSONSerialization.data(withJSONObject: settings), as: UTF8.self)
-        let ended = try ChildProcess.run(
-            RunningGateway.python,
-            [RunningGateway.client("push_frames.py"), gateway.edge, gateway.certificateAuthority, argument]
-        )
+        return try ChildProcess(client: "push_frames.py", [gateway.edge, gateway.certificateAuthority, argument])
+    }
+
+    /// Runs this client to its end and returns the received frames.
+    static func frames(_ settings: [String: Any], of gateway: RunningGateway) throws -> [String] {
+        let ended = try Self.client(settings, of: gateway).finish()
         guard ended.status == 0,
             let texts = try JSONSerialization.jsonObject(with: Data(ended.output.utf8)) as? [String]
         else { throw ChildProcess.Failure(description: ended.errors) }
@@ -96,21 +98,14 @@ final class FaultyGateway {
         return counters.mapValues(\.intValue).filter { $0.value != 0 }
     }
 
-    /// Returns the settings of a `ProviderClient` for scenes without further preparation.
-    func client(scenes: [String]) throws -> ProviderClient.Settings {
-        let parts = self.gateway.edge.split(separator: ":")
-        return ProviderClient.Settings(
-            host: String(parts[0]),
-            port: Int(parts[1]) ?? 0,
-            ca: self.gateway.certificateAuthority,
-            topic: self.topic,
-            key: self.folder.state.appendingPathComponent("provider.p8").path,
-            keyID: "KEY1234567",
-            team: "TEAM123456",
-            certificate: "",
-            unregistered: "",
-            age: 0,
-            scenes: scenes
-        )
+    /// Returns what a client reports to its caller for each of its pushes.
+    func play(_ client: ProviderClient, pushes: Int) throws -> [[String: Int]] {
+        let scenes = Array(repeating: "one", count: pushes)
+        let settings = ProviderClient.Settings(self.gateway, topic: self.topic, scenes: scenes)
+        let ended = try client.start(settings).finish()
+        guard ended.status == 0 else { throw ChildProcess.Failure(description: ended.errors) }
+        return try ended.output.split(separator: "\n").map { line in
+            try JSONDecoder().decode(ProviderClient.Scene.self, from: Data(line.utf8)).answers
+        }
     }
 }

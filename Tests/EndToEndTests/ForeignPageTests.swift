@@ -6,9 +6,8 @@ struct ForeignPageTests {
     @Test("A request that names two hosts, or none, is refused; the edge accepts it")
     func hosts() throws {
         let gateway = try RunningGateway()
-        let script = RunningGateway.client("two_hosts.py")
-        let arguments = [script, gateway.admin, gateway.plain, gateway.edge, gateway.certificateAuthority]
-        let ended = try ChildProcess.run(RunningGateway.python, arguments)
+        let arguments = [gateway.admin, gateway.plain, gateway.edge, gateway.certificateAuthority]
+        let ended = try ChildProcess(client: "two_hosts.py", arguments).finish()
         #expect(ended.status == 0, "\(ended.errors)")
         let lines = ended.output.split(separator: "\n").map(String.init)
         #expect(lines.count == 3 * 7)

@@ -33,15 +33,14 @@ struct HostilePeerTests {
         #expect(worker.process.isRunning)
         worker.process.send(SIGTERM)
         try worker.wait(for: "stopping")
-        worker.process.send(SIGTERM)
-        #expect(try worker.process.finish().status == 0)
+        #expect(try worker.process.end().status == 0)
     }
 
     /// Starts a `wakegate worker` whose command finds no new data.
     private func worker(_ peer: ScriptedGateway) throws -> ChildProcess {
         let place = ["--gateway", peer.url, "--ca", peer.certificateAuthority, "--topic", "t", "--slots", "16"]
         let command = ["--stop-within", "5", "--", "bash", "-c", "exit 3"]
-        return try ChildProcess(RunningGateway.program, ["worker"] + place + command)
+        return try ChildProcess(wakegate: ["worker"] + place + command)
     }
 
     @Test("A command of a wake with numbers of any size is run, and its result reported")
@@ -55,7 +54,6 @@ struct HostilePeerTests {
             #expect(try peer.request("/v1/wakes/w\(index)") == #"{"result":"noData"}"#)
         }
         worker.send(SIGTERM)
-        worker.send(SIGTERM)
-        #expect(try worker.finish().status == 0)
+        #expect(try worker.end().status == 0)
     }
 }

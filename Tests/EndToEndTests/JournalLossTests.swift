@@ -16,7 +16,7 @@ struct JournalLossTests {
     private func check(_ folder: RestartFolder) throws -> ChildProcess.Ended {
         let listeners = ["--edge", "off", "--plain", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
         let command = ["serve", "--check", "--state", folder.state.path] + listeners
-        return try ChildProcess.run(RunningGateway.program, command)
+        return try ChildProcess.wakegate(command)
     }
 
     @Test("With --accept-loss the gateway starts without the missing commits, and reports the loss until the next one")
@@ -28,7 +28,7 @@ struct JournalLossTests {
             #expect(pushed.status == 200)
             return try #require(pushed.headers["apns-id"])
         }
-        try folder.end(killed, SIGKILL)
+        try killed.process.end(SIGKILL)
         let before = try self.check(folder)
         #expect(before.status == 0, "\(before.errors)")
         let path = folder.journal.path + "-wal"
@@ -55,7 +55,7 @@ struct JournalLossTests {
         let errors = gateway.process.errors
         #expect(errors.contains("warning journalLossAccepted") && errors.contains("commits are missing"), "\(errors)")
         #expect(try gateway.push(Self.token(7), topic: self.topic).status == 200)
-        try folder.end(gateway, SIGKILL)
+        try gateway.process.end(SIGKILL)
         let next = try folder.start()
         #expect(try self.pending(next).dropLast() == kept.dropLast())
         #expect(try next.stats().value("acceptedLoss") == nil)

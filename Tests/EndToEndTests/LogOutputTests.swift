@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Testing
+import WakeGateTestKit
 
 @Suite("Destinations of the log", .serialized, .timeLimit(.minutes(15)))
 struct LogOutputTests {
@@ -31,8 +32,7 @@ struct LogOutputTests {
             for _ in 1...20 { #expect(try gateway.admin("/v1/reload", "-X", "POST").status == 200) }
             #expect(try gateway.push(self.token, topic: self.topic).status == 200)
             #expect(try gateway.stats().integer("pushes", "accepted") == 2)
-            gateway.process.send(SIGTERM)
-            #expect(try gateway.process.finish().status == 0, "\(reader)")
+            #expect(try gateway.process.end().status == 0, "\(reader)")
         }
     }
 
@@ -70,23 +70,19 @@ struct LogOutputTests {
 
     @Test("If standard error is the journal, entries are sent there with separate fields")
     func journal() throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let free = [
-            "--edge", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--state", folder.appendingPathComponent("s").path,
-        ]
+        let folder = try TemporaryFolder()
+        let free = ["--edge", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--state", "\(folder.path)/s"]
         let process = try ChildProcess(
             "unshare",
             ["--mount", "python3", RunningGateway.client("journal.py"), RunningGateway.program, "dev"] + free,
-            folder: folder
+            folder: folder.url
         )
         var entries: [[String: String]] = []
         while let line = try process.line(), entries.last?["WAKEGATE_EVENT"] != "stopped" {
             guard let entry = try? JSONDecoder().decode([String: String].self, from: Data(line.utf8)) else { continue }
             entries.append(entry)
             guard entry["WAKEGATE_EVENT"] == "ready" else { continue }
-            let file = folder.appendingPathComponent("s/gateway.json")
+            let file = folder.url.appendingPathComponent("s/gateway.json")
             let gateway = try JSONSerialization.jsonObject(with: Data(contentsOf: file)) as? [String: Any]
             kill(try #require(gateway?["pid"] as? Int32), SIGTERM)
         }

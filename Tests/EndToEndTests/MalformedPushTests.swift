@@ -12,7 +12,7 @@ struct MalformedPushTests {
         var lastFieldEnd: [UInt8] = []
         var body = RunningGateway.payload
         var method = "POST"
-        let status: Int
+        var status = 400
         let reason: String
 
         static let token = String(repeating: "ba", count: 32)
@@ -24,55 +24,40 @@ struct MalformedPushTests {
         Case(testDescription: "GET", method: "GET", status: 405, reason: "MethodNotAllowed"),
         Case(testDescription: "the root", path: "/", status: 404, reason: "BadPath"),
         Case(testDescription: "a query", path: "/3/device/\(Case.token)?a=b", status: 404, reason: "BadPath"),
-        Case(testDescription: "no token", path: "/3/device/", status: 400, reason: "MissingDeviceToken"),
-        Case(testDescription: "a short token", path: "/3/device/abcd", status: 400, reason: "BadDeviceToken"),
-        Case(
-            testDescription: "a repeated field",
-            fields: [Self.topic, Self.topic],
-            status: 400,
-            reason: "DuplicateHeaders"
-        ),
-        Case(testDescription: "an apns-id", fields: [Self.topic, "apns-id: 1"], status: 400, reason: "BadMessageId"),
+        Case(testDescription: "no token", path: "/3/device/", reason: "MissingDeviceToken"),
+        Case(testDescription: "a short token", path: "/3/device/abcd", reason: "BadDeviceToken"),
+        Case(testDescription: "a repeated field", fields: [Self.topic, Self.topic], reason: "DuplicateHeaders"),
+        Case(testDescription: "an apns-id", fields: [Self.topic, "apns-id: 1"], reason: "BadMessageId"),
         Case(
             testDescription: "an expiration",
             fields: [Self.topic, "apns-expiration: 1.5"],
-            status: 400,
             reason: "BadExpirationDate"
         ),
-        Case(
-            testDescription: "a priority",
-            fields: [Self.topic, "apns-priority: 7"],
-            status: 400,
-            reason: "BadPriority"
-        ),
+        Case(testDescription: "a priority", fields: [Self.topic, "apns-priority: 7"], reason: "BadPriority"),
         Case(
             testDescription: "a push type",
             fields: [Self.topic, "apns-push-type: silent"],
-            status: 400,
             reason: "InvalidPushType"
         ),
         Case(
             testDescription: "a collapse id of 65 bytes",
             fields: [Self.topic, "apns-collapse-id: " + String(repeating: "c", count: 65)],
-            status: 400,
             reason: "BadCollapseId"
         ),
         Case(
             testDescription: "a collapse id that is not UTF-8",
             fields: [Self.topic, "apns-collapse-id: caf"],
             lastFieldEnd: [0xE9],
-            status: 400,
             reason: "BadCollapseId"
         ),
-        Case(testDescription: "no topic", fields: [], status: 400, reason: "MissingTopic"),
-        Case(testDescription: "a topic", fields: ["apns-topic: a b"], status: 400, reason: "BadTopic"),
+        Case(testDescription: "no topic", fields: [], reason: "MissingTopic"),
+        Case(testDescription: "a topic", fields: ["apns-topic: a b"], reason: "BadTopic"),
         Case(
             testDescription: "a dry run that is not asked for with 1",
             fields: [Self.topic, "wakegate-dry-run: true"],
-            status: 400,
             reason: "BadDryRun"
         ),
-        Case(testDescription: "no payload", body: "", status: 400, reason: "PayloadEmpty"),
+        Case(testDescription: "no payload", body: "", reason: "PayloadEmpty"),
         Case(
             testDescription: "4097 bytes",
             body: #"{"a":""# + String(repeating: "a", count: 4089) + #""}"#,
@@ -120,7 +105,7 @@ struct MalformedPushTests {
         #expect(answer.headers["wakegate-disposition"] == "no-wake")
         #expect(answer.headers["wakegate-warning"]?.hasPrefix("content-available;") == true, "\(answer.headers)")
         let push = ["push", Case.token, "--topic", "com.example.bad", "--push-type", "background", "--priority", "10"]
-        let told = try ChildProcess.run(RunningGateway.program, push, folder: gateway.folder)
+        let told = try ChildProcess.wakegate(push, folder: gateway.folder)
         #expect(told.status == 0)
         #expect(told.errors.contains("warning: background-priority;"), "\(told.errors)")
         try gateway.eventually("two lines of the log") {

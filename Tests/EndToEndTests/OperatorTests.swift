@@ -16,7 +16,7 @@ struct OperatorTests {
         }
         for words in [["device", "list"], ["push", "list", "--since", "1h"]] {
             let line = words + ["--limit", "2"]
-            let listed = try ChildProcess.run(RunningGateway.program, line, folder: gateway.folder)
+            let listed = try ChildProcess.wakegate(line, folder: gateway.folder)
             #expect(listed.status == 0, "\(listed.errors)")
             #expect(listed.output.split(separator: "\n").count == 3, "\(listed.output)")
             #expect(listed.errors.contains("--after "), "\(listed.errors)")
@@ -130,7 +130,7 @@ struct PauseTests {
         #expect(try first.stats().integer("devices", "held", "paused") == 1)
         #expect(try first.admin("/metrics").body.contains(#"wakegate_devices_held{reason="paused"} 1"#))
         worker.process.send(SIGKILL)
-        try folder.end(first, SIGKILL)
+        try first.process.end(SIGKILL)
 
         let second = try folder.start()
         let next = try WorkerProcess(second, topic: self.topic, script: script)
@@ -147,7 +147,7 @@ struct PauseTests {
         try second.eventually("both results") { try second.stats().integer("pushes", "completed") == 2 }
         #expect(try second.stats().integer("devices", "held", "paused") == 0)
         next.process.send(SIGKILL)
-        try folder.end(second, SIGKILL)
+        try second.process.end(SIGKILL)
         let list2 = try folder.start().wakegate("topic", "list").output
         #expect(!list2.contains("paused"), "\(list2)")
     }
@@ -209,12 +209,7 @@ struct WhatIfTests {
     func replay() throws {
         // With an interval of two seconds, three pushes in a row lead to two launches.
         let gateway = try RunningGateway(["--set", "policy.launchInterval=2"])
-        let worker = try ChildProcess(
-            RunningGateway.program,
-            ["worker", "--topic", self.topic, "--", "true"],
-            folder: gateway.folder
-        )
-        try gateway.eventually("a worker") { try gateway.stats().integer("workers", "connected") == 1 }
+        let worker = try WorkerProcess(gateway, topic: self.topic, command: ["true"])
         #expect(try self.ask(gateway, #"{"policy":{}}"#).reason == "UnknownDevice")
         let registered = try gateway.edge("/v1/topics/\(self.topic)/devices", "-d", #"{"token":"\#(self.token)"}"#)
         #expect(registered.status == 201)

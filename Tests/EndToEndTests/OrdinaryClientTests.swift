@@ -30,8 +30,8 @@ struct OrdinaryClientTests {
         let gateway = try RunningGateway()
         let path = "/3/device/\(self.token)"
         try #require(FileManager.default.fileExists(atPath: RunningGateway.python), "run deploy/setup first")
-        let words = [RunningGateway.client("push_without_alpn.py"), gateway.edge, gateway.certificateAuthority, path]
-        let ended = try ChildProcess.run(RunningGateway.python, words + [self.topic, RunningGateway.payload])
+        let words = [gateway.edge, gateway.certificateAuthority, path, self.topic, RunningGateway.payload]
+        let ended = try ChildProcess(client: "push_without_alpn.py", words).finish()
         #expect(ended.output == "HTTP/2 200 scheduled\n", "\(ended.errors)")
     }
 }
@@ -61,7 +61,7 @@ struct RawClientTests {
         let options = ["--rate", "20/s", "--retry", "20", "--retry-delay", "1", "--retry-all-errors"]
         let client = try self.curl(gateway, options, devices: "[1000-1039]")
         for _ in 0..<10 { #expect(try client.line() == "200 2") }
-        #expect(try folder.end(gateway, SIGTERM).status == 0)
+        #expect(try gateway.process.end(SIGTERM).status == 0)
         let next = try folder.start(edge: gateway.edge)
         let ended = try client.finish(within: 60)
         #expect(ended.status == 0, "\(ended.errors)")
@@ -94,8 +94,7 @@ struct RawClientTests {
         try gateway.eventually("a worker") { try gateway.stats().integer("workers", "connected") == 1 }
         #expect(try gateway.push(String(repeating: "a", count: 64), topic: self.topic).status == 200)
         try gateway.eventually("a wake") { try gateway.stats().integer("pushes", "inFlight") == 1 }
-        gateway.process.send(SIGTERM)
-        #expect(try gateway.process.finish().status == 0)
+        #expect(try gateway.process.end().status == 0)
         let frames = try client.finish().output
         #expect(frames.contains(#"error_code=NO_ERROR(0x00), opaque_data(21)=[{"reason":"Shutdown"}]"#), "\(frames)")
     }
@@ -226,9 +225,8 @@ struct AppleStreamLimitTests {
         certificate: String = "-",
         _ rounds: String...
     ) throws -> [String] {
-        let file = RunningGateway.client("stream_limit.py")
         let place = plain ? [gateway.plain, "-"] : [gateway.edge, gateway.certificateAuthority]
-        let ended = try ChildProcess.run(RunningGateway.python, [file] + place + [certificate, Self.topic] + rounds)
+        let ended = try ChildProcess(client: "stream_limit.py", place + [certificate, Self.topic] + rounds).finish()
         #expect(ended.status == 0, "\(ended.errors)")
         return ended.output.split(separator: "\n").map(String.init)
     }

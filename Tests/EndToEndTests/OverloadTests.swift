@@ -20,8 +20,8 @@ struct OverloadTests {
     @Test("A topic at full rate lets a quiet topic's pushes through in their turn")
     func noisyTopic() throws {
         let gateway = try RunningGateway(["--set", "store=memory"])
-        let arguments = [RunningGateway.client("noisy_topic.py"), gateway.edge, gateway.certificateAuthority, "20"]
-        let ended = try ChildProcess(RunningGateway.python, arguments).finish(within: 600)
+        let arguments = [gateway.edge, gateway.certificateAuthority, "20"]
+        let ended = try ChildProcess(client: "noisy_topic.py", arguments).finish(within: 600)
         let noise = try JSONDecoder().decode(Noise.self, from: Data(ended.output.utf8))
         #expect(Set(noise.statuses.keys) == ["200"])
         #expect(noise.overtaken.count == 20)

@@ -1,15 +1,12 @@
 import Foundation
 import Testing
+import WakeGateTestKit
 
 @Suite("The Debian package", .timeLimit(.minutes(15)))
 struct PackageTests {
-    private func text(_ path: String) throws -> String {
-        String(decoding: try Data(contentsOf: RunningGateway.root.appendingPathComponent(path)), as: UTF8.self)
-    }
-
     @Test("The test of the package runs every command of the operator's guide, in the guide's order")
     func guide() throws {
-        let guide = try self.text("Sources/Server/Gateway/Gateway.docc/OperatorsGuide.md")
+        let guide = try Checkout.article("OperatorsGuide")
         let sections = guide.components(separatedBy: "\n### ").dropFirst()
         let headings = sections.filter { $0.contains("\n```sh\n") }.compactMap {
             $0.components(separatedBy: "\n").first
@@ -17,14 +14,14 @@ struct PackageTests {
         #expect(headings.count >= 8)
         // Blocks above the first heading would not be run by any test.
         #expect(guide.components(separatedBy: "\n```sh\n").count - 1 == headings.count)
-        let run = try self.text("deploy/test-package").matches(of: #/(?m)^as_guide "(.+)"$/#).map { String($0.1) }
+        let run = try Checkout.text("deploy/test-package").matches(of: #/(?m)^as_guide "(.+)"$/#).map { String($0.1) }
         #expect(run == headings)
     }
 
     @Test("The package has the program's version")
     func version() throws {
-        let first = try #require(try self.text("deploy/debian/changelog").split(separator: "\n").first)
-        let program = try ChildProcess.run(RunningGateway.program, ["--version"])
+        let first = try #require(try Checkout.text("deploy/debian/changelog").split(separator: "\n").first)
+        let program = try ChildProcess.wakegate(["--version"])
         let version = try #require(program.output.split(separator: " ").dropFirst().first)
         #expect(first.hasPrefix("wakegate (\(version)) "))
     }
@@ -34,7 +31,7 @@ struct PackageTests {
         arguments: ["deploy/package", "deploy/Containerfile", "deploy/bench", "deploy/soak"]
     )
     func linking(_ file: String) throws {
-        let text = try self.text(file)
+        let text = try Checkout.text(file)
         #expect(text.contains("deploy/build --shipped --product"))
         #expect(text.contains("deploy/build --shipped --show-bin-path"))
         #expect(!text.contains("swift build"))
@@ -65,7 +62,7 @@ struct PackageTests {
         let answer = try gateway.admin("/version")
         let version = try #require(answer.value("version") as? String)
         let commit = answer.value("commit") as? String
-        let printed = try ChildProcess.run(RunningGateway.program, ["--version"]).output
+        let printed = try ChildProcess.wakegate(["--version"]).output
         #expect(printed == "wakegate \(version) (commit \(commit ?? "unknown"))\n")
         // `deploy/test` builds in the same way as a package.
         guard let built = ProcessInfo.processInfo.environment["WAKEGATE_COMMIT"] else { return }
@@ -78,37 +75,33 @@ struct PackageTests {
         let development = try RunningGateway()
         let state = development.folder.appendingPathComponent(".wakegate").path
         let file = development.folder.appendingPathComponent("wakegate.json5")
-        let text = try self.text("deploy/debian/wakegate.json5")
+        let text = try Checkout.text("deploy/debian/wakegate.json5")
             .replacing("/etc/ssl/certs/ssl-cert-snakeoil.pem", with: "\(state)/server.pem")
             .replacing("/etc/ssl/private/ssl-cert-snakeoil.key", with: "\(state)/server.key")
             .replacing("\"/etc/wakegate/keys\"", with: "\"\(state)\"")
         #expect(text.contains("certificate: \"\(state)/server.pem\""))
         try Data(text.utf8).write(to: file)
-        let checked = try ChildProcess.run(RunningGateway.program, ["serve", "--config", file.path, "--check"])
+        let checked = try ChildProcess.wakegate(["serve", "--config", file.path, "--check"])
         #expect(checked.status == 0, "\(checked.errors)")
     }
 }
 
 @Suite("The container image", .timeLimit(.minutes(15)))
 struct ImageTests {
-    private func text(_ path: String) throws -> String {
-        String(decoding: try Data(contentsOf: RunningGateway.root.appendingPathComponent(path)), as: UTF8.self)
-    }
-
     @Test("The test of the image builds and runs it with the options that its first lines name")
     func options() throws {
-        let lines = try self.text("deploy/Containerfile").split(separator: "\n").prefix { $0.hasPrefix("#") }
+        let lines = try Checkout.text("deploy/Containerfile").split(separator: "\n").prefix { $0.hasPrefix("#") }
         let options = lines.joined(separator: " ").matches(
             of: #/--(?:format|read-only|cap-drop|security-opt)(?: [a-z][a-z-]*)?/#
         )
         #expect(options.count == 4)
-        let test = try self.text("deploy/test-image")
+        let test = try Checkout.text("deploy/test-image")
         for option in options { #expect(test.contains("\(option.0)"), "deploy/test-image lacks \(option.0)") }
     }
 
     @Test("The image runs as an unprivileged user, is stopped by SIGTERM, and has a health check")
     func beginning() throws {
-        let image = try #require(try self.text("deploy/Containerfile").components(separatedBy: "\nFROM ").last)
+        let image = try #require(try Checkout.text("deploy/Containerfile").components(separatedBy: "\nFROM ").last)
         for line in ["USER 65532:65532", "STOPSIGNAL SIGTERM", "ENTRYPOINT [\"/usr/bin/wakegate\"]"] {
             #expect(image.contains("\n\(line)\n"))
         }
@@ -128,7 +121,7 @@ struct ImageTests {
 
     @Test("The image has every Debian library that the program needs")
     func libraries() throws {
-        let image = try #require(try self.text("deploy/Containerfile").components(separatedBy: "\nFROM ").last)
+        let image = try #require(try Checkout.text("deploy/Containerfile").components(separatedBy: "\nFROM ").last)
         let installed = Set(image.split { " \n\\".contains($0) }.map(String.init))
         let dynamic = try ChildProcess.run("readelf", ["--dynamic", "--wide", RunningGateway.program])
         let names = dynamic.output.matches(of: #/\(NEEDED\).*\[(.+)\]/#).map { String($0.1) }

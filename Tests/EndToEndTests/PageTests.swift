@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import WakeGateTestKit
 
 /// Runs the blocks that a reader pastes, unchanged, in a separate network namespace where every port is free.
 @Suite("Blocks of the pages", .serialized, .timeLimit(.minutes(15)))
@@ -21,7 +22,7 @@ struct PageTests {
 
     @Test("The README has at most 120 lines")
     func length() throws {
-        let text = try String(contentsOf: RunningGateway.root.appendingPathComponent("README.md"), encoding: .utf8)
+        let text = try Checkout.text("README.md")
         #expect(text.count { $0 == "\n" } <= 120)
         // A prompt or output in a block would be pasted as well.
         #expect(!text.contains("```console"))
@@ -59,7 +60,7 @@ struct PageTests {
                 withDestinationURL: root.appendingPathComponent(name)
             )
         }
-        let products = URL(fileURLWithPath: RunningGateway.program).deletingLastPathComponent()
+        let products = RunningGateway.products
         let build = scratch.folder.appendingPathComponent(".build")
         try FileManager.default.createDirectory(at: build, withIntermediateDirectories: true)
         try FileManager.default.createSymbolicLink(

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Testing
+import WakeGateTestKit
 
 @Suite("The catalogue of planted faults", .timeLimit(.minutes(15)))
 struct PlantedFaultTests {
@@ -14,11 +15,10 @@ struct PlantedFaultTests {
     }
 
     /// Creates a directory with the commands of this checkout but without its sources.
-    private static func makeFolder() throws -> URL {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-planted-\(UUID())")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    private static func makeFolder() throws -> TemporaryFolder {
+        let folder = try TemporaryFolder()
         try FileManager.default.createSymbolicLink(
-            at: folder.appendingPathComponent("deploy"),
+            at: folder.url.appendingPathComponent("deploy"),
             withDestinationURL: RunningGateway.root.appendingPathComponent("deploy")
         )
         return folder
@@ -27,8 +27,7 @@ struct PlantedFaultTests {
     @Test("A fault without a matching text is named")
     func rots() throws {
         let folder = try Self.makeFolder()
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let ended = try ChildProcess.run(folder.appendingPathComponent("deploy/mutations").path, ["--check"])
+        let ended = try ChildProcess.run("\(folder.path)/deploy/mutations", ["--check"])
         #expect(ended.status == 1)
         #expect(ended.output.contains("policy.interval: no Sources/"))
     }
@@ -36,9 +35,8 @@ struct PlantedFaultTests {
     @Test("Every fault is found after files move, types are renamed, and lines are indented differently")
     func moves() throws {
         let folder = try Self.makeFolder()
-        defer { try? FileManager.default.removeItem(at: folder) }
         let sources = RunningGateway.root.appendingPathComponent("Sources")
-        let moved = folder.appendingPathComponent("Sources/Elsewhere")
+        let moved = folder.url.appendingPathComponent("Sources/Elsewhere")
         try FileManager.default.createDirectory(at: moved, withIntermediateDirectories: true)
         let names = try FileManager.default.subpathsOfDirectory(atPath: sources.path).filter { $0.hasSuffix(".swift") }
         #expect(names.count > 100)
@@ -48,7 +46,7 @@ struct PlantedFaultTests {
             let indented = renamed.replacing("\n    ", with: "\n  ")
             try Data(indented.utf8).write(to: moved.appendingPathComponent("\(number).swift"))
         }
-        let ended = try ChildProcess.run(folder.appendingPathComponent("deploy/mutations").path, ["--check"])
+        let ended = try ChildProcess.run("\(folder.path)/deploy/mutations", ["--check"])
         #expect(ended.status == 0, "\(ended.output) \(ended.errors)")
     }
 }
@@ -57,8 +55,7 @@ struct PlantedFaultTests {
 struct ThreatModelTests {
     @Test("Every threat of the article has a test of that name, with a rule in words")
     func tests() throws {
-        let article = RunningGateway.root.appendingPathComponent("Sources/Server/Gateway/Gateway.docc/ThreatModel.md")
-        let text = try String(contentsOf: article, encoding: .utf8)
+        let text = try Checkout.article("ThreatModel")
         let section = try #require(
             text.components(separatedBy: "\n## Threats and defenses").dropFirst().first?
                 .components(separatedBy: "\n## ").first
@@ -77,10 +74,10 @@ struct ThreatModelTests {
 
     /// Returns the text of the file that declares a suite of a module of tests, from the declaration on.
     private func source(of suite: String, in module: String) throws -> Substring? {
-        let root = RunningGateway.root.appendingPathComponent("Tests")
+        let root = Checkout.root.appendingPathComponent("Tests")
         let paths = try FileManager.default.subpathsOfDirectory(atPath: root.path)
         for path in paths where path.hasSuffix(".swift") && path.split(separator: "/").contains(module[...]) {
-            let text = try String(contentsOf: root.appendingPathComponent(path), encoding: .utf8)
+            let text = try Checkout.text("Tests/\(path)")
             let declaration = text.range(of: "(struct|class) \(suite)[: ]", options: .regularExpression)
             if let declaration { return text[declaration.lowerBound...] }
         }

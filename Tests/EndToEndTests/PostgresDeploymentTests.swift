@@ -114,13 +114,11 @@ struct PostgresDeploymentTests {
 
     @Test("The systemd drop-in is valid together with the gateway's unit")
     func unit() throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-dropin-\(UUID())")
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let places = folder.appendingPathComponent("wakegate.service.d")
+        let folder = try TemporaryFolder()
+        let places = folder.url.appendingPathComponent("wakegate.service.d")
         try FileManager.default.createDirectory(at: places, withIntermediateDirectories: true)
-        let unit = RunningGateway.root.appendingPathComponent("deploy/systemd/wakegate.service")
-        let text = String(decoding: try Data(contentsOf: unit), as: UTF8.self)
-        let file = folder.appendingPathComponent("wakegate.service")
+        let text = try Checkout.text("deploy/systemd/wakegate.service")
+        let file = folder.url.appendingPathComponent("wakegate.service")
         try Data(text.replacing("/usr/bin/wakegate", with: RunningGateway.program).utf8).write(to: file)
         try FileManager.default.copyItem(
             at: DatabaseScene.files.appendingPathComponent("wakegate-database.conf"),

@@ -21,13 +21,8 @@ struct ProgressExampleTests {
 
     /// Starts a worker in the language and waits until it has subscribed.
     private func start(_ language: ExampleTests.Language, _ gateway: RunningGateway) throws -> ChildProcess {
-        let path = RunningGateway.root.appendingPathComponent("deploy/examples/progress.\(language.rawValue)").path
-        let environment = [
-            "--default-signal=TERM", "NO_PROXY=*", "WAKEGATE_URL=https://\(gateway.edge)",
-            "WAKEGATE_CA=\(gateway.certificateAuthority)", "PYTHONUNBUFFERED=1",
-            ExampleTests.pythonLibrary,
-        ]
-        let worker = try ChildProcess("env", environment + [language.interpreter, path, self.topic, self.task])
+        let environment = ExampleTests.environment(gateway) + ["PYTHONUNBUFFERED=1", ExampleTests.pythonLibrary]
+        let worker = try ChildProcess("env", environment + language.command("progress") + [self.topic, self.task])
         try gateway.eventually("a worker: \(worker.errors)") {
             try gateway.stats().integer("workers", "connected") == 1
         }

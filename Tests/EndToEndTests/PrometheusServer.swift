@@ -1,12 +1,14 @@
 import Foundation
+import WakeGateTestKit
 
 /// A Prometheus server on a free port, with the alert rules of this repository; ended with the last reference.
 final class PrometheusServer {
     static let rules = RunningGateway.root.appendingPathComponent("deploy/grafana/alerts.yml")
 
-    private let folder: URL
     private let process: ChildProcess
     private let address: String
+    // Released last, when the process has ended.
+    private let folder: TemporaryFolder
 
     /// Starts a server that scrapes and evaluates four times a second, so that a minute's scrapes take fifteen seconds.
     ///
@@ -14,18 +16,17 @@ final class PrometheusServer {
     ///   - jobs: the scrape jobs, as the YAML list below `scrape_configs`.
     ///   - isPatient: true if alerts wait as long as their rules specify; otherwise each waits at most a second.
     init(jobs: String, isPatient: Bool = false) throws {
-        self.folder = FileManager.default.temporaryDirectory.appendingPathComponent("prometheus-\(UUID())")
-        try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
+        self.folder = try TemporaryFolder()
         var rules = String(decoding: try Data(contentsOf: Self.rules), as: UTF8.self)
         if !isPatient { rules.replace(/for: [0-9]+[mh]/, with: "for: 1s") }
-        try Data(rules.utf8).write(to: self.folder.appendingPathComponent("alerts.yml"))
+        try Data(rules.utf8).write(to: self.folder.url.appendingPathComponent("alerts.yml"))
         let configuration = """
             global: {scrape_interval: 250ms, scrape_timeout: 250ms, evaluation_interval: 250ms}
             rule_files: [alerts.yml]
             scrape_configs:
             \(jobs)
             """
-        let file = self.folder.appendingPathComponent("prometheus.yml")
+        let file = self.folder.url.appendingPathComponent("prometheus.yml")
         try Data(configuration.utf8).write(to: file)
         let process = try ChildProcess(
             "prometheus",
@@ -45,11 +46,6 @@ final class PrometheusServer {
         // The server listens before it has read its files, and answers nothing until then.
         let ready = ["--silent", "--noproxy", "*", "--max-time", "60", "--fail", "http://\(self.address)/-/ready"]
         try Self.eventually("not ready: \(process.errors)") { try ChildProcess.run("curl", ready).status == 0 }
-    }
-
-    deinit {
-        self.process.send(SIGKILL)
-        try? FileManager.default.removeItem(at: self.folder)
     }
 
     /// Returns the current values of the series of an expression.

@@ -16,6 +16,34 @@ struct ProviderClient: CustomTestStringConvertible, Sendable {
         let unregistered: String
         let age: Int
         let scenes: [String]
+
+        /// - Parameters:
+        ///   - gateway: a gateway that made the proof of the client.
+        ///   - hasToken: false if the client shows a certificate.
+        ///   - unregistered: a device that was removed.
+        ///   - age: the age of the token, in seconds.
+        init(
+            _ gateway: RunningGateway,
+            topic: String,
+            hasToken: Bool = true,
+            unregistered: String = "",
+            age: Int = 0,
+            scenes: [String]
+        ) {
+            let parts = gateway.edge.split(separator: ":")
+            let state = gateway.folder.appendingPathComponent(".wakegate")
+            self.host = String(parts[0])
+            self.port = Int(parts[1]) ?? 0
+            self.ca = gateway.certificateAuthority
+            self.topic = topic
+            self.key = hasToken ? state.appendingPathComponent("provider.p8").path : nil
+            self.keyID = "KEY1234567"
+            self.team = "TEAM123456"
+            self.certificate = state.appendingPathComponent("provider.pem").path
+            self.unregistered = unregistered
+            self.age = age
+            self.scenes = scenes
+        }
     }
 
     /// One line of a client's output.
@@ -88,8 +116,8 @@ final class FullRateClient {
 
     /// Starts the client, and waits until it has received its first thousand answers.
     init(edge: String, authority: String, topic: String, devices: Int) throws {
-        let arguments = [RunningGateway.client("full_rate.py"), edge, authority, topic, "\(devices)"]
-        self.process = try ChildProcess(RunningGateway.python, arguments, isInputOpen: true)
+        let arguments = [edge, authority, topic, "\(devices)"]
+        self.process = try ChildProcess(client: "full_rate.py", arguments, isInputOpen: true)
         guard try self.process.line() == "running" else {
             throw ChildProcess.Failure(description: "the client ended: \(self.process.errors)")
         }

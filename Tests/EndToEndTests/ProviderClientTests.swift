@@ -32,7 +32,7 @@ struct ProviderClientTests {
     func expired(client: ProviderClient) throws {
         let folder = try RestartFolder()
         let gateway = try self.start(folder, asking: Self.forToken)
-        let settings = try self.settings(gateway, folder, hasToken: true, age: 7200, scenes: ["one"])
+        let settings = ProviderClient.Settings(gateway, topic: self.topic, age: 7200, scenes: ["one"])
         let ended = try client.start(settings).finish()
         #expect(ended.status == 0, "\(ended.errors)")
         #expect(ended.output.contains(#""403 ExpiredProviderToken""#), "\(ended.output)")
@@ -47,7 +47,13 @@ struct ProviderClientTests {
         let earliest = Int64(Date(timeIntervalSinceNow: 0).timeIntervalSince1970 * 1000)
         #expect(try gateway.edge("/v1/devices/\(self.unregistered)", "-X", "DELETE").status == 204)
         let scenes = ["one", "unregistered", "malformed", "thousand", "restart"]
-        let settings = try self.settings(gateway, folder, hasToken: hasToken, scenes: scenes)
+        let settings = ProviderClient.Settings(
+            gateway,
+            topic: self.topic,
+            hasToken: hasToken,
+            unregistered: self.unregistered,
+            scenes: scenes
+        )
         let running = try client.start(settings)
         func scene(_ name: String) throws -> ProviderClient.Scene {
             let line = try #require(try running.line(within: 300), "no \(name): \(running.errors)")
@@ -80,26 +86,15 @@ struct ProviderClientTests {
 
     /// Starts a gateway that requires providers to authenticate. It knows the key of the clients if it requires tokens.
     private func start(_ folder: RestartFolder, asking settings: [String]) throws -> RunningGateway {
+        let gateway: RunningGateway
+        if settings == Self.forToken {
+            let asking = try AskingGateway(in: folder)
+            try asking.useKey("KEY1234567", topic: self.topic)
+            gateway = asking.gateway
+        } else {
+            gateway = try folder.start(settings)
+        }
         let device = String(repeating: "ac", count: 32)
-        guard settings == Self.forToken else {
-            let gateway = try folder.start(settings)
-            #expect(try gateway.push(device, topic: self.topic).reason == "MissingProviderToken")
-            return gateway
-        }
-        let keys = folder.folder.appendingPathComponent("keys")
-        try FileManager.default.createDirectory(at: keys, withIntermediateDirectories: true)
-        let gateway = try folder.start(settings)
-        let named = ["--team", "TEAM123456", "--key-id", "KEY1234567"]
-        let added = try ChildProcess.run(
-            RunningGateway.program,
-            ["key", "add", ".wakegate/provider.p8", "--keys", "keys"] + named,
-            folder: folder.folder
-        )
-        #expect(added.status == 0, "\(added.errors)")
-        let push = ["push", device, "--topic", self.topic, "--provider-key", ".wakegate/provider.p8"] + named
-        try gateway.eventually("the key is known") {
-            try ChildProcess.run(RunningGateway.program, push, folder: folder.folder).status == 0
-        }
         #expect(try gateway.push(device, topic: self.topic).reason == "MissingProviderToken")
         return gateway
     }
@@ -113,7 +108,7 @@ struct ProviderClientTests {
         _ scene: (String) throws -> ProviderClient.Scene
     ) throws -> (RunningGateway, Int) {
         #expect(try scene("before the restart").answers == ["200": 20])
-        #expect(try folder.end(gateway, SIGTERM).status == 0)
+        #expect(try gateway.process.end(SIGTERM).status == 0)
         let asking = settings.key == nil ? Self.forCertificate : Self.forToken
         let next = try folder.start(asking, edge: gateway.edge)
         try running.endInput()
@@ -122,28 +117,5 @@ struct ProviderClientTests {
         #expect(restart.answers.count == 1)
         #expect(taken >= 20 && taken % 20 == 0)
         return (next, 20 + taken)
-    }
-
-    private func settings(
-        _ gateway: RunningGateway,
-        _ folder: RestartFolder,
-        hasToken: Bool,
-        age: Int = 0,
-        scenes: [String]
-    ) throws -> ProviderClient.Settings {
-        let colon = try #require(gateway.edge.lastIndex(of: ":"))
-        return ProviderClient.Settings(
-            host: String(gateway.edge[..<colon]),
-            port: try #require(Int(gateway.edge[gateway.edge.index(after: colon)...])),
-            ca: gateway.certificateAuthority,
-            topic: self.topic,
-            key: hasToken ? folder.state.appendingPathComponent("provider.p8").path : nil,
-            keyID: "KEY1234567",
-            team: "TEAM123456",
-            certificate: folder.state.appendingPathComponent("provider.pem").path,
-            unregistered: self.unregistered,
-            age: age,
-            scenes: scenes
-        )
     }
 }

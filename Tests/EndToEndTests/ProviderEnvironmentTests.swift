@@ -10,7 +10,7 @@ struct ProviderEnvironmentTests {
         try asking.addKey("BOTH000000")
         let team = AskingGateway.team
         #expect(
-            try asking.key("list").output.split(separator: "\n") == [
+            try asking.key(["list"]).output.split(separator: "\n") == [
                 "BOTH000000  team \(team)  all topics", "OTHER00000  team \(team)  all topics  production",
                 "OWN0000000  team \(team)  all topics  development",
             ]

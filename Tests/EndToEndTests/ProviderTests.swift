@@ -24,14 +24,10 @@ final class ProviderTests {
     /// Pushes over one connection with each of `values` as `authorization`. Returns the status and reason of each
     /// answer.
     private func answers(_ values: [String]) throws -> [String] {
-        let script = RunningGateway.client("ask_httpx.py")
         let url = "https://\(self.gateway.edge)/3/device/\(Self.token)"
-        let arguments = [script, "push", url, self.gateway.certificateAuthority, Self.topic, RunningGateway.payload]
-        let ended = try ChildProcess.run(
-            RunningGateway.python,
-            arguments,
-            input: values.map { $0 + "\n" }.joined()
-        )
+        let arguments = ["push", url, self.gateway.certificateAuthority, Self.topic, RunningGateway.payload]
+        let input = values.map { $0 + "\n" }.joined()
+        let ended = try ChildProcess(client: "ask_httpx.py", arguments, input: input).finish()
         #expect(ended.status == 0, "\(ended.errors)")
         return ended.output.split(separator: "\n").map { line in
             let words = line.split(separator: " ").dropFirst()

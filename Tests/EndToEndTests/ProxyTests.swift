@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Testing
+import WakeGateTestKit
 
 @Suite("The page on proxies shows configurations that work", .serialized, .timeLimit(.minutes(15)))
 struct ProxyTests {
@@ -65,8 +66,7 @@ struct ProxyTests {
 
         /// Returns a configuration from the article.
         private static func configuration(_ shown: Shown) throws -> String {
-            let page = "Sources/Server/Gateway/Gateway.docc/Proxies.md"
-            let text = try String(contentsOf: RunningGateway.root.appendingPathComponent(page), encoding: .utf8)
+            let text = try Checkout.article("Proxies")
             let blocks = text.matches(of: /```(?:nginx|haproxy)\n([^`]*)```/).map { String($0.output.1) }
             try #require(blocks.count == Shown.allCases.count)
             return blocks[shown.rawValue]
@@ -95,10 +95,7 @@ struct ProxyTests {
         }
 
         func ask(_ socket: String, _ path: String, _ options: String...) throws -> Answer {
-            let command = self.curl(socket, path) + options
-            let ended = try ChildProcess.run("curl", command)
-            guard ended.status == 0 else { throw ChildProcess.Failure(description: "curl: \(ended.errors)") }
-            return try Answer(curlOutput: ended.output)
+            try Answer.curl(self.curl(socket, path) + options)
         }
 
         /// Starts curl, which reads the response until the connection ends.
@@ -116,8 +113,7 @@ struct ProxyTests {
         let fields = ["apns-topic: \(Self.topic)", "apns-push-type: background", "apns-priority: 10"]
         let options = fields.flatMap { ["-H", $0] } + ["-d", RunningGateway.payload]
         let path = "/3/device/\(Self.token)"
-        let ended = try ChildProcess.run("curl", proxy.curl("edge", path) + options)
-        let answer = try Answer(curlOutput: ended.output)
+        let answer = try Answer.curl(proxy.curl("edge", path) + options)
         #expect(answer.status == 200 && answer.headers["wakegate-disposition"] == "launched", "\(answer)")
         let event = try #require(try EventStream(worker).next())
         #expect(event.name == "wake")
@@ -142,8 +138,7 @@ struct ProxyTests {
         #expect(try proxy.gateway.push(Self.token, topic: Self.topic).status == 200)
         func pause(_ origin: String) throws -> Int {
             let options = ["--request", "POST", "--header", "origin: \(origin)"] + certificate
-            let command = proxy.curl("admin", "/v1/topics/\(Self.topic)/pause") + options
-            return try Answer(curlOutput: ChildProcess.run("curl", command).output).status
+            return try Answer.curl(proxy.curl("admin", "/v1/topics/\(Self.topic)/pause") + options).status
         }
         #expect(try pause("https://wakegate.example.com:8443") == 200)
         #expect(try pause("https://example.com") == 403)

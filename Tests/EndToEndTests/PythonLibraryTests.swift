@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import WakeGateTestKit
 
 @Suite("The Python library", .serialized, .timeLimit(.minutes(15)))
 struct PythonLibraryTests {
@@ -23,9 +24,8 @@ struct PythonLibraryTests {
         let bytes = try [first.wheel, first.sdist].map { try Data(contentsOf: $0) }
         let built = try self.package()
         #expect(try [built.wheel, built.sdist].map { try Data(contentsOf: $0) } == bytes)
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
+        let temporary = try TemporaryFolder()
+        let folder = temporary.url
         let fresh = folder.appendingPathComponent("venv")
         let python = fresh.appendingPathComponent("bin/python").path
         // The dependencies are those of the environment that deploy/setup creates, so the test needs no network.

@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import WakeGateTestKit
 import Wire
 
 /// The article names the test that produces each reason. These tests verify the table.
@@ -32,10 +33,9 @@ struct ReasonTableTests {
 
     @Test("Every test that the article names exists, and mentions the reason")
     func tests() throws {
-        let folder = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests")
         for row in try ReasonArticle().rows {
             let parts = row.test.split(separator: ".")
-            let text = try String(contentsOf: folder.appendingPathComponent("\(parts[0]).swift"), encoding: .utf8)
+            let text = try Checkout.text("Tests/EndToEndTests/\(parts[0]).swift")
             #expect(text.contains("func \(parts[1])("), "\(row.test)")
             #expect(text.contains(row.reason), "\(row.test) and \(row.reason)")
         }
@@ -64,8 +64,7 @@ struct ReasonTableTests {
     @Test("A connection that is idle for too long receives a GOAWAY in the format of APNs")
     func idle() throws {
         let gateway = try RunningGateway(["--set", "limits.idleSeconds=1"])
-        let file = RunningGateway.client("goaway.py")
-        let ended = try ChildProcess.run(RunningGateway.python, [file, gateway.edge, gateway.certificateAuthority])
+        let ended = try gateway.hearing().finish()
         #expect(ended.output == "settings\ngoaway 0 0 {\"reason\":\"IdleTimeout\"}\n", "\(ended.errors)")
     }
 
@@ -76,8 +75,7 @@ struct ReasonTableTests {
             return try gateway.push(self.token, topic: "com.example.other")
         case "Forbidden":
             let url = "http://\(gateway.plain)/3/device/\(self.token)"
-            let options = ["--silent", "--noproxy", "*", "--include", "-H", "Host: attacker.example", "-d", "{}", url]
-            return try Answer(curlOutput: ChildProcess.run("curl", options).output)
+            return try Answer.curl(["--silent", "--noproxy", "*", "-H", "Host: attacker.example", "-d", "{}", url])
         case "TooManyRequests":
             return try gateway.push(String(repeating: "5c", count: 32), topic: self.topic)
         case "Unregistered":
@@ -105,9 +103,7 @@ struct ReasonArticle {
     let rows: [Row]
 
     init() throws {
-        let path = "Sources/Server/Gateway/Gateway.docc/Reasons.md"
-        let text = try String(contentsOf: RunningGateway.root.appendingPathComponent(path), encoding: .utf8)
-        self.rows = text.split(separator: "\n").compactMap { line in
+        self.rows = try Checkout.article("Reasons").split(separator: "\n").compactMap { line in
             let cells = line.split(separator: "|", omittingEmptySubsequences: false).map {
                 $0.trimmingCharacters(in: CharacterSet(charactersIn: " `"))
             }

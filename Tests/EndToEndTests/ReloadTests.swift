@@ -12,9 +12,8 @@ struct ReloadTests {
     @Test("Reloads under pushes at full rate lose no push and no connection, and the new policy takes effect")
     func fullRate() throws {
         let gateway = try ReloadingGateway(Self.open)
-        let address = gateway.served.url(.edge).replacingOccurrences(of: "https://", with: "")
-        let authority = gateway.served.authority
-        let client = try FullRateClient(edge: address, authority: authority, topic: self.topic, devices: 500)
+        let (edge, authority) = (gateway.served.edge, gateway.served.authority)
+        let client = try FullRateClient(edge: edge, authority: authority, topic: self.topic, devices: 500)
         let before = try gateway.explain(String(repeating: "0", count: 64))
         #expect(before.integer("policyVersion") == 1)
         let pushes = try self.accepted(gateway)
@@ -100,8 +99,7 @@ struct ReloadTests {
         let gateway = try ReloadingGateway(Self.open)
         let worker = try gateway.served.worker(self.topic)
         func serial() throws -> String {
-            let address = gateway.served.url(.edge).replacingOccurrences(of: "https://", with: "")
-            let shown = try ChildProcess.run("openssl", ["s_client", "-connect", address, "-alpn", "h2"])
+            let shown = try ChildProcess.run("openssl", ["s_client", "-connect", gateway.served.edge, "-alpn", "h2"])
             return try ChildProcess.run("openssl", ["x509", "-noout", "-serial"], input: shown.output).output
         }
         let before = try serial()
@@ -121,19 +119,15 @@ struct ReloadTests {
         "A new folder of provider keys applies and is watched; starting to require keys needs a restart"
     )
     func providerKeys() throws {
-        let keys = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())")
-        defer { try? FileManager.default.removeItem(at: keys) }
-        let folders = ["old", "new"].map { keys.appendingPathComponent($0).path }
+        let keys = try TemporaryFolder()
+        let folders = ["old", "new"].map { "\(keys.path)/\($0)" }
         for folder in folders {
             try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         }
         let gateway = try ReloadingGateway(Self.open, members: ["providerKeys": folders[0]])
         func add(_ keyID: String, to folder: String) throws {
             let options = ["--team", AskingGateway.team, "--key-id", keyID, "--keys", folder]
-            let added = try ChildProcess.run(
-                RunningGateway.program,
-                ["key", "add", gateway.served.providerKey] + options
-            )
+            let added = try ChildProcess.wakegate(["key", "add", gateway.served.providerKey] + options)
             try #require(added.status == 0, "\(added.errors)")
         }
         func status(_ keyID: String) throws -> Int {
@@ -219,10 +213,8 @@ struct ReloadTests {
 
     /// Returns the output of a connection with a client certificate that pushes at once, until it is closed.
     private func connection(_ gateway: ReloadingGateway, _ certificate: String) throws -> ChildProcess {
-        let file = RunningGateway.client("goaway.py")
-        let address = gateway.served.url(.edge).replacingOccurrences(of: "https://", with: "")
-        let arguments = [file, address, gateway.served.authority, certificate, "/3/device/\(self.token)"]
-        return try ChildProcess(RunningGateway.python, arguments)
+        let options = [gateway.served.edge, gateway.served.authority, certificate, "/3/device/\(self.token)"]
+        return try ChildProcess(client: "goaway.py", options)
     }
 
     @Test("What-if replays under the current policy of the device's topic after a reload")
@@ -345,9 +337,7 @@ struct ReloadTests {
     func openConnections() throws {
         let gateway = try ReloadingGateway(Self.open)
         let worker = try gateway.served.worker(self.topic)
-        let file = RunningGateway.client("goaway.py")
-        let address = gateway.served.url(.edge).replacingOccurrences(of: "https://", with: "")
-        let idle = try ChildProcess(RunningGateway.python, [file, address, gateway.served.authority])
+        let idle = try ChildProcess(client: "goaway.py", [gateway.served.edge, gateway.served.authority])
         #expect(try idle.line() == "settings")
         func metLimit() throws -> Int {
             try gateway.served.ask(.admin, "GET", "/v1/stats").integer("limits", "wakeBytesPerStreamMax") ?? 0
@@ -421,8 +411,7 @@ struct ReloadTests {
         #expect(try second.nextGivenUp() == wake)
         try gateway.served.eventually("no webhook") { try gateway.served.workerCount() == 0 }
         #expect(try !gateway.served.ask(.admin, "GET", "/v1/topics").body.contains("webhook"))
-        gateway.served.process.send(SIGTERM)
-        #expect(try gateway.served.process.finish().status == 0)
+        #expect(try gateway.served.process.end().status == 0)
     }
 
     @Test(
@@ -432,7 +421,6 @@ struct ReloadTests {
         let gateway = try RunningGateway()
         let ended = try gateway.wakegate("reload")
         #expect(ended.status == 0 && ended.output == "nothing has changed\nlaunch policy: version 1\n")
-        gateway.process.send(SIGHUP)
-        #expect(try gateway.process.finish().status == 0)
+        #expect(try gateway.process.end(SIGHUP).status == 0)
     }
 }

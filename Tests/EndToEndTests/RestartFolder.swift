@@ -1,17 +1,14 @@
 import Foundation
 import Glibc
+import WakeGateTestKit
 
 /// A directory in which gateways run one after another; removed with the last reference.
 final class RestartFolder {
-    let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())")
+    private let temporary: TemporaryFolder
 
-    init() throws {
-        try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
-    }
+    init() throws { self.temporary = try TemporaryFolder() }
 
-    deinit {
-        try? FileManager.default.removeItem(at: self.folder)
-    }
+    var folder: URL { self.temporary.url }
 
     /// The state directory of the gateways.
     var state: URL { self.folder.appendingPathComponent(".wakegate") }
@@ -29,17 +26,10 @@ final class RestartFolder {
         return try RunningGateway(settings, in: self.folder, edge: edge, admin: admin, under: launcher)
     }
 
-    /// Ends a gateway with a signal, and waits until it is gone.
-    @discardableResult
-    func end(_ gateway: RunningGateway, _ signal: Int32) throws -> ChildProcess.Ended {
-        gateway.process.send(signal)
-        return try gateway.process.finish()
-    }
-
     /// Starts a gateway that must fail to start, and returns its end.
     func startInVain(_ command: [String] = ["dev"]) throws -> ChildProcess.Ended {
         let free = ["--edge", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--state", self.state.path]
-        return try ChildProcess.run(RunningGateway.program, command + free, folder: self.folder)
+        return try ChildProcess.wakegate(command + free, folder: self.folder)
     }
 
     /// Executes statements on the journal, as another SQLite program would. No process may have it open.
@@ -72,7 +62,7 @@ extension RestartFolder {
     /// Returns the files that a development gateway has made, by name.
     private static func makeCertificates() throws -> [String: Data] {
         let made = try RestartFolder()
-        try made.end(try made.start(), SIGKILL)
+        try made.start().end(SIGKILL)
         var files: [String: Data] = [:]
         for name in ["ca.pem", "ca.key", "server.pem", "server.key", "provider.p8", "provider.pem", "worker.pem"] {
             files[name] = try Data(contentsOf: made.state.appendingPathComponent(name))

@@ -10,6 +10,11 @@ final class RunningGateway {
     static let program =
         (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
         .map { URL(fileURLWithPath: $0).deletingLastPathComponent().appendingPathComponent("wakegate").path } ?? ""
+    /// The directory of the program.
+    static let products = URL(fileURLWithPath: RunningGateway.program).deletingLastPathComponent()
+    /// The assignment to PATH with which commands find the program.
+    static let path =
+        "PATH=\(RunningGateway.products.path):\(ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin")"
     static let root = Checkout.root
     /// Runs a program of `deploy/lib`, given its module's name.
     static let library = RunningGateway.root.appendingPathComponent("deploy/lib/run").path
@@ -65,6 +70,9 @@ final class RunningGateway {
         if !self.isFolderKept { try? FileManager.default.removeItem(at: self.folder) }
     }
 
+    /// Ends it with a signal, and waits until it is gone.
+    func end(_ signal: Int32) throws { try self.process.end(signal) }
+
     var certificateAuthority: String { self.folder.appendingPathComponent(".wakegate/ca.pem").path }
 
     /// The options with which curl uses HTTP/2 at the edge and trusts its certificate.
@@ -77,12 +85,12 @@ final class RunningGateway {
 
     /// Sends a request to the edge, over HTTP/2 and TLS.
     func edge(_ path: String, _ arguments: String...) throws -> Answer {
-        try self.curl(self.curlOptions + arguments + ["https://\(self.edge)\(path)"])
+        try Answer.curl(self.curlOptions + arguments + ["https://\(self.edge)\(path)"])
     }
 
     /// Sends a request to the admin listener, over HTTP/1.1.
     func admin(_ path: String, _ arguments: String...) throws -> Answer {
-        try self.curl(
+        try Answer.curl(
             ["--silent", "--show-error", "--noproxy", "*", "--max-time", "60"] + arguments + [
                 "http://\(self.admin)\(path)"
             ]
@@ -100,7 +108,7 @@ final class RunningGateway {
     ) throws -> Answer {
         let fields = ["apns-topic: \(topic)", "apns-push-type: background", "apns-priority: 5"] + fields
         let options = fields.flatMap { ["-H", $0] } + ["--data-binary", payload]
-        return try self.curl(self.curlOptions + options + ["https://\(self.edge)/3/device/\(token)"])
+        return try Answer.curl(self.curlOptions + options + ["https://\(self.edge)/3/device/\(token)"])
     }
 
     func stats() throws -> Answer { try self.admin("/v1/stats") }
@@ -109,6 +117,9 @@ final class RunningGateway {
     func wakegate(_ arguments: String..., input: String = "") throws -> ChildProcess.Ended {
         try ChildProcess.run(Self.program, arguments, input: input, folder: self.folder)
     }
+
+    /// The options of `wakegate` for the edge, if it would find another listener.
+    var edgeOptions: [String] { ["--gateway", "https://\(self.edge)", "--ca", self.certificateAuthority] }
 
     /// Starts a worker that is a plain `curl -N`, and waits until it has subscribed.
     ///
@@ -122,6 +133,13 @@ final class RunningGateway {
         return stream
     }
 
+    /// Starts a client that writes what its connection to the edge receives, as `goaway.py` says.
+    ///
+    /// - Parameter options: nothing, or the file of a client certificate and a path to push to at once.
+    func hearing(_ options: String...) throws -> ChildProcess {
+        try ChildProcess(client: "goaway.py", [self.edge, self.certificateAuthority] + options)
+    }
+
     /// Polls until a condition holds, for at most a minute or the given time.
     func eventually(
         _ what: @autoclosure () -> String,
@@ -131,11 +149,5 @@ final class RunningGateway {
         if try Polling.isSo(within: seconds, ask) { return }
         let stats = try self.stats().body
         throw ChildProcess.Failure(description: "not within \(seconds) s: \(what()); stats: \(stats)")
-    }
-
-    private func curl(_ arguments: [String]) throws -> Answer {
-        let ended = try ChildProcess.run("curl", ["--include"] + arguments)
-        guard ended.status == 0 else { throw ChildProcess.Failure(description: "curl: \(ended.errors)") }
-        return try Answer(curlOutput: ended.output)
     }
 }

@@ -136,7 +136,7 @@ final class SecretScene {
         func command(_ token: String) throws -> ChildProcess {
             let options = ["--gateway", place, "--ca", self.gateway.authority, "--token", token]
             let words = ["worker", "--topic", Self.topic] + options + ["--", "sh", "-c", "cat >/dev/null; exit 1"]
-            return try ChildProcess(RunningGateway.program, words)
+            return try ChildProcess(wakegate: words)
         }
         let process = try command(worker)
         try self.gateway.eventually("failed wakes") {
@@ -229,7 +229,7 @@ final class SecretScene {
     }
 
     private func run(_ name: String, _ arguments: [String]) throws {
-        try self.keep(name, ChildProcess.run(RunningGateway.program, arguments))
+        try self.keep(name, ChildProcess.wakegate(arguments))
     }
 
     private func keep(_ name: String, _ ended: ChildProcess.Ended) {

@@ -39,7 +39,7 @@ final class ServedGateway {
         let file = Self.configurationFile(in: self.folder)
         try JSONSerialization.data(withJSONObject: configuration).write(to: file)
         let command = ["serve", "--config", file.path] + arguments
-        self.process = try ChildProcess(RunningGateway.program, command, folder: self.folder)
+        self.process = try ChildProcess(wakegate: command, folder: self.folder)
         guard let line = try self.process.line(),
             let ready = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any],
             let edge = ready["edge"] as? String, let plain = ready["plain"] as? String,
@@ -56,7 +56,7 @@ final class ServedGateway {
     /// Makes the authority sign another certificate for the edge, in the same files.
     func renewCertificate() throws {
         for name in ["server.pem", "server.key"] { unsafe unlink("\(self.certificates)/\(name)") }
-        try self.development.end(try self.development.start(), SIGKILL)
+        try self.development.start().end(SIGKILL)
     }
 
     /// The path of the authority's certificate.
@@ -70,21 +70,22 @@ final class ServedGateway {
     /// The environment that gives the examples the address of the edge and the authority to trust.
     var exampleEnvironment: [String] {
         [
-            "NO_PROXY=*", "WAKEGATE_URL=https://\(self.addresses[.edge] ?? "")",
-            "WAKEGATE_CA=\(self.certificates)/ca.pem",
+            "NO_PROXY=*", "WAKEGATE_URL=https://\(self.edge)", "WAKEGATE_CA=\(self.certificates)/ca.pem",
         ]
     }
 
     /// Ends the gateway and waits for its end.
     func end() throws {
-        self.process.send(SIGTERM)
-        _ = try self.process.finish()
+        try self.process.end()
     }
 
     /// Starts a gateway with the same configuration, which must fail to start, and returns its end.
     func startInVain() throws -> ChildProcess.Ended {
-        try ChildProcess.run(RunningGateway.program, ["serve", "--config", self.configurationFile.path])
+        try ChildProcess.wakegate(["serve", "--config", self.configurationFile.path])
     }
+
+    /// HOST:PORT of the edge.
+    var edge: String { self.addresses[.edge] ?? "" }
 
     /// Returns the URL of a listener.
     func url(_ listener: Listener) -> String {
@@ -112,14 +113,12 @@ final class ServedGateway {
         fields: [String] = [],
         certificate: String? = nil
     ) throws -> Answer {
-        var options = self.curl(listener, path) + ["--include", "--max-time", "60", "--request", method]
+        var options = self.curl(listener, path) + ["--max-time", "60", "--request", method]
         if let certificate { options += ["--cert", certificate] }
         if let token { options += ["--header", "authorization: Bearer \(token)"] }
         for field in fields { options += ["--header", field] }
         if let body { options += ["--data-binary", body] }
-        let ended = try ChildProcess.run("curl", options)
-        guard ended.status == 0 else { throw ChildProcess.Failure(description: "curl: \(ended.errors)") }
-        return try Answer(curlOutput: ended.output)
+        return try Answer.curl(options)
     }
 
     /// Starts a worker that is a plain `curl -N`, and waits until it has subscribed.
@@ -141,7 +140,7 @@ final class ServedGateway {
     /// Issues a token in the state directory of the gateway, or in another one.
     func issue(_ arguments: String..., state: URL? = nil) throws -> (token: String, id: String) {
         let command = ["token", "issue"] + arguments + ["--state", (state ?? self.state).path]
-        let ended = try ChildProcess.run(RunningGateway.program, command)
+        let ended = try ChildProcess.wakegate(command)
         let words = ended.errors.split(separator: " ").map(String.init)
         guard ended.status == 0, let index = words.firstIndex(of: "token"), index + 1 < words.count else {
             throw ChildProcess.Failure(description: "token issue: \(ended.status) \(ended.errors)")
@@ -150,8 +149,7 @@ final class ServedGateway {
     }
 
     func revoke(_ id: String) throws {
-        let ended = try ChildProcess.run(
-            RunningGateway.program,
+        let ended = try ChildProcess.wakegate(
             ["token", "revoke", id, "--config", self.folder.appendingPathComponent("wakegate.json5").path]
         )
         guard ended.status == 0 else { throw ChildProcess.Failure(description: "token revoke: \(ended.errors)") }
@@ -193,7 +191,7 @@ final class ReloadingGateway {
     /// Reloads the configuration, as an operator does.
     func reload(_ arguments: String...) throws -> ChildProcess.Ended {
         let place = self.served.url(.admin)
-        return try ChildProcess.run(RunningGateway.program, ["reload", "--gateway", place] + arguments)
+        return try ChildProcess.wakegate(["reload", "--gateway", place] + arguments)
     }
 
     /// Reloads the configuration with a signal, and waits until that is complete.

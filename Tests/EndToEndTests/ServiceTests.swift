@@ -125,7 +125,7 @@ struct ServiceTests {
         #expect(edge.hasPrefix("127.0.0.1:") && !edge.hasSuffix(":2197"))
         #expect(admin.count == 2 && admin[1].hasPrefix("[::1]:"))
         let push = ["push", String(repeating: "5c", count: 32), "--topic", "t", "--gateway", "https://\(edge)"]
-        let pushed = try ChildProcess.run(RunningGateway.program, push + ["--ca", "\(certificates)/ca.pem"])
+        let pushed = try ChildProcess.wakegate(push + ["--ca", "\(certificates)/ca.pem"])
         #expect(pushed.output.hasPrefix("200 "), "\(pushed.errors)")
         for address in admin {
             let asked = try ChildProcess.run("curl", ["--silent", "--noproxy", "*", "http://\(address)/readyz"])

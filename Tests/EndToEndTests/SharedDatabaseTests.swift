@@ -44,8 +44,7 @@ struct SharedDatabaseTests {
         #expect(backup.status != 0)
         #expect(backup.errors.contains("pg_basebackup"), "\(backup.errors)")
 
-        second.process.send(SIGTERM)
-        _ = try second.process.finish()
+        try second.process.end()
         try first.eventually("one gateway") {
             (try first.stats().value("gateways") as? [[String: Any]])?.count == 1
         }

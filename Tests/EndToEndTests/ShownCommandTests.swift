@@ -46,18 +46,8 @@ struct ShownCommandTests {
         // The command follows from its first line on.
         try terminal.run(ShownCommand(command: "\(shown.command) &", output: Array(shown.output.prefix(1))))
         let device = String(repeating: "1b", count: 32)
-        let refused = try gateway.wakegate(
-            "push",
-            device,
-            "--topic",
-            self.topic,
-            "--priority",
-            "3",
-            "--gateway",
-            "https://\(gateway.edge)",
-            "--ca",
-            gateway.certificateAuthority
-        )
+        let push = ["push", device, "--topic", self.topic, "--priority", "3"]
+        let refused = try ChildProcess.wakegate(push + gateway.edgeOptions, folder: gateway.folder)
         #expect(refused.status == 1, "\(refused)")
         try terminal.goesOn(as: Array(shown.output.dropFirst()))
     }

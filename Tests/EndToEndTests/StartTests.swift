@@ -8,7 +8,7 @@ struct StartTests {
     func refusedStart() throws {
         let folder = try RestartFolder()
         let path = folder.folder.appendingPathComponent("plain").path
-        try folder.end(try folder.start(), SIGTERM)
+        try folder.start().end(SIGTERM)
         // The listeners are opened before the journal is read.
         try folder.changeJournal("PRAGMA user_version = 99")
         let before = try Data(contentsOf: folder.journal)
@@ -40,7 +40,7 @@ struct ServeTests {
             }
             """
         try Data(configuration.utf8).write(to: file)
-        let gateway = try ChildProcess(RunningGateway.program, ["serve", "--config", file.path], folder: folder)
+        let gateway = try ChildProcess(wakegate: ["serve", "--config", file.path], folder: folder)
         let line = try #require(try gateway.line(), "\(gateway.errors)")
         let ready = try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
         let edge = try #require(ready["edge"] as? String)
@@ -48,10 +48,9 @@ struct ServeTests {
         // The certificate was made by a gateway for another directory, but by the authority that this one requires.
         let gate = ["--gateway", "https://\(edge)", "--ca", "\(state)/ca.pem", "--cert", "\(state)/provider.pem"]
         let push = ["push", Self.tokens[0], "--topic", "com.example.app"] + gate
-        let pushed = try ChildProcess.run(RunningGateway.program, push)
+        let pushed = try ChildProcess.wakegate(push)
         #expect(pushed.status == 0, "\(pushed.errors)")
-        gateway.send(SIGTERM)
-        let ended = try gateway.finish()
+        let ended = try gateway.end()
         #expect(ended.status == 0, "\(ended.errors)")
     }
 }
@@ -83,7 +82,7 @@ struct ProcessLimitTests {
     )
     func statePipe(name: String) throws {
         let folder = try RestartFolder()
-        try folder.end(try folder.start(), SIGTERM)
+        try folder.start().end(SIGTERM)
         let path = folder.state.appendingPathComponent(name).path
         unsafe unlink(path)
         #expect(unsafe mkfifo(path, 0o600) == 0)
@@ -98,7 +97,7 @@ struct ProcessLimitTests {
         let folder = try RestartFolder()
         let path = folder.folder.appendingPathComponent("wakegate.json5").path
         #expect(unsafe mkfifo(path, 0o600) == 0)
-        let ended = try ChildProcess.run(RunningGateway.program, ["serve", "--check", "--config", path])
+        let ended = try ChildProcess.wakegate(["serve", "--check", "--config", path])
         #expect(ended.status == EX_CONFIG && ended.errors.contains("\(path): is not a regular file"), "\(ended.errors)")
     }
 
@@ -113,8 +112,7 @@ struct ProcessLimitTests {
         for _ in 0..<100 where gateway.process.isRunning {
             guard let pushed = try? gateway.push(token, topic: "com.example.cut"), pushed.status == 200 else { break }
         }
-        gateway.process.send(SIGTERM)
-        let ended = try gateway.process.finish()
+        let ended = try gateway.process.end()
         #expect(ended.status <= 1, "\(ended.errors)")
         #expect(ended.errors.contains(folder.journal.path + "-shm"), "\(ended.errors)")
         let next = try folder.start()

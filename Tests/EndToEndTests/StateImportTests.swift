@@ -10,7 +10,7 @@ struct StateImportTests {
 
     private func run(_ folder: RestartFolder, _ address: String) throws -> ChildProcess.Ended {
         let arguments = ["import", "--from", folder.state.path, "--set", "store=\(address)"]
-        return try ChildProcess.run(RunningGateway.program, arguments, folder: folder.folder)
+        return try ChildProcess.wakegate(arguments, folder: folder.folder)
     }
 
     /// Returns the counters that must be equal, and the sum of the accepted pushes.
@@ -59,7 +59,7 @@ struct StateImportTests {
         let beside = try self.run(folder, address)
         #expect(beside.status == 1)
         #expect(beside.errors.contains("another gateway is using the state folder"), "\(beside.errors)")
-        try folder.end(before, SIGKILL)
+        try before.process.end(SIGKILL)
 
         // The same state on its own store, for comparison.
         let copy = try RestartFolder()
@@ -72,7 +72,7 @@ struct StateImportTests {
         // Registered, pushed, a worker subscribed, launched, lost. The other devices have received a second push.
         #expect(logs.map(\.count) == [5, 6, 6])
         let first = try #require(logs[1].last { $0["apnsID"] is String }?["apnsID"] as? String)
-        try folder.end(alone, SIGKILL)
+        try alone.process.end(SIGKILL)
         #expect(wanted["accepted"] == 5)
 
         let moved = try self.run(folder, address)
@@ -125,12 +125,11 @@ struct StateImportTests {
         let sent = try ChildProcess.run("curl", gateway.curlOptions + pushes)
         #expect(sent.output.split(separator: "\n").count { $0 == "200" } == 1600, "\(sent.errors)")
         let wanted = self.counts(try gateway.stats())
-        try folder.end(gateway, SIGTERM)
+        try gateway.process.end(SIGTERM)
 
         // The tables exist; add a thousand devices to them.
         let first = try RunningGateway(["--set", "store=\(address)"])
-        first.process.send(SIGTERM)
-        _ = try first.process.finish()
+        try first.process.end()
         try server.query(
             """
             CREATE FUNCTION cut() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -160,17 +159,14 @@ struct StateImportTests {
         let server = try PostgresServer.shared()
         let address = try server.database()
         let folder = try RestartFolder()
-        try folder.end(try folder.start(), SIGTERM)
-        let none = try ChildProcess.run(RunningGateway.program, ["import", "--from", folder.state.path])
+        try folder.start().end(SIGTERM)
+        let none = try ChildProcess.wakegate(["import", "--from", folder.state.path])
         #expect(none.status == EX_CONFIG)
         #expect(none.errors.contains("store names no database"), "\(none.errors)")
         let empty = folder.folder.appendingPathComponent("empty")
         try FileManager.default.createDirectory(at: empty, withIntermediateDirectories: false)
         _ = unsafe chmod(empty.path, 0o700)
-        let nothing = try ChildProcess.run(
-            RunningGateway.program,
-            ["import", "--from", empty.path, "--set", "store=\(address)"]
-        )
+        let nothing = try ChildProcess.wakegate(["import", "--from", empty.path, "--set", "store=\(address)"])
         #expect(nothing.status == 1)
         #expect(nothing.errors.contains("No gateway's state is in"), "\(nothing.errors)")
 
@@ -178,7 +174,7 @@ struct StateImportTests {
         #expect(try sharing.push(self.tokens[0], topic: self.topic).status == 200)
         let gateway = try folder.start()
         #expect(try gateway.push(self.tokens[1], topic: self.topic).status == 200)
-        try folder.end(gateway, SIGTERM)
+        try gateway.process.end(SIGTERM)
         let taken = try self.run(folder, address)
         #expect(taken.status == 1)
         #expect(taken.errors.contains("has topics of this state already: \(self.topic)"), "\(taken.errors)")

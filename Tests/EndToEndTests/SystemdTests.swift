@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Testing
+import WakeGateTestKit
 
 @Suite("The units of systemd", .timeLimit(.minutes(15)))
 struct SystemdTests {
@@ -37,7 +38,7 @@ struct SystemdTests {
 
     @Test("A check in a unit that hides the system's locks does not mistake its gateway's own ports for a fault")
     func check() throws {
-        let unit = try self.text("wakegate.service")
+        let unit = try Checkout.text("deploy/systemd/wakegate.service")
         #expect(unit.contains("\nProcSubset=pid\n") && unit.contains("\nExecReload=\(Self.program) serve "))
         let gateway = try RunningGateway()
         let other = try RestartFolder()
@@ -58,14 +59,14 @@ struct SystemdTests {
 
     @Test("A stop may take longer than the drain, and the sockets are named after the listeners")
     func agreement() throws {
-        let service = try self.text("wakegate.service")
+        let service = try Checkout.text("deploy/systemd/wakegate.service")
         let stop = try #require(service.firstMatch(of: #/(?m)^TimeoutStopSec=([0-9]+)$/#).flatMap { Int($0.1) })
         #expect(stop > 10 + 15, "drainTimeout and the margin of ServiceNotice")
         for line in ["Type=notify", "WatchdogSec=30", "DynamicUser=yes", "StateDirectory=wakegate", "UMask=0077"] {
             #expect(service.contains("\n\(line)\n"))
         }
         for name in ["edge", "admin"] {
-            let socket = try self.text("wakegate-\(name).socket")
+            let socket = try Checkout.text("deploy/systemd/wakegate-\(name).socket")
             #expect(
                 socket.contains("\nFileDescriptorName=\(name)\n") && socket.contains("\nService=wakegate.service\n")
             )
@@ -74,8 +75,8 @@ struct SystemdTests {
 
     @Test("An agent's socket is where clients look for it, belongs to its user, and outlives the service")
     func transfersAgreement() throws {
-        let service = try self.text("wakegate-transfers@.service")
-        let socket = try self.text("wakegate-transfers@.socket")
+        let service = try Checkout.text("deploy/systemd/wakegate-transfers@.service")
+        let socket = try Checkout.text("deploy/systemd/wakegate-transfers@.socket")
         let place = "/run/wakegate-transfers/%i/transfers.sock"
         #expect(service.contains(" --listen unix:\(place)\n"))
         for line in ["ListenStream=\(place)", "SocketUser=%i", "SocketMode=0600"] {
@@ -89,14 +90,9 @@ struct SystemdTests {
         #expect(!socket.contains("\nService=") && !socket.contains("\nAccept="))
     }
 
-    private func text(_ name: String) throws -> String {
-        let file = RunningGateway.root.appendingPathComponent("deploy/systemd/\(name)")
-        return String(decoding: try Data(contentsOf: file), as: UTF8.self)
-    }
-
     /// Returns the path of a copy of a unit file that names the built program.
     private func unit(_ name: String, as instance: String? = nil) throws -> String {
-        let text = try self.text(name)
+        let text = try Checkout.text("deploy/systemd/\(name)")
         try #require(name.hasSuffix(".socket") || text.contains("ExecStart=\(Self.program) "))
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-units-\(getpid())")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

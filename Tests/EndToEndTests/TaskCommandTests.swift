@@ -12,7 +12,7 @@ struct TaskCommandTests {
         let gateway = try RunningGateway()
         #expect(try gateway.wakegate("device", "register", self.token, "--topic", self.topic).status == 0)
         let line = ["device", "watch", "--topic", self.topic]
-        let watch = try ChildProcess(RunningGateway.program, line, folder: gateway.folder)
+        let watch = try ChildProcess(wakegate: line, folder: gateway.folder)
         try gateway.eventually("a subscription; \(watch.errors)") { watch.errors.contains("subscribed at") }
         #expect(try gateway.wakegate("device", "conditions", self.token, "thermalState=serious").status == 0)
         let text = try #require(try watch.line())
@@ -20,7 +20,6 @@ struct TaskCommandTests {
         #expect(change?["device"] as? String == self.token)
         #expect(change?["thermalState"] as? String == "serious")
         #expect(change?["appState"] as? String == "background")
-        watch.send(SIGTERM)
-        #expect(try watch.finish().status == 0)
+        #expect(try watch.end().status == 0)
     }
 }

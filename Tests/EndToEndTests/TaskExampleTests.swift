@@ -14,14 +14,8 @@ struct TaskExampleTests {
         _ gateway: RunningGateway,
         _ argument: String
     ) throws -> ChildProcess {
-        let path = RunningGateway.root.appendingPathComponent("deploy/examples/\(name).\(language.rawValue)").path
-        let programs = URL(fileURLWithPath: RunningGateway.program).deletingLastPathComponent().path
-        let search = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
-        let environment = [
-            "--default-signal=TERM", "NO_PROXY=*", "WAKEGATE_URL=https://\(gateway.edge)",
-            "WAKEGATE_CA=\(gateway.certificateAuthority)", "PATH=\(programs):\(search)", ExampleTests.pythonLibrary,
-        ]
-        let command = [language.interpreter, path, self.topic, "\(self.topic).\(name)", self.token, argument]
+        let environment = ExampleTests.environment(gateway) + [RunningGateway.path, ExampleTests.pythonLibrary]
+        let command = language.command(name) + [self.topic, "\(self.topic).\(name)", self.token, argument]
         let worker = try ChildProcess("env", environment + command)
         try gateway.eventually("a worker: \(worker.errors)", within: 20) {
             try gateway.stats().integer("workers", "connected") == 1
@@ -44,8 +38,7 @@ struct TaskExampleTests {
         for _ in 1...3 {
             #expect(try worker.line() == "\(self.topic).refresh launched, attempt 1", "\(worker.errors)")
         }
-        worker.send(SIGTERM)
-        #expect(try worker.finish().status == 0)
+        #expect(try worker.end().status == 0)
         #expect(try self.waiting(gateway) == 1)
         let next = try self.start("refresh", language, gateway, "1")
         #expect(try next.line() == "\(self.topic).refresh launched, attempt 1", "\(next.errors)")
@@ -69,7 +62,7 @@ struct TaskExampleTests {
         #expect(try gateway.wakegate("device", "register", self.token, "--topic", self.topic).status == 0)
         func report(_ conditions: String...) throws {
             let arguments = ["device", "conditions", self.token] + conditions
-            #expect(try ChildProcess.run(RunningGateway.program, arguments, folder: gateway.folder).status == 0)
+            #expect(try ChildProcess.wakegate(arguments, folder: gateway.folder).status == 0)
         }
         func results(_ outcome: String) throws -> Int? { try gateway.stats().integer("tasks", "results", outcome) }
         try report("charging=false")
@@ -97,10 +90,8 @@ struct TaskExampleTests {
     @Test("The demonstrations of tasks and transfers go as they promise", arguments: ["tasks", "transfers"])
     func demonstration(name: String) throws {
         let path = RunningGateway.root.appendingPathComponent("deploy/lib/demo/\(name)").path
-        let programs = URL(fileURLWithPath: RunningGateway.program).deletingLastPathComponent().path
-        let search = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
         // Threads of libdispatch leave signals blocked, by which the demonstration ends its processes.
-        let variables = ["PATH=\(programs):\(search)", "WAKEGATE_DEMO_TIMEOUT_FACTOR=60"]
+        let variables = [RunningGateway.path, "WAKEGATE_DEMO_TIMEOUT_FACTOR=60"]
         let ended = try ChildProcess("env", ["--default-signal"] + variables + [path]).finish(within: 800)
         #expect(ended.status == 0, "\(ended.output) \(ended.errors)")
         #expect(ended.output.contains("\nok ") && !ended.output.contains("FAILED"), "\(ended.output)")

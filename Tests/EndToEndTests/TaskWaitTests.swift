@@ -45,9 +45,11 @@ struct TaskWaitTests {
         )
     }
 
-    private func submit(_ gateway: RunningGateway, _ identifier: String, _ options: String...) throws -> ChildProcess {
+    private func submit(_ gateway: RunningGateway, _ identifier: String, _ options: [String] = []) throws
+        -> ChildProcess
+    {
         let line = ["task", "submit", self.token, identifier, "--kind", "continued", "--wait"]
-        return try ChildProcess(RunningGateway.program, line + options, folder: gateway.folder)
+        return try ChildProcess(wakegate: line + options, folder: gateway.folder)
     }
 
     private func go(_ gateway: RunningGateway, _ number: Int) throws {
@@ -74,7 +76,7 @@ struct TaskWaitTests {
     @Test("task submit --wait prints each step as a line, and exits with the task's status", arguments: Store.allCases)
     func lines(store: Store) throws {
         let gateway = try self.gateway(store)
-        let wait = try self.submit(gateway, self.export, "--title", "Export")
+        let wait = try self.submit(gateway, self.export, ["--title", "Export"])
         #expect(try wait.line()?.hasPrefix("scheduled, waits for a free slot") == true)
         #expect(try wait.line()?.hasPrefix("waiting  The continued task is due, but no stream") == true)
         let worker = try self.worker(gateway)
@@ -87,7 +89,7 @@ struct TaskWaitTests {
         }
         let ended = try wait.finish()
         #expect(ended.output == "success\n" && ended.status == 0, "\(ended.errors)")
-        let failed = try self.submit(gateway, "\(self.export).fail", "--json")
+        let failed = try self.submit(gateway, "\(self.export).fail", ["--json"])
         #expect(try failed.line()?.contains(#""disposition":"#) == true)
         #expect(try failed.line() == #"{"identifier":"\#(self.export).fail","ending":"failure"}"#)
         #expect(try failed.finish().status == 3)
@@ -103,15 +105,13 @@ struct TaskWaitTests {
         let gateway = try self.gateway(store)
         let waiting = try self.submit(gateway, self.export)
         #expect(try waiting.line()?.hasPrefix("scheduled") == true)
-        waiting.send(SIGINT)
-        let dropped = try waiting.finish()
+        let dropped = try waiting.end(SIGINT)
         #expect(dropped.status == 5 && dropped.output.hasSuffix("cancelled\n"), "\(dropped.errors)")
         #expect(try gateway.stats().integer("tasks", "cancelled") == 1)
         let worker = try self.worker(gateway)
         let running = try self.submit(gateway, "\(self.export).hang")
         try gateway.eventually("it runs") { try gateway.stats().integer("tasks", "inFlight") == 1 }
-        running.send(SIGTERM)
-        let ended = try running.finish()
+        let ended = try running.end()
         #expect(ended.status == 5 && ended.output.hasSuffix("cancelled\n"), "\(ended.errors)")
         #expect(try gateway.stats().integer("tasks", "results", "cancelled") == 1)
         try worker.says("has ended (cancelled): ")
@@ -120,14 +120,7 @@ struct TaskWaitTests {
     @Test("A task is not submitted if its end cannot be observed, and the error names the remedy")
     func edge() throws {
         let gateway = try self.gateway()
-        let wait = try self.submit(
-            gateway,
-            self.export,
-            "--gateway",
-            "https://\(gateway.edge)",
-            "--ca",
-            gateway.certificateAuthority
-        )
+        let wait = try self.submit(gateway, self.export, gateway.edgeOptions)
         let ended = try wait.finish()
         #expect(ended.status == 1 && ended.errors.contains("name it with --gateway"), "\(ended.errors)")
         #expect(try gateway.stats().integer("tasks", "submitted") == 0)
@@ -153,7 +146,7 @@ struct TaskWaitTests {
         // Progress is stored within a second, or together with another change of the device's tasks.
         let other = try first.wakegate("task", "submit", self.token, "com.example.other", "--kind", "processing")
         #expect(other.status == 0)
-        try folder.end(first, SIGKILL)
+        try first.process.end(SIGKILL)
         try wait.says("does not answer")
         let next = try folder.start(edge: first.edge, admin: first.admin)
         let ended = try wait.finish()
@@ -170,7 +163,7 @@ struct TaskWaitTests {
         #expect(try first.wakegate("device", "conditions", self.token, "appState=active").status == 0)
         let wait = try self.submit(first, self.export)
         _ = try wait.line()
-        try folder.end(first, SIGKILL)
+        try first.process.end(SIGKILL)
         try wait.says("does not answer")
         wait.send(SIGINT)
         try wait.says("is being cancelled")
@@ -184,21 +177,20 @@ struct TaskWaitTests {
     func watch() throws {
         let gateway = try self.gateway()
         let list = ["task", "list", "--watch"]
-        let lines = try ChildProcess(RunningGateway.program, list + [self.token], folder: gateway.folder)
+        let lines = try ChildProcess(wakegate: list + [self.token], folder: gateway.folder)
         let worker = try self.worker(gateway)
         let wait = try self.submit(gateway, self.export)
         var line = try #require(try lines.line())
         while !line.contains("1 of 4") { line = try #require(try lines.line()) }
         #expect(line == "\(self.export)  continued  running  25 %  1 of 4  part 1" && !line.contains("\u{1B}"))
-        let json = try ChildProcess(RunningGateway.program, list + ["--json"], folder: gateway.folder)
+        let json = try ChildProcess(wakegate: list + ["--json"], folder: gateway.folder)
         let object = try JSONSerialization.jsonObject(with: Data(try #require(try json.line()).utf8))
         #expect(((object as? [String: Any])?["tasks"] as? [Any])?.count == 1)
         for number in 1...4 { try self.go(gateway, number) }
         while line != "\(self.export) is over" { line = try #require(try lines.line()) }
         #expect(try wait.finish().status == 0)
         for process in [lines, json] {
-            process.send(SIGINT)
-            #expect(try process.finish().status == 0)
+            #expect(try process.end(SIGINT).status == 0)
         }
         withExtendedLifetime(worker) {}
     }

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Testing
+import WakeGateTestKit
 
 @Suite("Commands that a worker runs for background tasks", .serialized, .timeLimit(.minutes(15)))
 struct TaskWorkerTests {
@@ -95,13 +96,11 @@ struct TaskWorkerTests {
             until [ -e go ]; do tail -n 0 /dev/null; done
             printf "progress 50/100\\nprogress 99/100 nearly\\nprogress 100/100" >&$WAKEGATE_PROGRESS_FD'
             """
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
-        defer { try? FileManager.default.removeItem(at: folder) }
+        let folder = try TemporaryFolder()
         let worker = try self.worker(peer, script: "cd \(folder.path); \(script)")
         try peer.wake("w1", Self.task("continued"))
         #expect(try peer.request("/w1/progress") == #"{"completed":10,"total":100,"subtitle":"Exporting"}"#)
-        try Data().write(to: folder.appendingPathComponent("go"))
+        try Data().write(to: folder.url.appendingPathComponent("go"))
         // An incomplete line is ignored.
         #expect(try peer.request("/w1/progress") == #"{"completed":99,"total":100,"subtitle":"nearly"}"#)
         #expect(try peer.request("/v1/wakes/w1") == #"{"success":true}"#)
@@ -207,7 +206,7 @@ struct TaskWorkerTests {
         let peer = try ScriptedGateway()
         let token = String(repeating: "ab", count: 32)
         let line = ["device", "watch", "--gateway", peer.url, "--ca", peer.certificateAuthority, "--topic", "t"]
-        let watch = try ChildProcess(RunningGateway.program, line + ["--device", token])
+        let watch = try ChildProcess(wakegate: line + ["--device", token])
         let path = "/v1/topics/t/wakes?slots=1&push=0&conditions=1&name=device%20watch&device=\(token)"
         #expect(try peer.path("/wakes") == path)
         try watch.says("subscribed")

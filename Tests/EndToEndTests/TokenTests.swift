@@ -115,7 +115,7 @@ struct TokenTests {
         let authority = try #require(edge.firstIndex(of: "--cacert").map { edge[$0 + 1] })
         let location = ["--gateway", try #require(edge.last), "--ca", authority]
         func run(_ arguments: [String]) throws -> ChildProcess.Ended {
-            try ChildProcess.run(RunningGateway.program, arguments + location)
+            try ChildProcess.wakegate(arguments + location)
         }
         let refused = try run(["device", "register", "--topic", self.topic])
         #expect(refused.status == 1)
@@ -123,13 +123,12 @@ struct TokenTests {
         let registered = try run(["device", "register", "--topic", self.topic, "--token", token])
         #expect(registered.status == 0, "\(registered.errors)")
         let command = ["worker", "--topic", self.topic, "--token", token] + location + ["--", "true"]
-        let worker = try ChildProcess(RunningGateway.program, command)
+        let worker = try ChildProcess(wakegate: command)
         try gateway.eventually("a worker") { try gateway.workerCount() == 1 }
-        worker.send(SIGTERM)
-        #expect(try worker.finish().status == 0)
+        #expect(try worker.end().status == 0)
         let admin = ["--gateway", try #require(gateway.curl(.adminAfar, "").last), "--topic", self.topic]
-        #expect(try ChildProcess.run(RunningGateway.program, ["stats"] + admin).status == 1)
-        #expect(try ChildProcess.run(RunningGateway.program, ["stats", "--token", token] + admin).status == 0)
+        #expect(try ChildProcess.wakegate(["stats"] + admin).status == 1)
+        #expect(try ChildProcess.wakegate(["stats", "--token", token] + admin).status == 0)
     }
 
     @Test("A token file that is empty while it is rewritten is read again")
@@ -140,12 +139,12 @@ struct TokenTests {
         try Data().write(to: file)
         let reads = try FileReads(file.path)
         let location = ["--gateway", try #require(gateway.curl(.adminAfar, "").last), "--token-file", file.path]
-        let stats = try ChildProcess(RunningGateway.program, ["stats"] + location)
+        let stats = try ChildProcess(wakegate: ["stats"] + location)
         try reads.wait()
         try Data("\(token)\n".utf8).write(to: file)
         #expect(try stats.finish().status == 0, "\(stats.errors)")
         try Data().write(to: file)
-        let refused = try ChildProcess.run(RunningGateway.program, ["stats"] + location)
+        let refused = try ChildProcess.wakegate(["stats"] + location)
         #expect(refused.status == 1)
         #expect(refused.errors.contains("holds 0 words"), "\(refused.errors)")
     }
@@ -155,7 +154,7 @@ struct TokenTests {
         let gateway = try ServedGateway()
         func list(_ words: String...) throws -> String {
             let line = ["token", "list", "--state", gateway.state.path] + words
-            let ended = try ChildProcess.run(RunningGateway.program, line)
+            let ended = try ChildProcess.wakegate(line)
             #expect(ended.status == 0, "\(ended.errors)")
             return ended.output
         }
@@ -190,17 +189,17 @@ struct TokenTests {
         }
         let never = String(repeating: "0", count: 32)
         let line = ["token", "revoke", never, "--state", gateway.state.path]
-        let refused = try ChildProcess.run(RunningGateway.program, line)
+        let refused = try ChildProcess.wakegate(line)
         #expect(
             refused.status == 1 && refused.errors.contains("no token \(never) was issued from"),
             "\(refused.errors)"
         )
-        #expect(try ChildProcess.run(RunningGateway.program, line + ["--unlisted"]).status == 0)
+        #expect(try ChildProcess.wakegate(line + ["--unlisted"]).status == 0)
         // A list that is too large to be read must not prevent a revocation.
         let list = try FileHandle(forWritingTo: gateway.state.appendingPathComponent("token.issued"))
         try list.truncate(atOffset: 17 << 20)
-        #expect(try ChildProcess.run(RunningGateway.program, line).status == 1)
-        #expect(try ChildProcess.run(RunningGateway.program, line + ["--unlisted"]).status == 0)
+        #expect(try ChildProcess.wakegate(line).status == 1)
+        #expect(try ChildProcess.wakegate(line + ["--unlisted"]).status == 0)
     }
 
     @Test("An emptied list of revocations still revokes the same tokens")
@@ -225,8 +224,7 @@ struct TokenTests {
     )
     func serviceFolder() throws {
         let folder = try RestartFolder()
-        let unnamed = try ChildProcess.run(
-            RunningGateway.program,
+        let unnamed = try ChildProcess.wakegate(
             ["token", "issue", "--role", "worker", "--topic", "t"],
             folder: folder.folder
         )

@@ -50,9 +50,8 @@ struct TracingTests {
     private func submit(_ gateway: RunningGateway, _ fields: String...) throws {
         let url = "https://\(gateway.edge)/v1/devices/\(self.token)/tasks"
         let body = #"{"identifier":"com.example.refresh","kind":"appRefresh"}"#
-        let options = ["--include"] + gateway.curlOptions + fields.flatMap { ["-H", $0] }
-        let ended = try ChildProcess.run("curl", options + ["-d", body, url])
-        #expect(try Answer(curlOutput: ended.output).status == 201)
+        let options = gateway.curlOptions + fields.flatMap { ["-H", $0] } + ["-d", body, url]
+        #expect(try Answer.curl(options).status == 201)
     }
 
     @Test("A background task's wake has the trace of its submission, after a crash as well")
@@ -62,7 +61,7 @@ struct TracingTests {
         let registration = #"{"token":"\#(self.token)"}"#
         #expect(try first.edge("/v1/topics/\(self.topic)/devices", "-d", registration).status == 201)
         try self.submit(first, "traceparent: \(self.parent(1))", "tracestate: a=1")
-        try folder.end(first, SIGKILL)
+        try first.process.end(SIGKILL)
 
         let gateway = try folder.start()
         let worker = try gateway.curlWorker(topic: self.topic, query: "&task=com.example.refresh")

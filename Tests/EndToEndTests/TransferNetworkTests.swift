@@ -7,10 +7,6 @@ import WakeGateTestKit
 final class TransferNetworkTests: TransferScene {
     private static let session = "com.example.networks"
 
-    private func script(_ name: String, _ arguments: [String] = []) throws -> ChildProcess {
-        try ChildProcess("python3", [RunningGateway.client(name)] + arguments, isInputOpen: true)
-    }
-
     @Test("HTTP/2 is used where the server supports it, and a cut download resumes by Range there, too")
     func http2() throws {
         let content = TransferServer.content(1_500_000, seed: 21)
@@ -19,15 +15,7 @@ final class TransferNetworkTests: TransferScene {
         let agent = try RunningTransferAgent(nil, options)
         try self.server.cut(after: 700_000)
         let url = "https://\(self.server.http2)/files/film"
-        let ended = try agent.transfer(
-            "add",
-            Self.session,
-            url,
-            "--sha256",
-            sum,
-            "--to",
-            self.path("film")
-        )
+        let ended = try agent.run(["add", Self.session, url, "--sha256", sum, "--to", self.path("film")])
         #expect(ended.status == 0, "\(ended.errors)")
         #expect(self.content(at: self.path("film")) == content)
         let requests = try self.server.requests()
@@ -64,7 +52,7 @@ final class TransferNetworkTests: TransferScene {
     func configuredProxy() throws {
         let content = TransferServer.content(50_000, seed: 23)
         try self.server.put("film", content)
-        let proxy = try self.script("connect_proxy.py")
+        let proxy = try ChildProcess("python3", [RunningGateway.client("connect_proxy.py")], isInputOpen: true)
         let port = try #require(try proxy.line())
         let trust = ["--trust", self.server.authority.certificate]
         let agent = try RunningTransferAgent(
@@ -116,10 +104,7 @@ final class TransferNetworkTests: TransferScene {
 
     @Test("A cut answer is downloaded again, however it was cut; an answer may end with its connection")
     func endings() throws {
-        let extensions = "subjectAltName = IP:127.0.0.1\nextendedKeyUsage = serverAuth"
-        let certificate = try self.server.authority.issue("/CN=127.0.0.1", extensions: extensions)
-        let ending = try self.script("faulty_server.py", [certificate])
-        let ports = try #require(try ending.line()).split(separator: " ")
+        let faulty = try FaultyServer(self.server.authority)
         let size = 400_000
         let whole = Data((0..<size).map { UInt8(ascii: "0") + UInt8($0 % 10) })
         // There is too little space for both a first half that cannot be continued and the whole file.
@@ -130,7 +115,7 @@ final class TransferNetworkTests: TransferScene {
             ("https", "chunked", 2), ("https", "length", 2), ("https", "abrupt", 2),
         ]
         for (scheme, way, attempts) in ways {
-            let url = "\(scheme)://127.0.0.1:\(ports[scheme == "http" ? 0 : 2])/\(way)/\(size)"
+            let url = "\(scheme == "http" ? faulty.base : faulty.tls)/\(way)/\(size)"
             let id = try agent.add(Self.session, url)
             let end = try agent.eventually("an end of \(url)", Self.session, id) { $0["endedAt"] is Int }
             #expect(end["state"] as? String == "finished", "\(end)")
@@ -176,7 +161,7 @@ struct TransferCommandTests {
             ["take", "s", id, "/tmp/f"], ["session", "s"],
         ] {
             let line = ["transfer"] + words + ["--agent", "unix:/nonexistent/agent.sock"]
-            let ended = try ChildProcess.run(RunningGateway.program, line)
+            let ended = try ChildProcess.wakegate(line)
             #expect(ended.status == EX_UNAVAILABLE, "\(words): \(ended.errors)")
             #expect(ended.errors.contains("listens at /nonexistent/agent.sock"), "\(words): \(ended.errors)")
             #expect(ended.errors.contains("wakegate transfers --listen"), "\(words): \(ended.errors)")
@@ -312,8 +297,7 @@ struct TransferServiceTests {
             variables + ["-u", "WAKEGATE_TRANSFERS", RunningGateway.program] + list
         )
         #expect(asked.status == 0 || !asked.errors.contains("no agent"), "\(asked.errors)")
-        agent.send(SIGTERM)
-        #expect(try agent.finish().status == 0)
+        #expect(try agent.end().status == 0)
     }
 
     @Test("The agent serves on the passed socket, and notifies that it is ready, alive and stopping")
@@ -329,7 +313,7 @@ struct TransferServiceTests {
         let status = try self.ask(socket, "/v1/status")
         let shown = try #require(try JSONSerialization.jsonObject(with: Data(status.output.utf8)) as? [String: Any])
         let commit = (shown["commit"] as? String) ?? "unknown"
-        let program = try ChildProcess.run(RunningGateway.program, ["--version"]).output
+        let program = try ChildProcess.wakegate(["--version"]).output
         #expect(program == "wakegate \(shown["version"] as? String ?? "none") (commit \(commit))\n")
         for _ in 0..<2 { _ = try service.next("told: WATCHDOG=1") }
         let ended = try service.end()
@@ -379,9 +363,8 @@ struct TransferExampleTests {
         _ agent: RunningTransferAgent,
         _ arguments: [String]
     ) throws -> ChildProcess {
-        let file = RunningGateway.root.appendingPathComponent("deploy/examples/transfers.\(language.rawValue)").path
         let variables = ["WAKEGATE_TRANSFERS=\(agent.address)", ExampleTests.pythonLibrary]
-        return try ChildProcess("env", variables + [language.interpreter, file] + arguments)
+        return try ChildProcess("env", variables + language.command("transfers") + arguments)
     }
 
     @Test("A download survives kill -9 of the example and of the agent", arguments: ExampleTests.Language.allCases)
@@ -410,7 +393,7 @@ struct TransferExampleTests {
         #expect(ended.status == 0, "\(ended.errors)")
         #expect(ended.output == "\(place) 800000\n")
         #expect(try Data(contentsOf: URL(fileURLWithPath: place)) == content)
-        #expect(try agent.count(of: Self.session) == 1)
+        #expect(agent.count(of: Self.session) == 1)
     }
 
     @Test(

@@ -24,19 +24,21 @@ final class TransferServer {
     let http2: String
     /// The authority of the certificate of `tls`, which is for `127.0.0.1` and `localhost`.
     let authority: TestAuthority
-    private let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wg-\(UUID())")
+    private let folder: URL
     private let server: ChildProcess
     private let proxy: ChildProcess
+    // Released last, when both have ended.
+    private let temporary: TemporaryFolder
 
     init() throws {
+        self.temporary = try TemporaryFolder()
+        self.folder = self.temporary.url
         self.authority = try TestAuthority()
         let extensions = "subjectAltName = IP:127.0.0.1, DNS:localhost\nextendedKeyUsage = serverAuth"
         let certificate = try self.authority.issue("/CN=127.0.0.1", extensions: extensions)
         for name in ["files", "temporary"] {
-            try FileManager.default.createDirectory(
-                at: self.folder.appendingPathComponent(name),
-                withIntermediateDirectories: true
-            )
+            let place = self.folder.appendingPathComponent(name)
+            try FileManager.default.createDirectory(at: place, withIntermediateDirectories: false)
         }
         let configuration = Self.configuration(self.folder.path, certificate, self.authority.certificate)
         let path = self.folder.appendingPathComponent("nginx.conf").path
@@ -58,11 +60,6 @@ final class TransferServer {
         }
         (self.plain, self.tls) = ("127.0.0.1:\(ports[0])", "127.0.0.1:\(ports[1])")
         self.http2 = "127.0.0.1:\(ports[2])"
-    }
-
-    deinit {
-        self.server.send(SIGKILL)
-        try? FileManager.default.removeItem(at: self.folder)
     }
 
     private static func configuration(_ folder: String, _ certificate: String, _ authority: String) -> String {
@@ -203,6 +200,8 @@ final class RunningTransferAgent {
     var address: String { "unix:\(self.folder.path)/agent.sock" }
     private(set) var process: ChildProcess
     private let command: [String]
+    // Released last, when the process has ended.
+    private let temporary: TemporaryFolder
 
     /// - Parameters:
     ///   - gateway: the gateway that receives the agent's reports; nil for an address where nothing listens.
@@ -215,8 +214,8 @@ final class RunningTransferAgent {
         metered: String = "no",
         environment: [String] = []
     ) throws {
-        self.folder = FileManager.default.temporaryDirectory.appendingPathComponent("wg-\(UUID())")
-        try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
+        self.temporary = try TemporaryFolder()
+        self.folder = self.temporary.url
         var all = ["--state", self.folder.appendingPathComponent("state").path]
         all += ["--listen", "unix:\(self.folder.path)/agent.sock", "--metered", metered]
         all += ["--gateway", gateway.map { "https://\($0.edge)" } ?? "http://127.0.0.1:9"]
@@ -226,15 +225,9 @@ final class RunningTransferAgent {
         try self.awaitReady()
     }
 
-    deinit {
-        self.process.send(SIGKILL)
-        try? FileManager.default.removeItem(at: self.folder)
-    }
-
     /// Kills the agent with SIGKILL and waits for its end.
     func kill() throws {
-        self.process.send(SIGKILL)
-        _ = try self.process.finish()
+        try self.process.end(SIGKILL)
     }
 
     /// Starts the agent again.
@@ -249,9 +242,15 @@ final class RunningTransferAgent {
         }
     }
 
-    private func curl(_ path: String, _ options: [String] = []) throws -> ChildProcess.Ended {
+    private func curl(_ path: String) throws -> ChildProcess.Ended {
         let socket = ["--silent", "--fail", "--max-time", "10", "--unix-socket", "\(self.folder.path)/agent.sock"]
-        return try ChildProcess.run("curl", socket + options + ["http://localhost\(path)"])
+        return try ChildProcess.run("curl", socket + ["http://localhost\(path)"])
+    }
+
+    private func object(_ path: String) throws -> [String: Any] {
+        let ended = try self.curl(path)
+        guard ended.status == 0 else { throw ChildProcess.Failure(description: ended.output + ended.errors) }
+        return try JSONSerialization.jsonObject(with: Data(ended.output.utf8)) as? [String: Any] ?? [:]
     }
 
     /// Posts JSON and returns the body of the answer.
@@ -265,49 +264,42 @@ final class RunningTransferAgent {
 
     /// Runs `wakegate transfer` with this agent.
     func run(_ arguments: [String]) throws -> ChildProcess.Ended {
-        try ChildProcess.run(RunningGateway.program, ["transfer"] + arguments + ["--agent", self.address])
+        try ChildProcess.wakegate(["transfer"] + arguments + ["--agent", self.address])
     }
 
     /// Starts `wakegate transfer` with this agent.
     func begin(_ arguments: String...) throws -> ChildProcess {
-        try ChildProcess(RunningGateway.program, ["transfer"] + arguments + ["--agent", self.address])
+        try ChildProcess(wakegate: ["transfer"] + arguments + ["--agent", self.address])
     }
 
     /// Adds a transfer and returns its identifier.
     func add(_ arguments: String...) throws -> String {
-        let line = ["transfer", "add"] + arguments + ["--agent", self.address]
-        let ended = try ChildProcess.run(RunningGateway.program, line)
+        let ended = try self.run(["add"] + arguments)
         guard ended.status == 0 else { throw ChildProcess.Failure(description: ended.errors) }
         return ended.output.trimmingCharacters(in: .whitespacesAndNewlines)
     }
 
     /// Returns the current state of a transfer.
     func state(_ session: String, _ transfer: String) throws -> [String: Any] {
-        let ended = try self.curl("/v1/sessions/\(session)/transfers/\(transfer)")
-        guard ended.status == 0 else { throw ChildProcess.Failure(description: ended.output + ended.errors) }
-        return try JSONSerialization.jsonObject(with: Data(ended.output.utf8)) as? [String: Any] ?? [:]
+        try self.object("/v1/sessions/\(session)/transfers/\(transfer)")
     }
 
     /// Returns the status of the agent.
-    func status() throws -> [String: Any] {
-        let ended = try self.curl("/v1/status")
-        return try JSONSerialization.jsonObject(with: Data(ended.output.utf8)) as? [String: Any] ?? [:]
-    }
+    func status() throws -> [String: Any] { try self.object("/v1/status") }
 
-    private func list(_ session: String) throws -> [[String: Any]] {
-        let ended = try self.curl("/v1/sessions/\(session)/transfers")
-        let object = try? JSONSerialization.jsonObject(with: Data(ended.output.utf8)) as? [String: Any]
-        return object?["transfers"] as? [[String: Any]] ?? []
+    /// Returns the transfers of a session; none if it does not exist yet.
+    private func list(_ session: String) -> [[String: Any]] {
+        (try? self.object("/v1/sessions/\(session)/transfers"))?["transfers"] as? [[String: Any]] ?? []
     }
 
     /// Returns the number of transfers of a session.
-    func count(of session: String) throws -> Int { try self.list(session).count }
+    func count(of session: String) -> Int { self.list(session).count }
 
     /// Waits for the first transfer of a session, at most for a minute, and returns its identifier.
     func first(of session: String) throws -> String {
         var id: String?
-        let isThere = try Polling.isSo {
-            id = try self.list(session).first?["transfer"] as? String
+        let isThere = Polling.isSo {
+            id = self.list(session).first?["transfer"] as? String
             return id != nil
         }
         guard isThere, let id else { throw ChildProcess.Failure(description: "no transfer within a minute") }

@@ -59,7 +59,7 @@ final class TransferTests: TransferScene {
         let (film, url) = (self.path("film"), "http://\(self.server.plain)/files/film")
         let id = try agent.add(Self.session, url, "--sha256", sum, "--note", film)
         try agent.eventually("a third is there", Self.session, id) { $0["bytes"] as? Int ?? 0 >= 300_000 }
-        try place.end(killed, SIGKILL)
+        try killed.process.end(SIGKILL)
         try self.server.release()
         try agent.eventually("the end", Self.session, id) { $0["state"] as? String == "finished" }
         func outbox() throws -> [Int?] {
@@ -111,11 +111,9 @@ final class TransferTests: TransferScene {
             wakegate transfer take "$WAKEGATE_SESSION" --noted || exit 1
             echo "$WAKEGATE_KIND of $WAKEGATE_COUNT transfers in $WAKEGATE_SESSION"
             """
-        let programs = URL(fileURLWithPath: RunningGateway.program).deletingLastPathComponent().path
-        let path = "\(programs):\(ProcessInfo.processInfo.environment["PATH"] ?? "")"
         let options = ["--topic", Self.topic, "--session", Self.session, "--output", "inherit"]
         let command = [RunningGateway.program, "worker"] + options + ["--", "bash", "-c", script]
-        let variables = ["PATH=\(path)", "WAKEGATE_TRANSFERS=\(agent.address)"]
+        let variables = [RunningGateway.path, "WAKEGATE_TRANSFERS=\(agent.address)"]
         let before = try gateway.stats().integer("workers", "connected") ?? 0
         let worker = try ChildProcess("env", variables + command, folder: gateway.folder)
         try gateway.eventually("a worker: \(worker.errors)") {
@@ -262,13 +260,15 @@ final class TransferTests: TransferScene {
 }
 
 /// `Clients/faulty_server.py`, with files of 60,000 bytes.
-private final class FaultyServer {
+final class FaultyServer {
     /// The contents of the first and the second version of each file.
     static let first = Data(String(repeating: "1234567890", count: 6000).utf8)
     static let second = Data(String(repeating: "abcdefghij", count: 6000).utf8)
 
     let base: String
     let http2: String
+    /// The URL over TLS, whose certificate is the authority's.
+    let tls: String
     let process: ChildProcess
 
     init(_ authority: TestAuthority) throws {
@@ -281,6 +281,7 @@ private final class FaultyServer {
             throw ChildProcess.Failure(description: "the server did not start: \(self.process.errors)")
         }
         (self.base, self.http2) = ("http://127.0.0.1:\(ports[0])", "https://127.0.0.1:\(ports[1])")
+        self.tls = "https://127.0.0.1:\(ports[2])"
     }
 
     private func get(_ path: String) throws -> String {

@@ -3,6 +3,7 @@ import Foundation
 import Glibc
 import Synchronization
 import Testing
+import WakeGateTestKit
 
 @Suite("User mistakes and their messages", .timeLimit(.minutes(15)))
 struct UserMistakeTests {
@@ -56,15 +57,12 @@ struct UserMistakeTests {
     @Test("A wrong key, team and key id are one answer, and three lines in the gateway's log")
     func providerTokens() throws {
         let asking = try AskingGateway()
-        try asking.addKey("KEY0000001")
-        try asking.gateway.eventually("a push with the key") {
-            try asking.push(String(repeating: "0e", count: 32), topic: "t.e", keyID: "KEY0000001").hasPrefix("200")
-        }
+        try asking.useKey("KEY0000001", topic: "t.e")
         let device = String(repeating: "0e", count: 32)
         func refused(keyID: String = "KEY0000001", team: String = AskingGateway.team, key: String) throws -> String {
             let options = ["--provider-key", key, "--team", team, "--key-id", keyID]
             let line = ["push", device, "--topic", "t.e"] + options
-            let ended = try ChildProcess.run(RunningGateway.program, line, folder: asking.folder)
+            let ended = try ChildProcess.wakegate(line, folder: asking.folder)
             #expect(ended.status == 1 && ended.output.hasPrefix("403 InvalidProviderToken"), "\(ended.output)")
             return ended.errors
         }
@@ -88,7 +86,7 @@ struct UserMistakeTests {
         let (token, id) = try gateway.issue("--role", "worker", "--topic", "com.example.one")
         let location = ["--gateway", gateway.url(.edge), "--ca", gateway.authority, "--token", token]
         func worker(_ topic: String) throws -> ChildProcess {
-            try ChildProcess(RunningGateway.program, ["worker", "--topic", topic] + location + ["--", "true"])
+            try ChildProcess(wakegate: ["worker", "--topic", topic] + location + ["--", "true"])
         }
         let other = try worker("com.example.two").finish()
         #expect(other.status == EX_NOPERM && other.errors.contains("wakegate token issue"), "\(other.errors)")
@@ -97,8 +95,8 @@ struct UserMistakeTests {
         try gateway.revoke(id)
         let ended = try revoked.finish()
         #expect(ended.status == EX_NOPERM && ended.errors.contains("401 RevokedToken"), "\(ended.errors)")
-        let unit = RunningGateway.root.appendingPathComponent("deploy/systemd/wakegate-worker@.service")
-        #expect(try String(contentsOf: unit, encoding: .utf8).contains("\nRestartPreventExitStatus=64 77\n"))
+        let unit = try Checkout.text("deploy/systemd/wakegate-worker@.service")
+        #expect(unit.contains("\nRestartPreventExitStatus=64 77\n"))
     }
 
     @Test("A context is used until another is chosen, options and variables override it, and its file is private")
@@ -108,46 +106,32 @@ struct UserMistakeTests {
         // A directory in which no `wakegate dev` is found.
         let elsewhere = try RestartFolder()
         defer { withExtendedLifetime(elsewhere) {} }
-        func run(_ words: String..., variables: [String] = []) throws -> ChildProcess.Ended {
+        func run(_ line: String, variables: [String] = []) throws -> ChildProcess.Ended {
+            let words = line.split(separator: " ").map(String.init)
             let line = ["XDG_CONFIG_HOME=\(config)"] + variables + [RunningGateway.program] + words
             return try ChildProcess.run("env", line, folder: elsewhere.folder)
         }
-        let options = ["--ca", gateway.certificateAuthority]
-        let added = try run(
-            "context",
-            "add",
-            "main",
-            "--gateway",
-            "https://\(gateway.edge)",
-            "--admin",
-            "http://\(gateway.admin)",
-            options[0],
-            options[1]
-        )
+        let places = "--gateway https://\(gateway.edge) --admin http://\(gateway.admin)"
+        let added = try run("context add main \(places) --ca \(gateway.certificateAuthority)")
         #expect(added.status == 0 && added.errors.contains("wakegate context use main"), "\(added.errors)")
-        #expect(try run("context", "add", "gone", "--admin", "http://127.0.0.1:1").status == 0)
+        #expect(try run("context add gone --admin http://127.0.0.1:1").status == 0)
         let file = "\(config)/wakegate/contexts.json"
         let mode = try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions] as? Int
         #expect(mode == 0o600)
-        #expect(try run("context", "use", "main").status == 0)
+        #expect(try run("context use main").status == 0)
         #expect(try run("health").output.contains("true"))
-        let push = try run("push", String(repeating: "0f", count: 32), "--topic", "t.c")
+        let push = try run("push \(String(repeating: "0f", count: 32)) --topic t.c")
         #expect(push.status == 0, "\(push.errors)")
-        #expect(try run("context", "list").output.contains("* main  https://\(gateway.edge)"))
-        #expect(try run("context", "show").output.contains("main (in use)"))
-        #expect(try run("health", "--context", "gone").status == 1)
+        #expect(try run("context list").output.contains("* main  https://\(gateway.edge)"))
+        #expect(try run("context show").output.contains("main (in use)"))
+        #expect(try run("health --context gone").status == 1)
         #expect(try run("health", variables: ["WAKEGATE_URL=http://127.0.0.1:1"]).status == 1)
-        let named = try run(
-            "health",
-            "--gateway",
-            "http://\(gateway.admin)",
-            variables: ["WAKEGATE_URL=http://127.0.0.1:1"]
-        )
+        let named = try run("health --gateway http://\(gateway.admin)", variables: ["WAKEGATE_URL=http://127.0.0.1:1"])
         #expect(named.status == 0)
-        #expect(try run("context", "remove", "main").status == 0)
-        #expect(try run("context", "use").status == 0)
-        #expect(try run("context", "list").output == "  gone  admin http://127.0.0.1:1\n")
-        #expect(try run("context", "show").status == 1)
+        #expect(try run("context remove main").status == 0)
+        #expect(try run("context use").status == 0)
+        #expect(try run("context list").output == "  gone  admin http://127.0.0.1:1\n")
+        #expect(try run("context show").status == 1)
     }
 }
 
@@ -178,7 +162,7 @@ final class MistakeScene {
             "--set", "registration=explicit", "--certs", "\(gateway.folder.path)/.wakegate",
         ])
         self.newer = try RestartFolder()
-        try self.newer.end(try self.newer.start(), SIGTERM)
+        try self.newer.start().end(SIGTERM)
         try self.newer.changeJournal("PRAGMA user_version=99")
         self.gateway = gateway
         self.explicit = explicit

@@ -27,7 +27,7 @@ struct WatchTests {
         let worker = try self.work(gateway)
         let script = try PlayedScene.terminal(["gone"], of: gateway, ["topic": self.topic])
         #expect(try PlayedScene.faults(script, "alive").isEmpty)
-        try folder.end(gateway, SIGKILL)
+        try gateway.process.end(SIGKILL)
         try script.write("killed")
         let faults = try PlayedScene.faults(script, "gone")
         #expect(faults.isEmpty, "\(faults)")
@@ -55,8 +55,7 @@ struct WatchTests {
         let object = try JSONSerialization.jsonObject(with: Data(try #require(try json.line()).utf8))
         #expect((object as? [String: Any])?["stats"] is [String: Any])
         for process in [all, topic, device, json] {
-            process.send(SIGTERM)
-            #expect(try process.finish().status == 0)
+            #expect(try process.end().status == 0)
         }
         // `nohup` ignores the end of a terminal.
         let line = [RunningGateway.program, "stats", "--watch", "--json"]
@@ -64,8 +63,7 @@ struct WatchTests {
         _ = try #require(try lasting.line())
         lasting.send(SIGHUP)
         for _ in 0..<2 { _ = try #require(try lasting.line()) }
-        lasting.send(SIGTERM)
-        #expect(try lasting.finish().status == 0)
+        #expect(try lasting.end().status == 0)
         withExtendedLifetime(worker) {}
     }
 
@@ -97,16 +95,10 @@ struct WatchTests {
 
     @Test("A missing or refusing gateway is reported immediately, with what to do")
     func refused() throws {
-        let absent = try ChildProcess.run(
-            RunningGateway.program,
-            ["stats", "--watch", "--gateway", "http://127.0.0.1:1"]
-        )
+        let absent = try ChildProcess.wakegate(["stats", "--watch", "--gateway", "http://127.0.0.1:1"])
         #expect(absent.status == 1 && absent.errors.contains("start it, or name another"), "\(absent.errors)")
         let gateway = try ServedGateway()
-        let refused = try ChildProcess.run(
-            RunningGateway.program,
-            ["stats", "--watch", "--gateway", gateway.url(.adminAfar)]
-        )
+        let refused = try ChildProcess.wakegate(["stats", "--watch", "--gateway", gateway.url(.adminAfar)])
         #expect(refused.status == 1 && refused.errors.contains("401 MissingToken"), "\(refused.errors)")
     }
 
@@ -123,6 +115,6 @@ struct WatchTests {
     }
 
     private func watch(_ gateway: RunningGateway, _ options: String...) throws -> ChildProcess {
-        try ChildProcess(RunningGateway.program, ["stats", "--watch"] + options, folder: gateway.folder)
+        try ChildProcess(wakegate: ["stats", "--watch"] + options, folder: gateway.folder)
     }
 }

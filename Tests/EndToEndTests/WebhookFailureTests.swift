@@ -235,7 +235,7 @@ struct WebhookFailureTests {
         #expect(try gateway.process.finish(within: 15).status == 0)
 
         let idle = try rig.gateway(port: receiver.port, ", allowPrivate: true", ["--set", "drainTimeout=60"])
-        #expect(try rig.folder.end(idle, SIGTERM).status == 0)
+        #expect(try idle.process.end(SIGTERM).status == 0)
     }
 
     @Test("A wake in flight when the gateway is killed is posted again by the next one, its attempt uncounted")
@@ -245,7 +245,7 @@ struct WebhookFailureTests {
         let first = try rig.gateway(port: receiver.port)
         try first.pushHook(1, replies: ["silence", "newData"])
         let before = try receiver.next()
-        try rig.folder.end(first, SIGKILL)
+        try first.process.end(SIGKILL)
         let next = try rig.gateway(port: receiver.port)
         let after = try receiver.next()
         #expect(after.attempt == 1 && after.id != before.id)

@@ -130,7 +130,7 @@ struct WebhookTests {
             let gateway = try rig.gateway(port: receiver.port)
             try gateway.pushHook(1, replies: ["newData"])
             try gateway.eventually("a failure") { try gateway.hook("failures") as? Int ?? 0 > 0 }
-            try rig.folder.end(gateway, SIGKILL)
+            try gateway.process.end(SIGKILL)
         }
         let members = ", certificate: '.wakegate/hook.pem', key: '.wakegate/hook.key', allowPrivate: true"
         let gateway = try rig.gateway(port: receiver.port, members)

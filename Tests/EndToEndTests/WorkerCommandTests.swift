@@ -158,8 +158,7 @@ struct WorkerCommandTests {
         worker.process.send(SIGTERM)
         try worker.says("stopping")
         #expect(WorkerProcess.isGroupThere(group))
-        worker.process.send(SIGTERM)
-        #expect(try worker.process.finish().status == 0)
+        #expect(try worker.process.end().status == 0)
         #expect(!WorkerProcess.isGroupThere(group))
         try gateway.eventually("a result") { try gateway.stats().integer("wakes", "results", "failed") == 1 }
     }
@@ -187,8 +186,7 @@ struct WorkerCommandTests {
         var stats = try gateway.stats()
         #expect(stats.integer("wakes", "results", "failed") == 0 && stats.integer("pushes", "completed") == 40)
         #expect(try #require(stats.integer("wakes", "results", "lost")) >= 3)
-        healthy.process.send(SIGTERM)
-        #expect(try healthy.process.finish().status == 0)
+        #expect(try healthy.process.end().status == 0)
         // A worker with a stalled stream subscribes again after a while, so only pending pushes stall it permanently.
         let waiting = (0..<3).map { String(repeating: "a\($0)", count: 32) }
         for token in waiting + [self.token] {
@@ -271,8 +269,7 @@ struct WorkerOutputTests {
         let peak = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
         let kilobytes = try #require(peak?.split(separator: " ").dropFirst().first.flatMap { Int($0) })
         #expect(kilobytes < 100_000)
-        worker.process.send(SIGTERM)
-        let ended = try worker.process.finish()
+        let ended = try worker.process.end()
         #expect(ended.status == 0)
         #expect(ended.output.contains("lines of the commands' output were dropped"))
         let longest = ended.output.split(separator: "\n").map(\.utf8.count).max() ?? 0

@@ -100,7 +100,7 @@ struct WorkerCredentialTests {
         func worker(_ options: [String]) throws -> ChildProcess {
             let location = ["--gateway", gateway.url(.edge), "--ca", gateway.authority]
             let line = ["worker", "--topic", SDKWorker.topic] + location + options + ["--", "echo", "woken"]
-            return try ChildProcess(RunningGateway.program, line)
+            return try ChildProcess(wakegate: line)
         }
         let reading = try worker(["--token-file", file.path])
         try gateway.eventually("a worker") { try gateway.workerCount() == 1 }
@@ -111,13 +111,11 @@ struct WorkerCredentialTests {
         try gateway.eventually("a worker again") { try gateway.workerCount() == 1 }
         #expect(try self.push(gateway, certificate: provider).status == 200)
         #expect(try reading.line()?.hasSuffix(" woken") == true)
-        reading.send(SIGTERM)
-        #expect(try reading.finish().status == 0)
+        #expect(try reading.end().status == 0)
 
         let certified = try worker(["--cert", try authority.issue("/OU=worker/UID=\(SDKWorker.topic)")])
         try gateway.eventually("a worker with a certificate") { try gateway.workerCount() == 1 }
-        certified.send(SIGTERM)
-        #expect(try certified.finish().status == 0)
+        #expect(try certified.end().status == 0)
         #expect(try worker(["--cert", provider]).finish().status == 77)
     }
 }

@@ -75,8 +75,7 @@ final class SDKWorker {
     }
 
     static let topic = "com.example.sdk"
-    static let program = URL(fileURLWithPath: RunningGateway.program)
-        .deletingLastPathComponent().appendingPathComponent("wakegate-workers").path
+    static let program = RunningGateway.products.appendingPathComponent("wakegate-workers").path
 
     let process: ChildProcess
     /// The printed events that no test has waited for yet.
@@ -134,8 +133,7 @@ final class SDKWorker {
 
     /// Stops the worker and waits until it has ended.
     func stop() throws -> Int32 {
-        self.process.send(SIGTERM)
-        return try self.process.finish().status
+        return try self.process.end().status
     }
 }
 

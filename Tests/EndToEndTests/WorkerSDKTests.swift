@@ -60,7 +60,7 @@ struct WorkerSDKTests {
 
     /// Compiles a program that imports the built library.
     private func compile(_ file: String) throws -> ChildProcess.Ended {
-        let products = URL(fileURLWithPath: RunningGateway.program).deletingLastPathComponent()
+        let products = RunningGateway.products
         let libraries = RunningGateway.root.appendingPathComponent("Sources/Libraries")
         let names = try FileManager.default.contentsOfDirectory(atPath: libraries.path).sorted()
         let maps = names.flatMap { name in

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Testing
+import WakeGateTestKit
 
 /// Each worker ends while its peer remains silent, so only the worker's own limit can have ended it.
 @Suite("Workers that stop while their gateway is silent", .serialized, .timeLimit(.minutes(15)))
@@ -24,8 +25,7 @@ struct WorkerStopTests {
         }
         gateway.process.send(SIGSTOP)
         defer { gateway.process.send(SIGCONT) }
-        worker.process.send(SIGTERM)
-        let ended = try worker.process.finish()
+        let ended = try worker.process.end()
         #expect(ended.status == 0, "\(ended.errors)")
         if let group { #expect(Polling.isSo { !WorkerProcess.isGroupThere(group) }) }
     }
@@ -35,7 +35,7 @@ struct WorkerStopTests {
         let gateway = try RunningGateway()
         let arguments = ["worker", "--topic", self.topic, "--", "true"]
         let workers = try (0..<24).map { _ in
-            try ChildProcess(RunningGateway.program, arguments, folder: gateway.folder)
+            try ChildProcess(wakegate: arguments, folder: gateway.folder)
         }
         for worker in workers { try worker.says("subscribed") }
         // The workers' connections then change while their processes end.
@@ -85,8 +85,8 @@ struct WorkerStopTests {
     @Test("A worker that cannot report its stop while its token is rewritten reports it once it can")
     func drainWithoutToken() throws {
         let peer = try ScriptedGateway()
-        let file = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-token-\(UUID())")
-        defer { try? FileManager.default.removeItem(at: file) }
+        let folder = try TemporaryFolder()
+        let file = folder.url.appendingPathComponent("token")
         try Data("token\n".utf8).write(to: file)
         let worker = try SDKWorker(peer.url, authority: peer.certificateAuthority, ["--token-file", file.path])
         try worker.wait(for: "subscribed")
@@ -98,20 +98,19 @@ struct WorkerStopTests {
         try reads.wait()
         try Data("token\n".utf8).write(to: file)
         try peer.request("/v1/streams/a-stream/drain")
-        worker.process.send(SIGTERM)
-        let ended = try worker.process.finish()
+        let ended = try worker.process.end()
         #expect(ended.status == 0, "\(ended.errors)")
     }
 
     @Test("A worker that resolves its gateway's name ends immediately, even with silent name servers")
     func names() throws {
-        let asked = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-asked-\(UUID())")
-        defer { try? FileManager.default.removeItem(at: asked) }
+        let folder = try TemporaryFolder()
+        let asked = "\(folder.path)/asked"
         let script = RunningGateway.client("silent_names.py")
-        let launcher = ["--map-root-user", "--mount", "--net", "python3", script, asked.path, RunningGateway.program]
+        let launcher = ["--map-root-user", "--mount", "--net", "python3", script, asked, RunningGateway.program]
         let options = ["worker", "--gateway", "https://gateway.example:2197", "--topic", self.topic, "--", "true"]
         let worker = try ChildProcess("unshare", launcher + options)
-        func isAsked() -> Bool { FileManager.default.fileExists(atPath: asked.path) }
+        func isAsked() -> Bool { FileManager.default.fileExists(atPath: asked) }
         guard Polling.isSo({ isAsked() || !worker.isRunning }), isAsked() else {
             throw ChildProcess.Failure(description: "no name was asked for; \(worker.errors)")
         }
@@ -129,7 +128,7 @@ struct WorkerStopTests {
             ["stats"], ["stats", "--watch"], ["stats", "--device", self.token], ["reload"], ["backup", "copy"],
             ["push", self.token, "--topic", self.topic, "--wait"], ["device", "register", "--topic", self.topic],
         ]
-        let commands = try all.map { try ChildProcess(RunningGateway.program, $0, folder: gateway.folder) }
+        let commands = try all.map { try ChildProcess(wakegate: $0, folder: gateway.folder) }
         for (words, command) in zip(all, commands) {
             let ended = try command.finish()
             #expect(ended.status == 1, "\(words)")
@@ -143,7 +142,7 @@ struct WorkerStopTests {
         let gateway = try RunningGateway()
         gateway.process.send(SIGSTOP)
         defer { gateway.process.send(SIGCONT) }
-        let view = try ChildProcess(RunningGateway.program, ["stats", "--watch"], folder: gateway.folder)
+        let view = try ChildProcess(wakegate: ["stats", "--watch"], folder: gateway.folder)
         view.send(SIGINT)
         // Silence for five seconds would be an error.
         #expect(try view.finish().status == 0)
@@ -173,7 +172,7 @@ struct WorkerRestartTests {
         let first = try folder.start(Self.settings)
         let worker = try SDKWorker.subscribed(to: first)
         let lost = try self.extend(first, worker, milliseconds: 5000)
-        try folder.end(first, SIGKILL)
+        try first.process.end(SIGKILL)
 
         let second = try folder.start(Self.settings, edge: first.edge)
         #expect(try worker.wait(for: "lost").text("wake") == lost)
@@ -196,7 +195,7 @@ struct WorkerRestartTests {
         let worker = try SDKWorker.subscribed(to: first)
         try first.instruct(1, #""do":"stubborn","milliseconds":2500"#)
         let lost = try #require(try worker.wait(for: "wake").text("wake"))
-        try folder.end(first, SIGKILL)
+        try first.process.end(SIGKILL)
 
         let second = try folder.start(Self.settings, edge: first.edge)
         let dropped = try worker.wait(for: "dropped")

@@ -66,4 +66,14 @@ package enum Checkout {
             && !FileManager.default.fileExists(atPath: folder.appendingPathComponent("Package.swift").path)
         return folder
     }()
+
+    /// Returns the text of a file, given its path in the checkout.
+    package static func text(_ path: String) throws -> String {
+        String(decoding: try Data(contentsOf: self.root.appendingPathComponent(path)), as: UTF8.self)
+    }
+
+    /// Returns the text of an article about the gateway.
+    package static func article(_ name: String) throws -> String {
+        try self.text("Sources/Server/Gateway/Gateway.docc/\(name).md")
+    }
 }

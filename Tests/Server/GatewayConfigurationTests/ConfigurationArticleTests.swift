@@ -29,12 +29,9 @@ struct ConfigurationArticleTests {
         }
     }
 
-    private func article() throws -> String {
-        let path = "Sources/Server/Gateway/Gateway.docc/Configuration.md"
-        return String(decoding: try Data(contentsOf: Checkout.root.appendingPathComponent(path)), as: UTF8.self)
+    private func rows() throws -> [Row] {
+        try Checkout.article("Configuration").split(separator: "\n").compactMap { Row($0) }
     }
-
-    private func rows() throws -> [Row] { try self.article().split(separator: "\n").compactMap { Row($0) } }
 
     /// The expected text about every key, except its example. Limits are described in another article.
     private static var wanted: [String] {
@@ -84,13 +81,8 @@ struct ConfigurationArticleTests {
 
 @Suite("Documentation of metrics")
 struct MetricsArticleTests {
-    private static let article = "Sources/Server/Gateway/Gateway.docc/Metrics.md"
     private static let dashboard = "deploy/grafana/dashboard.json"
     private static let alerts = "deploy/grafana/alerts.yml"
-
-    private func text(_ path: String) throws -> String {
-        String(decoding: try Data(contentsOf: Checkout.root.appendingPathComponent(path)), as: UTF8.self)
-    }
 
     /// Returns the metrics named in a text. Parts of a histogram count as the histogram.
     private static func names(in text: String) -> Set<String> {
@@ -111,7 +103,7 @@ struct MetricsArticleTests {
 
     @Test("The article's table has exactly the metrics of the code, with type, labels and help, in order")
     func table() throws {
-        let article = try self.text(Self.article)
+        let article = try Checkout.article("Metrics")
         let wanted = Metric.all.map { Self.row($0) }
         let rows = article.split(separator: "\n").map(String.init).filter { $0.hasPrefix("| `") }
         #expect(rows == wanted, "the table should be:\n\(wanted.joined(separator: "\n"))")
@@ -120,25 +112,25 @@ struct MetricsArticleTests {
     @Test(
         "Every metric that is mentioned exists",
         arguments: [
-            MetricsArticleTests.article, MetricsArticleTests.dashboard, MetricsArticleTests.alerts,
+            "Sources/Server/Gateway/Gateway.docc/Metrics.md", MetricsArticleTests.dashboard, MetricsArticleTests.alerts,
             "deploy/grafana/alerts-test.yml",
         ]
     )
     func real(path: String) throws {
-        let names = Self.names(in: try self.text(path))
+        let names = Self.names(in: try Checkout.text(path))
         #expect(names.count > 10)
         #expect(names.subtracting(Metric.all.map(\.name)) == [])
     }
 
     @Test("The dashboard and the alert rules together use every metric")
     func used() throws {
-        let names = Self.names(in: try self.text(Self.dashboard)).union(Self.names(in: try self.text(Self.alerts)))
+        let names = try [Self.dashboard, Self.alerts].flatMap { Self.names(in: try Checkout.text($0)) }
         #expect(Set(Metric.all.map(\.name)).subtracting(names) == [])
     }
 
     @Test("Every alert rule has a summary, an instruction, and a test case")
     func rules() throws {
-        let rules = try self.text(Self.alerts).components(separatedBy: "- alert: ").dropFirst()
+        let rules = try Checkout.text(Self.alerts).components(separatedBy: "- alert: ").dropFirst()
         #expect(rules.count > 10)
         for rule in rules {
             let name = rule.prefix { $0 != "\n" }
@@ -146,7 +138,7 @@ struct MetricsArticleTests {
             #expect(rule.contains(/runbook: "[^"]+\."/), "\(name)")
             #expect(rule.contains("severity: "), "\(name)")
         }
-        #expect(try self.text("deploy/grafana/alerts-test.yml").contains("exp_samples: [{value: \(rules.count)}]"))
+        #expect(try Checkout.text("deploy/grafana/alerts-test.yml").contains("exp_samples: [{value: \(rules.count)}]"))
         // No alert fires for a limit that normal work reaches.
         let expression = try #require(rules.first { $0.hasPrefix("WakeGateLimitMet\n") })
         let start = try #require(expression.range(of: "limit!~\""))
@@ -158,11 +150,6 @@ struct MetricsArticleTests {
 
 @Suite("The article about limits")
 struct BoundsArticleTests {
-    private func article() throws -> String {
-        let path = "Sources/Server/Gateway/Gateway.docc/Bounds.md"
-        return String(decoding: try Data(contentsOf: Checkout.root.appendingPathComponent(path)), as: UTF8.self)
-    }
-
     /// Formats a number with thousands separators.
     private static func text(_ number: Int) -> String {
         let digits = String(number)
@@ -181,14 +168,14 @@ struct BoundsArticleTests {
 
     @Test("The article's table has exactly the limits of the code, with default, purpose and advice, in order")
     func table() throws {
-        let rows = try self.article().split(separator: "\n").map(String.init).filter { $0.hasPrefix("| `") }
+        let rows = try Checkout.article("Bounds").split(separator: "\n").map(String.init).filter { $0.hasPrefix("| `") }
         let wanted = GatewayLimit.all.map { Self.row($0) }
         #expect(rows == wanted, "the table should be:\n\(wanted.joined(separator: "\n"))")
     }
 
     @Test("The article describes the consequence of each limit, and names exactly those that normal work reaches")
     func consequences() throws {
-        let article = try self.article()
+        let article = try Checkout.article("Bounds")
         let section = try #require(article.components(separatedBy: "## What happens past a bound").last)
         for name in GatewayLimit.counterNames { #expect(section.contains("`\(name)`"), "\(name)") }
         let item = try #require(article.components(separatedBy: "\n- Normal work reaches ").dropFirst().first)

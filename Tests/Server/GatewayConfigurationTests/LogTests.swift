@@ -235,14 +235,9 @@ struct LogTests {
         #expect(GatewayLimit.routineNames.isSubset(of: GatewayLimit.counterNames))
     }
 
-    private func articleText() throws -> String {
-        let file = Checkout.root.appendingPathComponent("Sources/Server/Gateway/Gateway.docc/Logs.md")
-        return String(decoding: try Data(contentsOf: file), as: UTF8.self)
-    }
-
     @Test("The lines that the article shows are formatted like written ones")
     func articleLines() throws {
-        let shown = try #require(try self.articleText().components(separatedBy: "\n```text\n").dropFirst().first)
+        let shown = try #require(try Checkout.article("Logs").components(separatedBy: "\n```text\n").dropFirst().first)
         let lines = try #require(shown.components(separatedBy: "\n```\n").first).split(separator: "\n").map(String.init)
         #expect(lines.count == 3)
         for line in lines {
@@ -261,7 +256,7 @@ struct LogTests {
 
     @Test("The article has exactly the events of the code with their levels")
     func article() throws {
-        let text = try self.articleText()
+        let text = try Checkout.article("Logs")
         let rows = text.split(separator: "\n").filter { $0.hasPrefix("| `") }.map { row in
             row.split(separator: "|").prefix(2).map { $0.trimmingCharacters(in: [" ", "`"]) }
         }
