@@ -153,7 +153,8 @@ package final class ServiceStatus: Sendable {
     package init() {}
 
     func started(_ addresses: BoundAddresses) {
-        self.reportReady { $0.places = "Takes pushes at \(addresses.edge.text), operators at \(addresses.admin.text)" }
+        let pushes = ListenSetting(addresses.edge.addresses + addresses.plain.addresses)
+        self.reportReady { $0.places = "Takes pushes at \(pushes.text), operators at \(addresses.admin.text)" }
     }
 
     func startFailed(_ error: any Error) {
