@@ -59,6 +59,7 @@ struct StateImportTests {
         let beside = try self.run(folder, address)
         #expect(beside.status == 1)
         #expect(beside.errors.contains("another gateway is using the state folder"), "\(beside.errors)")
+        #expect(beside.errors.contains("stop it, or choose another with --from STATE"), "\(beside.errors)")
         try before.process.end(SIGKILL)
 
         // The same state on its own store, for comparison.

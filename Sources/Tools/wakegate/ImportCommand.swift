@@ -47,7 +47,10 @@ enum ImportCommand {
             throw .failed("the folder \(from) does not exist; name the state folder with --from STATE")
         }
         // The lock is held until this process ends. No gateway can then start on the folder during the import.
-        let folder = try StateFolder(from)
+        let folder: StateFolder
+        do throws(CommandFailure) { folder = try StateFolder(from) } catch {
+            throw .failed(error.message.replacing("--state DIR", with: "--from STATE"))
+        }
         do throws(StoreError) {
             let report = try StateImport.run(from: folder.path, configuration) { part, moved, all in
                 Console.error("wakegate: \(moved) of \(all) \(part.rawValue) moved")
