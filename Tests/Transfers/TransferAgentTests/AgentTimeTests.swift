@@ -203,6 +203,13 @@ struct AgentTimeTests {
         #expect(listed?["transfers"]?.elements.isEmpty == true)
     }
 
+    @Test("Ended transfers are searched at most once a second, however short untakenFor is")
+    func shortExpiry() throws {
+        self.rig.settings.limits.untakenFor = 1
+        try self.rig.start()
+        #expect(self.rig.wait >= 1000)
+    }
+
     @Test("A transfer removed in a turn is not shown by an earlier command of the same turn")
     func sameTurn() throws {
         let id = try self.rig.finished()

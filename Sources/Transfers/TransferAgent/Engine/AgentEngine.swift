@@ -156,7 +156,7 @@ package final class AgentEngine {
         for message in messages { self.take(message) }
         for id in self.scheduler.timePassed(now: self.now) { self.deadlinePassed(id) }
         if self.now >= self.nextPurge {
-            self.nextPurge = self.now + min(Self.purgeEvery, self.settings.limits.untakenFor)
+            self.nextPurge = self.now + max(1000, min(Self.purgeEvery, self.settings.limits.untakenFor))
             self.purge()
         }
         self.flush()
