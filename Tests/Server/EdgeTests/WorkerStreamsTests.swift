@@ -90,7 +90,7 @@ struct WorkerStreamsTests {
             let open = models.filter { $0.key.connection == connection }
             let pingSeconds = open.isEmpty ? nil : open.values.contains { $0.wakes > 0 } ? 5 : 30
             #expect(streams.load(of: connection)?.pingSeconds == pingSeconds)
-            #expect(streams.load(of: connection)?.keptCount ?? 0 <= 2 * open.count)
+            #expect(streams.load(of: connection)?.streams.count ?? 0 == open.count)
         }
         #expect((timesEmpty > 100) == (numbers == 5))
         for connection in Set(models.keys.map(\.connection)) {
@@ -108,7 +108,8 @@ struct WorkerStreamsTests {
             for number in 1...count { streams.begin(Self.stream(number), nil, now: 0) }
             #expect(streams.placeCount == Int(count))
             for number in 2...count { _ = streams.remove(Self.stream(number)) }
-            #expect(streams.placeCount == Int(count) && streams.load(of: Self.connection)?.keptCount ?? 0 <= 2)
+            #expect(streams.placeCount == Int(count))
+            #expect(streams.load(of: Self.connection)?.streams == [Self.stream(1)])
             _ = streams.removeAll(of: Self.connection)
             #expect(streams.isEmpty && streams.placeCount == (count == 3000 ? 0 : Int(count)))
             streams.begin(Self.stream(7), nil, now: 0)

@@ -196,11 +196,8 @@ package struct WorkerStreams {
     /// The workers' streams and wakes of one connection.
     package final class Load {
         fileprivate let connection: ConnectionID
-        /// The connection's streams in ascending order of number, each with its index in `open`; the index is nil for
-        /// an ended stream. Ended streams are removed when they are the majority. Removing each one immediately would
-        /// move up to thousands of later elements.
-        private var opened: [(number: Int32, place: Int?)] = []
-        private var openCount = 0
+        /// The index of each open stream in `open`, by the stream's number.
+        fileprivate var places: [Int32: Int] = [:]
         /// The number of wakes in flight on the connection's streams.
         package fileprivate(set) var wakes = 0
 
@@ -208,54 +205,15 @@ package struct WorkerStreams {
             self.connection = connection
         }
 
-        /// The number of stored streams, including ended streams.
-        package var keptCount: Int { self.opened.count }
-
         /// The open streams in ascending order of number.
         package var streams: [StreamID] {
-            self.opened.compactMap { stream in
-                stream.place.map { _ in StreamID(connection: self.connection, number: stream.number) }
-            }
+            self.places.keys.sorted().map { StreamID(connection: self.connection, number: $0) }
         }
 
         /// The interval of PINGs in seconds; nil for no PINGs. It is shorter while a wake is in flight.
         package var pingSeconds: Int? {
             if self.wakes > 0 { return 5 }
-            return self.openCount == 0 ? nil : 30
-        }
-
-        /// Returns the index of an open stream in `open`; nil if the stream is not open.
-        fileprivate func place(of number: Int32) -> Int? {
-            let index = self.firstIndex(from: number)
-            return index < self.opened.count && self.opened[index].number == number ? self.opened[index].place : nil
-        }
-
-        /// Returns the index of the first stream whose number is at least `number`.
-        private func firstIndex(from number: Int32) -> Int {
-            var (low, high) = (0, self.opened.count)
-            while low < high {
-                let middle = (low + high) / 2
-                if self.opened[middle].number < number { low = middle + 1 } else { high = middle }
-            }
-            return low
-        }
-
-        /// Adds a stream that was not open.
-        fileprivate func begin(_ number: Int32, at place: Int) {
-            let index = self.firstIndex(from: number)
-            if index < self.opened.count, self.opened[index].number == number {
-                self.opened[index].place = place
-            } else {
-                self.opened.insert((number, place), at: index)
-            }
-            self.openCount += 1
-        }
-
-        /// Records that an open stream has ended.
-        fileprivate func end(_ number: Int32) {
-            self.opened[self.firstIndex(from: number)].place = nil
-            self.openCount -= 1
-            if self.openCount * 2 < self.opened.count { self.opened.removeAll { $0.place == nil } }
+            return self.places.isEmpty ? nil : 30
         }
     }
 
@@ -291,7 +249,7 @@ package struct WorkerStreams {
     /// open.
     @inline(__always)
     private func find(_ stream: StreamID) -> (load: Load, place: Int)? {
-        guard let load = self.load(of: stream.connection), let place = load.place(of: stream.number) else { return nil }
+        guard let load = self.load(of: stream.connection), let place = load.places[stream.number] else { return nil }
         return (load, place)
     }
 
@@ -328,14 +286,14 @@ package struct WorkerStreams {
     /// - `proof`: the proof that the worker showed; nil if no proof was required.
     package mutating func begin(_ stream: StreamID, _ proof: ShownProof?, now: Int64) {
         let load = self.load(of: stream.connection) ?? self.beginLoad(of: stream.connection)
-        guard load.place(of: stream.number) == nil else { return }
+        guard load.places[stream.number] == nil else { return }
         let opened = OpenStream(id: stream, proof: proof, lastWrite: now)
         if let place = self.freePlaces.popLast() {
             self.open[place] = opened
-            load.begin(stream.number, at: place)
+            load.places[stream.number] = place
         } else {
+            load.places[stream.number] = self.open.count
             self.open.append(opened)
-            load.begin(stream.number, at: self.open.count - 1)
         }
     }
 
@@ -355,7 +313,7 @@ package struct WorkerStreams {
     /// - Returns: true if the stream was open.
     package mutating func remove(_ stream: StreamID) -> Bool {
         guard let (load, place) = self.find(stream) else { return false }
-        load.end(stream.number)
+        load.places[stream.number] = nil
         load.wakes -= self.open[place]?.wakes ?? 0
         self.free(place)
         return true
@@ -366,12 +324,9 @@ package struct WorkerStreams {
     /// - Returns: the removed streams.
     package mutating func removeAll(of connection: ConnectionID) -> [StreamID] {
         guard let load = self.load(of: connection) else { return [] }
-        let streams = load.streams
-        for stream in streams {
-            if let place = load.place(of: stream.number) { self.free(place) }
-        }
+        for place in load.places.values { self.free(place) }
         self.loads[Int(connection.index)] = nil
-        return streams
+        return load.streams
     }
 
     private mutating func free(_ place: Int) {
