@@ -288,7 +288,7 @@ struct LoopFaultsTests {
         let faults = LoopFaults(FaultService([]))
         let connection = ConnectionID(index: 1, generation: 1)
         let areTaken = (0...LoopFaults.delayedMax).map {
-            faults.delay(.limitEnds(connection, change: UInt64($0)), dueAt: Int64($0 * 7919 % 997))
+            faults.delay(.ends(.streamLimit, connection, change: UInt64($0)), dueAt: Int64($0 * 7919 % 997))
         }
         #expect(areTaken.filter { $0 }.count == LoopFaults.delayedMax)
         #expect(areTaken.last == false)

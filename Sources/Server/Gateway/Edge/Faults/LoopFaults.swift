@@ -4,17 +4,20 @@ import Wire
 
 /// The active effects of fault rules on one loop.
 package final class LoopFaults {
-    package enum Task {
-        case push(FaultedPush)
-        /// The end of the connection's stream limit. It has no effect if the limit has changed since.
-        case limitEnds(ConnectionID, change: UInt64)
-        /// The end of the connection's stream window. It has no effect if the window has changed since.
-        case windowEnds(ConnectionID, change: UInt64)
+    /// A setting of a connection that rules can change.
+    package enum Setting {
+        case streamLimit, streamWindow
     }
 
-    /// A stream limit other than the default.
-    private struct Limit {
-        let change: UInt64
+    package enum Task {
+        case push(FaultedPush)
+        /// The end of a changed setting. It has no effect if the setting has changed since.
+        case ends(Setting, ConnectionID, change: UInt64)
+    }
+
+    /// A setting other than the default.
+    private struct Change {
+        let number: UInt64
         let endsWithSuccess: Bool
     }
 
@@ -25,9 +28,7 @@ package final class LoopFaults {
     /// The delayed tasks. Their due times are milliseconds of the loop's clock.
     var delayed = MomentQueue<Task>()
     private var generation: UInt64
-    private var limits: [ConnectionID: Limit] = [:]
-    /// The connections whose stream window is not the default, each with the number of the change.
-    private var windows: [ConnectionID: UInt64] = [:]
+    private var changes: [Setting: [ConnectionID: Change]] = [:]
     private var lastChange: UInt64 = 0
     /// The connections with an expired provider token, each with the `authorization` value that expired. The value is
     /// empty for a push without the field.
@@ -56,7 +57,9 @@ package final class LoopFaults {
     }
 
     /// True if fault rules, or their remaining effects, may affect pushes.
-    var isActive: Bool { self.service.hasRules || !self.limits.isEmpty || !self.abandoned.isEmpty }
+    var isActive: Bool {
+        self.service.hasRules || self.changes[.streamLimit]?.isEmpty == false || !self.abandoned.isEmpty
+    }
 
     /// Checks that no rule has made the provider's token expire.
     ///
@@ -76,17 +79,15 @@ package final class LoopFaults {
     /// Returns true if a rule made the connection's token expire and the connection has since shown another token.
     func hasChangedInVain(_ connection: ConnectionID) -> Bool { self.changedInVain.contains(connection) }
 
-    /// Ends the effects of rules on connections if the rules were cleared after the last call.
+    /// Ends the effects of rules on provider tokens if the rules were cleared after the last call.
     ///
-    /// - Returns: the connections whose stream limits, and those whose stream windows, must be reset to the default;
-    ///   nil if no rules were cleared.
-    func takeCleared() -> (limits: [ConnectionID], windows: [ConnectionID])? {
-        guard self.service.generation != self.generation else { return nil }
+    /// - Returns: true if rules were cleared. The caller must then reset the changed settings of all connections.
+    func takeCleared() -> Bool {
+        guard self.service.generation != self.generation else { return false }
         self.generation = self.service.generation
         self.unusable.removeAll()
         self.changedInVain.removeAll()
-        defer { self.limits.removeAll() }
-        return (Array(self.limits.keys), self.takeWindows())
+        return true
     }
 
     func tokenExpired(_ authorization: [UInt8]?, on connection: ConnectionID) {
@@ -126,60 +127,43 @@ package final class LoopFaults {
     func streamClosed(_ stream: StreamID) { self.stuck.remove(stream) }
 
     func connectionClosed(_ connection: ConnectionID) {
-        self.limits[connection] = nil
-        self.windows[connection] = nil
+        for setting in self.changes.keys { self.changes[setting]?[connection] = nil }
         self.unusable[connection] = nil
         self.changedInVain.remove(connection)
         self.abandoned[connection] = nil
     }
 
-    // MARK: Stream limits
+    // MARK: Settings
 
-    /// Records a change of a connection's stream limit.
+    /// Records a change of a connection's setting.
     ///
+    /// - `endsWithSuccess`: true if the change ends with the connection's next accepted push.
     /// - Returns: the number of the change.
-    func limitChanged(_ connection: ConnectionID, endsWithSuccess: Bool) -> UInt64 {
+    func changed(_ setting: Setting, of connection: ConnectionID, endsWithSuccess: Bool = false) -> UInt64 {
         self.lastChange += 1
-        self.limits[connection] = Limit(change: self.lastChange, endsWithSuccess: endsWithSuccess)
+        let change = Change(number: self.lastChange, endsWithSuccess: endsWithSuccess)
+        self.changes[setting, default: [:]][connection] = change
         return self.lastChange
     }
 
     /// Returns true if the connection's stream limit ends with its next accepted push.
-    func awaitsSuccess(_ connection: ConnectionID) -> Bool { self.limits[connection]?.endsWithSuccess == true }
+    func awaitsSuccess(_ connection: ConnectionID) -> Bool {
+        self.changes[.streamLimit]?[connection]?.endsWithSuccess == true
+    }
 
-    /// - `change`: the change that has expired; nil for a limit that ends with an accepted push.
-    /// - Returns: true if the limit must be reset to the default.
-    func limitEnded(_ connection: ConnectionID, change: UInt64?) -> Bool {
-        guard let limit = self.limits[connection], change.map({ $0 == limit.change }) ?? limit.endsWithSuccess else {
-            return false
-        }
-        self.limits[connection] = nil
+    /// - `number`: the change that has expired; nil for a change that ends with an accepted push.
+    /// - Returns: true if the setting must be reset to the default.
+    func ended(_ setting: Setting, of connection: ConnectionID, change number: UInt64?) -> Bool {
+        guard let change = self.changes[setting]?[connection],
+            number.map({ $0 == change.number }) ?? change.endsWithSuccess
+        else { return false }
+        self.changes[setting]?[connection] = nil
         return true
     }
 
-    // MARK: Stream windows
-
-    /// Records a change of a connection's stream window.
-    ///
-    /// - Returns: the number of the change.
-    func windowChanged(_ connection: ConnectionID) -> UInt64 {
-        self.lastChange += 1
-        self.windows[connection] = self.lastChange
-        return self.lastChange
-    }
-
-    /// - `change`: the change that has expired.
-    /// - Returns: true if the window must be reset to the default.
-    func windowEnded(_ connection: ConnectionID, change: UInt64) -> Bool {
-        guard self.windows[connection] == change else { return false }
-        self.windows[connection] = nil
-        return true
-    }
-
-    /// Removes and returns the connections whose stream window must be reset to the default.
-    func takeWindows() -> [ConnectionID] {
-        defer { self.windows.removeAll() }
-        return Array(self.windows.keys)
+    /// Removes and returns the connections whose setting must be reset to the default.
+    func takeChanged(_ setting: Setting) -> [ConnectionID] {
+        self.changes.removeValue(forKey: setting).map { Array($0.keys) } ?? []
     }
 }
 

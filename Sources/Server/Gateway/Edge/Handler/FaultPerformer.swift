@@ -29,9 +29,20 @@ final class FaultPerformer {
     /// Ends the effects of cleared rules on connections. The handler also calls this every second, because a connection
     /// with a stream limit of 0 sends no push.
     func restoreCleared() {
-        guard let cleared = self.effects.takeCleared() else { return }
-        for connection in cleared.limits { self.parts.limits.restore(connection) }
-        for connection in cleared.windows { self.parts.loop.setStreamWindow(connection, to: nil) }
+        guard self.effects.takeCleared() else { return }
+        for setting in [LoopFaults.Setting.streamLimit, .streamWindow] { self.restoreAll(setting) }
+    }
+
+    /// Resets a setting to the default on every connection.
+    private func restoreAll(_ setting: LoopFaults.Setting) {
+        for connection in self.effects.takeChanged(setting) { self.restore(setting, of: connection) }
+    }
+
+    private func restore(_ setting: LoopFaults.Setting, of connection: ConnectionID) {
+        switch setting {
+        case .streamLimit: self.parts.limits.restore(connection)
+        case .streamWindow: self.parts.loop.setStreamWindow(connection, to: nil)
+        }
     }
 
     /// Applies the rules to a push that has passed every check. If no rule fires, passes the push to the engine.
@@ -63,11 +74,9 @@ final class FaultPerformer {
         while let task = self.effects.delayed.popDue(now)?.value {
             switch task {
             case .push(let push): self.perform(push)
-            case .limitEnds(let connection, let change):
-                if self.effects.limitEnded(connection, change: change) { self.parts.limits.restore(connection) }
-            case .windowEnds(let connection, let change):
-                guard self.effects.windowEnded(connection, change: change) else { continue }
-                self.parts.loop.setStreamWindow(connection, to: nil)
+            case .ends(let setting, let connection, let change):
+                let hasEnded = self.effects.ended(setting, of: connection, change: change)
+                if hasEnded { self.restore(setting, of: connection) }
             }
         }
         self.setAlarm()
@@ -78,7 +87,7 @@ final class FaultPerformer {
         self.isDraining = true
         self.performDue(now: .max)
         for stream in self.effects.takeStuck() { self.parts.loop.reset(stream, code: .cancel) }
-        for connection in self.effects.takeWindows() { self.parts.loop.setStreamWindow(connection, to: nil) }
+        self.restoreAll(.streamWindow)
     }
 
     /// Sends the answer to a push for which a rule fired, unless the rule suppresses the answer.
@@ -90,10 +99,10 @@ final class FaultPerformer {
         case .stuck?: self.effects.leaveStuck(stream)
         case nil:
             self.parts.answers.answer(stream, reply)
-            guard reply.reason == nil, self.effects.limitEnded(stream.connection, change: nil) else {
+            guard reply.reason == nil, self.effects.ended(.streamLimit, of: stream.connection, change: nil) else {
                 return
             }
-            self.parts.limits.restore(stream.connection)
+            self.restore(.streamLimit, of: stream.connection)
         }
     }
 
@@ -169,19 +178,25 @@ final class FaultPerformer {
 
     private func set(_ limit: FaultStreamLimit, on connection: ConnectionID) {
         guard self.parts.loop.setStreamLimit(connection, to: limit.limit) else { return }
-        let change = self.effects.limitChanged(connection, endsWithSuccess: limit.end == .success)
-        guard case .milliseconds(let milliseconds) = limit.end else { return }
-        // If too many tasks are delayed, the changed limit lasts until the connection ends.
-        let task = LoopFaults.Task.limitEnds(connection, change: change)
-        if self.effects.delay(task, dueAt: self.parts.loop.now + milliseconds) { self.setAlarm() }
+        let change = self.effects.changed(.streamLimit, of: connection, endsWithSuccess: limit.end == .success)
+        if case .milliseconds(let time) = limit.end { self.end(.streamLimit, of: connection, change, after: time) }
     }
 
     private func set(_ window: FaultStreamWindow, on connection: ConnectionID) {
         guard self.parts.loop.setStreamWindow(connection, to: window.bytes) else { return }
-        let change = self.effects.windowChanged(connection)
-        guard let milliseconds = window.milliseconds else { return }
-        // If too many tasks are delayed, the changed window lasts until the connection ends.
-        let task = LoopFaults.Task.windowEnds(connection, change: change)
+        let change = self.effects.changed(.streamWindow, of: connection)
+        if let time = window.milliseconds { self.end(.streamWindow, of: connection, change, after: time) }
+    }
+
+    /// Ends the change of a setting after this many milliseconds. If too many tasks are delayed, it lasts until the
+    /// connection ends.
+    private func end(
+        _ setting: LoopFaults.Setting,
+        of connection: ConnectionID,
+        _ change: UInt64,
+        after milliseconds: Int64
+    ) {
+        let task = LoopFaults.Task.ends(setting, connection, change: change)
         if self.effects.delay(task, dueAt: self.parts.loop.now + milliseconds) { self.setAlarm() }
     }
 
