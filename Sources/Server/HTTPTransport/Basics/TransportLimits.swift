@@ -169,7 +169,8 @@ package enum TransportLimit: String, CountedLimit {
     case continuationFramesMax
     /// A connection ends.
     case controlFramesPerSecond
-    /// A connection waits because the system has no descriptor or memory for it. This is not a limit of the transport.
+    /// A connection waits because the system has no descriptor or memory for it, or forbids it. This is not a limit of
+    /// the transport.
     case openFiles
 }
 

@@ -118,7 +118,7 @@ package final class LoopHandler: RequestHandler {
         let message =
             "\(unknownPeer.text) may not reach this gateway: it is for this machine and \(known). Start it with "
             + "--network \(unknownPeer.text) as well."
-        let apnsID = Self.isPush(request.path) ? self.pushes.noteForbidden(request) : nil
+        let apnsID = Self.isPush(request.path) ? self.pushes.reject(request, .forbidden) : nil
         self.parts.answers.answer(request.stream, APIError(403, "Forbidden", message), apnsID)
     }
 

@@ -172,17 +172,16 @@ final class PushIntake {
 
     /// Refuses a request without further checks.
     func refuse(_ request: Request, _ reason: APNSReason, retryAfterSeconds: UInt32 = 0) {
-        let apnsID = self.apnsID(of: request)
-        self.parts.outbox.reject(reason, apnsID) { Self.device(request.path) }
+        let apnsID = self.reject(request, reason)
         self.parts.answers.refuse(request.stream, reason, apnsID, retryAfterSeconds: retryAfterSeconds)
     }
 
-    /// Records a push that another part refuses because the sender is not permitted.
+    /// Records a push that is refused without further checks.
     ///
     /// - Returns: the identifier for the answer.
-    func noteForbidden(_ request: Request) -> APNsID {
+    func reject(_ request: Request, _ reason: APNSReason) -> APNsID {
         let apnsID = self.apnsID(of: request)
-        self.parts.outbox.reject(.forbidden, apnsID) { Self.device(request.path) }
+        self.parts.outbox.reject(reason, apnsID) { Self.device(request.path) }
         return apnsID
     }
 

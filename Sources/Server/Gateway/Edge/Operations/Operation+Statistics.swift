@@ -32,17 +32,15 @@ extension Operation {
         .asked(.topicStatistics(topic: try call.topic(), of: try call.period()))
     }
 
-    package static let topics = Operation(
+    package static let topics = ofSubject(
         "topics",
         .get,
         "/v1/topics",
         on: .admin,
         by: .operator,
-        reaching: .topicOfSubject,
-        answers: [200],
-        afterFailedStore: .answeredFromDurableState
+        answers: [200]
     ) { _ in
-        .asked(.topics)
+        .topics
     }
 
     package static let metrics = ofOperators(
