@@ -35,8 +35,8 @@ struct LoopHandlerTests {
         let body = #"{"aps":{"content-available":1},"fill":"\#(String(repeating: "a", count: 4000))"}"#
         let other = (name: "apns-topic", value: "com.example.other")
         _ = try loop.push([other], host: "localhost")
-        // Bytes received more than a second ago count less, so send many pushes at once, but fewer than the limit. It may
-        // take some seconds until the other topic's share of the bytes is no longer large.
+        // Bytes received more than a second ago count less, so send many pushes at once, but fewer than the limit. It
+        // may take some seconds until the other topic's share of the bytes is no longer large.
         for _ in 0..<100 where loop.busyConnectionCount == 0 {
             let pushes = try (0..<100).map { _ in try loop.beginPush(body: body) }
             try loop.run("answers") { pushes.allSatisfy { loop.answers[$0]?.end != nil } }
