@@ -165,6 +165,28 @@ struct DeviceSearchTests {
         #expect(fleet.search(countMax: 50).steps <= Self.stepsOfSetMax)
     }
 
+    @Test("A search for rare tasks examines a bounded number of devices in a step, and finds all")
+    func rareTasks() throws {
+        let (rig, smaller) = (EngineRig(EngineRig.permitting()), EngineRig(EngineRig.permitting()))
+        for number in 0..<1000 {
+            let kind = number % 300 == 7 ? TaskSubmission.Kind.processing([]) : .appRefresh
+            try rig.submit(number, "app.task", kind)
+        }
+        func page(_ kind: TaskKind?, countMax: Int) -> (search: TaskSearch, steps: Int) {
+            var search = TaskSearch(TaskFilter(kind: kind, state: .waiting), countMax: countMax)
+            var steps = 1
+            while !rig.engine.look(&search, placesMax: 100) { steps += 1 }
+            return (search, steps)
+        }
+        let rare = page(.processing, countMax: 1000)
+        #expect(rare.steps >= 10)
+        #expect(rig.engine.tasks(rare.search).map(\.device) == [7, 307, 607, 907].map { EngineRig.token($0) })
+        let first = page(nil, countMax: 150)
+        #expect(first.steps == 2 && rig.engine.tasks(first.search).count == 150)
+        // After a failure of the store, the search continues on an engine with fewer devices.
+        #expect(smaller.engine.tasks(rare.search).isEmpty)
+    }
+
     @Test(
         "A search continues on an engine with fewer devices",
         arguments: [.token, .waiting, .recent] as [DeviceSearch.Order]

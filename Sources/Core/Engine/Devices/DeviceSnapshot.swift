@@ -137,17 +137,31 @@ extension DeviceEngine {
         return self.snapshots(device, row)
     }
 
-    /// Returns the requests and sessions of all devices, at most `countMax`.
-    package func tasks(_ filter: TaskFilter, countMax: Int) -> [TaskSnapshot] {
-        var found: [TaskSnapshot] = []
-        guard filter.topics?.isEmpty != true else { return found }
-        self.tasks.visit { device, row in
-            if let topics = filter.topics, !topics.contains(self.devices[device].topic) { return true }
-            guard filter.takesAny(of: row.policy) else { return true }
-            found += self.snapshots(device, row).filter { filter.takes($0) }.prefix(countMax - found.count)
-            return found.count < countMax
+    /// Continues a search, and examines at most `placesMax` devices with tasks.
+    ///
+    /// - Returns: true if the search is complete.
+    package func look(_ search: inout TaskSearch, placesMax: Int) -> Bool {
+        let topics = search.filter.topics
+        guard topics?.isEmpty != true else { return true }
+        let places = self.tasks.places(from: search.place, countMax: placesMax)
+        search.place += places.count
+        for case (let device, let row)? in places where search.devices.count < search.countMax {
+            if let topics, !topics.contains(self.devices[device].topic) { continue }
+            if search.filter.takesAny(of: row.policy) { search.devices.append(device) }
         }
-        return found
+        return places.count < placesMax || search.devices.count == search.countMax
+    }
+
+    /// Returns the requests and sessions that a search has found.
+    package func tasks(_ search: TaskSearch) -> [TaskSnapshot] {
+        var found: [TaskSnapshot] = []
+        // A row may have been removed, or found at two positions, since the search began.
+        var seen: Set<DeviceIndex> = []
+        for device in search.devices where found.count < search.countMax && seen.insert(device).inserted {
+            guard let row = self.tasks[device] else { continue }
+            found += self.snapshots(device, row).filter { search.filter.takes($0) }
+        }
+        return Array(found.prefix(search.countMax))
     }
 
     private func snapshots(_ device: DeviceIndex, _ row: TaskRow) -> [TaskSnapshot] {
@@ -198,6 +212,22 @@ extension DeviceEngine {
             details: row.details(task),
             state: state
         )
+    }
+}
+
+/// An incremental search for the requests and sessions of all devices.
+package struct TaskSearch: Sendable {
+    fileprivate let filter: TaskFilter
+    fileprivate let countMax: Int
+    /// The next position in the table of tasks.
+    fileprivate var place = 0
+    /// The devices found so far.
+    fileprivate var devices: [DeviceIndex] = []
+
+    /// - `countMax`: the maximum number of requests and sessions.
+    package init(_ filter: TaskFilter, countMax: Int) {
+        self.filter = filter
+        self.countMax = countMax
     }
 }
 

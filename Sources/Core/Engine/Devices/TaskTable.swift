@@ -81,9 +81,9 @@ struct TaskTable: ~Copyable {
     /// Returns the number of names of the device's requests and sessions.
     func nameCount(_ device: DeviceIndex) -> Int { self[device]?.nameCount ?? 0 }
 
-    /// Calls `body` with every row, until it returns false.
-    func visit(_ body: (DeviceIndex, TaskRow) -> Bool) {
-        for case (let device, let row)? in self.rows where !body(device, row) { return }
+    /// Returns the rows at `countMax` positions from `first` on; fewer at the end.
+    func places(from first: Int, countMax: Int) -> ArraySlice<(device: DeviceIndex, row: TaskRow)?> {
+        self.rows[min(first, self.rows.count)...].prefix(countMax)
     }
 
     private static func shard(_ device: DeviceIndex) -> Int { Int(device.rawValue & 255) }

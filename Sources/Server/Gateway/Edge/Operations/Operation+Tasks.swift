@@ -193,8 +193,13 @@ extension EngineWork {
     /// Lists the pending and running tasks of all devices.
     package static func tasks(_ question: TaskQuestion) -> EngineWork {
         EngineWork(.list(.tasks(question))) { scope in
-            let caller = scope.caller
-            return .list(LongList { $0.write(question, for: caller, to: &$1) })
+            var search = scope.workspace.search(question, for: scope.caller)
+            return .list(
+                LongList(
+                    search: { $0.engine.look(&search, placesMax: LongList.placesMax) },
+                    write: { $0.write(search, to: &$1) }
+                )
+            )
         }
     }
 
@@ -264,13 +269,11 @@ extension AuthorizedScope {
 }
 
 extension Workspace {
-    /// Appends the pending and running tasks of the devices in a caller's scope.
-    fileprivate func write(_ question: TaskQuestion, for caller: Caller, to writer: inout JSONWriter) {
+    /// Appends the pending and running tasks that a search has found.
+    fileprivate func write(_ search: TaskSearch, to writer: inout JSONWriter) {
         writer.beginArray("tasks")
-        let topics = self.topics(question.topic, for: caller)
-        let filter = TaskFilter(topics: topics, kind: question.kind, state: question.state)
         var list: TaskList?
-        for var task in self.engine.tasks(filter, countMax: Self.tasksMax) {
+        for var task in self.engine.tasks(search) {
             guard let device = self.engine.find(task.device) else { continue }
             if list?.device.token != task.device {
                 list = TaskList(device: self.engine.snapshot(device), offset: self.offset)

@@ -147,9 +147,9 @@ extension Workspace {
     func devices(of subject: ListedRows, for caller: Caller) -> [DeviceToken] {
         switch subject {
         case .tasks(let question):
-            let topics = self.topics(question.topic, for: caller)
-            let filter = TaskFilter(topics: topics, kind: question.kind, state: question.state)
-            return self.engine.tasks(filter, countMax: Self.tasksMax).map(\.device)
+            var search = self.search(question, for: caller)
+            _ = self.engine.look(&search, placesMax: .max)
+            return self.engine.tasks(search).map(\.device)
         case .devices(let question):
             let filter = question.filter
             var search = self.search(question, for: caller)
@@ -168,6 +168,13 @@ extension Workspace {
             after: question.start,
             countMax: question.examined
         )
+    }
+
+    /// Returns a search for the requested tasks within the caller's scope.
+    func search(_ question: TaskQuestion, for caller: Caller) -> TaskSearch {
+        let topics = self.topics(question.topic, for: caller)
+        let filter = TaskFilter(topics: topics, kind: question.kind, state: question.state)
+        return TaskSearch(filter, countMax: Self.tasksMax)
     }
 
     /// Returns the known topics that the caller requests and may access; nil for all topics.

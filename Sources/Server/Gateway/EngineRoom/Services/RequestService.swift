@@ -10,9 +10,9 @@ package final class RequestService {
     private let room: RoomState
     /// The requests for long lists.
     ///
-    /// A list examines every topic or every device with tasks, and may take as long as a thousand pushes. So that many
-    /// lists neither delay other requests nor fill the memory, a step writes at most one list, and none while another
-    /// list waits for its commit. A list of devices may examine all devices in several steps.
+    /// A list examines every topic, and may take as long as a thousand pushes. So that many lists neither delay other
+    /// requests nor fill the memory, a step writes at most one list, and none while another list waits for its commit.
+    /// A list of devices or tasks may examine all devices in several steps.
     private var lists = FIFOQueue<(list: LongList, request: EngineRequest)>()
 
     package init(_ stage: EffectStage, _ room: RoomState, _ pushes: PushService) {
