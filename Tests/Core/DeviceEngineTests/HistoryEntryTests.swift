@@ -164,6 +164,10 @@ struct EventQueueTests {
         HistoryEvent.device(of: EngineRig.token(device), EngineRig.historyKey)
     }
 
+    private static func event(_ kind: HistoryEvent.Kind, _ apnsID: APNsID? = nil, at: Instant) -> HistoryEvent {
+        HistoryEvent(device: 0, at: at, kind: kind, apnsID: apnsID)
+    }
+
     @Test("Events have their device's number, and leave in order")
     func numbers() {
         let devices = DeviceTable.registered(3)
@@ -173,7 +177,7 @@ struct EventQueueTests {
         let order = [1, 1, 0, 2, 2, 1]
         for (moment, device) in order.enumerated() {
             let at = Instant(milliseconds: Int64(moment))
-            queue.append(DeviceIndex(rawValue: UInt32(device)), .conditions, nil, at: at, in: devices)
+            queue.append(Self.event(.conditions, at: at), of: DeviceIndex(rawValue: UInt32(device)), in: devices)
         }
         #expect(queue.isEmpty == false)
         var events: [HistoryEvent] = []
@@ -189,9 +193,9 @@ struct EventQueueTests {
         let name = String(repeating: "n", count: 70)
         let kind = HistoryEvent.Kind.taskSubmitted(.appRefresh, .scheduled)
         let at = Instant(milliseconds: 7)
-        queue.append(DeviceIndex(rawValue: 0), .conditions, nil, at: at, in: devices)
-        queue.append(DeviceIndex(rawValue: 1), kind, name: name, at: at, in: devices)
-        queue.append(DeviceIndex(rawValue: 1), kind, name: "", at: at, in: devices)
+        queue.append(Self.event(.conditions, at: at), of: DeviceIndex(rawValue: 0), in: devices)
+        queue.append(Self.event(kind, at: at), of: DeviceIndex(rawValue: 1), name: name, in: devices)
+        queue.append(Self.event(kind, at: at), of: DeviceIndex(rawValue: 1), name: "", in: devices)
         var events: [HistoryEvent] = []
         queue.take(into: &events)
         let parts = (0..<3).map { HistoryEvent.Kind.namePart(length: 70, place: $0) }
@@ -211,7 +215,8 @@ struct EventQueueTests {
         for round in 0..<3 as Range<Int64> {
             for place in 0..<2 as Range<Int64> {
                 let at = Instant(milliseconds: round * 10 + place)
-                queue.append(DeviceIndex(rawValue: 0), .removed, EngineRig.apnsID(UInt64(round)), at: at, in: devices)
+                let event = Self.event(.removed, EngineRig.apnsID(UInt64(round)), at: at)
+                queue.append(event, of: DeviceIndex(rawValue: 0), in: devices)
             }
             queue.take(into: &events)
             #expect(queue.isEmpty == true)

@@ -375,7 +375,8 @@ extension DeviceEngine {
             }
         }
         let waited = waits ? self.waited(device, task, isLaunched: false) : nil
-        self.remember(device, .discard(LaunchKind(task.kind), reason), name: self.text(task, device), waited: waited)
+        let event = HistoryEvent.Kind.discard(LaunchKind(task.kind), reason)
+        self.remember(device, event, name: self.text(task, device), related: waited?.stored)
     }
 }
 

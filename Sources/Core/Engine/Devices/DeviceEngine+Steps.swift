@@ -130,44 +130,37 @@ extension DeviceEngine {
         if let content { self.memory.letGo(content, self.devices[device].topic) }
     }
 
+    /// Records an event for the history and for watchers.
+    ///
+    /// - `name`: the identifier of a task, or the name of a session; nil for other events.
     func remember(
         _ device: DeviceIndex,
         _ kind: HistoryEvent.Kind,
-        _ apnsID: APNsID?,
+        _ apnsID: APNsID? = nil,
+        name: String? = nil,
         related: APNsID? = nil,
         terms: PushTerms? = nil,
         payloadBytes: Int = 0,
         wake: WakeID? = nil
     ) {
-        self.events.append(
-            device,
-            kind,
-            apnsID,
+        let event = HistoryEvent(
+            device: 0,
+            at: self.now,
+            kind: kind,
+            apnsID: apnsID,
             related: related,
             terms: terms,
-            payloadBytes: payloadBytes,
-            at: self.now,
-            in: self.devices
+            payloadBytes: payloadBytes
         )
-        if let offset = self.watchOffset { self.watch(device, kind, apnsID, related: related, wake: wake, offset) }
-    }
-
-    func remember(
-        _ device: DeviceIndex,
-        _ kind: HistoryEvent.Kind,
-        name: String,
-        waited: Waited? = nil,
-        wake: WakeID? = nil
-    ) {
-        let related = waited?.stored
-        self.events.append(device, kind, name: name, related: related, at: self.now, in: self.devices)
+        self.events.append(event, of: device, name: name, in: self.devices)
         guard let offset = self.watchOffset else { return }
-        self.watch(device, kind, nil, related: related, wake: wake, name: name, offset)
+        self.watch(device, kind, apnsID, related: related, wake: wake, name: name, offset)
     }
 
     /// Records the conditions that a report changed.
     func remember(_ device: DeviceIndex, changed: ConditionsReport) {
-        self.events.append(device, changed: changed, at: self.now, in: self.devices)
+        let event = HistoryEvent(device: 0, at: self.now, kind: .conditions, changed: changed)
+        self.events.append(event, of: device, in: self.devices)
         if let offset = self.watchOffset { self.watch(device, .conditions, nil, changed: changed, offset) }
     }
 

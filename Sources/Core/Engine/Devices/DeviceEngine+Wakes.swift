@@ -377,7 +377,7 @@ extension DeviceEngine {
         self.wakes.launched(id, device)
         self.count(self.devices[device].topic) { $0.noteLaunch(LaunchKind(wake.task.kind)) }
         let event = HistoryEvent.Kind.launch(LaunchKind(wake.task.kind), attempt: UInt16(clamping: wake.task.attempts))
-        self.remember(device, event, name: row.text(wake.task.name), waited: waited, wake: id)
+        self.remember(device, event, name: row.text(wake.task.name), related: waited.stored, wake: id)
         return id
     }
 }

@@ -275,28 +275,19 @@ package struct EventQueue: ~Copyable {
     /// Caches the number of a device that was found.
     package mutating func found(_ device: DeviceIndex, number: UInt64) { self.lastNumbered = (device, number) }
 
-    /// Adds an event of a device.
+    /// Adds an event of a device, and sets the event's number of the device.
+    ///
+    /// - `name`: the identifier of the event's task, or the name of its session, of 1...255 bytes; other lengths are not
+    ///   stored.
     package mutating func append(
-        _ device: DeviceIndex,
-        _ kind: HistoryEvent.Kind,
-        _ apnsID: APNsID?,
-        related: APNsID? = nil,
-        terms: PushTerms? = nil,
-        payloadBytes: Int = 0,
-        at now: Instant,
+        _ event: consuming HistoryEvent,
+        of device: DeviceIndex,
+        name: String? = nil,
         in devices: borrowing DeviceTable
     ) {
-        self.events.append(
-            HistoryEvent(
-                device: self.number(device, devices),
-                at: now,
-                kind: kind,
-                apnsID: apnsID,
-                related: related,
-                terms: terms,
-                payloadBytes: payloadBytes
-            )
-        )
+        event.device = self.number(device, devices)
+        if let name { NameParts.append(name, device: event.device, at: event.at, to: &self.events) }
+        self.events.append(event)
     }
 
     /// Appends the name of the worker that received the wake of a push, or of the task launched last.
@@ -308,33 +299,6 @@ package struct EventQueue: ~Copyable {
         in devices: borrowing DeviceTable
     ) {
         NameParts.append(worker: name, push, device: self.number(device, devices), at: now, to: &self.events)
-    }
-
-    /// Adds an event of a task or a session of a device.
-    ///
-    /// - `name`: the identifier, or the name of the session, of 1...255 bytes; other lengths are not stored.
-    package mutating func append(
-        _ device: DeviceIndex,
-        _ kind: HistoryEvent.Kind,
-        name: String,
-        related: APNsID? = nil,
-        at now: Instant,
-        in devices: borrowing DeviceTable
-    ) {
-        let number = self.number(device, devices)
-        NameParts.append(name, device: number, at: now, to: &self.events)
-        self.events.append(HistoryEvent(device: number, at: now, kind: kind, related: related))
-    }
-
-    /// Appends a report of conditions, with the fields that changed.
-    mutating func append(
-        _ device: DeviceIndex,
-        changed: ConditionsReport,
-        at now: Instant,
-        in devices: borrowing DeviceTable
-    ) {
-        let number = self.number(device, devices)
-        self.events.append(HistoryEvent(device: number, at: now, kind: .conditions, changed: changed))
     }
 
     private mutating func number(_ device: DeviceIndex, _ devices: borrowing DeviceTable) -> UInt64 {
