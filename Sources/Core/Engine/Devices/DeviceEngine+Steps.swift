@@ -184,10 +184,10 @@ extension DeviceEngine {
     /// Makes delayed progress a change now. Called before the last step.
     package func flushProgress() { self.tasks.flushProgress() }
 
-    /// Returns the changes since the last call, which a store must make durable.
-    package func takeStep() -> EngineStep {
+    /// Returns the devices and the topics that changed since the last call, each once. Used without a store.
+    package func takeStep() -> (devices: [DeviceIndex], topics: [TopicIndex]) {
         self.tasks.progressPassed(self.now)
-        return EngineStep(now: self.now, devices: self.devices.takeChanges(), topics: self.topics.takeChanges())
+        return (self.devices.takeChanges(), self.topics.takeChanges())
     }
 
     /// Appends the changed devices, tasks and topics since the last call to `batch`, as records of their current state.
@@ -197,18 +197,6 @@ extension DeviceEngine {
         self.devices.takeChanges(into: &batch, at: self.now)
         self.tasks.takeChanges(into: &batch)
     }
-}
-
-/// The changes made by one step of the engine.
-package struct EngineStep: Sendable {
-    /// Policy time at the step.
-    package let now: Instant
-    /// The devices whose state changed, each once.
-    package let devices: [DeviceIndex]
-    /// The topics whose counters changed, each once.
-    package let topics: [TopicIndex]
-
-    package var isEmpty: Bool { self.devices.isEmpty && self.topics.isEmpty }
 }
 
 /// Operations on the policy state of a device with all of its lanes.
