@@ -75,7 +75,7 @@ struct ActivityCountersTests {
         case 12: if generator.once(in: 3), let known { rig.engine.unregister(known) }
         case 13: rig.register(device, topic: topic)
         case 14:
-            guard let known, case .launched(let wake) = rig.engine.launchForced(known) else { break }
+            guard let known, let wake = rig.engine.launchForced(known) else { break }
             wakes.append(wake)
         default:
             guard let known else { break }

@@ -44,10 +44,7 @@ struct EngineVerbTests {
         rig.conditions(1) { $0.network = false }
         rig.push(1)
         let spacing = rig.snapshot(1).state.spacing
-        guard case .launched(let wake) = rig.engine.launchForced(rig.index(1)) else {
-            Issue.record("nothing is in flight")
-            return
-        }
+        let wake = try #require(rig.engine.launchForced(rig.index(1)))
         #expect(rig.engine.launchedWake(wake)?.content?.apnsID == EngineRig.apnsID(rig.lastPush))
         #expect(rig.snapshot(1).state.spacing == spacing)
         #expect(rig.engine.totals.held.sum == 0 && rig.engine.totals.inFlight == 1)

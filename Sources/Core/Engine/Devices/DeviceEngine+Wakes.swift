@@ -222,24 +222,24 @@ extension DeviceEngine {
 
     /// Launches the request with this identifier. Without an identifier, launches the pending push, or a wake without a
     /// push if none is pending. Ignores interval, budget and holds.
-    package func launchForced(_ device: DeviceIndex, identifier: String? = nil) -> ForcedLaunch {
+    ///
+    /// - Returns: the wake; nil if the lane is full, or if no request with the identifier is pending.
+    package func launchForced(_ device: DeviceIndex, identifier: String? = nil) -> WakeID? {
         self.settle(device)
         let (now, parameters) = (self.now, self.parameters(of: device))
         let id: WakeID
         if let identifier {
-            guard let name = self.tasks[device]?.find(identifier) else { return .notPending }
-            switch self.changeLanes(device, { $0.taskLaunchForced(name, at: now, parameters) }) {
-            case .laneIsFull: return .laneIsFull
-            case .notPending: return .notPending
-            case .launched(let wake): id = self.noteTaskLaunch(wake, device)
-            }
+            guard let name = self.tasks[device]?.find(identifier),
+                case .launched(let wake) = self.changeLanes(device, { $0.taskLaunchForced(name, at: now, parameters) })
+            else { return nil }
+            id = self.noteTaskLaunch(wake, device)
         } else {
-            guard !self.isShortLaneFull(device) else { return .laneIsFull }
+            guard !self.isShortLaneFull(device) else { return nil }
             self.change(device) { $0.launchForced(at: now, parameters, with: &$1) }
             id = self.noteLaunch(device)
         }
         self.reconcile(device)
-        return .launched(id)
+        return id
     }
 
     /// Expires a wake in flight immediately. The identifier names a request or a session. Without an identifier, the

@@ -101,12 +101,3 @@ package enum ReleaseOutcome: Hashable, Sendable {
     /// No such wake is remembered.
     case unknown
 }
-
-/// The effect of an operator's forced launch.
-package enum ForcedLaunch: Hashable, Sendable {
-    case launched(WakeID)
-    /// The lane has its maximum number of wakes in flight.
-    case laneIsFull
-    /// No request with the identifier is pending.
-    case notPending
-}

@@ -66,13 +66,9 @@ extension Dispatcher {
         guard let stream = self.freeStream(identity.topic, identity.token, target, isForced: true) else {
             return .noWorker
         }
-        switch self.engine.launchForced(device, identifier: identifier) {
-        case .launched(let wake):
-            if identifier != nil { self.streams.waitsNoLonger(device, target, identity.topic) }
-            return self.launched(wake, for: stream) ? .launched : .noWorker
-        case .laneIsFull: return .laneIsFull
-        case .notPending: return .notPending
-        }
+        guard let wake = self.engine.launchForced(device, identifier: identifier) else { return .notPending }
+        if identifier != nil { self.streams.waitsNoLonger(device, target, identity.topic) }
+        return self.launched(wake, for: stream) ? .launched : .noWorker
     }
 
     /// Expires a wake in flight. The identifier names a request or a session. Without an identifier, the wake in the
