@@ -254,37 +254,24 @@ package struct WakeDurations {
     ///   - topic: nil for every topic.
     ///   - byWorker: false to leave out the rows of worker names.
     func rows(_ topic: TopicIndex?, byWorker: Bool) -> [WakeDurationRow] {
-        var totals: [Key: DurationCounts] = [:]
-        var rows: [WakeDurationRow] = []
+        var rows: [Key: DurationCounts] = [:]
         for (key, cell) in self.cells where topic == nil || key.topic == topic {
-            let total = Key(topic: key.topic, kind: key.kind, worker: nil)
-            totals[total, default: DurationCounts()] += cell.current
-            totals[total, default: DurationCounts()] += cell.before
-            guard byWorker, let worker = key.worker else { continue }
-            var counts = cell.current
-            counts += cell.before
-            rows.append(WakeDurationRow(topic: key.topic, kind: key.kind, worker: worker, counts: counts))
+            for worker in byWorker && key.worker != nil ? [key.worker, nil] : [nil] {
+                let row = Key(topic: key.topic, kind: key.kind, worker: worker)
+                rows[row, default: DurationCounts()] += cell.current
+                rows[row, default: DurationCounts()] += cell.before
+            }
         }
-        for (key, counts) in totals {
-            rows.append(WakeDurationRow(topic: key.topic, kind: key.kind, worker: nil, counts: counts))
-        }
-        return rows
+        return rows.map { WakeDurationRow(topic: $0.topic, kind: $0.kind, worker: $0.worker, counts: $1) }
     }
 
     /// Returns the rows with equal topic, kind and worker combined, such as rows of several gateways.
     package static func merged(_ rows: [WakeDurationRow]) -> [WakeDurationRow] {
-        var places: [Key: Int] = [:]
-        var merged: [WakeDurationRow] = []
+        var merged: [Key: DurationCounts] = [:]
         for row in rows {
-            let place = places[Key(topic: row.topic, kind: row.kind, worker: row.worker)]
-            if let place {
-                merged[place].counts += row.counts
-            } else {
-                places[Key(topic: row.topic, kind: row.kind, worker: row.worker)] = merged.count
-                merged.append(row)
-            }
+            merged[Key(topic: row.topic, kind: row.kind, worker: row.worker), default: DurationCounts()] += row.counts
         }
-        return merged
+        return merged.map { WakeDurationRow(topic: $0.topic, kind: $0.kind, worker: $0.worker, counts: $1) }
     }
 
     /// The push wakes since the process began, by topic; wakes that are in no row have the index `others`.
