@@ -1,5 +1,5 @@
-package import Engine
-package import Policy
+import Engine
+import Policy
 import Wire
 
 /// Everything the policy knows about one device: `GET /v1/devices/<token>`.
@@ -16,22 +16,6 @@ package struct Explanation {
     let policy: PolicyVersions.Version?
     let now: Instant
     let offset: WallOffset
-
-    package init(
-        device: DeviceSnapshot,
-        webhook: WebhookStatus?,
-        workers: Dispatcher.WorkerCounts,
-        policy: PolicyVersions.Version?,
-        now: Instant,
-        offset: WallOffset
-    ) {
-        self.device = device
-        self.webhook = webhook
-        self.workers = workers
-        self.policy = policy
-        self.now = now
-        self.offset = offset
-    }
 
     /// Appends all members to the open object, except the recent events, which only the history can provide.
     func writeMembers(to writer: inout JSONWriter) {
