@@ -112,6 +112,36 @@ final class CredentialFileTests {
     }
 }
 
+extension CredentialFileTests {
+    @Test("A large record of issued tokens loses the expired ones with their uses, and keeps all others")
+    func issuedTokens() throws {
+        func token(_ number: Int, expiresAt: Int64) -> BearerToken {
+            let id = String(repeating: "0", count: 30) + String(10 + number)
+            return BearerToken(id: id, role: .operator, topics: [], expiresAt: expiresAt)
+        }
+        func ids() throws -> [String] { try IssuedTokens.read(in: self.folder).map(\.id) }
+        let tokens = (0..<20).map { token($0, expiresAt: $0 % 2 == 0 ? 100 : 300) }
+        for token in tokens { try IssuedTokens.add(token, issuedAt: 50, in: self.folder, keptBytes: 1) }
+        #expect(try ids() == tokens.map(\.id), "none has expired")
+        let uses = tokens.map { "\($0.id) 60\n" }.joined()
+        let path = "\(self.folder)/token.used"
+        let attributes = [FileAttributeKey.posixPermissions: 0o600]
+        #expect(FileManager.default.createFile(atPath: path, contents: Data(uses.utf8), attributes: attributes))
+        let size = try self.text("token.issued").utf8.count
+        let last = [token(20, expiresAt: 300), token(21, expiresAt: 300)]
+        try IssuedTokens.add(last[0], issuedAt: 100, in: self.folder, keptBytes: 2 * size)
+        #expect(try ids().count == 21, "the file is not large")
+        try IssuedTokens.add(last[1], issuedAt: 100, in: self.folder, keptBytes: size)
+        let kept = tokens.indices.filter { $0 % 2 == 1 }.map { tokens[$0].id }
+        #expect(try ids() == kept + last.map(\.id))
+        #expect(try Set(TokenUses.read(in: self.folder).keys) == Set(kept))
+        let files = try FileManager.default.contentsOfDirectory(atPath: self.folder)
+        #expect(files.sorted() == ["token.issued", "token.used"])
+        let mode = try FileManager.default.attributesOfItem(atPath: "\(self.folder)/token.issued")[.posixPermissions]
+        #expect(mode as? Int == 0o600)
+    }
+}
+
 @Suite("Changes that have settled")
 struct SettledChangeTests {
     @Test("A change is accepted once, at the second look that finds it")

@@ -222,13 +222,20 @@ package struct IssuedToken: Hashable, Sendable {
 package enum IssuedTokens {
     static let name = "token.issued"
     /// The maximum size of the file in bytes. It suffices for about 50,000 tokens.
-    static let fileBytesMax = 16 << 20
+    package static let fileBytesMax = 16 << 20
 
-    /// Records a token, without the parts that are needed to authenticate with it.
+    /// Records a token, without the parts that are needed to authenticate with it. If the file is large, removes the
+    /// tokens that have expired.
     ///
     /// - `issuedAt`: seconds since 1970.
     /// - `folder`: an existing folder.
-    package static func add(_ token: BearerToken, issuedAt: Int64, in folder: String) throws(CredentialError) {
+    /// - `keptBytes`: the size of the file in bytes up to which it keeps expired tokens.
+    package static func add(
+        _ token: BearerToken,
+        issuedAt: Int64,
+        in folder: String,
+        keptBytes: Int = IssuedTokens.fileBytesMax / 2
+    ) throws(CredentialError) {
         let line = JSONWriter.object { writer in
             writer.member("id", token.id)
             writer.member("role", token.role.rawValue)
@@ -238,7 +245,27 @@ package enum IssuedTokens {
             writer.member("issuedAt", issuedAt)
             writer.member("expiresAt", token.expiresAt)
         }
-        try CredentialFile.append(String(decoding: line, as: UTF8.self), to: "\(folder)/\(self.name)", in: folder)
+        let path = "\(folder)/\(self.name)"
+        try CredentialFile.append(String(decoding: line, as: UTF8.self), to: path, in: folder)
+        guard let size = try CredentialFile.stamp(path)?.size, size > keptBytes else { return }
+        // The token is recorded. If the file cannot be replaced, the next token tries again.
+        try? self.removeExpired(at: issuedAt, path, bytes: size, in: folder)
+    }
+
+    /// Removes the tokens that have expired, and their last uses.
+    private static func removeExpired(
+        at now: Int64,
+        _ path: String,
+        bytes: Int,
+        in folder: String
+    ) throws(CredentialError) {
+        let lines = try CredentialFile.lines(path, bytesMax: bytes)
+        let tokens = lines.map { IssuedToken($0) }
+        let expired = Set(tokens.compactMap { $0 }.filter { $0.expiresAt <= now }.map(\.id))
+        guard !expired.isEmpty else { return }
+        let kept = zip(lines, tokens).filter { $1.map { !expired.contains($0.id) } ?? false }.map(\.0)
+        try CredentialFile.replace(path, with: kept, in: folder)
+        try TokenUses.remove(expired, in: folder)
     }
 
     /// Returns the tokens in order of issue; empty if none is recorded.
@@ -302,6 +329,15 @@ package final class TokenUses: Sendable {
         }
         let text = uses.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)\n" }.joined()
         try? OrdinaryFile.replace("\(self.folder)/\(Self.name)", with: Array(text.utf8), mode: 0o600, isSynced: false)
+    }
+
+    /// Removes the uses of tokens. A gateway that writes the file at the same time may restore them.
+    static func remove(_ ids: Set<String>, in folder: String) throws(CredentialError) {
+        let uses = try Self.read(in: folder)
+        let kept = uses.filter { !ids.contains($0.key) }
+        guard kept.count < uses.count else { return }
+        let lines = kept.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
+        try CredentialFile.replace("\(folder)/\(Self.name)", with: lines, in: folder)
     }
 
     /// Returns the last use of each token of a state folder, in seconds since 1970, by token id.

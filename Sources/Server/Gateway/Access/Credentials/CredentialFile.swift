@@ -102,6 +102,18 @@ enum CredentialFile {
         if isNew { try self.sync(folder: folder) }
     }
 
+    /// Replaces the lines of a private file, and syncs them to disk. The file is always complete.
+    static func replace(_ path: String, with lines: [String], in folder: String) throws(CredentialError) {
+        let draft = "\(path).\(getpid())"
+        try? FileSystem.remove(draft)
+        defer { try? FileSystem.remove(draft) }
+        try self.write(lines.joined(separator: "\n"), to: draft, O_EXCL, for: path)
+        do throws(SystemError) { try FileSystem.replaceFile(path, by: draft) } catch {
+            throw self.error(path, "cannot be written", error)
+        }
+        try self.sync(folder: folder)
+    }
+
     /// Syncs the folder's entries to disk.
     static func sync(folder: String) throws(CredentialError) {
         let opened: OpenFile
