@@ -98,6 +98,22 @@ struct LaneTests {
         #expect(driver.lanes.device.penalty == 2)
     }
 
+    @Test("After a late step, a push that expired before the deadline of the wake in flight does not absorb its push")
+    func lateStep() throws {
+        let (first, second) = (PushHandle(rawValue: 1), PushHandle(rawValue: 2))
+        let cases: [(expiry: Double, ends: [TimePassedAction])] = [
+            (29.999, [.pendingExpired(second), .pushExpired(.retries)]), (30, [.pushExpired(.absorbed(first))]),
+        ]
+        for (expiry, ends) in cases {
+            var driver = try LanesDriver([(.executionWindow, 30)])
+            #expect(driver.push(.considerate, at: 0) == .launched(absorbed: nil))
+            driver.push(.considerate, at: 1, expiration: .at(LanesDriver.at(expiry)))
+            for end in ends + [.nothing] {
+                #expect(driver.lanes.timePassed(LanesDriver.at(40), driver.parameters) == end)
+            }
+        }
+    }
+
     @Test("A success in the continued lane keeps the penalty, and one in another lane clears it")
     func penalties() throws {
         var driver = try Self.busy()

@@ -63,6 +63,8 @@ extension DispatchSimulation {
         switch reason {
         case .deadline, .progress:
             self.models.checker.reachedDeadline(wake, at: self.now)
+            // A pending push that expired before the deadline does not absorb the push of the wake.
+            self.models.ledger.expire(delivery.token, at: self.models.checker.deadline(delivery) - 1)
             if (reason == .progress) != (delivery.kind == .continued) {
                 self.fail("a wake expired because of \(reason)")
             }

@@ -167,7 +167,10 @@ extension DeviceState {
         _ parameters: Parameters,
         with tasks: inout BackgroundTasks
     ) -> TimePassedAction {
-        if let inFlight = self.inFlight, inFlight.deadline <= now {
+        // After a late step, a push may have expired before the deadline. It must not absorb the push in flight.
+        if let inFlight = self.inFlight, inFlight.deadline <= now,
+            self.pending.map({ $0.expiry >= inFlight.deadline }) ?? true
+        {
             return .pushExpired(self.wakeEnded(.expired, at: now, parameters, with: &tasks))
         }
         if !tasks.inFlight.isEmpty {
