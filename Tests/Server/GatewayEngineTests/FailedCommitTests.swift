@@ -1,6 +1,7 @@
 import Engine
 import Foundation
 import Gateway
+import Platform
 import Policy
 import Testing
 import WakeGateTestKit
@@ -102,6 +103,23 @@ struct FailedCommitTests {
         rig.step { $0.push(1, 1) }
         #expect(try rig.answers(1...1)[0].text == "ServiceUnavailable")
         #expect(rig.wakeup.failures.count == 1)
+    }
+
+    @Test("The watchdog is satisfied while the engine reads a large durable state")
+    func longReload() throws {
+        let store = SimulatedStore()
+        let rig = try GatewayEngineRig(store)
+        defer { rig.stop() }
+        try rig.ask(1...20) { requests in for number in 1...20 { requests.push(number, number) } }
+        store.failOperation(store.operations)
+        var areAnswered: [Bool] = []
+        store.whileReloading = {
+            areAnswered.append(rig.pulse.isAnswered)
+            rig.pulse.ask()
+        }
+        rig.step { $0.push(21, 21) }
+        #expect(try rig.answers(21...21)[0].status == 503)
+        #expect(areAnswered.count > 20 && areAnswered.allSatisfy(\.self), "\(areAnswered)")
     }
 
     @Test("A failure during the last commit of a shutdown is reported, and waiting requests are refused")

@@ -16,6 +16,7 @@ final class GatewayEngineRig {
     let store: SimulatedStore
     let gate = Gate()
     let wakeup = Wakeup()
+    let pulse = Pulse()
     private let engine: any GatewayEngine
     private let loop = LoopMailbox()
     private let history: HistoryThread
@@ -52,6 +53,7 @@ final class GatewayEngineRig {
                     mailboxes: PerOutput(self.loop),
                     history: self.history
                 ),
+                pulse: self.pulse,
                 signal: { wakeup.signal() },
                 onFailure: { wakeup.fail($0.message) }
             )

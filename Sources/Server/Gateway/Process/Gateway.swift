@@ -181,6 +181,7 @@ package final class Gateway: Sendable {
                 output: GroupOutput(mailboxes: shared.mailboxes, history: history, events: shared.services.events),
                 limits: LimitCounts(loops: tallies, gateway: shared.tally, log: log),
                 live: shared.services.live,
+                pulse: shared.enginePulse,
                 signal: {
                     var nothing = CommandBatch()
                     shared.engine.perform(&nothing)

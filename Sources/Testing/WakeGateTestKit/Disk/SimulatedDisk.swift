@@ -325,6 +325,8 @@ package final class SimulatedStore: RecordStore {
     /// A function that runs between writing and syncing, with the commit's number. It simulates events during a slow
     /// commit.
     package var whileCommitting: (Int) -> Void = { _ in }
+    /// A function that runs before each record of a reload.
+    package var whileReloading: () -> Void = {}
     private var failing: Range<Int> = 0..<0
     private var state = State.new
 
@@ -386,7 +388,10 @@ package final class SimulatedStore: RecordStore {
     package func reload(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError) {
         if self.state != .failed { self.misuses.append("reload without a failure") }
         try self.operate("reload")
-        for (key, content) in self.durable { try Self.hand(key, content, to: take) }
+        for (key, content) in self.durable {
+            self.whileReloading()
+            try Self.hand(key, content, to: take)
+        }
     }
 
     /// Commits the changes of an engine.

@@ -1,4 +1,5 @@
 package import Engine
+package import Platform
 import Policy
 package import Wire
 
@@ -16,6 +17,7 @@ package final class LocalEngine: EngineShell, GatewayEngine {
     private let makeRandom: @Sendable () -> () -> (UInt64, UInt64)
     /// The failure of the store, after which the engine accepts no changes; nil if there is none.
     private var failure: StoreFailure?
+    private let pulse: Pulse
     private let onFailure: @Sendable (StoreError) -> Void
 
     /// Creates an engine with the state in `store`. Durably records wakes that were in flight as lost.
@@ -30,6 +32,7 @@ package final class LocalEngine: EngineShell, GatewayEngine {
     /// - `output`: receives the effects for the loops and the events for the history.
     /// - `limits`: counts and reports the limits that were reached.
     /// - `live`: receives a sample every second.
+    /// - `pulse`: shows a watchdog that the engine is alive while it reads the durable state after a failure.
     /// - `signal`: makes the engine perform another step.
     /// - `onLossAccepted`: called by this initializer if the store lacks committed data and the start continues without
     ///   it.
@@ -49,6 +52,7 @@ package final class LocalEngine: EngineShell, GatewayEngine {
         output: GroupOutput,
         limits: LimitCounts = LimitCounts(),
         live: LiveService = LiveService(),
+        pulse: Pulse = Pulse(),
         signal: @escaping @Sendable () -> Void,
         onLossAccepted: (StoreLoss) -> Void = { _ in },
         onFailure: @escaping @Sendable (StoreError) -> Void
@@ -76,6 +80,7 @@ package final class LocalEngine: EngineShell, GatewayEngine {
         self.commits = commits
         self.clock = start.clock
         self.makeRandom = world.makeRandom
+        self.pulse = pulse
         self.onFailure = onFailure
         super.init(
             start.engine,
@@ -186,7 +191,7 @@ package final class LocalEngine: EngineShell, GatewayEngine {
         let workers = WorkersAtFailure(self.dispatcher, self.engine)
         // Release the engine with undurable changes first, because two engines may not fit in memory.
         self.replaceEngine()
-        let durableError = StoredGateway.reload(store, into: self.engine)
+        let durableError = StoredGateway.reload(store, into: self.engine, self.pulse)
         self.failure = StoreFailure(error: error, workers: workers, durableError: durableError)
         self.commits.refuse(failed, error)
         self.commits.release(self.engine, self.clock.offset)

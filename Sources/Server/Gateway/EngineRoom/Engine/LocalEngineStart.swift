@@ -1,4 +1,5 @@
 import Engine
+import Platform
 import Policy
 import Wire
 
@@ -107,11 +108,15 @@ struct StoredGateway {
 
     /// Restores the last durable state, including wakes in flight, into an engine without devices.
     ///
+    /// - `pulse`: beats at each record, because reading a large state takes longer than a watchdog waits.
     /// - Returns: the reason why the state cannot be read; nil if it was restored.
-    static func reload(_ store: any RecordStore, into engine: DeviceEngine) -> StoreError? {
+    static func reload(_ store: any RecordStore, into engine: DeviceEngine, _ pulse: Pulse) -> StoreError? {
         var stored = StoredGateway(engine: engine)
         do throws(StoreError) {
-            try store.reload { key, content throws(StoreError) in try stored.take(key, content) }
+            try store.reload { key, content throws(StoreError) in
+                pulse.beat()
+                try stored.take(key, content)
+            }
             try engine.finishRestoring(now: stored.clock?.now ?? engine.now)
             return nil
         } catch { return error }
