@@ -39,10 +39,13 @@ struct EventLogTests {
         return try self.answer(.events(EngineRig.token(1), topic: topic, selection, for: .gateway), file)
     }
 
-    private static func answer(_ subject: HistoryQuestion.Subject, _ file: HistoryFile) throws -> RecordedOutput {
+    private static func answer(
+        _ subject: HistoryQuestion.Subject,
+        _ source: any HistorySource
+    ) throws -> RecordedOutput {
         let loop = LoopMailbox()
         loop.attach {}
-        HistoryQuestion(1, about: subject).answer(from: file, PerOutput(loop))
+        HistoryQuestion(1, about: subject).answer(from: source, PerOutput(loop))
         return try #require(RecordedOutput.all(from: loop).first)
     }
 
@@ -138,6 +141,50 @@ struct EventLogTests {
         #expect(details.count == 60 && Set(details) == Set((0..<60).map { "\($0)\(long)" }))
     }
 
+    @Test("A page for an operator of some topics begins at the last registration, and does not read the whole history")
+    func ofTopic() throws {
+        let file = HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in }
+        for milliseconds in 1...1000 as ClosedRange<Int64> {
+            let kind = milliseconds == 5 ? HistoryEvent.Kind.registered : .conditions
+            file.append(HistoryEvent(device: Self.number, at: Instant(milliseconds: milliseconds), kind: kind))
+        }
+        let caller = try Caller.ofTopics([0])
+        var selection = EventSelection()
+        selection.limit = 10
+        for (registeredAt, until, count) in [(5, nil, 10), (5, 1010, 5), (nil, 1010, 5)] as [(Int64?, Int64?, Int)] {
+            let source = CountedSource(file)
+            selection.until = until
+            let subject = HistoryQuestion.Subject.events(
+                EngineRig.token(1),
+                topic: EngineRig.topicName(0),
+                registeredAt: registeredAt.map { Instant(milliseconds: $0) },
+                selection,
+                for: caller
+            )
+            #expect(Self.events(try Self.answer(subject, source)).count == count)
+            #expect(source.visited.count < 20 || registeredAt == nil)
+        }
+    }
+
+    @Test("A list of pushes reads the events of one device at a time")
+    func deviceByDevice() {
+        let file = HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in }
+        for number in 0..<12 as Range<UInt64> {
+            let at = Instant(milliseconds: Int64(number))
+            let push = EngineRig.apnsID(number)
+            file.append(HistoryEvent(device: number % 4, at: at, kind: .push(.scheduled), apnsID: push))
+        }
+        let source = CountedSource(file)
+        let pushes = source.pushes(behind: nil, notBefore: .distantPast, countMax: 100).pushes
+        var devices: Set<UInt64> = []
+        source.visitDevices(since: pushes) { events in
+            #expect(events.count == 3)
+            for event in events { devices.insert(event.device) }
+            #expect(Set(source.visited) == devices, "another device was read before this one was taken")
+        }
+        #expect(devices == [0, 1, 2, 3])
+    }
+
     @Test("A position reads back as written, and malformed positions are refused")
     func places() {
         for text in ["0.1", "1795249122000.12", "-5.3"] { #expect(EventCursor(text)?.text == text) }
@@ -166,6 +213,33 @@ struct EventLogTests {
         }
         let answer = try Self.answer(.pushes(EngineRig.token(1), for: .gateway), file)
         #expect((answer.value(["pushes"]) as? [Any])?.count == 1)
+    }
+}
+
+/// A history that records the device of each event that it passes on.
+private final class CountedSource: HistorySource {
+    private let file: HistoryFile
+    private(set) var visited: [UInt64] = []
+
+    init(_ file: HistoryFile) {
+        self.file = file
+    }
+
+    func visit(device: UInt64, notAfter latest: Instant, _ body: (HistoryEvent) -> Bool) {
+        self.file.visit(device: device, notAfter: latest) { event in
+            self.visited.append(event.device)
+            return body(event)
+        }
+    }
+
+    func entries(devices: some Collection<UInt64>, since oldest: Instant, countEach: Int) -> LoggedEntries {
+        self.file.entries(devices: devices, since: oldest, countEach: countEach)
+    }
+
+    func push(_ apnsID: APNsID) -> [HistoryEvent] { self.file.push(apnsID) }
+
+    func pushes(behind place: LoggedPush?, notBefore oldest: Instant, countMax: Int) -> LoggedPushes {
+        self.file.pushes(behind: place, notBefore: oldest, countMax: countMax)
     }
 }
 

@@ -96,8 +96,8 @@ extension PostgresHistory {
         }
     }
 
-    package func events(since pushes: [LoggedPush]) -> [UInt64: [HistoryEvent]] {
-        guard let oldest = pushes.last?.at else { return [:] }
+    package func visitDevices(since pushes: [LoggedPush], _ body: ([HistoryEvent]) -> Void) {
+        guard let oldest = pushes.last?.at else { return }
         let wanted = Set(pushes.map(\.device))
         var parameters = PostgresParameters()
         parameters.append(wanted) { Int64(bitPattern: $0) }
@@ -105,14 +105,14 @@ extension PostgresHistory {
         parameters.append(Self.eventRowsMax)
         Self.append(keysOf: Array(wanted), to: &parameters)
         parameters.append(Self.eventBundlesMax)
-        guard let rows = self.query(Self.eventsOfDevices, parameters) else { return [:] }
+        guard let rows = self.query(Self.eventsOfDevices, parameters) else { return }
         var events: [UInt64: [HistoryEvent]] = [:]
         for row in 0..<rows.count {
             for event in Self.events(rows.bytes(row, 0)) where wanted.contains(event.device) {
                 events[event.device, default: []].append(event)
             }
         }
-        return events
+        events.values.forEach(body)
     }
 
     /// Reads the events of all devices together, one time span after the other, the newest first. It ends at

@@ -22,9 +22,9 @@ package protocol HistorySource: AnyObject {
     /// - `countMax`: the maximum number of pushes, at least 1.
     func pushes(behind place: LoggedPush?, notBefore oldest: Instant, countMax: Int) -> LoggedPushes
 
-    /// Returns the events of each device in `pushes`, the oldest first, starting with the device's oldest push in
-    /// `pushes`. Names may be missing.
-    func events(since pushes: [LoggedPush]) -> [UInt64: [HistoryEvent]]
+    /// Calls `body` once for each device in `pushes` with its events, the oldest first, starting with the device's
+    /// oldest push in `pushes`. Names may be missing.
+    func visitDevices(since pushes: [LoggedPush], _ body: ([HistoryEvent]) -> Void)
 
     /// Returns the latest events of devices, with the names of tasks and sessions. A call reads only the first devices;
     /// the source decides their number.
@@ -50,18 +50,18 @@ extension HistorySource {
 
     package func devices(of numbers: Set<UInt64>, _ key: HashKey) -> [UInt64: LoggedDevice]? { nil }
 
-    package func events(since pushes: [LoggedPush]) -> [UInt64: [HistoryEvent]] {
+    package func visitDevices(since pushes: [LoggedPush], _ body: ([HistoryEvent]) -> Void) {
         var oldest: [UInt64: LoggedPush] = [:]
         // The oldest push of a device is the last one.
         for push in pushes { oldest[push.device] = push }
-        return oldest.mapValues { push in
+        for push in oldest.values {
             var events: [HistoryEvent] = []
             self.visit(device: push.device, notAfter: .distantFuture) { event in
                 guard event.at >= push.at, events.count < HistoryFile.deviceEventsMax else { return false }
                 events.append(event)
                 return LoggedPush(event) != push
             }
-            return events.reversed()
+            body(events.reversed())
         }
     }
 

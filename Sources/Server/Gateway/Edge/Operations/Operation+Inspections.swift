@@ -1,5 +1,5 @@
 import Engine
-import Policy
+package import Policy
 import Storage
 import Synchronization
 package import Wire
@@ -140,8 +140,12 @@ extension EngineWork {
     /// Lists the events of a device.
     package static func deviceEvents(_ device: Named<DeviceToken>, _ selection: EventSelection) -> EngineWork {
         EngineWork(reading: device) { scope, device in
-            let topic = scope.engine.topicName(scope.engine.topic(of: device.index))
-            return .history(.events(device.token, topic: topic, selection, for: scope.caller))
+            let state = scope.engine.snapshot(device.index)
+            let registeredAt = state.isRegistered ? state.registrationChangedAt : nil
+            let (token, topic) = (state.token, state.topic)
+            return .history(
+                .events(token, topic: topic, registeredAt: registeredAt, selection, for: scope.caller)
+            )
         }
     }
 
@@ -364,9 +368,12 @@ extension HistoryQuestion.Subject {
 
     /// Writes the events of a device, including the subscriptions of streams that name the device or accept its whole
     /// topic.
+    ///
+    /// - `registeredAt`: the time of the device's last registration; nil if the device was removed since.
     package static func events(
         _ device: DeviceToken,
         topic: String,
+        registeredAt: Instant? = nil,
         _ selection: EventSelection,
         for caller: Caller
     ) -> Self {
@@ -378,7 +385,7 @@ extension HistoryQuestion.Subject {
                 device: number,
                 and: streams.map { reading.streams(topic, naming: $0) },
                 before: selection.start(reading.offset),
-                notBefore: max(since, reading.oldest(number, for: caller)),
+                notBefore: max(since, reading.oldest(number, registeredAt: registeredAt, for: caller)),
                 countMax: selection.limit,
                 examinedMax: EventSelection.examinedMax,
                 where: { selection.contains($0) }

@@ -80,8 +80,10 @@ package struct HistoryReading {
     /// topic after its removal, so callers of some topics see its events since the last registration only.
     ///
     /// - `device`: the number of the device in the history.
-    func oldest(_ device: UInt64, for caller: Caller) -> Instant {
+    /// - `registeredAt`: the time of the last registration; nil to search the history for it.
+    func oldest(_ device: UInt64, registeredAt: Instant?, for caller: Caller) -> Instant {
         guard caller.topics != .all else { return .distantPast }
+        if let registeredAt { return registeredAt }
         return self.source.recent(device: device, count: 1) { $0.kind == .registered }.first?.at ?? .distantPast
     }
 

@@ -20,10 +20,9 @@ package struct PushListing: Sendable {
             notBefore: question.since.map { offset.instant(wallMilliseconds: $0) } ?? .distantPast,
             countMax: question.examined
         )
-        let events = source.events(since: page.pushes)
         var histories: [LoggedPush: PushHistory] = [:]
         let wanted = Set(page.pushes)
-        for events in events.values { histories.merge(Self.histories(in: events, wanted)) { $1 } }
+        source.visitDevices(since: page.pushes) { histories.merge(Self.histories(in: $0, wanted)) { $1 } }
         self.topic = question.topic
         self.limit = question.limit
         self.lines = page.pushes.compactMap { push in
