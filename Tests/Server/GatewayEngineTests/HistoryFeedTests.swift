@@ -152,7 +152,7 @@ struct HistoryFeedTests {
         }
         let recovery = EventRecovery(EngineRig.historyKey)
         let rig = try Rig(folder, after: 2 * other, recovery: recovery)
-        #expect(rig.file.found?.leftOff == [1])
+        #expect(rig.file.found?.positions.leftOff == [1])
         rig.recover(recovery, at: 4)
         #expect(!rig.feed.isBehind && rig.file.durableSequence == other + 1)
         #expect(rig.faults.count == 1 && rig.faults[0].contains("another journal was restored"))
@@ -252,7 +252,8 @@ struct EventRecoveryTests {
 
     private static func found(_ sequence: UInt64, leftOff: [UInt64] = [], isNew: Bool = false) -> OpenedHistory {
         let newest = isNew ? nil : Instant(milliseconds: Int64(sequence % 1000) * Self.hour)
-        return OpenedHistory(isNew: isNew, sequence: sequence, leftOff: leftOff, newest: newest)
+        let positions = RecordPositions(newest: sequence, leftOff: leftOff)
+        return OpenedHistory(isNew: isNew, positions: positions, newest: newest)
     }
 
     @Test("A history that is complete, or can be completed, causes no fault")

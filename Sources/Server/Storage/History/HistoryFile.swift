@@ -39,7 +39,7 @@ package final class HistoryFile: HistorySource {
     /// The newest record in the file when `beginnings` last changed; 0 if there was none.
     package private(set) var keptSequence: UInt64 = 0
     /// The newest record up to which all events are durable in the file. Exception: later records of the numberings in
-    /// `found.leftOff` may be missing.
+    /// `found.positions.leftOff` may be missing.
     package private(set) var durableSequence: UInt64 = 0
     /// The content of the file when it was first opened; nil until then.
     package private(set) var found: OpenedHistory?
@@ -299,13 +299,7 @@ package final class HistoryFile: HistorySource {
         if self.found == nil { self.voids = store.voids } else { store.voids = self.voids }
         self.recentPushes.removeAll(newest: max(self.newest, store.newest ?? .distantPast))
         if self.found == nil {
-            let written = store.written
-            self.found = OpenedHistory(
-                isNew: store.table.isNew,
-                sequence: written.newest,
-                leftOff: written.leftOff,
-                newest: store.newest
-            )
+            self.found = OpenedHistory(isNew: store.table.isNew, positions: store.written, newest: store.newest)
         } else if store.written.newest < self.durableSequence {
             self.tell(.cutOff(found: store.written.newest, durable: self.durableSequence))
             self.letGoOfRecords()
@@ -486,22 +480,16 @@ package struct HistoryLimits: Hashable, Sendable {
 package struct OpenedHistory: Hashable, Sendable {
     /// True if there was no usable file.
     package let isNew: Bool
-    /// The newest event record in the file; 0 if there is none.
-    package let sequence: UInt64
-    /// The last record in the file of each earlier numbering. Events of later records of that numbering may be missing.
-    package let leftOff: [UInt64]
+    /// The records whose events are in the file.
+    package let positions: RecordPositions
     /// The time of the file's newest event; nil if it has no events.
     package let newest: Instant?
 
-    package init(isNew: Bool, sequence: UInt64, leftOff: [UInt64] = [], newest: Instant?) {
+    package init(isNew: Bool, positions: RecordPositions, newest: Instant?) {
         self.isNew = isNew
-        self.sequence = sequence
-        self.leftOff = leftOff
+        self.positions = positions
         self.newest = newest
     }
-
-    /// The records whose events are in the file.
-    package var positions: RecordPositions { RecordPositions(newest: self.sequence, leftOff: self.leftOff) }
 }
 
 /// A span of policy time whose events were only in a replaced journal. Answers omit these events.

@@ -128,7 +128,7 @@ package final class EventRecovery {
 
     /// True if the history has records that the journal never had. Either the history belonged to another journal, or
     /// the journal is older.
-    private var isHistoryAhead: Bool { self.found.map { $0.sequence > self.newestBeforeBeginning } ?? false }
+    private var isHistoryAhead: Bool { self.written.newest > self.newestBeforeBeginning }
 
     /// The period of the events that only the replaced journal had. Nil if the history is not ahead. Also nil without a
     /// common event, because the history is then the only record of the past.
@@ -148,14 +148,14 @@ package final class EventRecovery {
 
     /// Describes the fault of a history that has records of another journal.
     private func faultOfAnother(_ found: OpenedHistory) -> String {
-        let last = "it has records up to \(found.sequence)\(found.newest.map { ", of \(self.time($0))" } ?? "")"
+        let last = "it has records up to \(found.positions.newest)\(found.newest.map { ", of \(self.time($0))" } ?? "")"
         if self.isFirst { return "\(last), but the journal is new: the pushes that were pending are lost" }
         let newest = self.newestBeforeBeginning
-        let isOfAnother = EventRecord.isBeginning(found.sequence, after: newest)
+        let isOfAnother = EventRecord.isBeginning(found.positions.newest, after: newest)
         let undone =
             isOfAnother
             ? "its events\(self.times[newest].map { " since \(self.time($0.upperBound))" } ?? "") are void"
-            : "records \(newest + 1) to \(found.sequence) are void"
+            : "records \(newest + 1) to \(found.positions.newest) are void"
         let journal = isOfAnother ? "another" : "an older"
         let fault = "\(last), but the journal ends at \(newest): \(journal) journal was restored; \(undone)"
         // A history of an old version does not record its numbers.

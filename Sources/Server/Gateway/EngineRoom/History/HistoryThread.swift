@@ -54,7 +54,7 @@ package final class HistoryThread: HistoryService {
                 let file = makeFile()
                 // If records are missing, the journal may have them. The feed then reports which records the journal
                 // need not keep.
-                if file.found?.leftOff.isEmpty ?? true { retention.advance(to: file.durableSequence) }
+                if file.found?.positions.leftOff.isEmpty ?? true { retention.advance(to: file.durableSequence) }
                 opened.found.withLock { $0 = file.found }
                 opened.isKnown.open()
                 return HistoryTurns(HistoryFeed(file, retention, journal, onFault), mailboxes, tally, onDropped)
