@@ -1,5 +1,6 @@
 import Engine
 import Gateway
+import Storage
 import Wire
 
 /// Paths and queries of the worker and admin API: `METHOD path?query`.
@@ -63,7 +64,7 @@ enum PathTarget {
         } catch { return try self.checkAnswer(error) }
         try promise(1...EventSelection.limitMax ~= selection.limit, "a query asks for \(selection.limit) events")
         guard let place = selection.before else { return }
-        try promise(EventCursor(place.text) == place, "a place was read as \(place.text)")
+        try promise(HistoryCursor(place.text) == place, "a place was read as \(place.text)")
     }
 
     private static func checkSubscription(_ query: ByteView) throws(BrokenPromise) {

@@ -1,6 +1,7 @@
 import Engine
 import Gateway
 import Policy
+import Storage
 import Testing
 import Wire
 
@@ -60,7 +61,7 @@ struct EventQueryTests {
         let none = try Self.selection("")
         #expect(none.kind == nil && none.limit == EventSelection.limitByDefault && none.before == nil)
         let all = try Self.selection("before=5.1&limit=1000&kind=task")
-        #expect(all.kind == .task && all.limit == 1000 && all.before == EventCursor("5.1"))
+        #expect(all.kind == .task && all.limit == 1000 && all.before == HistoryCursor("5.1"))
         let period = try Self.selection("since=5&until=6")
         #expect(period.since == 5 && period.until == 6)
         for kind in EventSelection.Kind.allCases {

@@ -100,7 +100,7 @@ struct EventLogTests {
                 let answer = try Self.ask(selection)
                 lines += Self.lines(answer)
                 #expect(Self.events(answer).count <= limit)
-                selection.before = answer.string("next").flatMap { EventCursor($0) }
+                selection.before = answer.string("next").flatMap { HistoryCursor($0) }
             } while selection.before != nil && lines.count < 20
             #expect(lines.count == count && Set(lines).count == count, "\(kind as Any): \(lines)")
         }
@@ -132,7 +132,7 @@ struct EventLogTests {
         repeat {
             let answer = try Self.answer(.events(EngineRig.token(1), topic: topic, selection, for: .gateway), file)
             events += Self.events(answer)
-            selection.before = answer.string("next").flatMap { EventCursor($0) }
+            selection.before = answer.string("next").flatMap { HistoryCursor($0) }
         } while selection.before != nil && events.count < 100
         let times = events.compactMap { $0["at"] as? Int }
         #expect(times == times.sorted(by: >))
@@ -187,13 +187,13 @@ struct EventLogTests {
 
     @Test("A position reads back as written, and malformed positions are refused")
     func places() {
-        for text in ["0.1", "1795249122000.12", "-5.3"] { #expect(EventCursor(text)?.text == text) }
+        for text in ["0.1", "1795249122000.12", "-5.3"] { #expect(HistoryCursor(text)?.text == text) }
         let others = [
             "", ".", "1", "1.", ".1", "1.0", "1.-1", "1.2.3", "x.1", "1.x", "+1.1", "1.01", "1.+1",
             "1000000000000000000.1",
         ]
         for text in others {
-            #expect(EventCursor(text) == nil, "\(text)")
+            #expect(HistoryCursor(text) == nil, "\(text)")
         }
     }
 

@@ -1,6 +1,7 @@
 import Engine
 import Gateway
 import Policy
+import Storage
 import Testing
 import WakeGateTestKit
 import Wire
@@ -62,7 +63,7 @@ struct CauseContractTests {
         (selection.since, selection.until) = (moments[1], moments[4])
         contract.ask { $0.deviceEvents(10, 1, selection) }
         #expect((0...2).map { self.event(contract, 10, $0, "changed", "batteryLevel") } == ["0.4", "0.3", ""])
-        selection.before = EventCursor(contract.member(10, "next"))
+        selection.before = HistoryCursor(contract.member(10, "next"))
         contract.ask { $0.deviceEvents(11, 1, selection) }
         #expect((0...1).map { self.event(contract, 11, $0, "changed", "batteryLevel") } == ["0.2", ""])
         #expect(contract.member(11, "next") == "null")
@@ -292,7 +293,7 @@ struct CauseContractTests {
         (selection.kind, selection.limit) = (.subscription, 1)
         contract.ask { $0.deviceEvents(30, 1, selection) }
         #expect(self.event(contract, 30, 0, "detail") == cut && self.event(contract, 30, 1, "event").isEmpty)
-        selection.before = EventCursor(contract.member(30, "next"))
+        selection.before = HistoryCursor(contract.member(30, "next"))
         contract.ask { $0.deviceEvents(31, 1, selection) }
         #expect(self.event(contract, 31, 0, "detail") == all)
     }

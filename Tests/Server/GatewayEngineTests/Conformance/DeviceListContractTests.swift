@@ -1,6 +1,7 @@
 import Engine
 import Gateway
 import Policy
+import Storage
 import Testing
 import WakeGateTestKit
 import Wire
@@ -243,7 +244,7 @@ struct PushListContractTests {
         try contract.pages(from, of: "pushes", "device", "outcome") { requests, request, after in
             requests.allPushes(request) {
                 fill(&$0)
-                $0.after = after.flatMap { PushCursor($0) }
+                $0.after = after.flatMap { LoggedPush($0) }
             }
         }
     }
@@ -347,12 +348,12 @@ struct PushListContractTests {
     @Test("A list position reads back as written, and malformed positions are refused")
     func places() {
         for text in ["0.1.2.3", "-5.ffffffffffffffff.0.a0", "1700000000000.1.2.3"] {
-            #expect(PushCursor(text)?.text == text)
+            #expect(LoggedPush(text)?.text == text)
         }
         for text in [
             "", "1", "1.2.3", "1.2.3.4.5", "1.2.3.G", "1.2.3.0A", "01.2.3.4", "+1.2.3.4", "1..2.3", "1.-2.3.4",
         ] {
-            #expect(PushCursor(text) == nil, "\(text)")
+            #expect(LoggedPush(text) == nil, "\(text)")
         }
     }
 }

@@ -429,7 +429,7 @@ extension PushQuestion {
             case "until": self.until = try parameter.moment()
             case "limit": self.limit = try parameter.integer(Self.limits)
             case "after":
-                guard let place = PushCursor(parameter.value) else {
+                guard let place = LoggedPush(parameter.value) else {
                     throw APIError(400, "BadQuery", "after is the next of an answer, not \"\(parameter.value)\".")
                 }
                 self.after = place
@@ -462,7 +462,7 @@ extension EventSelection {
             case "until": self.until = try parameter.moment()
             case "limit": self.limit = try parameter.integer(1...Self.limitMax)
             case "before":
-                guard let place = EventCursor(parameter.value) else {
+                guard let place = HistoryCursor(parameter.value) else {
                     throw APIError(400, "BadQuery", "before must be the next value of the previous page.")
                 }
                 self.before = place

@@ -1,6 +1,6 @@
 import Engine
 import Policy
-import Storage
+package import Storage
 import Wire
 
 /// The selection of a device's events in a request: `GET /v1/devices/<token>/events`.
@@ -35,7 +35,7 @@ package struct EventSelection: Sendable {
     /// The time before which all events must be, in milliseconds since 1970; nil for no limit.
     package var until: Int64?
     /// The `next` value of the previous page; nil for the first page.
-    package var before: EventCursor?
+    package var before: HistoryCursor?
 
     package init() {}
 
@@ -44,19 +44,13 @@ package struct EventSelection: Sendable {
     /// Returns the place before which the page begins; nil if the page begins with the newest event.
     func start(_ offset: WallOffset) -> HistoryCursor? {
         let end = self.until.map { HistoryCursor(moment: offset.instant(wallMilliseconds: $0), count: 0) }
-        guard let before = self.before?.place, let end else { return end ?? self.before?.place }
+        guard let before = self.before, let end else { return end ?? self.before }
         return before.moment < end.moment ? before : end
     }
 }
 
-/// The end of a page. Its text, `<milliseconds>.<count>`, is the `next` value of the page.
-package struct EventCursor: Hashable, Sendable {
-    let place: HistoryCursor
-
-    init(_ place: HistoryCursor) {
-        self.place = place
-    }
-
+/// The end of a page as text, `<milliseconds>.<count>`: the `next` value of the page.
+extension HistoryCursor {
     /// Parses a `next` value; returns nil if the text cannot be one.
     package init?(_ text: String) {
         let isNegative = text.hasPrefix("-")
@@ -65,7 +59,7 @@ package struct EventCursor: Hashable, Sendable {
             !parts[1].hasPrefix("0")
         else { return nil }
         let moment = Instant(milliseconds: Int64(isNegative ? -milliseconds : milliseconds))
-        self.place = HistoryCursor(moment: moment, count: count)
+        self.init(moment: moment, count: count)
     }
 
     /// Parses a number of up to 18 digits.
@@ -76,14 +70,14 @@ package struct EventCursor: Hashable, Sendable {
         return Int(text)
     }
 
-    package var text: String { "\(self.place.moment.milliseconds).\(self.place.count)" }
+    package var text: String { "\(self.moment.milliseconds).\(self.count)" }
 }
 
 extension HistoryPage {
     /// Appends the events and the end of the page, `next`, to the open object.
     func writeMembers(to writer: inout JSONWriter, _ offset: WallOffset, _ policies: PolicyVersions) {
         writer.array("events", self.entries) { $1.write(to: &$0, offset, policies) }
-        writer.member("next", self.next.map { EventCursor($0).text })
+        writer.member("next", self.next?.text)
     }
 }
 

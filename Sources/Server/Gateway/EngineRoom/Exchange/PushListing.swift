@@ -1,6 +1,6 @@
 import Engine
 import Policy
-import Storage
+package import Storage
 import Wire
 
 /// A page of the list of pushes. When the page is written, the engine looks up the devices.
@@ -81,7 +81,7 @@ package struct PushListing: Sendable {
             }
         }
         writer.endArray()
-        writer.member("next", next.map { PushCursor($0).text })
+        writer.member("next", next?.text)
         writer.endObject()
     }
 
@@ -128,7 +128,7 @@ package struct PushQuestion: Hashable, Sendable {
     package var until: Int64?
     package var limit = Self.limitUsual
     /// The push after which the list continues.
-    package var after: PushCursor?
+    package var after: LoggedPush?
 
     package init() {}
 
@@ -137,7 +137,7 @@ package struct PushQuestion: Hashable, Sendable {
         let end = self.until.map {
             LoggedPush(at: offset.instant(wallMilliseconds: $0), device: 0, first: 0, second: 0)
         }
-        guard let after = self.after?.push, let end else { return end ?? self.after?.push }
+        guard let after = self.after, let end else { return end ?? self.after }
         return end.precedes(after) ? after : end
     }
 
@@ -152,24 +152,15 @@ package struct PushQuestion: Hashable, Sendable {
 
 /// The last push of a page as text, which the caller passes to get the next page. Contains the time, device and push as
 /// numbers.
-package struct PushCursor: Hashable, Sendable {
-    let push: LoggedPush
-
-    init(_ push: LoggedPush) { self.push = push }
-
+extension LoggedPush {
     /// Parses the text of a push; returns nil if no answer contains this text.
     package init?(_ text: String) {
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
         let numbers = parts.dropFirst().compactMap { UInt64($0, radix: 16) }
         guard parts.count == 4, numbers.count == 3, let moment = Int64(parts[0]),
-            (-PushCursor.momentMax...PushCursor.momentMax).contains(moment)
+            (-Self.momentMax...Self.momentMax).contains(moment)
         else { return nil }
-        self.push = LoggedPush(
-            at: Instant(milliseconds: moment),
-            device: numbers[0],
-            first: numbers[1],
-            second: numbers[2]
-        )
+        self.init(at: Instant(milliseconds: moment), device: numbers[0], first: numbers[1], second: numbers[2])
         // Only one text is valid for each push.
         guard self.text == text else { return nil }
     }
@@ -178,7 +169,7 @@ package struct PushCursor: Hashable, Sendable {
     private static let momentMax: Int64 = 1_000_000_000_000_000_000
 
     package var text: String {
-        let numbers = [self.push.device, self.push.first, self.push.second].map { String($0, radix: 16) }
-        return "\(self.push.at.milliseconds)." + numbers.joined(separator: ".")
+        let numbers = [self.device, self.first, self.second].map { String($0, radix: 16) }
+        return "\(self.at.milliseconds)." + numbers.joined(separator: ".")
     }
 }
