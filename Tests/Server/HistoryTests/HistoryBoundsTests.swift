@@ -70,6 +70,20 @@ struct HistoryBoundsTests {
         #expect(history.recent(device: 0, count: .max).count == 300 * ((eventsPerBatch + 8) / 9))
     }
 
+    @Test("Every chunk of events and of the index of pushes fits one page")
+    func chunks() throws {
+        let rig = try HistoryRig(limits: HistoryLimits())
+        var random = SeededGenerator(seed: 8)
+        for _ in 0..<20_000 { rig.appendRandom(&random, devices: 500) }
+        rig.flush()
+        rig.close()
+        let database = try SQLiteDatabase(path: rig.path, mode: .readWrite)
+        #expect(try database.integer("SELECT count(*) FROM run") == 1)
+        #expect(try database.integer("SELECT count(*) FROM chunk") ?? 0 > 20)
+        // A page of 8,192 bytes without overflow pages.
+        #expect(try database.integer("SELECT max(length(content)) FROM chunk") ?? .max <= 8144)
+    }
+
     @Test("A file is shrunk to a smaller size limit, and its space is returned to the disk")
     func smaller() throws {
         let large = HistoryLimits(bytesMax: 32 << 20)
