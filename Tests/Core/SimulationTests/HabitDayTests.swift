@@ -59,15 +59,11 @@ private struct HabitDay {
     private mutating func take(_ moment: Int, _ device: String, _ event: String) throws -> [String] {
         var launched: [String] = []
         var seen = self.launches
-        try self.simulator.take(
-            #"{"t":\#(moment),"device":"\#(device)",\#(event)}"#,
-            output: { _ in },
-            tasks: { line in
-                guard case .launch = line.event else { return }
-                launched.append(line.device)
-                seen[line.device, default: []].append(Int(line.moment.milliseconds / 1000))
-            }
-        )
+        try self.simulator.take(#"{"t":\#(moment),"device":"\#(device)",\#(event)}"#) { line in
+            guard case .task(let line) = line, case .launch = line.event else { return }
+            launched.append(line.device)
+            seen[line.device, default: []].append(Int(line.moment.milliseconds / 1000))
+        }
         self.launches = seen
         return launched
     }

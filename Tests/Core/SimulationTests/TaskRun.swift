@@ -10,15 +10,17 @@ struct TaskRun {
         var simulator = try Simulator()
         var ledgers: [String: TaskLedger] = [:]
         var moments: [Instant] = []
-        func follow(_ line: OutcomeLine) {
-            moments.append(line.moment)
-            ledgers[line.device]?.follow(line)
+        func follow(_ line: Simulator.Line) {
+            switch line {
+            case .push(let line):
+                moments.append(line.moment)
+                ledgers[line.device]?.follow(line)
+            case .task(let line):
+                moments.append(line.moment)
+                ledgers[line.device]?.follow(line)
+            }
         }
-        func follow(_ line: TaskLine) {
-            moments.append(line.moment)
-            ledgers[line.device]?.follow(line)
-        }
-        func feed(_ line: String) throws { try simulator.take(line, output: follow, tasks: follow) }
+        func feed(_ line: String) throws { try simulator.take(line, follow) }
         for header in trace.headers { try feed(header) }
         var settled: Int64 = -1
         let end = trace.until ?? .max
@@ -35,7 +37,7 @@ struct TaskRun {
             ledgers[step.device]?.happens(step.event)
             try feed(step.line)
         }
-        let summary = simulator.finish(output: follow, tasks: follow)
+        let summary = simulator.finish(follow)
         if moments != moments.sorted() { self.violations.append("order: lines are not ordered by time") }
         for name in ledgers.keys.sorted() {
             ledgers[name]?.settled(at: min(Int64(1) << 50, end))

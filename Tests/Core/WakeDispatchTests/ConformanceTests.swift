@@ -72,16 +72,18 @@ struct TraceComparison {
         var expected: [String: [String]] = [:]
         var launches: [LaunchKind: Int64] = [:]
         var simulator = try Simulator()
-        func note(_ line: OutcomeLine) {
-            expected[line.device, default: []].append(line.driverText)
-            if case .launch = line.event { launches[.push, default: 0] += 1 }
+        func note(_ line: Simulator.Line) {
+            switch line {
+            case .push(let line):
+                expected[line.device, default: []].append(line.driverText)
+                if case .launch = line.event { launches[.push, default: 0] += 1 }
+            case .task(let line):
+                expected[line.device, default: []].append(line.driverText)
+                if case .launch(let kind, _, _) = line.event { launches[LaunchKind(kind), default: 0] += 1 }
+            }
         }
-        func note(_ line: TaskLine) {
-            expected[line.device, default: []].append(line.driverText)
-            if case .launch(let kind, _, _) = line.event { launches[LaunchKind(kind), default: 0] += 1 }
-        }
-        for line in trace { try simulator.take(line, output: note, tasks: note) }
-        let summary = simulator.finish(output: note, tasks: note)
+        for line in trace { try simulator.take(line, note) }
+        let summary = simulator.finish(note)
         let driver = try TraceDriver(trace)
         for line in trace { try driver.take(line) }
         driver.finish()

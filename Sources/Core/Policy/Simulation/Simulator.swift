@@ -12,6 +12,14 @@ package struct Simulator {
     package enum Line {
         case push(OutcomeLine)
         case task(TaskLine)
+
+        /// The line as a JSON object, without a line end.
+        package var json: String {
+            switch self {
+            case .push(let line): line.json
+            case .task(let line): line.json
+            }
+        }
     }
 
     private let overrides: [(parameter: PolicyParameter, value: Double)]
@@ -77,45 +85,18 @@ package struct Simulator {
         output: (String) -> Void
     ) throws(TraceError) {
         var simulator = try Simulator(overrides: overrides)
-        for line in trace { try simulator.take(line, output: { output($0.json) }, tasks: { output($0.json) }) }
-        output(simulator.finish(output: { output($0.json) }, tasks: { output($0.json) }).json)
+        for line in trace { try simulator.take(line) { output($0.json) } }
+        output(simulator.finish { output($0.json) }.json)
     }
 
-    /// Processes the next line of the trace. `output` gets the push events up to the line's time, and the line's
-    /// immediate effects.
-    ///
-    /// - `tasks`: gets the events of requests and sessions, in order with calls of `output`.
-    package mutating func take(
-        _ text: String,
-        output: (OutcomeLine) -> Void,
-        tasks: (TaskLine) -> Void = { _ in }
-    ) throws(TraceError) {
+    /// Processes the next line of the trace. `output` gets the outcomes up to the line's time, and the line's immediate
+    /// effects.
+    package mutating func take(_ text: String, _ output: (Line) -> Void) throws(TraceError) {
         self.line += 1
         switch try TraceReader.read(text, line: self.line) {
         case .blank: break
         case .header(let header): try self.take(header)
-        case .event(let event):
-            try self.take(event) { line in
-                switch line {
-                case .push(let line): output(line)
-                case .task(let line): tasks(line)
-                }
-            }
-        }
-    }
-
-    /// Finishes the trace: simulates until the header's `until`, or until nothing more can happen.
-    ///
-    /// - `tasks`: as in `take`.
-    package mutating func finish(
-        output: (OutcomeLine) -> Void,
-        tasks: (TaskLine) -> Void = { _ in }
-    ) -> Summary {
-        self.finish { line in
-            switch line {
-            case .push(let line): output(line)
-            case .task(let line): tasks(line)
-            }
+        case .event(let event): try self.take(event, output)
         }
     }
 
