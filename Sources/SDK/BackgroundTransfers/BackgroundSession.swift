@@ -64,7 +64,7 @@ public final class BackgroundSession: Sendable {
 
     private static func isIdentifier(_ text: String) -> Bool {
         1...255 ~= text.utf8.count && text != "." && text != ".."
-            && text.utf8.allSatisfy { ($0 | 0x20) &- 0x61 < 26 || $0 &- 0x30 < 10 || ".-_".utf8.contains($0) }
+            && text.utf8.allSatisfy { $0.isLetterOrDigit(or: ".-_") }
     }
 
     /// The events of the session.
@@ -165,6 +165,9 @@ extension BackgroundSession {
     }
 
     /// Waits until a transfer has ended. Cancelling the task that waits does not cancel the transfer.
+    ///
+    /// While a task waits, it reads the session's events, so the device is not woken. If other transfers may have ended
+    /// in that time, call ``finishedDownloads()`` afterwards.
     ///
     /// - Parameter id: the identifier of the transfer.
     /// - Returns: the finished transfer.

@@ -85,7 +85,8 @@ class BackgroundSession:
         await self._ask("DELETE", f"/transfers/{segment(id)}{'?keep=1' if keep else ''}")
 
     async def wait(self, id: str) -> Transfer:
-        """Waits until a transfer has finished, even if the agent restarts."""
+        """Waits until a transfer has finished, even if the agent restarts. If the session's last transfer ends in that
+        time, no wake is requested: call `finished_downloads` after the wait to take the files of other transfers."""
         async with _closing(self._events()) as events:
             async for name, data in events:
                 if name == "state" or data.get("transfer") == id and name in _ENDS:

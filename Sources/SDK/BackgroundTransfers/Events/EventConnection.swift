@@ -1,22 +1,14 @@
 import HTTPClient
-import Synchronization
 
 /// One stream of a session's events, from its request to its end.
 ///
-/// `@unchecked Sendable`: mutable state outside `state` is accessed only on its `HTTPThread`.
+/// `@unchecked Sendable`: `request` and `reader` are accessed only on its `HTTPThread`.
 final class EventConnection: HTTPAgent, @unchecked Sendable {
     /// An item received on a stream.
     enum Item: Sendable {
         case event(ServerSentEvent)
         /// The stream has ended. No items follow.
         case ended(BackgroundTransferError)
-    }
-
-    private struct State {
-        var items: [Item] = []
-        var waiting: CheckedContinuation<[Item], Never>?
-        /// True if the stream has ended or the reader has closed it. No more items are accepted.
-        var isClosed = false
     }
 
     /// The maximum number of items in the queue of a slow reader. If the queue is full, the stream ends, and the reader
@@ -26,58 +18,46 @@ final class EventConnection: HTTPAgent, @unchecked Sendable {
     /// seconds.
     static let silenceMax: Int64 = 45_000
 
+    static let over = BackgroundTransferError(
+        .interrupted,
+        "the agent ended the stream of events; see whether it runs",
+        isPassing: true
+    )
+
     private let caller: AgentCaller
-    private let state = Mutex(State())
+    private let items: AsyncStream<Item>
+    private let queue: AsyncStream<Item>.Continuation
     private var request: HTTPRequestID?
     private var reader = EventStreamReader()
 
-    init(_ caller: AgentCaller) {
-        self.caller = caller
-    }
-
     /// Opens the stream at a path.
-    func open(_ path: String) {
-        var request = self.caller.request("GET", path)
+    init(_ caller: AgentCaller, _ path: String) {
+        self.caller = caller
+        (self.items, self.queue) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(Self.itemsMax))
+        self.queue.onTermination = { [weak self] _ in
+            guard let connection = self else { return }
+            caller.thread.submit { connection.stop(on: $0) }
+        }
+        var request = caller.request("GET", path)
         request.timeoutMilliseconds = nil
         request.isStreaming = true
         request.isFresh = true
         let opening = request
-        self.caller.thread.submit { self.begin(opening, on: $0) }
+        caller.thread.submit { self.begin(opening, on: $0) }
     }
 
     /// Ends the stream and closes its connection.
-    func close() {
-        self.end(nil)
-        self.caller.thread.submit { self.stop(on: $0) }
+    func close() { self.queue.finish() }
+
+    /// Waits for the next item. Returns nil if the stream was closed, the task was cancelled, or the queue was full.
+    func next() async -> Item? {
+        var items = self.items.makeAsyncIterator()
+        return await items.next()
     }
 
-    /// Waits for items, and returns all items received since the last call. Returns an empty array if the task was
-    /// cancelled or the stream was closed.
-    ///
-    /// Only one task may call this method at a time.
-    func next() async -> [Item] {
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let items: [Item]? = self.state.withLock { state in
-                    var items: [Item] = []
-                    swap(&items, &state.items)
-                    if !items.isEmpty || state.isClosed { return items }
-                    state.waiting = continuation
-                    return nil
-                }
-                if let items { continuation.resume(returning: items) }
-            }
-        } onCancel: {
-            self.close()
-        }
-    }
-}
+    // MARK: On the thread
 
-// MARK: - On the thread
-
-extension EventConnection {
     private func begin(_ request: HTTPRequest, on loop: HTTPLoop) {
-        guard !self.state.withLock({ $0.isClosed }) else { return }
         do throws(HTTPClientError) {
             self.request = try loop.start(request, for: self)
             loop.setMoment(loop.now + Self.silenceMax, for: self)
@@ -97,74 +77,30 @@ extension EventConnection {
         case .head(_, let response): self.reader.began(response)
         case .body(_, let bytes):
             loop.setMoment(loop.now + Self.silenceMax, for: self)
-            self.received(bytes, on: loop)
-        case .ended(_, let result):
-            self.request = nil
-            loop.setMoment(nil, for: self)
-            switch result {
-            case .failure(let error): self.end(self.caller.error(error))
-            case .success(let response):
-                let answer = self.reader.whole(response)
-                self.end(answer.isSuccess ? Self.over : AgentCaller.refusal(answer))
-            }
+            self.received(bytes)
+        case .ended(_, .failure(let error)): self.end(self.caller.error(error))
+        case .ended(_, .success(let response)):
+            let answer = self.reader.whole(response)
+            self.end(answer.isSuccess ? Self.over : AgentCaller.refusal(answer))
         }
     }
 
     func momentReached(on loop: HTTPLoop) {
-        self.stop(on: loop)
         self.end(BackgroundTransferError(.timedOut, "the agent was silent for too long; see its log", isPassing: true))
     }
 
-    private func received(_ bytes: [UInt8], on loop: HTTPLoop) {
+    private func received(_ bytes: [UInt8]) {
         do {
-            for event in try self.reader.received(bytes) where !self.take(.event(event)) {
-                self.stop(on: loop)
-                self.end(Self.over)
+            for event in try self.reader.received(bytes) {
+                if case .dropped = self.queue.yield(.event(event)) { return self.queue.finish() }
             }
         } catch {
-            self.stop(on: loop)
             self.end(BackgroundTransferError(.badAnswer, "an event of the agent is too long; see its version"))
         }
     }
 
-    private static let over = BackgroundTransferError(
-        .interrupted,
-        "the agent ended the stream of events; see whether it runs",
-        isPassing: true
-    )
-
-    /// - Returns: false if the queue was full. The queued items are then discarded.
-    private func take(_ item: Item) -> Bool {
-        let (reader, isTaken) = self.state.withLock { state -> (CheckedContinuation<[Item], Never>?, Bool) in
-            guard !state.isClosed else { return (nil, true) }
-            if let reader = state.waiting {
-                state.waiting = nil
-                return (reader, true)
-            }
-            guard state.items.count < Self.itemsMax else {
-                state.items = []
-                return (nil, false)
-            }
-            state.items.append(item)
-            return (nil, true)
-        }
-        reader?.resume(returning: [item])
-        return isTaken
-    }
-
-    /// - Parameter error: the reason why the stream ended; nil if the reader closes it.
-    private func end(_ error: BackgroundTransferError?) {
-        let item = error.map { Item.ended($0) }
-        let reader = self.state.withLock { state -> CheckedContinuation<[Item], Never>? in
-            guard !state.isClosed else { return nil }
-            state.isClosed = true
-            if let reader = state.waiting {
-                state.waiting = nil
-                return reader
-            }
-            state.items = item.map { state.items + [$0] } ?? []
-            return nil
-        }
-        reader?.resume(returning: item.map { [$0] } ?? [])
+    private func end(_ error: BackgroundTransferError) {
+        self.queue.yield(.ended(error))
+        self.queue.finish()
     }
 }

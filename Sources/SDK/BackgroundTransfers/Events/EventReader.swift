@@ -41,8 +41,7 @@ final class EventReader {
                 let connection = try await self.connected()
                 // Deliver the events of the list before waiting for more.
                 guard self.undelivered.isEmpty else { continue }
-                guard let error = self.take(await connection.next()) else { continue }
-                throw error
+                try self.take(await connection.next())
             } catch {
                 try await self.failed(error)
             }
@@ -50,20 +49,15 @@ final class EventReader {
         return nil
     }
 
-    /// - Returns: the reason why the stream ended, or nil if it is open.
-    private func take(_ items: [EventConnection.Item]) -> BackgroundTransferError? {
-        var events: [BackgroundSessionEvent] = []
-        var failure: BackgroundTransferError?
-        for item in items {
-            switch item {
-            case .ended(let error): failure = error
-            case .event(let event):
-                guard let event = BackgroundSessionEvent(name: event.name, data: event.data) else { continue }
-                if self.follower.received(event) { events.append(event) }
-            }
+    /// - Throws: the reason why the stream ended.
+    private func take(_ item: EventConnection.Item?) throws(BackgroundTransferError) {
+        switch item {
+        case .event(let event):
+            guard let event = BackgroundSessionEvent(name: event.name, data: event.data) else { return }
+            if self.follower.received(event) { self.undelivered.append(event) }
+        case .ended(let error): throw error
+        case nil: throw EventConnection.over
         }
-        self.undelivered = events.reversed() + self.undelivered
-        return failure
     }
 
     /// Returns an open event stream. The transfers are listed after the first event on the stream. Therefore no change
@@ -71,12 +65,9 @@ final class EventReader {
     private func connected() async throws(BackgroundTransferError) -> EventConnection {
         if let connection = self.connection { return connection }
         try await self.calls.prepare()
-        let connection = EventConnection(self.calls.caller)
+        let connection = EventConnection(self.calls.caller, "\(self.calls.path)/events")
         self.connection = connection
-        connection.open("\(self.calls.path)/events")
-        let first = await connection.next()
-        if let error = self.take(first) { throw error }
-        guard !first.isEmpty else { throw .taskCancelled }
+        try self.take(await connection.next())
         // Earlier changes are in the list, and later changes arrive on the stream.
         let listed = self.follower.listed(try await self.calls.transfers())
         self.undelivered = listed.reversed() + self.undelivered

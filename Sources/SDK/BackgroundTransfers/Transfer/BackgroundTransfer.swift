@@ -181,9 +181,7 @@ public struct BackgroundTransferID: Hashable, Sendable, CustomStringConvertible,
     /// - Parameter text: 32 hexadecimal digits.
     /// - Returns: nil if the text has another form.
     public init?(_ text: String) {
-        guard text.utf8.count == 32, text.utf8.allSatisfy({ $0 &- 0x30 < 10 || ($0 | 0x20) &- 0x61 < 6 }) else {
-            return nil
-        }
+        guard text.utf8.count == 32, text.utf8.allSatisfy({ $0.hexDigitValue != nil }) else { return nil }
         self.description = text.lowercased()
     }
 }
