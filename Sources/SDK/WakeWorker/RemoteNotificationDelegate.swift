@@ -60,50 +60,118 @@ extension WakeWorker {
     public func runDelegate(_ delegate: some RemoteNotificationDelegate) async throws(WakeWorkerError) {
         try await self.run { [weak self] notification in
             guard let worker = self else { return .failed }
-            let completion = Completion<BackgroundFetchResult>()
-            let order = DelegateOrder()
-            let expire: @Sendable () -> Void = {
-                if notification.graceLeft != nil {
-                    guard !completion.isCompleted else { return }
-                    notification.fail(completion)
-                } else {
-                    guard completion.complete(.failed) else { return }
-                }
-                delegate.worker(worker, didExpire: notification)
-            }
-            return await withTaskCancellationHandler {
-                await withCheckedContinuation { continuation in
-                    completion.awaited(by: continuation)
-                    let once = CompletionCall(completion)
-                    let isLate = order.begins()
-                    delegate.worker(worker, didReceiveRemoteNotification: notification) { once.call($0) }
-                    if isLate { expire() }
-                }
-            } onCancel: {
-                if order.cancelled() { expire() }
+            return await notification.lease.runCallbacks(on: nil) { call in
+                delegate.worker(worker, didReceiveRemoteNotification: notification) { call.complete($0) }
+                // Set now, so that it is called after the first call.
+                call.expirationHandler = { delegate.worker(worker, didExpire: notification) }
             }
         }
     }
 }
 
-/// The order of the two calls of a delegate: `didReceive` is called before `didExpire`.
-private final class DelegateOrder: Sendable {
-    private static let begun: UInt8 = 1
-    private static let cancelled: UInt8 = 2
-
-    private let state = Atomic<UInt8>(0)
-
-    /// Records that `didReceive` is about to be called.
+extension WakeLease {
+    /// Runs a handler that uses callbacks.
     ///
-    /// - Returns: true if the handler was already cancelled. `didExpire` must then follow.
-    func begins() -> Bool {
-        self.state.exchange(Self.begun, ordering: .acquiringAndReleasing) == Self.cancelled
+    /// - Parameters:
+    ///   - executor: the executor that runs `start`; nil for Swift's global executor.
+    ///   - start: starts the work. It must keep the argument until the work has ended.
+    /// - Returns: the result that the handler has set. It is `failed` if the handler set none before the wake ended.
+    func runCallbacks(
+        on executor: (any TaskExecutor)?,
+        _ start: (CompletionCall) -> Void
+    ) async -> BackgroundFetchResult {
+        let (completion, expiration) = (Completion<BackgroundFetchResult>(), ExpirationBox())
+        return await withTaskCancellationHandler {
+            await withTaskExecutorPreference(executor) {
+                await withCheckedContinuation { continuation in
+                    completion.awaited(by: continuation)
+                    start(CompletionCall(completion, expiration))
+                }
+            }
+        } onCancel: {
+            if self.graceLeft != nil {
+                self.fail(completion)
+                expiration.expire()
+            } else if completion.complete(.failed) {
+                expiration.expire()
+            }
+        }
+    }
+}
+
+/// The two functions between a handler that uses callbacks and its worker: the handler calls one to set the result, and
+/// the worker calls the other before the deadline. If the object is released before a result is set, the wake fails.
+final class CompletionCall: Sendable {
+    private let completion: Completion<BackgroundFetchResult>
+    private let expiration: ExpirationBox
+
+    fileprivate init(_ completion: Completion<BackgroundFetchResult>, _ expiration: ExpirationBox) {
+        self.completion = completion
+        self.expiration = expiration
     }
 
-    /// Records that the handler was cancelled.
-    ///
-    /// - Returns: true if `didReceive` was called. `didExpire` may then be called.
-    func cancelled() -> Bool {
-        self.state.exchange(Self.cancelled, ordering: .acquiringAndReleasing) == Self.begun
+    deinit {
+        self.completion.complete(.failed)
+    }
+
+    /// The function that is called when the deadline is near or the wake has ended, unless a result was set. A function
+    /// that is set later is called immediately.
+    var expirationHandler: (@Sendable () -> Void)? {
+        get { self.expiration.handler }
+        set { self.expiration.set(newValue) }
+    }
+
+    /// Sets the result. Only the first call has an effect.
+    func complete(_ result: BackgroundFetchResult) {
+        self.completion.complete(result)
+        self.expiration.complete()
+    }
+}
+
+/// The owner of an expiration handler. The handler may retain the `CompletionCall`, so the box releases a handler that
+/// can no longer be called.
+private final class ExpirationBox: Sendable {
+    private enum State {
+        case running((@Sendable () -> Void)?)
+        case expired
+        case completed
+    }
+
+    private let state = Mutex(State.running(nil))
+
+    var handler: (@Sendable () -> Void)? {
+        self.state.withLock { state in
+            if case .running(let handler) = state { return handler }
+            return nil
+        }
+    }
+
+    func set(_ handler: (@Sendable () -> Void)?) {
+        let isLate = self.state.withLock { state in
+            switch state {
+            case .running:
+                state = .running(handler)
+                return false
+            case .expired: return true
+            case .completed: return false
+            }
+        }
+        if isLate { handler?() }
+    }
+
+    func expire() {
+        let handler = self.end(.expired)
+        handler?()
+    }
+
+    func complete() { _ = self.end(.completed) }
+
+    /// - Returns: the handler; nil if the task had already ended.
+    private func end(_ ending: State) -> (@Sendable () -> Void)? {
+        self.state.withLock { state in
+            guard case .running(let handler) = state else { return nil }
+            state = ending
+            return handler
+        }
     }
 }

@@ -111,9 +111,6 @@ extension WakeNotification {
     /// nil.
     package var graceLeft: Duration? { self.lease.graceLeft }
 
-    /// Makes `completion` fail when the wake ends, or immediately if the handler has no time left to clean up.
-    func fail(_ completion: Completion<BackgroundFetchResult>) { self.lease.fail(completion) }
-
     /// Requests more time, as `beginBackgroundTask` does on iOS.
     ///
     /// - Parameter duration: the time that the handler needs from now, rounded up to whole seconds.
@@ -200,23 +197,6 @@ final class Completion<Value: Sendable>: Sendable {
             return true
         case .completed: return false
         }
-    }
-}
-
-/// The shared state of a completion handler. If the handler is released without a call, the wake fails.
-final class CompletionCall: Sendable {
-    private let completion: Completion<BackgroundFetchResult>
-
-    init(_ completion: Completion<BackgroundFetchResult>) {
-        self.completion = completion
-    }
-
-    deinit {
-        self.completion.complete(.failed)
-    }
-
-    func call(_ result: BackgroundFetchResult) {
-        self.completion.complete(result)
     }
 }
 

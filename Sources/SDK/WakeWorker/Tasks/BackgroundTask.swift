@@ -123,7 +123,7 @@ public struct BackgroundTaskContext: Identifiable, Sendable {
     /// The progress that an earlier, lost launch of this continued task last reported; nil if none was reported. The
     /// handler may resume the work at this point.
     public let resumedFrom: BackgroundTaskResumption?
-    private let lease: WakeLease
+    let lease: WakeLease
     private let reporting: TaskReporting
 
     /// Creates a context for the test of a handler. No gateway is involved.
@@ -302,12 +302,6 @@ extension BackgroundTaskContext {
 
     /// The time until the deadline; never negative.
     public var timeLeft: Duration { self.lease.timeLeft }
-
-    /// True if the handler's task was cancelled because of a near deadline and may still clean up.
-    var isExpiring: Bool { self.lease.graceLeft != nil }
-
-    /// Makes `completion` fail when the wake ends, or immediately if the handler has no time left to clean up.
-    func fail(_ completion: Completion<BackgroundFetchResult>) { self.lease.fail(completion) }
 
     /// The reason why the handler's task was cancelled. It is nil if the task was not cancelled or the worker was
     /// stopped.

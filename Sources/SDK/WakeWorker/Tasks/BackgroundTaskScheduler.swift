@@ -1,6 +1,5 @@
 import HTTPClient
 import Platform
-import Synchronization
 import Wire
 
 /// Submits and cancels requests of background tasks for one device.
@@ -241,7 +240,6 @@ public final class ScheduledTask: Sendable {
     /// The context of the launch.
     public let context: BackgroundTaskContext
     private let call: CompletionCall
-    private let expiration: ExpirationBox
 
     /// The identifier of the task.
     public var identifier: String { self.context.identifier }
@@ -265,22 +263,20 @@ public final class ScheduledTask: Sendable {
     /// The function is also called if the gateway ended the task or the connection broke. Completing the task then has
     /// no effect. A function that is set after the expiration is called immediately.
     public var expirationHandler: (@Sendable () -> Void)? {
-        get { self.expiration.handler }
-        set { self.expiration.set(newValue) }
+        get { self.call.expirationHandler }
+        set { self.call.expirationHandler = newValue }
     }
 
-    private init(_ context: BackgroundTaskContext, _ call: CompletionCall, _ expiration: ExpirationBox) {
+    private init(_ context: BackgroundTaskContext, _ call: CompletionCall) {
         self.context = context
         self.call = call
-        self.expiration = expiration
     }
 
     /// Completes the task. Only the first call has an effect.
     ///
     /// - Parameter success: true if the task has succeeded.
     public func setTaskCompleted(success: Bool) {
-        self.call.call(success ? .newData : .failed)
-        self.expiration.complete()
+        self.call.complete(success ? .newData : .failed)
     }
 
     /// Passes a launch to a handler and waits until the task is completed.
@@ -291,75 +287,12 @@ public final class ScheduledTask: Sendable {
         on executor: (any TaskExecutor)?,
         _ handler: @Sendable (ScheduledTask) -> Void
     ) async throws {
-        let (completion, expiration) = (Completion<BackgroundFetchResult>(), ExpirationBox())
-        let result = await withTaskCancellationHandler {
-            await withTaskExecutorPreference(executor) {
-                await withCheckedContinuation { continuation in
-                    completion.awaited(by: continuation)
-                    handler(ScheduledTask(context, CompletionCall(completion), expiration))
-                }
-            }
-        } onCancel: {
-            if context.isExpiring {
-                expiration.expire()
-                context.fail(completion)
-            } else if completion.complete(.failed) {
-                expiration.expire()
-            }
-        }
+        let result = await context.lease.runCallbacks(on: executor) { handler(ScheduledTask(context, $0)) }
         guard result == .newData else { throw Failed() }
     }
 
     /// The error of a task whose handler reported failure, reported no outcome, or exceeded the deadline.
     struct Failed: Error, CustomStringConvertible {
         var description: String { "the task was completed without success, or not at all" }
-    }
-}
-
-/// The owner of a task's expiration handler. The task object may be released before the box. Because the handler may
-/// retain the task object, the box releases a handler that can no longer be called.
-private final class ExpirationBox: Sendable {
-    private enum State {
-        case running((@Sendable () -> Void)?)
-        case expired
-        case completed
-    }
-
-    private let state = Mutex(State.running(nil))
-
-    var handler: (@Sendable () -> Void)? {
-        self.state.withLock { state in
-            if case .running(let handler) = state { return handler }
-            return nil
-        }
-    }
-
-    func set(_ handler: (@Sendable () -> Void)?) {
-        let isLate = self.state.withLock { state in
-            switch state {
-            case .running:
-                state = .running(handler)
-                return false
-            case .expired: return true
-            case .completed: return false
-            }
-        }
-        if isLate { handler?() }
-    }
-
-    func expire() {
-        let handler = self.end(.expired)
-        handler?()
-    }
-
-    func complete() { _ = self.end(.completed) }
-
-    /// - Returns: the handler; nil if the task had already ended.
-    private func end(_ ending: State) -> (@Sendable () -> Void)? {
-        self.state.withLock { state in
-            guard case .running(let handler) = state else { return nil }
-            state = ending
-            return handler
-        }
     }
 }
