@@ -24,7 +24,7 @@ public final class WakeWorker: Sendable {
     public static let defaultSlots = 16
 
     /// The default silence after which the worker considers the connection to the gateway dead.
-    public static let defaultSilenceLimit = Duration.milliseconds(SubscriptionStateMachine.silenceMaxByDefault)
+    public static let defaultSilenceLimit = Duration.milliseconds(WorkerTiming().silenceMax)
 
     /// The default maximum time from the first ``stop()`` until `run` returns.
     public static let defaultStopLimit = Duration.milliseconds(StopStateMachine.limitByDefault)
@@ -94,29 +94,7 @@ public final class WakeWorker: Sendable {
         )
     }
 
-    /// Creates a worker for tests, with custom waits and a stop limit of five seconds.
-    package convenience init(
-        gateway: String,
-        topic: String,
-        credentials: GatewayCredentials,
-        slots: Int,
-        timing: WorkerTiming
-    ) throws(WakeWorkerError) {
-        var request = try SubscriptionRequest(
-            GatewayEndpoint(gateway, credentials),
-            topic: topic,
-            slots: slots,
-            devices: [],
-            resources: [],
-            name: WakeWorker.hostName,
-            silenceLimit: WakeWorker.defaultSilenceLimit,
-            stopLimit: .seconds(5)
-        )
-        request.timing = timing
-        try self.init(request)
-    }
-
-    private init(_ request: SubscriptionRequest) throws(WakeWorkerError) {
+    package init(_ request: SubscriptionRequest) throws(WakeWorkerError) {
         self.request = request
         do throws(HTTPClientError) {
             self.thread = try HTTPThread.shared()

@@ -120,13 +120,18 @@ private final class ScenarioWorker: Sendable {
     init(_ scenario: JSONValue, url: String, began: FileHandle) throws {
         let settings = scenario["worker"] ?? .null
         let token = settings["token"]?.text
-        self.worker = try WakeWorker(
-            gateway: url,
+        var request = try SubscriptionRequest(
+            GatewayEndpoint(url, token.map { GatewayCredentials.bearerToken($0) } ?? GatewayCredentials.none),
             topic: "com.example.app",
-            credentials: token.map { GatewayCredentials.bearerToken($0) } ?? GatewayCredentials.none,
             slots: Int(settings["slots"]?.integer ?? 16),
-            timing: Self.timing(settings["timing"])
+            devices: [],
+            resources: [],
+            name: "scenario",
+            silenceLimit: WakeWorker.defaultSilenceLimit,
+            stopLimit: .seconds(5)
         )
+        request.timing = Self.timing(settings["timing"])
+        self.worker = try WakeWorker(request)
         self.pushActions = settings["push"]?.elements
         self.began = began
         for member in settings["tasks"]?.members ?? [] {

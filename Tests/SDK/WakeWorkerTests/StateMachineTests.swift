@@ -26,7 +26,9 @@ struct SubscriptionStateMachineTests {
 
     @Test("A new worker subscribes immediately, and is silent until it is open", arguments: [nil, 20_000, 300_000])
     func begins(limit: Int64?) {
-        var machine = limit.map { SubscriptionStateMachine(now: 5, silenceMax: $0) } ?? SubscriptionStateMachine(now: 5)
+        var timing = WorkerTiming()
+        if let limit { timing.silenceMax = limit }
+        var machine = SubscriptionStateMachine(now: 5, timing: timing)
         let limit = limit ?? 40_000
         #expect(machine.nextMoment == 5)
         #expect(machine.momentReached(now: 4) == .nothing)

@@ -3,7 +3,7 @@ import Platform
 import Wire
 
 /// The address of the gateway, and the settings of requests to it.
-struct GatewayEndpoint: Sendable {
+package struct GatewayEndpoint: Sendable {
     /// The URL, without a trailing slash.
     let url: String
     private let proof: GatewayProof
@@ -17,7 +17,7 @@ struct GatewayEndpoint: Sendable {
     /// - `url`: `https://HOST:PORT`, `http://HOST:PORT`, or `unix:/PATH`. A Unix socket uses TLS if a certificate
     ///   authority is given.
     /// - Throws: `badArgument`.
-    init(_ url: String, _ credentials: GatewayCredentials) throws(WakeWorkerError) {
+    package init(_ url: String, _ credentials: GatewayCredentials) throws(WakeWorkerError) {
         var settings = HTTPClientSettings()
         var address = url
         if address.hasPrefix("unix:/") {
@@ -106,7 +106,8 @@ extension GatewayEndpoint {
             default: .refused
             }
         let retryAfter = response.header("retry-after").flatMap { Int64($0) }.map { max(0, $0) }
-        // The gateway answers 403 with a challenge if the token is not sufficient. A certificate has no challenge.
+        // Every 403 has the reason `Forbidden`. A challenge tells that the token was refused. A refused certificate has
+        // none, so only the message distinguishes it from a refused network or host.
         let isForbidden = response.header("www-authenticate") != nil || words.contains("The client certificate ")
         return WakeWorkerError(
             code,
@@ -235,7 +236,7 @@ struct GatewayCaller: Sendable {
     /// Checks a device's token and returns it for use in a URL path.
     static func hexadecimal(_ token: String) throws(WakeWorkerError) -> String {
         let isToken = (32...200).contains(token.utf8.count) && token.utf8.count.isMultiple(of: 2)
-        guard isToken, token.utf8.allSatisfy({ $0 &- 0x30 < 10 || ($0 | 0x20) &- 0x61 < 6 }) else {
+        guard isToken, token.utf8.allSatisfy({ $0.hexDigitValue != nil }) else {
             throw WakeWorkerError(
                 .badArgument,
                 "a device token is an even number of hexadecimal digits, 32 to 200 of them; this is something else"

@@ -2,7 +2,7 @@ package import HTTPClient
 import Wire
 
 /// The parameters of a worker's subscription.
-struct SubscriptionRequest: Sendable {
+package struct SubscriptionRequest: Sendable {
     static let slots = 1...4096
     static let devicesMax = 64
     /// The permitted silence limits. The gateway sends data at least every 15 s, so a limit below 20 s would end
@@ -18,13 +18,13 @@ struct SubscriptionRequest: Sendable {
     let devices: [String]
     let resources: BackgroundTaskResources
     let name: String
-    var timing = WorkerTiming()
+    package var timing = WorkerTiming()
     /// The maximum duration of a stop, in milliseconds.
     let stopMax: Int64
 
     /// - Throws: `badArgument` if the topic is empty, or if the number of slots or devices, the silence limit or the
     ///   stop limit is out of range.
-    init(
+    package init(
         _ endpoint: GatewayEndpoint,
         topic: String,
         slots: Int,
@@ -74,10 +74,12 @@ struct SubscriptionRequest: Sendable {
     var topicPath: String { "/v1/topics/\(URLPath.component(self.topic))" }
 
     /// Makes the request that opens a stream of wakes.
-    func stream(_ offer: SubscriptionOffer) throws(WakeWorkerError) -> HTTPRequest {
+    ///
+    /// - `wakes`: the query parameters that describe the wakes.
+    func stream(_ wakes: [String]) throws(WakeWorkerError) -> HTTPRequest {
         var query = ["slots=\(self.slots)", "name=\(URLPath.component(self.name))"]
         query += self.devices.map { "device=\(URLPath.component($0))" }
-        query += offer.query
+        query += wakes
         query += self.resources.names.map { "resource=\($0)" }
         var request = try self.endpoint.request("GET", "\(self.topicPath)/wakes?\(query.joined(separator: "&"))")
         request.headers.append(("accept", "text/event-stream"))
@@ -125,16 +127,20 @@ struct SubscriptionRequest: Sendable {
 
 /// The timeouts and waits of a worker, which tests shorten.
 package struct WorkerTiming: Sendable {
-    /// The time without data after which an open stream is ended, in milliseconds.
-    package var silenceMax = SubscriptionStateMachine.silenceMaxByDefault
-    /// The range of the random wait after the end of an open stream, in milliseconds.
-    package var firstWaits = SubscriptionStateMachine.firstWaits
+    /// The time without data after which an open stream is ended, in milliseconds. The gateway sends a comment after
+    /// 15 s of silence, so the worker has then missed two comments.
+    package var silenceMax: Int64 = 40_000
+    /// The range of the random wait after the end of an open stream, in milliseconds. It is wide because thousands of
+    /// workers reconnect after a restart of the gateway.
+    package var firstWaits: ClosedRange<Int64> = 750...2250
     /// The waits between attempts to open a stream.
     package var backoff = Backoff(firstMilliseconds: 2500, lastMilliseconds: 15_000)
     /// The waits between attempts to deliver a result.
     package var resultBackoff = Backoff(firstMilliseconds: 200, lastMilliseconds: 5000)
-    /// The time for which the gateway may be silent after the deadline of a wake, in milliseconds.
-    package var grace = WakeStateMachine.expirationGrace
+    /// The time after the deadline of a wake, in milliseconds, in which the gateway should report the expiration.
+    /// Without this report, the worker requests more time, because the wake's command may have extended the deadline. If
+    /// the gateway stays silent for the same time again, the worker treats the wake as expired.
+    package var grace: Int64 = 2000
     /// The timeout of a request for more time, in milliseconds.
     package var extensionTimeout = 10_000
     /// The timeout of a progress report, in milliseconds.
@@ -142,47 +148,9 @@ package struct WorkerTiming: Sendable {
 
     /// Creates the default timeouts and waits.
     package init() {}
-
-    func machine(now: Int64) -> SubscriptionStateMachine {
-        SubscriptionStateMachine(
-            now: now,
-            silenceMax: self.silenceMax,
-            firstWaits: self.firstWaits,
-            backoff: self.backoff
-        )
-    }
-
-    func machine(deadline: Int64) -> WakeStateMachine {
-        WakeStateMachine(deadline: deadline, grace: self.grace, backoff: self.resultBackoff)
-    }
 }
 
 extension BackgroundFetchResult {
     /// True if a background task with this result succeeded.
     var isSuccess: Bool { self != .failed }
-}
-
-/// The wakes that a worker accepts, as its subscription lists them.
-package struct SubscriptionOffer: Hashable, Sendable {
-    let tasks: [String]
-    let sessions: [String]
-    let takesPushes: Bool
-    let wantsConditions: Bool
-
-    package init(tasks: [String], sessions: [String], takesPushes: Bool, wantsConditions: Bool) {
-        self.tasks = tasks
-        self.sessions = sessions
-        self.takesPushes = takesPushes
-        self.wantsConditions = wantsConditions
-    }
-
-    /// The query parameters of the subscription.
-    package var query: [String] {
-        // The asterisk of a pattern needs no encoding in a query.
-        var query = self.tasks.map { "task=\($0)" }
-        query += self.sessions.map { "session=\($0)" }
-        if !self.takesPushes { query.append("push=0") }
-        if self.wantsConditions { query.append("conditions=1") }
-        return query
-    }
 }

@@ -1,4 +1,4 @@
-package import HTTPClient
+import HTTPClient
 
 /// The state machine of a worker's subscription. It determines when to subscribe, when to abandon a stream, and when
 /// the subscription is over.
@@ -19,33 +19,19 @@ package struct SubscriptionStateMachine: Sendable {
         case over
     }
 
-    /// The default maximum silence of a stream, in milliseconds. The gateway sends a comment after 15 s of silence, so
-    /// the worker has then missed two comments.
-    package static let silenceMaxByDefault: Int64 = 40_000
     /// The timeout for the gateway's answer to a subscription, in milliseconds. The gateway normally answers
     /// immediately.
     package static let answerMax: Int64 = 15_000
 
-    /// The range of the random wait after the end of an open stream, in milliseconds. It is wide because thousands of
-    /// workers reconnect after a restart of the gateway.
-    package static let firstWaits: ClosedRange<Int64> = 750...2250
-
     private var state: State
     private var backoff: Backoff
-    private let silenceMax: Int64
-    private let firstWaits: ClosedRange<Int64>
+    private let timing: WorkerTiming
 
-    /// Creates a machine that subscribes immediately. `silenceMax` is the maximum silence of a stream.
-    package init(
-        now: Int64,
-        silenceMax: Int64 = Self.silenceMaxByDefault,
-        firstWaits: ClosedRange<Int64> = Self.firstWaits,
-        backoff: Backoff = Backoff(firstMilliseconds: 2500, lastMilliseconds: 15_000)
-    ) {
+    /// Creates a machine that subscribes immediately.
+    package init(now: Int64, timing: WorkerTiming = WorkerTiming()) {
         self.state = .waiting(until: now)
-        self.silenceMax = silenceMax
-        self.firstWaits = firstWaits
-        self.backoff = backoff
+        self.timing = timing
+        self.backoff = timing.backoff
     }
 
     /// The time of the next call of `momentReached`; nil for never.
@@ -53,7 +39,7 @@ package struct SubscriptionStateMachine: Sendable {
         switch self.state {
         case .waiting(let moment): moment
         case .connecting(let since): since + Self.answerMax
-        case .subscribed(let receivedAt), .draining(let receivedAt): receivedAt + self.silenceMax
+        case .subscribed(let receivedAt), .draining(let receivedAt): receivedAt + self.timing.silenceMax
         case .over: nil
         }
     }
@@ -85,7 +71,7 @@ extension SubscriptionStateMachine {
             self.state = .connecting(since: now)
             return .subscribe
         case .connecting: return .giveUp(silence: Self.answerMax)
-        case .subscribed, .draining: return .giveUp(silence: self.silenceMax)
+        case .subscribed, .draining: return .giveUp(silence: self.timing.silenceMax)
         case .over: return .nothing
         }
     }
@@ -130,7 +116,8 @@ extension SubscriptionStateMachine {
     ) -> StreamEndedAction {
         switch self.state {
         case .subscribed:
-            return self.retry(inMilliseconds: .random(in: self.firstWaits, using: &generator) + max(0, retryAfter), now)
+            let wait = Int64.random(in: self.timing.firstWaits, using: &generator)
+            return self.retry(inMilliseconds: wait + max(0, retryAfter), now)
         case .connecting, .waiting:
             return self.retry(inMilliseconds: Int64(self.backoff.failed(using: &generator)) + max(0, retryAfter), now)
         case .draining, .over:

@@ -28,10 +28,6 @@ package struct WakeStateMachine: Sendable {
         case over
     }
 
-    /// The time after the deadline, in milliseconds, in which the gateway should report the expiration. Without this
-    /// report, the worker requests more time, because the wake's command may have extended the deadline. If the gateway
-    /// stays silent for the same time again, the worker treats the wake as expired.
-    package static let expirationGrace: Int64 = 2000
     /// The time after the deadline, in milliseconds, in which the worker still tries to deliver a result. A late result
     /// does not count, but it shows the gateway that the stream is alive.
     package static let lateMax: Int64 = 60_000
@@ -50,18 +46,11 @@ package struct WakeStateMachine: Sendable {
     private var backoff: Backoff
     private let grace: Int64
 
-    /// - Parameters:
-    ///   - deadline: the time at which the gateway ends the wake.
-    ///   - grace: the time after the deadline in which the gateway may be silent, in milliseconds.
-    ///   - backoff: the waits between tries to deliver the result.
-    package init(
-        deadline: Int64,
-        grace: Int64 = Self.expirationGrace,
-        backoff: Backoff = Backoff(firstMilliseconds: 200, lastMilliseconds: 5000)
-    ) {
+    /// - `deadline`: the time at which the gateway ends the wake.
+    package init(deadline: Int64, timing: WorkerTiming = WorkerTiming()) {
         self.deadline = deadline
-        self.grace = grace
-        self.backoff = backoff
+        self.grace = timing.grace
+        self.backoff = timing.resultBackoff
     }
 
     package var isOver: Bool { self.state == .over }

@@ -14,14 +14,14 @@ struct WorkerHandlers: Sendable {
     let caller: GatewayCaller
     let registry: BackgroundTaskRegistry
 
-    /// The wakes that the worker's subscription requests.
-    var offer: SubscriptionOffer {
-        SubscriptionOffer(
-            tasks: self.tasks.names(ofSessions: false),
-            sessions: self.tasks.names(ofSessions: true),
-            takesPushes: self.pushes != nil,
-            wantsConditions: self.conditions != nil
-        )
+    /// The query parameters of the subscription: the wakes that it requests.
+    var query: [String] {
+        // The asterisk of a pattern needs no encoding in a query.
+        var query = self.tasks.names(ofSessions: false).map { "task=\($0)" }
+        query += self.tasks.names(ofSessions: true).map { "session=\($0)" }
+        if self.pushes == nil { query.append("push=0") }
+        if self.conditions != nil { query.append("conditions=1") }
+        return query
     }
 
     /// Returns the work for the wake of a task or session; nil if no handler is registered. The result of the work is

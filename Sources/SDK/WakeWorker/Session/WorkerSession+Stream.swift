@@ -21,7 +21,7 @@ extension WorkerSession {
     private func subscribe(on loop: HTTPLoop) {
         self.reader = EventStreamReader(eventBytesMax: Self.eventBytesMax)
         do throws(WakeWorkerError) {
-            var request = try self.request.stream(self.handlers.offer)
+            var request = try self.request.stream(self.handlers.query)
             request.isFresh = self.isConnectionDoubtful
             self.stream = try self.start(request, on: loop)
         } catch {

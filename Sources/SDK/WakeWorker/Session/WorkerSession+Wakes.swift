@@ -51,7 +51,7 @@ extension WorkerSession {
             reporting: reporting
         )
         self.wakes[id] = ActiveWake(
-            machine: self.request.timing.machine(deadline: deadline.here),
+            machine: WakeStateMachine(deadline: deadline.here, timing: self.request.timing),
             lease: lease,
             firstDeadline: deadline,
             gatewayDeadline: deadline.gateway,
@@ -167,7 +167,7 @@ extension WorkerSession {
         wake.lease.expiring(
             wake.lease.reporting == nil ? .deadline : .progress,
             timeLeft: .milliseconds(max(0, warning.end - loop.now)),
-            silence: .milliseconds(2 * WakeStateMachine.expirationGrace)
+            silence: .milliseconds(2 * self.request.timing.grace)
         )
         self.events.yield(.expiring(wake: id))
         self.schedule(id)

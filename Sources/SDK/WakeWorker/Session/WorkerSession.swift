@@ -125,7 +125,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
     func begin(_ ending: Ending, on loop: HTTPLoop) {
         self.ending = ending
         self.reports.subscriptionChanged(false, on: loop)
-        self.subscription = self.request.timing.machine(now: loop.now)
+        self.subscription = SubscriptionStateMachine(now: loop.now, timing: self.request.timing)
         if self.isStopRequested { _ = self.subscription.stopRequested() }
         self.settle(on: loop)
     }
