@@ -78,22 +78,19 @@ public struct DeviceConditions: Hashable, Sendable {
 extension DeviceConditions {
     /// Returns the JSON body of a report.
     func json() throws(WakeWorkerError) -> [UInt8] {
-        var members: [String] = []
-        func add(_ name: String, _ value: String?) {
-            if let value { members.append("\"\(name)\":\(value)") }
-        }
         if let level = self.batteryLevel, !(0...1).contains(level) {
             throw WakeWorkerError(.badArgument, "batteryLevel is \(level); give a fraction from 0 to 1")
         }
-        add("appState", self.appState.map { "\"\($0.rawValue)\"" })
-        add("backgroundRefresh", self.backgroundRefresh.map { "\"\($0.rawValue)\"" })
-        add("batteryLevel", self.batteryLevel.map { JSONNumber.text(of: $0) })
-        add("charging", self.isCharging.map { String($0) })
-        add("lowPowerMode", self.isLowPowerMode.map { String($0) })
-        add("thermalState", self.thermalState.map { "\"\($0.rawValue)\"" })
-        add("memoryPressure", self.memoryPressure.map { "\"\($0.rawValue)\"" })
-        add("network", self.hasNetwork.map { String($0) })
-        return Array("{\(members.joined(separator: ","))}".utf8)
+        return JSONWriter.object { json in
+            json.member("appState", ifPresent: self.appState?.rawValue)
+            json.member("backgroundRefresh", ifPresent: self.backgroundRefresh?.rawValue)
+            if let level = self.batteryLevel { json.member("batteryLevel", level) }
+            json.member("charging", ifPresent: self.isCharging)
+            json.member("lowPowerMode", ifPresent: self.isLowPowerMode)
+            json.member("thermalState", ifPresent: self.thermalState?.rawValue)
+            json.member("memoryPressure", ifPresent: self.memoryPressure?.rawValue)
+            json.member("network", ifPresent: self.hasNetwork)
+        }
     }
 
     /// Reads the gateway's answer.
@@ -102,10 +99,10 @@ extension DeviceConditions {
         self.backgroundRefresh = object["backgroundRefresh"]?.text.flatMap { BackgroundRefresh(rawValue: $0) }
         self.thermalState = object["thermalState"]?.text.flatMap { ThermalState(rawValue: $0) }
         self.memoryPressure = object["memoryPressure"]?.text.flatMap { MemoryPressure(rawValue: $0) }
-        if case .number(let level)? = object["batteryLevel"] { self.batteryLevel = level.double }
-        if case .bool(let flag)? = object["charging"] { self.isCharging = flag }
-        if case .bool(let flag)? = object["lowPowerMode"] { self.isLowPowerMode = flag }
-        if case .bool(let flag)? = object["network"] { self.hasNetwork = flag }
+        self.batteryLevel = object["batteryLevel"]?.number
+        self.isCharging = object["charging"]?.bool
+        self.isLowPowerMode = object["lowPowerMode"]?.bool
+        self.hasNetwork = object["network"]?.bool
     }
 }
 
@@ -146,11 +143,6 @@ public struct ReportedConditions: OptionSet, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
-    /// The same set in the form that the reader of the machine's conditions requires.
-    var read: ConditionSet {
-        var conditions: ConditionSet = []
-        if self.contains(.hardware) { conditions.insert(.hardware) }
-        if self.contains(.appState) { conditions.insert(.appState) }
-        return conditions
-    }
+    /// The same set in the form that the reader of the machine's conditions requires. Its bits have the same meaning.
+    var read: ConditionSet { ConditionSet(rawValue: self.rawValue) }
 }

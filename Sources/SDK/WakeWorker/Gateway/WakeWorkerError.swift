@@ -14,42 +14,35 @@ package import HTTPClient
 public struct WakeWorkerError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The kind of an error. Later versions may add kinds.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
-        private enum Kind: String {
-            case badArgument, badCredentials, untrusted, unreachable, timedOut, refused, badAnswer
-            case wakeEnded, extensionLimitReached, alreadyRunning, duplicateTask, unavailable, cancelled
-        }
-
-        private let kind: Kind
+        /// The name of the code.
+        public let description: String
 
         /// A URL, topic, token, name or number that cannot be used.
-        public static let badArgument = Code(kind: .badArgument)
+        public static let badArgument = Code(description: "badArgument")
         /// A file with a certificate, key or token cannot be read or used.
-        public static let badCredentials = Code(kind: .badCredentials)
+        public static let badCredentials = Code(description: "badCredentials")
         /// The gateway's certificate is not trusted, or the TLS handshake failed.
-        public static let untrusted = Code(kind: .untrusted)
+        public static let untrusted = Code(description: "untrusted")
         /// No server answers at the gateway's address, or the connection broke.
-        public static let unreachable = Code(kind: .unreachable)
+        public static let unreachable = Code(description: "unreachable")
         /// The gateway did not answer in time, or its stream was silent for too long.
-        public static let timedOut = Code(kind: .timedOut)
+        public static let timedOut = Code(description: "timedOut")
         /// The gateway answered with an error; the message has the reason and the remedy.
-        public static let refused = Code(kind: .refused)
+        public static let refused = Code(description: "refused")
         /// The answer does not have the format of a WakeGate gateway's answer.
-        public static let badAnswer = Code(kind: .badAnswer)
+        public static let badAnswer = Code(description: "badAnswer")
         /// The wake has already ended. Its time cannot be extended, and its result does not count.
-        public static let wakeEnded = Code(kind: .wakeEnded)
+        public static let wakeEnded = Code(description: "wakeEnded")
         /// The wake already has the maximum time that the gateway's `policy.maxExtension` permits.
-        public static let extensionLimitReached = Code(kind: .extensionLimitReached)
+        public static let extensionLimitReached = Code(description: "extensionLimitReached")
         /// `run` was called a second time, or a handler was registered after `run` was called.
-        public static let alreadyRunning = Code(kind: .alreadyRunning)
+        public static let alreadyRunning = Code(description: "alreadyRunning")
         /// The background task or session already has a handler.
-        public static let duplicateTask = Code(kind: .duplicateTask)
+        public static let duplicateTask = Code(description: "duplicateTask")
         /// The machine lacks resources that a worker needs: threads, descriptors or memory.
-        public static let unavailable = Code(kind: .unavailable)
+        public static let unavailable = Code(description: "unavailable")
         /// The waiting task was cancelled.
-        public static let cancelled = Code(kind: .cancelled)
-
-        /// The name of the code.
-        public var description: String { self.kind.rawValue }
+        public static let cancelled = Code(description: "cancelled")
     }
 
     /// The kind of error.

@@ -270,10 +270,12 @@ package struct TaskProgress: Hashable, Sendable {
 
     /// The JSON body of a progress report.
     package var json: [UInt8] {
-        var members = ["\"completed\":\(self.completed)", "\"total\":\(self.total)"]
-        if let title = self.title { members.append("\"title\":\(JSONText.quoted(title))") }
-        if let subtitle = self.subtitle { members.append("\"subtitle\":\(JSONText.quoted(subtitle))") }
-        return Array("{\(members.joined(separator: ","))}".utf8)
+        JSONWriter.object { json in
+            json.member("completed", self.completed)
+            json.member("total", self.total)
+            json.member("title", ifPresent: self.title)
+            json.member("subtitle", ifPresent: self.subtitle)
+        }
     }
 }
 

@@ -1,3 +1,5 @@
+import Wire
+
 /// An error of submitting or cancelling a request of a background task, with its cause and its remedy.
 ///
 /// Catch a code or compare `code` to distinguish errors, and show `message` to people.
@@ -154,8 +156,7 @@ package struct BackgroundTaskName: Hashable, Sendable {
 
     /// Returns true if the text is 1 to 255 letters, digits, periods, hyphens and underscores.
     package static func isIdentifier(_ text: String) -> Bool {
-        1...self.lengthMax ~= text.utf8.count
-            && text.utf8.allSatisfy { ($0 | 0x20) &- 0x61 < 26 || $0 &- 0x30 < 10 || ".-_".utf8.contains($0) }
+        1...self.lengthMax ~= text.utf8.count && text.utf8.allSatisfy { $0.isLetterOrDigit(or: ".-_") }
     }
 
     /// The pattern that matches this name and its siblings, such as `com.example.export.*` for

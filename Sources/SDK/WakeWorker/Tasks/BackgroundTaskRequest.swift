@@ -105,27 +105,30 @@ public struct BackgroundTaskRequest: Hashable, Sendable {
     /// - Throws: `badTaskRequest` if a field is invalid. The message names the field.
     package func json() throws(BackgroundTaskError) -> [UInt8] {
         try BackgroundTaskError.checkIdentifier(self.identifier, "identifier")
-        var members = ["\"identifier\":\"\(self.identifier)\"", "\"kind\":\"\(self.kind.rawValue)\""]
-        if let earliestBegin = self.earliestBegin {
-            guard let milliseconds = earliestBegin.millisecondsSince1970 else {
-                throw BackgroundTaskError(.badTaskRequest, "earliestBegin is not a time from 1970 to the year 9999")
-            }
-            members.append("\"earliestBegin\":\(milliseconds)")
+        let earliestBegin = self.earliestBegin?.millisecondsSince1970
+        guard earliestBegin != nil || self.earliestBegin == nil else {
+            throw BackgroundTaskError(.badTaskRequest, "earliestBegin is not a time from 1970 to the year 9999")
         }
-        if self.requiresNetworkConnectivity { members.append("\"requiresNetworkConnectivity\":true") }
-        if self.requiresExternalPower { members.append("\"requiresExternalPower\":true") }
         for (name, text) in [("title", self.title), ("subtitle", self.subtitle)] {
-            guard let text else { continue }
-            guard text.utf8.count <= TaskReporting.textBytesMax else {
-                let message = "\(name) has \(text.utf8.count) bytes; it has \(TaskReporting.textBytesMax) at most"
-                throw BackgroundTaskError(.badTaskRequest, message)
-            }
-            members.append("\"\(name)\":\(JSONText.quoted(text))")
+            guard let bytes = text?.utf8.count, bytes > TaskReporting.textBytesMax else { continue }
+            let message = "\(name) has \(bytes) bytes; it has \(TaskReporting.textBytesMax) at most"
+            throw BackgroundTaskError(.badTaskRequest, message)
         }
-        if self.strategy != .queue { members.append("\"strategy\":\"\(self.strategy.rawValue)\"") }
-        let resources = self.requiredResources.names.map { "\"\($0)\"" }.joined(separator: ",")
-        if !resources.isEmpty { members.append("\"resources\":[\(resources)]") }
-        return Array("{\(members.joined(separator: ","))}".utf8)
+        return JSONWriter.object { json in
+            json.member("identifier", self.identifier)
+            json.member("kind", self.kind.rawValue)
+            json.member("earliestBegin", ifPresent: earliestBegin)
+            if self.requiresNetworkConnectivity { json.member("requiresNetworkConnectivity", true) }
+            if self.requiresExternalPower { json.member("requiresExternalPower", true) }
+            json.member("title", ifPresent: self.title)
+            json.member("subtitle", ifPresent: self.subtitle)
+            if self.strategy != .queue { json.member("strategy", self.strategy.rawValue) }
+            let resources = self.requiredResources.names
+            guard !resources.isEmpty else { return }
+            json.beginArray("resources")
+            for name in resources { json.string(name) }
+            json.endArray()
+        }
     }
 }
 
