@@ -5,13 +5,11 @@ package import Wire
 /// The tasks that wait for transfers of a session to end. They share one event stream.
 final class TransferWatch: Sendable {
     private typealias Ending = Result<BackgroundTransfer, BackgroundTransferError>
-    private typealias Waiters = [UInt64: CheckedContinuation<Ending, Never>]
+    private typealias Waiters = [UInt64: AsyncStream<Ending>.Continuation]
 
     private struct State {
         var waiters: [BackgroundTransferID: Waiters] = [:]
         var nextKey: UInt64 = 0
-        /// The keys of waiters whose task was cancelled before they were added to `waiters`.
-        var cancelled: Set<UInt64> = []
         /// The task that reads the events. It runs while at least one waiter exists.
         var reading: Task<Void, Never>?
     }
@@ -25,45 +23,24 @@ final class TransferWatch: Sendable {
 
     /// Waits until a transfer has ended.
     func end(of transfer: BackgroundTransferID) async throws(BackgroundTransferError) -> BackgroundTransfer {
+        let (endings, waiter) = AsyncStream<Ending>.makeStream()
         let key = self.state.withLock { state in
             state.nextKey += 1
+            state.waiters[transfer, default: [:]][state.nextKey] = waiter
+            if state.reading == nil { state.reading = Task { await self.read() } }
             return state.nextKey
         }
-        let result = await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                self.add(continuation, key, transfer)
+        defer {
+            self.state.withLock { state in
+                state.waiters[transfer]?[key] = nil
+                if state.waiters[transfer]?.isEmpty == true { state.waiters[transfer] = nil }
+                Self.endBatchIfNothingWaits(&state)
             }
-        } onCancel: {
-            self.cancel(key, transfer)
         }
-        // A cancellation after the end of the transfer found no waiter and left its key.
-        _ = self.state.withLock { $0.cancelled.remove(key) }
-        return try result.get()
-    }
-
-    private func add(_ waiter: CheckedContinuation<Ending, Never>, _ key: UInt64, _ transfer: BackgroundTransferID) {
-        let isCancelled = self.state.withLock { state in
-            if state.cancelled.remove(key) != nil { return true }
-            state.waiters[transfer, default: [:]][key] = waiter
-            if state.reading == nil { state.reading = Task { await self.read() } }
-            return false
-        }
-        guard !isCancelled else { return waiter.resume(returning: .failure(.taskCancelled)) }
         // The transfer may have ended before this waiter was added. Then no later event reports it.
         Task { await self.look(for: transfer) }
-    }
-
-    private func cancel(_ key: UInt64, _ transfer: BackgroundTransferID) {
-        let waiter = self.state.withLock { state -> CheckedContinuation<Ending, Never>? in
-            guard let waiter = state.waiters[transfer]?.removeValue(forKey: key) else {
-                state.cancelled.insert(key)
-                return nil
-            }
-            if state.waiters[transfer]?.isEmpty == true { state.waiters[transfer] = nil }
-            Self.endBatchIfNothingWaits(&state)
-            return waiter
-        }
-        waiter?.resume(returning: .failure(.taskCancelled))
+        for await ending in endings { return try ending.get() }
+        throw .taskCancelled
     }
 
     private func look(for id: BackgroundTransferID) async {
@@ -94,7 +71,7 @@ final class TransferWatch: Sendable {
                 state.reading = nil
                 return waiters
             }
-            for waiter in waiters { waiter.resume(returning: .failure(error)) }
+            for waiter in waiters { waiter.yield(.failure(error)) }
         }
     }
 
@@ -104,7 +81,7 @@ final class TransferWatch: Sendable {
             Self.endBatchIfNothingWaits(&state)
             return Array(waiters.values)
         }
-        for waiter in waiters { waiter.resume(returning: result) }
+        for waiter in waiters { waiter.yield(result) }
     }
 
     private static func endBatchIfNothingWaits(_ state: inout State) {
