@@ -106,7 +106,7 @@ extension GatewayEndpoint {
             default: .refused
             }
         let retryAfter = response.header("retry-after").flatMap { Int64($0) }.map { max(0, $0) }
-        // Every 403 has the reason `Forbidden`. A challenge tells that the token was refused. A refused certificate has
+        // Every 403 has the reason `Forbidden`. A challenge means that the token was refused. A refused certificate has
         // none, so only the message distinguishes it from a refused network or host.
         let isForbidden = response.header("www-authenticate") != nil || words.contains("The client certificate ")
         return WakeWorkerError(

@@ -79,9 +79,16 @@ public final class BackgroundTaskProgress: Sendable {
         // Adds the difference to the current value. Concurrent additions between the read and the write are therefore
         // not lost.
         _modify {
-            var counts = Counts(progress: self)
-            defer { counts.end() }
-            yield &counts.completed
+            let before = self.completedUnitCount
+            var completed = before
+            defer {
+                let (difference, isTooMuch) = completed.subtractingReportingOverflow(before)
+                self.set { state in
+                    let (sum, isOver) = state.completed.addingReportingOverflow(difference)
+                    state.completed = isTooMuch || isOver ? completed : sum
+                }
+            }
+            yield &completed
         }
     }
 
@@ -170,29 +177,6 @@ extension BackgroundTaskProgress: CustomStringConvertible {
 // MARK: - Changes
 
 extension BackgroundTaskProgress {
-    /// The completed count during an in-place modification.
-    private struct Counts {
-        let progress: BackgroundTaskProgress
-        let before: Int64
-        var completed: Int64
-
-        init(progress: BackgroundTaskProgress) {
-            self.progress = progress
-            self.before = progress.state.withLock { $0.completed }
-            self.completed = self.before
-        }
-
-        func end() {
-            // Applies only the difference, which preserves concurrent additions.
-            let (difference, isTooMuch) = self.completed.subtractingReportingOverflow(self.before)
-            let completed = self.completed
-            self.progress.set { state in
-                let (sum, isOver) = state.completed.addingReportingOverflow(difference)
-                state.completed = isTooMuch || isOver ? completed : sum
-            }
-        }
-    }
-
     private func set(_ change: (inout State) -> Void) {
         let (isChanged, parent) = self.state.withLock { state in
             let before = (state.total, state.completed)

@@ -365,7 +365,7 @@ package protocol WakeExtender: Sendable {
 ///
 /// The wake does not count as an attempt of its push or task. If another worker is free, it receives the wake. Throw
 /// this error only if no work was done. After three returned wakes in a row, the gateway sends the worker no more
-/// wakes. The worker then subscribes again after a wait of up to a minute.
+/// wakes. The worker then subscribes again after a wait of up to a minute, as soon as no wake is running.
 ///
 /// ```swift
 /// try await worker.run { notification in

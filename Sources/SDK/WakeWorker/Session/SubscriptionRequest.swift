@@ -138,13 +138,9 @@ package struct WorkerTiming: Sendable {
     /// The waits between attempts to deliver a result.
     package var resultBackoff = Backoff(firstMilliseconds: 200, lastMilliseconds: 5000)
     /// The time after the deadline of a wake, in milliseconds, in which the gateway should report the expiration.
-    /// Without this report, the worker requests more time, because the wake's command may have extended the deadline. If
-    /// the gateway stays silent for the same time again, the worker treats the wake as expired.
+    /// Without this report, the worker requests more time, because the wake's command may have extended the deadline.
+    /// If the gateway stays silent for the same time again, the worker treats the wake as expired.
     package var grace: Int64 = 2000
-    /// The timeout of a request for more time, in milliseconds.
-    package var extensionTimeout = 10_000
-    /// The timeout of a progress report, in milliseconds.
-    package var reportTimeout = 5000
 
     /// Creates the default timeouts and waits.
     package init() {}

@@ -63,7 +63,7 @@ extension WorkerSession {
         do throws(WakeWorkerError) {
             var request = try self.request.progress(reporting.newest(), wake: id)
             request.isFresh = wake.isConnectionDoubtful
-            request.timeoutMilliseconds = self.request.timing.reportTimeout
+            request.timeoutMilliseconds = Int(ProgressStateMachine.lastReportTimeout)
             try self.askForTime(request, .progress(wake: id, nil), of: id, on: loop)
         } catch {
             self.reportAnswered(id, error.isPassing ? .failed(retryAfter: 0) : .refused, error, on: loop)
@@ -121,7 +121,7 @@ package struct ProgressStateMachine: Sendable {
 
     /// The minimum interval between two reports, in milliseconds.
     package static let interval: Int64 = 250
-    /// The maximum time that a result waits for the last report, in milliseconds.
+    /// The timeout of a report, and the maximum time that a result waits for the last one, in milliseconds.
     package static let lastReportTimeout: Int64 = 5000
     /// The maximum wait that the gateway may request, in milliseconds. A task without a report for `progressWindow`, a
     /// minute by default, is ended, and a gateway that counts requests by the minute requests as much.

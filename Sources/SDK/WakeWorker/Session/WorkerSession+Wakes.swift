@@ -366,8 +366,7 @@ extension WorkerSession: WakeExtender {
 
     func extend(_ id: String, milliseconds: Int64, _ waiter: ExtensionWaiter?, on loop: HTTPLoop) {
         do throws(WakeWorkerError) {
-            var request = try self.request.extend(id, milliseconds: milliseconds)
-            request.timeoutMilliseconds = self.request.timing.extensionTimeout
+            let request = try self.request.extend(id, milliseconds: milliseconds)
             try self.askForTime(request, .extend(wake: id, waiter), of: id, on: loop)
         } catch {
             if error.isPassing {
