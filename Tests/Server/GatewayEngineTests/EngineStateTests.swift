@@ -64,7 +64,7 @@ struct EngineStateTests {
 
         private func drain() throws {
             self.rig.step { $0.drain() }
-            try self.rig.run("the word to the loops") { $0.told.contains { $0.kind == .draining } }
+            try self.rig.run("the word to the loops") { $0.isDraining }
         }
     }
 
@@ -161,7 +161,7 @@ struct EngineStateTests {
         }
         let answer = try rig.answers(100...100)[0]
         #expect(answer.status == request.status(in: state))
-        if state.hasFailed, answer.status == 503, answer.kind == .answer {
+        if state.hasFailed, case .answer(_, let outcome) = answer, outcome.status == 503 {
             let isShutdown = state == .failedDraining && answer.string("reason") == "Shutdown"
             #expect(isShutdown || answer.string("reason") == "ServiceUnavailable", "\(answer)")
         }
@@ -198,7 +198,7 @@ struct EngineStateTests {
         #expect(answers[0].integer("workers", "connected") == (state.hasFailed ? 1 : 0))
         #expect(answers[0].integer("wakes", "results", "lost") == (state.hasFailed ? 0 : 1))
         #expect(answers[1...].allSatisfy { $0.status == 503 }, "it drains")
-        #expect(rig.told.contains { $0.kind == .draining })
+        #expect(rig.isDraining)
         #expect(configured.withLock { $0 }, "the new configuration is in effect")
     }
 }

@@ -13,7 +13,7 @@ struct EventLogTests {
     private static let number = HistoryEvent.device(of: EngineRig.token(1), EngineRig.historyKey)
 
     /// Returns the answer about a device with a history of pushes, a task and a session.
-    private static func ask(_ selection: EventSelection) throws -> RecordedOutput {
+    private static func ask(_ selection: EventSelection) throws -> EngineOutput {
         let file = HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in }
         func append(_ kind: HistoryEvent.Kind, _ milliseconds: Int64, name: String? = nil, apnsID: APNsID? = nil) {
             var events: [HistoryEvent] = []
@@ -42,19 +42,19 @@ struct EventLogTests {
     private static func answer(
         _ subject: HistoryQuestion.Subject,
         _ source: any HistorySource
-    ) throws -> RecordedOutput {
+    ) throws -> EngineOutput {
         let loop = LoopMailbox()
         loop.attach {}
         HistoryQuestion(1, about: subject).answer(from: source, PerOutput(loop))
-        return try #require(RecordedOutput.all(from: loop).first)
+        return try #require(EngineOutput.all(from: loop).first)
     }
 
-    private static func events(_ answer: RecordedOutput) -> [[String: Any]] {
+    private static func events(_ answer: EngineOutput) -> [[String: Any]] {
         answer.value(["events"]) as? [[String: Any]] ?? []
     }
 
     /// Returns the events, each as time, name, kind, subject and detail.
-    private static func lines(_ answer: RecordedOutput) -> [String] {
+    private static func lines(_ answer: EngineOutput) -> [String] {
         self.events(answer).map { event in
             let parts = ["event", "kind", "apnsID", "task", "session", "detail"].map { key in
                 event[key].map { $0 is NSNull ? "null" : "\($0)" } ?? "-"

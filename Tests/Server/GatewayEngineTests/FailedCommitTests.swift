@@ -21,11 +21,11 @@ struct EffectOrderTests {
             }
         }
         rig.stop()
-        #expect(rig.told.first?.kind == .subscribed)
+        #expect(rig.told.first?.answered == 1)
         #expect(rig.wakes.map { $0.integer("payload", "n") } == requests.map { Int64($0) })
         #expect(rig.wakes.map { $0.string("device") } == requests.map { EngineRig.token($0).hex })
         #expect(rig.wakes.map { $0.string("collapseID")?.count ?? 0 } == requests.map { $0 - 100 })
-        let answers = rig.told.filter { $0.kind == .push || $0.kind == .answer }
+        let answers = rig.told.filter { $0.isAnswer }.dropFirst()
         #expect(answers.map(\.request) == requests.flatMap { [$0, $0 + 1000] })
         #expect(answers.allSatisfy { $0.status == 200 })
         #expect(answers.compactMap { $0.integer("pushes", "accepted") } == requests.map { Int64($0 - 99) })
@@ -90,7 +90,7 @@ struct FailedCommitTests {
         try rig.waitForCommit()
         rig.step { $0.drain() }
         rig.gate.open()
-        try rig.run("the word to the loops") { $0.told.contains { $0.kind == .draining } }
+        try rig.run("the word to the loops") { $0.isDraining }
         #expect(try rig.answers(1...1)[0].status == 503)
         rig.stop()
     }

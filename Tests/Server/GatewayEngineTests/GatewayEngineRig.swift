@@ -21,7 +21,7 @@ final class GatewayEngineRig {
     private let loop = LoopMailbox()
     private let history: HistoryThread
     /// All results in order.
-    private(set) var told: [RecordedOutput] = []
+    private(set) var told: [EngineOutput] = []
     private var isStopped = false
 
     /// - Throws: `StoreError` if the engine cannot start.
@@ -138,38 +138,44 @@ final class GatewayEngineRig {
 
     /// Sends requests in one step, and waits for all answers.
     @discardableResult
-    func ask(_ requests: ClosedRange<Int>, _ fill: (Requests) -> Void) throws -> [RecordedOutput] {
+    func ask(_ requests: ClosedRange<Int>, _ fill: (Requests) -> Void) throws -> [EngineOutput] {
         self.step(fill)
         return try self.answers(requests)
     }
 
     /// Sends one request, and waits for its answer.
     @discardableResult
-    func ask(_ request: Int, _ fill: (Requests) -> Void) throws -> RecordedOutput {
+    func ask(_ request: Int, _ fill: (Requests) -> Void) throws -> EngineOutput {
         try self.ask(request...request, fill)[0]
     }
 
     /// Waits for the answers to requests; returns the first of each.
     @discardableResult
-    func answers(_ requests: ClosedRange<Int>) throws -> [RecordedOutput] {
+    func answers(_ requests: ClosedRange<Int>) throws -> [EngineOutput] {
         try self.run("answers to \(requests)") { rig in requests.allSatisfy { rig.answer($0) != nil } }
         return requests.compactMap { self.answer($0) }
     }
 
     /// Returns the answer to a request received so far.
-    func answer(_ request: Int) -> RecordedOutput? { self.told.first { $0.isAnswer && $0.request == request } }
+    func answer(_ request: Int) -> EngineOutput? { self.told.first { $0.isAnswer && $0.request == request } }
 
     /// Returns the number of answers to a request.
     func answerCount(_ request: Int) -> Int { self.told.count { $0.isAnswer && $0.request == request } }
 
     /// The delivered wakes in order.
-    var wakes: [RecordedOutput] { self.told.filter { $0.kind == .wake } }
+    var wakes: [EngineOutput] {
+        self.told.filter { if case .wake = $0 { true } else { false } }
+    }
+
+    /// True if the loops were told that the gateway drains.
+    var isDraining: Bool {
+        self.told.contains { if case .draining = $0 { true } else { false } }
+    }
 
     /// Returns the id of the last delivered wake.
     func lastWake() throws -> WakeID {
-        guard let text = self.wakes.last?.string("wake"), let id = Array(text.utf8).withByteView({ WakeID($0) })
-        else { throw RigFailure("no wake was delivered") }
-        return id
+        guard case .wake(let wake)? = self.wakes.last else { throw RigFailure("no wake was delivered") }
+        return wake.id
     }
 
     /// Waits until this many wakes have been delivered.
@@ -187,15 +193,11 @@ final class GatewayEngineRig {
     /// Takes the contents of the mailbox without waiting.
     func takeOutputs() {
         let batch = CommandBatch()
-        self.told += RecordedOutput.all(from: self.loop) { batch.append(.request($0)) }
+        let heard = EngineOutput.all(from: self.loop)
+        self.told += heard
+        for case .asked(let request) in heard { batch.append(.request(request)) }
         // A request handed back by the history goes to the engine again, as in loops.
         if !batch.isEmpty { _ = self.engine.step(batch) }
-    }
-
-    static func text(_ wake: WakeID) -> String {
-        var text = ByteBuffer()
-        wake.write(to: &text)
-        return text.view.string
     }
 
     static func apnsID(_ request: Int) -> String {
@@ -430,69 +432,6 @@ final class Requests {
     static func topic(_ number: Int) -> [UInt8] { Array(EngineRig.topicName(number).utf8) }
 }
 
-extension RecordedOutput {
-    /// Takes the effects in the mailbox of a loop, in plain words.
-    ///
-    /// - Parameter again: receives each request that the history hands back, for the engine.
-    static func all(from loop: LoopMailbox, again: (EngineRequest) -> Void = { _ in }) -> [RecordedOutput] {
-        var effects = EffectBatch()
-        loop.take(into: &effects)
-        var told: [RecordedOutput] = []
-        effects.handOver { effect in
-            if case .asked(let request) = effect { again(request) }
-            told.append(RecordedOutput(effect))
-        }
-        return told
-    }
-
-    private init(_ effect: Effect) {
-        switch effect {
-        case .pushAnswer(let reply): self.init(reply)
-        case .answer(let address, let outcome):
-            var body = JSONWriter()
-            outcome.write(to: &body)
-            let text = body.buffer.view.string
-            self.init(kind: .answer, request: address.number, status: outcome.status, text: text)
-        case .asked(let request): self.init(kind: .asked, request: request.reply.number)
-        case .subscribed(let address, _): self.init(kind: .subscribed, request: address.number, status: 200)
-        case .wake(let address, let wake):
-            self.init(kind: .wake, request: address.number, text: Self.text(wake.wake))
-        case .expired(let address, let wake, let reason):
-            let text = #"{"wake":"\#(GatewayEngineRig.text(wake))","reason":"\#(reason.rawValue)"}"#
-            self.init(kind: .expired, request: address.number, text: text)
-        case .expiring(let address, let wake, _, let timeLeft):
-            let text = #"{"wake":"\#(GatewayEngineRig.text(wake))","timeLeft":\#(timeLeft)}"#
-            self.init(kind: .expiring, request: address.number, text: text)
-        case .conditions(let address, _, let conditions):
-            var body = JSONWriter()
-            body.beginObject()
-            conditions.writeMembers(to: &body)
-            body.endObject()
-            self.init(kind: .conditions, request: address.number, text: body.buffer.view.string)
-        case .released(let address, let wake):
-            self.init(kind: .released, request: address.number, text: GatewayEngineRig.text(wake))
-        case .drained(let address): self.init(kind: .drained, request: address.number)
-        case .draining: self.init(kind: .draining)
-        }
-    }
-
-    private init(_ reply: PushReply) {
-        if let reason = reply.reason {
-            self.init(kind: .push, request: reply.address.number, status: reason.status, text: reason.rawValue)
-            return
-        }
-        let disposition = reply.disposition.map { "\($0.name)" } ?? ""
-        self.init(kind: .push, request: reply.address.number, status: 200, text: disposition)
-    }
-
-    /// Returns a wake as its worker reads it. A wake that is not entirely UTF-8 is not treated as JSON.
-    private static func text(_ wake: Wake) -> String {
-        var writer = JSONWriter()
-        wake.write(to: &writer)
-        return writer.buffer.view.isUTF8 ? writer.buffer.view.string : ""
-    }
-}
-
 extension HistoryQuestion {
     /// Creates a request of an operator of all topics. The wall clock is a second ahead of policy time.
     init(_ request: Int, about subject: Subject) {
@@ -546,9 +485,9 @@ final class HistoryRig {
     }
 
     /// Lets the file open, waits for the end of the thread, and returns the answers.
-    func finish() -> [RecordedOutput] {
+    func finish() -> [EngineOutput] {
         self.mayOpen.signal()
         self.thread.stop()
-        return RecordedOutput.all(from: self.loop)
+        return EngineOutput.all(from: self.loop)
     }
 }

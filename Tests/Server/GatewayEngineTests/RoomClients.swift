@@ -8,11 +8,11 @@ struct RoomClients {
     struct Stream {
         let topic: Int
         let slots: Int
-        var wakes: Set<String> = []
+        var wakes: Set<WakeID> = []
     }
 
     struct Report {
-        let wake: String
+        let wake: WakeID
         let result: FetchResult
         /// The uptime in milliseconds.
         let sentAt: Int64
@@ -27,17 +27,17 @@ struct RoomClients {
     /// The streams of this life, by their requests.
     var streams: [Int: Stream] = [:]
     /// The wakes that workers hold and have not reported, with their streams.
-    private(set) var held: [String: Int] = [:]
+    private(set) var held: [WakeID: Int] = [:]
     /// Every wake that was ever delivered.
-    private(set) var wakes: Set<String> = []
+    private(set) var wakes: Set<WakeID> = []
     /// The results that wait for their answers, by their requests.
     var reports: [Int: Report] = [:]
     /// The last wake of each device delivered in this life.
-    private var lastWakes: [String: String] = [:]
+    private var lastWakes: [DeviceToken: WakeID] = [:]
     /// The results of this life that were answered 204, and the uptime in milliseconds at which they were sent.
-    private(set) var settled: [String: (result: FetchResult, at: Int64)] = [:]
+    private(set) var settled: [WakeID: (result: FetchResult, at: Int64)] = [:]
     /// The answers by request.
-    var answers: [Int: RecordedOutput] = [:]
+    var answers: [Int: EngineOutput] = [:]
     /// Every request that was answered.
     private var answered: Set<Int> = []
     /// True if a request was refused because the store has failed.
@@ -56,12 +56,15 @@ struct RoomClients {
 
     /// Returns a result that is answered 204 if it is repeated now: a device's last wakes are remembered for ten
     /// minutes.
-    func rememberedResult(at now: Int64) -> (wake: String, result: FetchResult)? {
+    func rememberedResult(at now: Int64) -> (wake: WakeID, result: FetchResult)? {
         let remembered = self.settled.filter { wake, settled in
             now - settled.at < 600_000 && self.lastWakes.values.contains(wake)
         }
-        return remembered.min { $0.key < $1.key }.map { ($0.key, $0.value.result) }
+        return remembered.min { $0.key.text < $1.key.text }.map { ($0.key, $0.value.result) }
     }
+
+    /// The wakes that workers hold, in an order that does not depend on hashes.
+    var heldInOrder: [WakeID] { self.held.keys.sorted { $0.text < $1.text } }
 
     /// Removes a worker's stream.
     mutating func ended(_ stream: Int) {
@@ -70,41 +73,44 @@ struct RoomClients {
     }
 
     /// - Returns: the error in the result.
-    mutating func take(_ told: RecordedOutput) -> String? {
+    mutating func take(_ told: EngineOutput) -> String? {
         if told.isAnswer {
             guard self.answered.insert(told.request).inserted else { return "a second answer: \(told)" }
             if told.status == 503 { self.hasMetFailure = true }
         }
-        switch told.kind {
+        switch told {
         case .push: return self.takePush(told)
         case .answer: return self.takeAnswer(told)
-        case .wake: return self.takeWake(told)
-        case .expiring:
-            guard let wake = told.string("wake"), self.held[wake] == told.request || self.streams[told.request] == nil
-            else { return "a worker is warned of a wake that is not in flight there: \(told)" }
-        case .expired:
-            guard let wake = told.string("wake"), self.held[wake] == told.request || self.streams[told.request] == nil
-            else { return "a wake expired that is not in flight there: \(told)" }
+        case .wake(let wake): return self.takeWake(wake)
+        case .expiring(let wake, _, _, let stream):
+            guard self.isHeld(wake, on: stream) else { return "a worker is warned of a wake that it lacks: \(told)" }
+        case .expired(let wake, _, let stream):
+            guard self.isHeld(wake, on: stream) else { return "a wake expired that is not in flight there: \(told)" }
             self.release(wake)
-        case .released: self.release(told.text)
+        case .released(let wake, _): self.release(wake)
         case .asked, .subscribed, .conditions, .drained, .draining: break
         }
         return nil
     }
 
-    private mutating func release(_ wake: String) {
+    /// Returns true if a stream holds a wake, or has ended.
+    private func isHeld(_ wake: WakeID, on stream: Int) -> Bool {
+        self.held[wake] == stream || self.streams[stream] == nil
+    }
+
+    private mutating func release(_ wake: WakeID) {
         guard let stream = self.held.removeValue(forKey: wake) else { return }
         self.streams[stream]?.wakes.remove(wake)
     }
 
-    private mutating func takePush(_ told: RecordedOutput) -> String? {
+    private mutating func takePush(_ told: EngineOutput) -> String? {
         guard told.status == 200 else { return told.status == 503 ? nil : "a push is refused: \(told)" }
         guard self.sent[told.request] != nil else { return "an answer to no push: \(told)" }
         self.accepted.insert(told.request)
         return nil
     }
 
-    private mutating func takeAnswer(_ told: RecordedOutput) -> String? {
+    private mutating func takeAnswer(_ told: EngineOutput) -> String? {
         guard let report = self.reports.removeValue(forKey: told.request) else {
             self.answers[told.request] = told
             return nil
@@ -121,22 +127,29 @@ struct RoomClients {
         return [404, 409, 410].contains(told.status) ? nil : "a result is answered \(told)"
     }
 
-    private mutating func takeWake(_ told: RecordedOutput) -> String? {
-        guard let wake = told.string("wake") else { return "a wake without a name: \(told)" }
-        guard self.wakes.insert(wake).inserted else { return "wake \(wake) came twice" }
-        self.lastWakes[told.string("device") ?? ""] = wake
+    private mutating func takeWake(_ wake: ReceivedWake) -> String? {
+        guard self.wakes.insert(wake.id).inserted else { return "wake \(wake.id.text) came twice" }
+        self.lastWakes[wake.device] = wake.id
         // A worker that has left does not receive it.
-        guard let stream = self.streams[told.request] else { return nil }
-        if let identifier = told.string("apnsID"), let device = told.string("device") {
-            let push = self.sent.keys.first { GatewayEngineRig.apnsID($0) == identifier }
-            guard let push, self.sent[push].map({ EngineRig.token($0).hex }) == device else {
-                return "wake \(wake) carries a push of another device"
+        guard let stream = self.streams[wake.stream] else { return nil }
+        if let identifier = wake.push {
+            let push = self.sent.keys.first { EngineRig.apnsID(UInt64($0)) == identifier }
+            guard let push, self.sent[push].map({ EngineRig.token($0) }) == wake.device else {
+                return "wake \(wake.id.text) carries a push of another device"
             }
         }
-        self.held[wake] = told.request
-        self.streams[told.request]?.wakes.insert(wake)
-        if stream.wakes.count >= stream.slots { return "stream \(told.request) has more wakes than slots" }
+        self.held[wake.id] = wake.stream
+        self.streams[wake.stream]?.wakes.insert(wake.id)
+        if stream.wakes.count >= stream.slots { return "stream \(wake.stream) has more wakes than slots" }
         return nil
+    }
+}
+
+extension WakeID {
+    fileprivate var text: String {
+        var text = ByteBuffer()
+        self.write(to: &text)
+        return text.view.string
     }
 }
 
@@ -150,7 +163,7 @@ struct RoomCounters: Hashable {
     let inFlight: Int64
     let launched: Int64
 
-    init?(_ told: RecordedOutput) {
+    init?(_ told: EngineOutput) {
         func pushes(_ name: String) -> Int64? { told.integer("pushes", name) }
         guard let accepted = pushes("accepted"), let completed = pushes("completed"),
             let coalesced = pushes("coalesced"), let pending = pushes("pending"), let inFlight = pushes("inFlight"),
@@ -191,9 +204,9 @@ enum RoomEvent: CaseIterable {
 }
 
 extension Coverage<RoomEvent> {
-    mutating func add(_ told: [RecordedOutput]) {
+    mutating func add(_ told: [EngineOutput]) {
         for each in told {
-            switch each.kind {
+            switch each {
             case .wake: self.note(.wake)
             case .expired: self.note(.expired)
             case .released: self.note(.released)

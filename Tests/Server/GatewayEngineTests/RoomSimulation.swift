@@ -192,8 +192,9 @@ extension RoomSimulation {
     /// Passes the results to the clients.
     private func take() {
         guard let loop = self.room?.loop else { return }
-        let told = RecordedOutput.all(from: loop) { self.questions.append($0) }
+        let told = EngineOutput.all(from: loop)
         for thing in told {
+            if case .asked(let question) = thing { self.questions.append(question) }
             if let fault = self.clients.take(thing) { self.wrong(fault) }
             if self.clients.accepted.contains(thing.request) { self.policyTime.accepted(thing.request) }
         }
@@ -201,7 +202,7 @@ extension RoomSimulation {
     }
 
     /// Sends a request and runs the engine until it is answered; nil if its store fails in the meantime.
-    private func ask(_ fill: (Requests, Int) -> Void) -> RecordedOutput? {
+    private func ask(_ fill: (Requests, Int) -> Void) -> EngineOutput? {
         self.requests += 1
         let number = self.requests
         self.step { fill($0, number) }
@@ -249,17 +250,15 @@ extension RoomSimulation {
 
     private func report(_ number: Int, _ requests: Requests) {
         let now = self.clock.now.boot
-        if self.generator.once(in: 4), let (name, result) = self.clients.rememberedResult(at: now) {
-            guard let wake = Self.wake(name) else { return self.wrong("\(name) names no wake") }
-            self.clients.reports[number] = RoomClients.Report(wake: name, result: result, sentAt: now, isRepeated: true)
+        if self.generator.once(in: 4), let (wake, result) = self.clients.rememberedResult(at: now) {
+            self.clients.reports[number] = RoomClients.Report(wake: wake, result: result, sentAt: now, isRepeated: true)
             return requests.report(number, wake, result)
         }
-        let held = self.clients.held.keys.sorted()
+        let held = self.clients.heldInOrder
         guard !held.isEmpty else { return }
-        let name = self.generator.pick(held)
+        let wake = self.generator.pick(held)
         let result = self.generator.pick([.newData, .noData, .failed] as [FetchResult])
-        guard let wake = Self.wake(name) else { return self.wrong("\(name) names no wake") }
-        self.clients.reports[number] = RoomClients.Report(wake: name, result: result, sentAt: now)
+        self.clients.reports[number] = RoomClients.Report(wake: wake, result: result, sentAt: now)
         requests.report(number, wake, result)
     }
 
@@ -267,8 +266,6 @@ extension RoomSimulation {
         let streams = self.clients.streams.keys.sorted()
         return streams.isEmpty ? nil : self.generator.pick(streams)
     }
-
-    private static func wake(_ name: String) -> WakeID? { Array(name.utf8).withByteView { WakeID($0) } }
 
     /// Stops all faults and adds good workers, so that every push ends and can report its end.
     private func calm() {
@@ -291,15 +288,10 @@ extension RoomSimulation {
             if self.room?.committer.hasFailed == true { self.die() }
             self.pass(5000)
             self.step { requests in
-                for name in self.clients.held.keys.sorted() {
-                    guard let wake = Self.wake(name) else { continue }
+                for wake in self.clients.heldInOrder {
                     self.requests += 1
-                    let sentAt = self.clock.now.boot
-                    self.clients.reports[self.requests] = RoomClients.Report(
-                        wake: name,
-                        result: .newData,
-                        sentAt: sentAt
-                    )
+                    let report = RoomClients.Report(wake: wake, result: .newData, sentAt: self.clock.now.boot)
+                    self.clients.reports[self.requests] = report
                     requests.report(self.requests, wake, .newData)
                 }
             }

@@ -131,9 +131,7 @@ struct HistoryPageTests {
                 for _ in 0..<100 {
                     number += 1
                     rig.now = rig.now + Int64(random.number(below: 2))
-                    let apnsID = EngineRig.apnsID(number)
-                    let device = UInt64(random.number(below: 50))
-                    rig.append(HistoryEvent(device: device, at: rig.now, kind: .push(.scheduled), apnsID: apnsID))
+                    Self.append(number, to: rig, device: UInt64(random.number(below: 50)))
                 }
                 if random.once(in: 3) { rig.flush() }
             }
@@ -149,15 +147,10 @@ struct HistoryPageTests {
     @Test("Pages of pushes continue behind more events than one page examines, which follow the older ones at once")
     func manyEvents() throws {
         let rig = try HistoryRig(limits: HistoryLimits())
-        func append(_ number: UInt64) {
-            rig.append(
-                HistoryEvent(device: 1, at: rig.now, kind: .push(.scheduled), apnsID: EngineRig.apnsID(number))
-            )
-        }
-        append(1)
+        Self.append(1, to: rig)
         rig.flush()
         rig.now = rig.now + 1
-        append(2)
+        Self.append(2, to: rig)
         for device in 0..<UInt64(HistoryLimits.pushesExamined) {
             rig.append(HistoryEvent(device: device, at: rig.now, kind: .conditions))
         }
@@ -169,18 +162,20 @@ struct HistoryPageTests {
     @Test("Pushes whose events were dropped are not listed")
     func droppedPushes() throws {
         let rig = try HistoryRig()
-        func append(_ number: UInt64) {
-            rig.append(
-                HistoryEvent(device: 1, at: rig.now, kind: .push(.scheduled), apnsID: EngineRig.apnsID(number))
-            )
-        }
-        for number in 0..<1000 as Range<UInt64> { append(number) }
+        for number in 0..<1000 as Range<UInt64> { Self.append(number, to: rig) }
         rig.flush()
         rig.now = rig.now + 1000 * 24 * 3600 * 1000
-        append(1000)
+        Self.append(1000, to: rig)
         rig.flush()
         rig.tidyAll()
         #expect(Self.pushes(of: rig) == rig.events.suffix(1).compactMap { LoggedPush($0) })
+    }
+
+    /// Appends the event of a scheduled push.
+    private static func append(_ number: UInt64, to rig: HistoryRig, device: UInt64 = 1) {
+        rig.append(
+            HistoryEvent(device: device, at: rig.now, kind: .push(.scheduled), apnsID: EngineRig.apnsID(number))
+        )
     }
 
     /// Returns all pushes, which are read page by page.

@@ -7,10 +7,14 @@ import Wire
 
 @Suite("Files", .timeLimit(.minutes(15)))
 struct FileTests {
-    private let folder = TestFolder()
+    private let folder: TemporaryFolder
+
+    init() throws { self.folder = try TemporaryFolder() }
+
+    private func file(_ name: String) -> String { "\(self.folder.path)/\(name)" }
 
     private func made(_ name: String, _ text: String) throws -> String {
-        let path = self.folder.file(name)
+        let path = self.file(name)
         let file = try OpenFile(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode: 0o640)
         try file.write(Array(text.utf8))
         try file.sync()
@@ -39,7 +43,7 @@ struct FileTests {
     @Test("The kind, size and owner of a file are reported, and whether a path is a link")
     func status() throws {
         let path = try self.made("a", "abc")
-        let other = self.folder.file("b")
+        let other = self.file("b")
         try FileSystem.link(path, to: other)
         let status = try FileSystem.status(path)
         #expect(status.kind == .file && status.size == 3 && status.permissions & ~0o640 == 0)
@@ -55,7 +59,7 @@ struct FileTests {
     @Test("A failure has the system's error number and message")
     func errors() throws {
         let path = try self.made("a", "")
-        let none = self.folder.file("none")
+        let none = self.file("none")
         #expect(self.number { () throws(SystemError) in _ = try OpenFile(none, O_RDONLY) } == ENOENT)
         #expect(self.number { () throws(SystemError) in _ = try FileSystem.status(none) } == ENOENT)
         #expect(self.number { () throws(SystemError) in _ = try FileSystem.linkStatus(none) } == ENOENT)
@@ -84,32 +88,30 @@ struct FileTests {
         for name in ["a", "b", ".c"] { _ = try self.made(name, "") }
         #expect(FileSystem.names(in: self.folder.path, countMax: 10)?.sorted() == ["a", "b"])
         #expect(FileSystem.names(in: self.folder.path, countMax: 1)?.count == 1)
-        #expect(FileSystem.names(in: self.folder.file("none"), countMax: 10) == nil)
-        try FileSystem.rename(self.folder.file("a"), to: self.folder.file("b"))
+        #expect(FileSystem.names(in: self.file("none"), countMax: 10) == nil)
+        try FileSystem.rename(self.file("a"), to: self.file("b"))
         #expect(FileSystem.names(in: self.folder.path, countMax: 10) == ["b"])
     }
 
     @Test("A non-regular file is distinguished from one that cannot be opened, and reading never blocks")
     func ordinary() throws {
-        let isMade = unsafe mkfifo(self.folder.file("pipe"), 0o600) == 0
+        let isMade = unsafe mkfifo(self.file("pipe"), 0o600) == 0
         #expect(isMade)
-        for path in [self.folder.file("pipe"), self.folder.path, "/dev/null"] {
+        for path in [self.file("pipe"), self.folder.path, "/dev/null"] {
             #expect(try OrdinaryFile.contents(path, bytesMax: 1) == nil)
             #expect(OrdinaryFile.isOther(path))
         }
-        let none = self.folder.file("none")
+        let none = self.file("none")
         #expect(throws: SystemError(ENOENT)) { try OrdinaryFile.contents(none, bytesMax: 1) }
         #expect(!OrdinaryFile.isOther(none))
     }
 
     /// Returns paths whose existing entries must not be replaced by a file.
     private func obstacles() throws -> [String] {
-        let (pipe, device, nowhere) = (
-            self.folder.file("pipe"), self.folder.file("device"), self.folder.file("nowhere")
-        )
+        let (pipe, device, nowhere) = (self.file("pipe"), self.file("device"), self.file("nowhere"))
         let areMade =
             unsafe mkfifo(pipe, 0o600) == 0 && symlink("/dev/null", device) == 0
-            && symlink(self.folder.file("none"), nowhere) == 0
+            && symlink(self.file("none"), nowhere) == 0
         try #require(areMade)
         return [pipe, device, nowhere]
     }
@@ -117,10 +119,10 @@ struct FileTests {
     @Test("Only an ordinary file is replaced, or a link to one")
     func replacement() throws {
         let other = try self.made("other", "other")
-        let link = self.folder.file("link")
+        let link = self.file("link")
         let isLinked = unsafe symlink(other, link) == 0
         #expect(isLinked)
-        for path in [self.folder.file("free"), other, link] {
+        for path in [self.file("free"), other, link] {
             try FileSystem.replaceFile(path, by: try self.made("draft", "new"))
             #expect(try OrdinaryFile.contents(path, bytesMax: 10) == Array("new".utf8))
             #expect(try FileSystem.linkStatus(path).kind == .file)
@@ -146,7 +148,7 @@ struct FileTests {
         #expect(try FileSystem.status(path).permissions == 0o600)
         let full: [UInt8] = [1]
         #expect(throws: SystemError(ENOENT)) {
-            try OrdinaryFile.replace(self.folder.file("none/b"), with: full, mode: 0o600)
+            try OrdinaryFile.replace(self.file("none/b"), with: full, mode: 0o600)
         }
         #expect(FileSystem.names(in: self.folder.path, countMax: 10) == ["a"])
     }
@@ -159,7 +161,7 @@ struct FileTests {
         let faults = SystemFaults()
         faults.join()
         defer { SystemFaults.leave() }
-        let other = self.folder.file("b")
+        let other = self.file("b")
         let path = try self.made("a", "new")
         faults.fail(.link, number: 0, error: error, times: calls)
         try FileSystem.link(path, orRenameTo: other)
@@ -245,23 +247,4 @@ private final class TestPipe {
         close(self.reading)
         close(self.writing)
     }
-}
-
-/// A folder that is removed, including its contents, with this object.
-private final class TestFolder {
-    let path: String
-
-    init() {
-        var random = RandomBits()
-        self.path = "/tmp/wakegate-files-\(random.next())"
-        try? FileSystem.makeFolder(self.path, mode: 0o700)
-    }
-
-    deinit {
-        for name in FileSystem.names(in: self.path, countMax: 100) ?? [] { try? FileSystem.remove(self.file(name)) }
-        try? FileSystem.remove(self.file(".c"))
-        try? FileSystem.removeFolder(self.path)
-    }
-
-    func file(_ name: String) -> String { "\(self.path)/\(name)" }
 }

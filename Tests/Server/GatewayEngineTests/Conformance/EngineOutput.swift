@@ -221,38 +221,43 @@ extension Caller {
     }
 }
 
-/// A result of the engine in plain words.
-struct RecordedOutput: Hashable, CustomStringConvertible {
-    enum Kind: Hashable {
-        /// The answer to a push, and to any other request.
-        case push, answer
-        /// The output passes a request to the engine again.
-        case asked
-        /// A stream begins.
-        case subscribed
-        /// A wake, a warning that its deadline is near, and its expiration.
-        case wake, expiring, expired
-        /// A wake that a stream held has ended.
-        case released
-        /// Conditions of a device have changed.
-        case conditions
-        /// A stream whose worker stops has ended.
-        case drained
-        case draining
+extension EngineOutput {
+    var isAnswer: Bool { self.answered != nil }
+
+    /// The number of its request or stream; 0 if it has none.
+    var request: Int {
+        switch self {
+        case .push(let request, _), .answer(let request, _), .subscribed(let request, _), .drained(let request): request
+        case .expiring(_, _, _, let stream), .expired(_, _, let stream), .released(_, let stream): stream
+        case .conditions(_, _, let stream): stream
+        case .wake(let wake): wake.stream
+        case .asked(let request): request.reply.number
+        case .draining: 0
+        }
     }
 
-    let kind: Kind
-    /// The number of its request or stream.
-    var request = 0
-    /// The HTTP status; 0 if there is none.
-    var status = 0
-    /// The disposition of a push or the reason of its refusal; for anything else its JSON.
-    var text = ""
+    /// The HTTP status of an answer; 0 if it is none.
+    var status: Int {
+        switch self {
+        case .push(_, let reply): reply.reason?.status ?? 200
+        case .answer(_, let outcome): outcome.status
+        case .subscribed: 200
+        default: 0
+        }
+    }
 
-    /// True if it is the answer to a request.
-    var isAnswer: Bool { self.kind == .push || self.kind == .answer || self.kind == .subscribed }
-
-    var description: String { "\(self.kind) \(self.request) \(self.status) \(self.text)" }
+    /// The word of a push, the body of another answer, or the data of a wake.
+    var text: String {
+        switch self {
+        case .push(_, let reply): return reply.word
+        case .answer(_, let outcome):
+            var writer = JSONWriter()
+            outcome.write(to: &writer)
+            return writer.buffer.view.string
+        case .wake(let wake): return wake.text
+        default: return ""
+        }
+    }
 
     /// Returns the value at a path of keys.
     func value(_ path: [String]) -> Any? {

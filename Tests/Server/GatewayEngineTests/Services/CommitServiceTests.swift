@@ -360,7 +360,7 @@ struct CommitPipelineTests {
         let before = rig.store.commits
         rig.step { $0.explain(1, 1) }
         rig.takeOutputs()
-        #expect(rig.answer(1)?.kind == .answer)
+        #expect(rig.answer(1) != nil)
         for request in 2...3 {
             rig.step { $0.push(request, request) }
             rig.takeOutputs()
