@@ -23,8 +23,7 @@ struct DashboardTests {
     /// The docstrings in `dashboard.py` say what each scene is about. Each begins with a fresh context of the browser.
     @Test("At work it can be read and used in every size, shows what its URL says, and its tabs share one stream")
     func atWork() throws {
-        let (gateway, worker, push) = try self.gatewayAtWork()
-        defer { withExtendedLifetime(worker) {} }
+        let (gateway, push) = try self.gatewayAtWork()
         let scenes = ["light", "dark", "phone", "pages", "addresses", "hints", "older", "tabs", "late"]
         try self.play(scenes, "http://\(gateway.admin)", push: push)
     }
@@ -37,8 +36,7 @@ struct DashboardTests {
 
     @Test("Every control works, by pointer and keyboard")
     func controls() throws {
-        let (gateway, worker, push) = try self.gatewayAtWork()
-        defer { withExtendedLifetime(worker) {} }
+        let (gateway, push) = try self.gatewayAtWork()
         try self.play(["controls"], "http://\(gateway.admin)", push: push)
         let stats = try gateway.stats()
         #expect(stats.integer("wakes", "results", "expired") == 1)
@@ -66,7 +64,7 @@ struct DashboardTests {
         let gateway = try RunningGateway(self.longWindows + ["--set", "policy.progressWindow=3600"])
         let registration = #"{"token":"\#(self.device)"}"#
         #expect(try gateway.edge("/v1/topics/\(self.topic)/devices", "-d", registration).status == 201)
-        let worker = try gateway.curlWorker(topic: self.topic, query: "&push=0&task=com.example.*")
+        try gateway.curlWorker(topic: self.topic, query: "&push=0&task=com.example.*")
         let active = #"{"appState":"active"}"#
         let answer = try gateway.edge("/v1/devices/\(self.device)/conditions", "-X", "PATCH", "-d", active)
         #expect(answer.status == 200)
@@ -74,21 +72,18 @@ struct DashboardTests {
         let stats = try gateway.stats()
         #expect(stats.integer("tasks", "results", "cancelled") == 1)
         #expect(stats.integer("tasks", "results", "expired") == 1)
-        withExtendedLifetime(worker) {}
     }
 
     @Test("On a phone holds and refusals come first, and each table row is a card that begins with its reason")
     func narrow() throws {
-        let (gateway, worker, push) = try self.gatewayAtWork()
-        defer { withExtendedLifetime(worker) {} }
+        let (gateway, push) = try self.gatewayAtWork()
         #expect(try gateway.push("0123" + self.device.dropFirst(4), topic: self.topic).status == 200)
         try self.play(["narrow"], "http://\(gateway.admin)", push: push)
     }
 
     @Test("Tile, lists, devices, statistics and the command line agree on which devices are held")
     func held() throws {
-        let (gateway, worker, push) = try self.gatewayAtWork()
-        defer { withExtendedLifetime(worker) {} }
+        let (gateway, push) = try self.gatewayAtWork()
         func report(_ device: String, _ conditions: String) throws {
             let answer = try gateway.edge("/v1/devices/\(device)/conditions", "-X", "PATCH", "-d", conditions)
             #expect(answer.status == 200)
@@ -118,8 +113,7 @@ struct DashboardTests {
 
     @Test("First digits find a device, an empty address says so, and destructive controls are red")
     func finds() throws {
-        let (gateway, worker, push) = try self.gatewayAtWork()
-        defer { withExtendedLifetime(worker) {} }
+        let (gateway, push) = try self.gatewayAtWork()
         #expect(try gateway.push(self.device.dropLast(2) + "00", topic: self.topic).status == 200)
         #expect(try gateway.push("0badcafe01" + self.device.dropFirst(10), topic: self.topic).status == 200)
         try self.play(["finds"], "http://\(gateway.admin)", push: push)
@@ -161,7 +155,6 @@ struct DashboardTests {
         let list = try gateway.wakegate("push", "list", "--outcome", "expired,lost", "--since", "24h").output
         #expect(list.split(separator: "\n").count == 2 && list.contains(others[2]), "\(list)")
         try self.play(["durations"], "http://\(gateway.admin)", push: push)
-        withExtendedLifetime((snail, hare)) {}
     }
 
     @Test("The dashboard shows the loss with which the gateway was started")
@@ -177,18 +170,18 @@ struct DashboardTests {
     func gone() throws {
         let folder = try RestartFolder()
         let gateway = try folder.start(self.longWindows)
-        let (worker, push) = try self.work(gateway)
+        let push = try self.work(gateway)
         let browser = try self.browser(["gone"], "http://\(gateway.admin)", push: push)
         #expect(try PlayedScene.faults(browser, "alive") == [])
         try gateway.process.end(SIGKILL)
         try browser.write("killed")
         #expect(try PlayedScene.faults(browser, "gone") == [])
         let next = try folder.start(self.longWindows, admin: gateway.admin)
-        let others = try self.work(next)
+        _ = try self.work(next)
         try browser.write("back")
         #expect(try PlayedScene.faults(browser, "gone") == [])
         #expect(try browser.finish().status == 0)
-        withExtendedLifetime((worker, others, next)) {}
+        withExtendedLifetime(next) {}
     }
 
     @Test("On another machine it asks for an operator's token, explains refusals, and never puts a token into a URL")
@@ -220,10 +213,9 @@ struct DashboardTests {
     // MARK: The gateway
 
     /// Returns a gateway with a device that has a wake in flight and pending pushes.
-    private func gatewayAtWork() throws -> (gateway: RunningGateway, worker: EventStream, push: String) {
+    private func gatewayAtWork() throws -> (gateway: RunningGateway, push: String) {
         let gateway = try RunningGateway(self.longWindows)
-        let (worker, push) = try self.work(gateway)
-        return (gateway, worker, push)
+        return (gateway, try self.work(gateway))
     }
 
     /// Starts a continued task whose texts contain markup, and leaves a processing task, a refresh task and a session
@@ -258,12 +250,13 @@ struct DashboardTests {
         return worker
     }
 
-    private func work(_ gateway: RunningGateway) throws -> (worker: EventStream, push: String) {
-        let worker = try gateway.curlWorker(topic: self.topic)
+    /// Returns the apns-id of the push whose wake is in flight.
+    private func work(_ gateway: RunningGateway) throws -> String {
+        try gateway.curlWorker(topic: self.topic)
         let first = try gateway.push(self.device, topic: self.topic)
         let push = try #require(first.headers["apns-id"])
         for _ in 0..<4 { #expect(try gateway.push(self.device, topic: self.topic).status == 200) }
-        return (worker, push)
+        return push
     }
 
     // MARK: The browser

@@ -177,7 +177,6 @@ struct ExampleTests {
         #expect(ended.output.hasPrefix("200 scheduled"), "\(ended.output) \(ended.errors)")
         // The push in flight was lost and is pending again.
         #expect(try next.stats().integer("pushes", "accepted") == 2)
-        withExtendedLifetime(busy) {}
     }
 
     private func wakesArrive(_ gateway: RunningGateway, _ worker: ChildProcess) throws {

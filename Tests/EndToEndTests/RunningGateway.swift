@@ -32,6 +32,7 @@ final class RunningGateway {
     let admin: String
     let plain: String
     private let isFolderKept: Bool
+    private var workers: [EventStream] = []
 
     /// - Parameters:
     ///   - kept: an existing directory, which outlives this gateway; nil for a temporary one.
@@ -121,15 +122,17 @@ final class RunningGateway {
     /// The options of `wakegate` for the edge, if it would find another listener.
     var edgeOptions: [String] { ["--gateway", "https://\(self.edge)", "--ca", self.certificateAuthority] }
 
-    /// Starts a worker that is a plain `curl -N`, and waits until it has subscribed.
+    /// Starts a worker that is a plain `curl -N`, and waits until it has subscribed. It lives as long as this gateway.
     ///
     /// - Parameter query: the text after the first parameters of the query.
+    @discardableResult
     func curlWorker(topic: String, name: String = "curl", query: String = "") throws -> EventStream {
         let before = try self.stats().integer("workers", "connected") ?? 0
         let url = "https://\(self.edge)/v1/topics/\(topic)/wakes?slots=4&name=\(name)\(query)"
         let options = ["--silent", "--show-error", "--noproxy", "*", "--no-buffer", "--http2"]
         let stream = EventStream(try ChildProcess("curl", options + ["--cacert", self.certificateAuthority, url]))
         try self.eventually("a worker") { try self.stats().integer("workers", "connected") == before + 1 }
+        self.workers.append(stream)
         return stream
     }
 

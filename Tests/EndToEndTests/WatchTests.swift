@@ -12,19 +12,18 @@ struct WatchTests {
         arguments: ["view", "resized", "interrupted", "plain"]
     )
     func terminal(scene: String) throws {
-        let (gateway, worker) = try self.gatewayAtWork()
+        let gateway = try self.gatewayAtWork()
         let script = try PlayedScene.terminal([scene], of: gateway, ["topic": self.topic])
         let faults = try PlayedScene.faults(script, scene)
         #expect(faults.isEmpty, "\(faults.joined(separator: "\n"))")
         #expect(try script.finish().status == 0)
-        withExtendedLifetime(worker) {}
     }
 
     @Test("The view says that the gateway is gone, and resumes when it is back")
     func gone() throws {
         let folder = try RestartFolder()
         let gateway = try folder.start()
-        let worker = try self.work(gateway)
+        try self.work(gateway)
         let script = try PlayedScene.terminal(["gone"], of: gateway, ["topic": self.topic])
         #expect(try PlayedScene.faults(script, "alive").isEmpty)
         try gateway.process.end(SIGKILL)
@@ -34,12 +33,12 @@ struct WatchTests {
         let next = try folder.start(admin: gateway.admin)
         try script.write("back")
         #expect(try PlayedScene.faults(script, "gone").isEmpty)
-        withExtendedLifetime((worker, next)) {}
+        withExtendedLifetime(next) {}
     }
 
     @Test("Without a terminal it writes a line a second, of all, of a topic, or as JSON, and ends with a signal")
     func lines() throws {
-        let (gateway, worker) = try self.gatewayAtWork()
+        let gateway = try self.gatewayAtWork()
         let all = try self.watch(gateway)
         let topic = try self.watch(gateway, "--topic", self.topic)
         for process in [all, topic] {
@@ -64,12 +63,11 @@ struct WatchTests {
         lasting.send(SIGHUP)
         for _ in 0..<2 { _ = try #require(try lasting.line()) }
         #expect(try lasting.end().status == 0)
-        withExtendedLifetime(worker) {}
     }
 
     @Test("The view ends at a signal when its pipe is full and unread")
     func unread() throws {
-        let (gateway, worker) = try self.gatewayAtWork()
+        let gateway = try self.gatewayAtWork()
         // Reports once that its pipe, which holds a page, is full.
         let script = """
             import fcntl, os, select, subprocess, sys
@@ -90,7 +88,6 @@ struct WatchTests {
         for _ in 1...3 { _ = try other.line() }
         try view.write("")
         #expect(try view.line() == "0")
-        withExtendedLifetime(worker) {}
     }
 
     @Test("A missing or refusing gateway is reported immediately, with what to do")
@@ -102,16 +99,16 @@ struct WatchTests {
         #expect(refused.status == 1 && refused.errors.contains("401 MissingToken"), "\(refused.errors)")
     }
 
-    private func gatewayAtWork() throws -> (RunningGateway, EventStream) {
+    private func gatewayAtWork() throws -> RunningGateway {
         let gateway = try RunningGateway()
-        return (gateway, try self.work(gateway))
+        try self.work(gateway)
+        return gateway
     }
 
     /// Starts a worker with a wake that it does not answer.
-    private func work(_ gateway: RunningGateway) throws -> EventStream {
-        let worker = try gateway.curlWorker(topic: self.topic)
+    private func work(_ gateway: RunningGateway) throws {
+        try gateway.curlWorker(topic: self.topic)
         #expect(try gateway.push(self.token, topic: self.topic).status == 200)
-        return worker
     }
 
     private func watch(_ gateway: RunningGateway, _ options: String...) throws -> ChildProcess {

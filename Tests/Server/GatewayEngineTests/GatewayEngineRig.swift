@@ -167,7 +167,7 @@ final class GatewayEngineRig {
         self.told.filter { if case .wake = $0 { true } else { false } }
     }
 
-    /// True if the loops were told that the gateway drains.
+    /// True if the loops know that the gateway drains.
     var isDraining: Bool {
         self.told.contains { if case .draining = $0 { true } else { false } }
     }
