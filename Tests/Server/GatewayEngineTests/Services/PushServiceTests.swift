@@ -5,7 +5,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("Answers to pushes", .timeLimit(.minutes(15)))
+@Suite("Answers to pushes and subscriptions", .timeLimit(.minutes(15)))
 struct PushServiceTests {
     /// A cause of a refusal.
     struct Case: CustomTestStringConvertible {
@@ -96,6 +96,18 @@ struct PushServiceTests {
         #expect(rig.words() == [refusal.word])
         #expect(rig.records.rejections.total.reduce(0, +) == 1, "a dry run is not counted")
         #expect(rig.limits.met(rig.dispatcher).map(\.count).reduce(0, +) == (refusal.limit == nil ? 0 : 1))
+    }
+
+    @Test("No stream begins for a topic beyond the limit, which is counted")
+    func subscriptions() {
+        var configuration = EngineRig.open()
+        configuration.topicsMax = 1
+        let rig = ServiceRig(configuration)
+        rig.perform { $0.push(1, 1) }
+        _ = rig.heard()
+        rig.perform { $0.subscribe(3, topic: 1) }
+        #expect(rig.answers() == ["503 ServiceUnavailable"])
+        #expect(rig.limits.met(rig.dispatcher).map(\.name) == ["topicsMax"])
     }
 
     @Test("An expiry is in wall clock time, and without one the policy's applies")

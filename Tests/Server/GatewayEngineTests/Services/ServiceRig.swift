@@ -30,17 +30,8 @@ final class ServiceRig {
         self.requests = RequestService(self.stage, self.room, self.pushes)
     }
 
-    func workspace(_ failure: StoreFailure? = nil) -> Workspace {
-        Workspace(engine: self.rig.engine, dispatcher: self.dispatcher, offset: Self.offset, failure: failure)
-    }
-
-    /// The failure of a store whose durable state cannot be read.
-    var failure: StoreFailure {
-        StoreFailure(
-            error: StoreError(message: "full"),
-            workers: WorkersAtFailure(self.dispatcher, self.rig.engine),
-            durableError: StoreError(message: "gone")
-        )
+    func workspace() -> Workspace {
+        Workspace(engine: self.rig.engine, dispatcher: self.dispatcher, offset: Self.offset, failure: nil)
     }
 
     /// Performs pushes and requests one after the other.
