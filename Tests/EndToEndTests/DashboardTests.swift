@@ -9,17 +9,6 @@ struct DashboardTests {
     /// An unanswered wake stays in flight for as long as a test takes.
     private let longWindows = ["--set", "policy.executionWindow=3600"]
 
-    /// The input of the browser's script; `dashboard.py` documents each member.
-    private struct Settings: Encodable {
-        let url: String
-        let device: String
-        let push: String
-        let `operator`: String?
-        let plain: String?
-        let folder: String
-        let scenes: [String]
-    }
-
     /// The docstrings in `dashboard.py` say what each scene is about. Each begins with a fresh context of the browser.
     @Test("At work it can be read and used in every size, shows what its URL says, and its tabs share one stream")
     func atWork() throws {
@@ -287,16 +276,13 @@ struct DashboardTests {
         // Screenshots are kept for review by people.
         let folder = RunningGateway.root.appendingPathComponent(".build/dashboard")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        let settings = Settings(
-            url: url,
-            device: self.device,
-            push: push,
-            operator: token,
-            plain: plain.map { "http://\($0)" },
-            folder: folder.path,
-            scenes: scenes
-        )
-        let text = String(decoding: try JSONEncoder().encode(settings), as: UTF8.self)
+        // `dashboard.py` documents each member.
+        var settings: [String: Any] = [
+            "url": url, "device": self.device, "push": push, "folder": folder.path, "scenes": scenes,
+        ]
+        settings["operator"] = token
+        settings["plain"] = plain.map { "http://\($0)" }
+        let text = String(decoding: try JSONSerialization.data(withJSONObject: settings), as: UTF8.self)
         return try ChildProcess(client: "dashboard.py", [text], isInputOpen: true)
     }
 }

@@ -101,7 +101,7 @@ final class FaultyGateway {
     /// Returns what a client reports to its caller for each of its pushes.
     func play(_ client: ProviderClient, pushes: Int) throws -> [[String: Int]] {
         let scenes = Array(repeating: "one", count: pushes)
-        let settings = ProviderClient.Settings(self.gateway, topic: self.topic, scenes: scenes)
+        let settings = ProviderClient.settings(self.gateway, topic: self.topic, scenes: scenes)
         let ended = try client.start(settings).finish()
         guard ended.status == 0 else { throw ChildProcess.Failure(description: ended.errors) }
         return try ended.output.split(separator: "\n").map { line in

@@ -3,47 +3,30 @@ import Testing
 
 /// An APNs client that plays the scenes of `Clients/scenes.py`.
 struct ProviderClient: CustomTestStringConvertible, Sendable {
-    /// The input of the client's script; `scenes.py` documents each member.
-    struct Settings: Encodable {
-        let host: String
-        let port: Int
-        let ca: String
-        let topic: String
-        let key: String?
-        let keyID: String
-        let team: String
-        let certificate: String
-        let unregistered: String
-        let age: Int
-        let scenes: [String]
-
-        /// - Parameters:
-        ///   - gateway: a gateway that made the proof of the client.
-        ///   - hasToken: false if the client shows a certificate.
-        ///   - unregistered: a device that was removed.
-        ///   - age: the age of the token, in seconds.
-        init(
-            _ gateway: RunningGateway,
-            topic: String,
-            hasToken: Bool = true,
-            unregistered: String = "",
-            age: Int = 0,
-            scenes: [String]
-        ) {
-            let parts = gateway.edge.split(separator: ":")
-            let state = gateway.folder.appendingPathComponent(".wakegate")
-            self.host = String(parts[0])
-            self.port = Int(parts[1]) ?? 0
-            self.ca = gateway.certificateAuthority
-            self.topic = topic
-            self.key = hasToken ? state.appendingPathComponent("provider.p8").path : nil
-            self.keyID = "KEY1234567"
-            self.team = "TEAM123456"
-            self.certificate = state.appendingPathComponent("provider.pem").path
-            self.unregistered = unregistered
-            self.age = age
-            self.scenes = scenes
-        }
+    /// Returns the input of the client's script; `scenes.py` documents each member.
+    ///
+    /// - Parameters:
+    ///   - gateway: a gateway that made the proof of the client.
+    ///   - hasToken: false if the client shows a certificate.
+    ///   - unregistered: a device that was removed.
+    ///   - age: the age of the token, in seconds.
+    static func settings(
+        _ gateway: RunningGateway,
+        topic: String,
+        hasToken: Bool = true,
+        unregistered: String = "",
+        age: Int = 0,
+        scenes: [String]
+    ) -> [String: Any] {
+        let address = gateway.edge.split(separator: ":").map(String.init)
+        let state = gateway.folder.appendingPathComponent(".wakegate").path
+        let proof: [String: Any] = hasToken ? ["key": "\(state)/provider.p8"] : [:]
+        let settings: [String: Any] = [
+            "host": address[0], "port": Int(address[1]) ?? 0, "ca": gateway.certificateAuthority, "topic": topic,
+            "keyID": "KEY1234567", "team": "TEAM123456", "certificate": "\(state)/provider.pem",
+            "unregistered": unregistered, "age": age, "scenes": scenes,
+        ]
+        return settings.merging(proof) { $1 }
     }
 
     /// One line of a client's output.
@@ -87,12 +70,12 @@ struct ProviderClient: CustomTestStringConvertible, Sendable {
         )
     }
 
-    func start(_ settings: Settings) throws -> ChildProcess {
+    func start(_ settings: [String: Any]) throws -> ChildProcess {
         if self.program.hasPrefix("/"), !FileManager.default.isExecutableFile(atPath: self.program) {
             throw ChildProcess.Failure(description: "\(self.program) is not there; run deploy/setup first")
         }
         let file = RunningGateway.client(self.script)
-        let argument = String(decoding: try JSONEncoder().encode(settings), as: UTF8.self)
+        let argument = String(decoding: try JSONSerialization.data(withJSONObject: settings), as: UTF8.self)
         return try ChildProcess(self.program, [file, argument], isInputOpen: true)
     }
 }

@@ -32,7 +32,7 @@ struct ProviderClientTests {
     func expired(client: ProviderClient) throws {
         let folder = try RestartFolder()
         let gateway = try self.start(folder, asking: Self.forToken)
-        let settings = ProviderClient.Settings(gateway, topic: self.topic, age: 7200, scenes: ["one"])
+        let settings = ProviderClient.settings(gateway, topic: self.topic, age: 7200, scenes: ["one"])
         let ended = try client.start(settings).finish()
         #expect(ended.status == 0, "\(ended.errors)")
         #expect(ended.output.contains(#""403 ExpiredProviderToken""#), "\(ended.output)")
@@ -47,7 +47,7 @@ struct ProviderClientTests {
         let earliest = Int64(Date(timeIntervalSinceNow: 0).timeIntervalSince1970 * 1000)
         #expect(try gateway.edge("/v1/devices/\(self.unregistered)", "-X", "DELETE").status == 204)
         let scenes = ["one", "unregistered", "malformed", "thousand", "restart"]
-        let settings = ProviderClient.Settings(
+        let settings = ProviderClient.settings(
             gateway,
             topic: self.topic,
             hasToken: hasToken,
@@ -69,7 +69,7 @@ struct ProviderClientTests {
         #expect(try scene("malformed").answers == ["400 BadDeviceToken": 1])
         #expect(try scene("thousand").answers == ["200": 1000])
 
-        let (last, taken) = try self.restart(gateway, folder, settings, running, scene)
+        let (last, taken) = try self.restart(gateway, folder, hasToken: hasToken, running, scene)
         let ended = try running.finish()
         #expect(ended.status == 0, "\(ended.errors)")
 
@@ -103,14 +103,13 @@ struct ProviderClientTests {
     private func restart(
         _ gateway: RunningGateway,
         _ folder: RestartFolder,
-        _ settings: ProviderClient.Settings,
+        hasToken: Bool,
         _ running: ChildProcess,
         _ scene: (String) throws -> ProviderClient.Scene
     ) throws -> (RunningGateway, Int) {
         #expect(try scene("before the restart").answers == ["200": 20])
         #expect(try gateway.process.end(SIGTERM).status == 0)
-        let asking = settings.key == nil ? Self.forCertificate : Self.forToken
-        let next = try folder.start(asking, edge: gateway.edge)
+        let next = try folder.start(hasToken ? Self.forToken : Self.forCertificate, edge: gateway.edge)
         try running.endInput()
         let restart = try scene("restart")
         let taken = try #require(restart.answers["200"])
