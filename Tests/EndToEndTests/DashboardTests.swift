@@ -57,7 +57,7 @@ struct DashboardTests {
         let active = #"{"appState":"active"}"#
         let answer = try gateway.edge("/v1/devices/\(self.device)/conditions", "-X", "PATCH", "-d", active)
         #expect(answer.status == 200)
-        try self.play(["cards"], "http://\(gateway.admin)", push: "", plain: gateway.plain)
+        try self.play(["cards"], "http://\(gateway.admin)", push: "", ["plain": "http://\(gateway.plain)"])
         let stats = try gateway.stats()
         #expect(stats.integer("tasks", "results", "cancelled") == 1)
         #expect(stats.integer("tasks", "results", "expired") == 1)
@@ -177,7 +177,7 @@ struct DashboardTests {
     func token() throws {
         let gateway = try ServedGateway()
         let token = try gateway.issue("--role", "operator").token
-        try self.play(["token"], gateway.url(.adminAfar), push: "", token: token)
+        try self.play(["token"], gateway.url(.adminAfar), push: "", ["operator": token])
     }
 
     @Test("The page may load only its own files, and only the admin listener serves it")
@@ -250,14 +250,9 @@ struct DashboardTests {
 
     // MARK: The browser
 
-    private func play(
-        _ scenes: [String],
-        _ url: String,
-        push: String,
-        token: String? = nil,
-        plain: String? = nil
-    ) throws {
-        let browser = try self.browser(scenes, url, push: push, token: token, plain: plain)
+    /// - Parameter settings: the members that `dashboard.py` documents, in addition to those of every scene.
+    private func play(_ scenes: [String], _ url: String, push: String, _ settings: [String: Any] = [:]) throws {
+        let browser = try self.browser(scenes, url, push: push, settings)
         for scene in scenes {
             let faults = try PlayedScene.faults(browser, scene)
             #expect(faults.isEmpty, "\(scene): \(faults.joined(separator: "\n"))")
@@ -266,23 +261,16 @@ struct DashboardTests {
         #expect(ended.status == 0, "\(ended.errors)")
     }
 
-    private func browser(
-        _ scenes: [String],
-        _ url: String,
-        push: String,
-        token: String? = nil,
-        plain: String? = nil
-    ) throws -> ChildProcess {
+    private func browser(_ scenes: [String], _ url: String, push: String, _ settings: [String: Any] = [:]) throws
+        -> ChildProcess
+    {
         // Screenshots are kept for review by people.
         let folder = RunningGateway.root.appendingPathComponent(".build/dashboard")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        // `dashboard.py` documents each member.
-        var settings: [String: Any] = [
+        let own: [String: Any] = [
             "url": url, "device": self.device, "push": push, "folder": folder.path, "scenes": scenes,
         ]
-        settings["operator"] = token
-        settings["plain"] = plain.map { "http://\($0)" }
-        let text = String(decoding: try JSONSerialization.data(withJSONObject: settings), as: UTF8.self)
-        return try ChildProcess(client: "dashboard.py", [text], isInputOpen: true)
+        let data = try JSONSerialization.data(withJSONObject: own.merging(settings) { $1 })
+        return try ChildProcess(client: "dashboard.py", [String(decoding: data, as: UTF8.self)], isInputOpen: true)
     }
 }

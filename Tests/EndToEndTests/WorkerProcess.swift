@@ -10,29 +10,20 @@ final class WorkerProcess {
     ///
     /// - Parameters:
     ///   - options: the options of `wakegate worker`.
-    ///   - script: the script, which runs in the gateway's directory.
+    ///   - script: a script for bash, which runs in the gateway's directory.
+    ///   - command: the command with its arguments, instead of a script.
     ///   - launcher: a command and its first arguments, which runs the program given by the remaining arguments.
-    convenience init(
-        _ gateway: RunningGateway,
-        topic: String,
-        _ options: [String] = [],
-        script: String,
-        under launcher: [String] = []
-    ) throws {
-        try self.init(gateway, topic: topic, options, command: ["bash", "-c", script], under: launcher)
-    }
-
-    /// - Parameter command: the command with its arguments, which runs in the gateway's directory.
     init(
         _ gateway: RunningGateway,
         topic: String,
         _ options: [String] = [],
-        command: [String],
+        script: String = "",
+        command: [String]? = nil,
         under launcher: [String] = []
     ) throws {
         self.gateway = gateway
-        let worker = [RunningGateway.program, "worker", "--topic", topic] + options + ["--"] + command
-        let command = launcher + worker
+        let worker = [RunningGateway.program, "worker", "--topic", topic] + options + ["--"]
+        let command = launcher + worker + (command ?? ["bash", "-c", script])
         let before = try gateway.stats().integer("workers", "connected") ?? 0
         self.process = try ChildProcess(command[0], Array(command.dropFirst()), folder: gateway.folder)
         try gateway.eventually("a worker; its errors: \(self.process.errors)") {
