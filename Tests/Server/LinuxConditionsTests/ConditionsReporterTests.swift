@@ -86,6 +86,18 @@ struct ConditionsReporterTests {
         #expect(waits == [10_000, 10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000, 300_000])
     }
 
+    @Test("A condition that changes back is reported if the report of its change may have arrived")
+    func lostAnswer() {
+        var reporter = Self.reported(percent: 80, at: 0)
+        reporter.conditionsRead(Self.conditions(percent: 79), now: 20_000)
+        #expect(reporter.timePassed(now: 21_000) != nil)
+        reporter.conditionsRead(Self.conditions(percent: 80), now: 22_000)
+        reporter.reportFailed(now: 23_000)
+        #expect(reporter.timePassed(now: 60_000) == Self.conditions(percent: 80))
+        reporter.reportConfirmed(now: 60_100)
+        #expect(reporter.nextAt == nil)
+    }
+
     @Test("A refused report is not repeated until it changes, or the gateway is connected again")
     func refused() {
         var reporter = ConditionsReporter()
