@@ -190,12 +190,6 @@ static inline CURLSH *wakegate_curl_make_cookies(void) {
     return NULL;
 }
 
-static inline long wakegate_curl_status(CURL *handle) {
-    long status = 0;
-    curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
-    return status;
-}
-
 static inline CURLMcode wakegate_curl_multi_set_long(CURLM *multi, CURLMoption option, long value) {
     return curl_multi_setopt(multi, option, value);
 }
