@@ -96,6 +96,21 @@ struct NetworkTests {
         #expect(!Redirection.isSecret("Accept") && !Redirection.isSecret("content-type"))
     }
 
+    @Test(
+        "A redirect keeps the credentials of the URL within the server, and nowhere else",
+        arguments: [
+            ("/x", "https://u:p%40@h/x"), ("https://H:443/x", "https://u:p%40@h:443/x"),
+            ("https://v@h/x", "https://v@h/x"), ("http://h/x", "http://h/x"),
+            ("https://i/x?a=u:p@h", "https://i/x?a=u:p@h"),
+            ("//i/x", "https://i/x"), ("ftp://h/x", nil),
+        ] as [(String, String?)]
+    )
+    func credentials(location: String, target: String?) {
+        let found = Redirection.target(location, at: "https://h/y", of: "https://u:p%40@h/film?b=c@d")
+        #expect(found?.lowercased() == target)
+        #expect(Redirection.target("/x", at: "https://h/y", of: "https://h/film") == "https://h/x")
+    }
+
     @Test("A redirect keeps the method where RFC 9110 says so")
     func methods() {
         #expect(Redirection.method(after: 303, of: "PUT") == "GET")

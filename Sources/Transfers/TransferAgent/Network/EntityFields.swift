@@ -131,6 +131,16 @@ package enum Redirection {
             && left.port == right.port
     }
 
+    /// Returns the URL to which `location` redirects, with the credentials of the original URL if both have the same
+    /// origin; nil unless it is an `http` or `https` URL.
+    package static func target(_ location: String, at url: String, of original: String) -> String? {
+        guard let next = HTTPURL.resolved(location, at: url), let parts = HTTPURL(next) else { return nil }
+        guard !parts.hasCredentials, self.isSameOrigin(next, original) else { return next }
+        let credentialsCount = original.count - HTTPURL.withoutCredentials(original).count
+        let credentials = original.dropFirst("\(parts.scheme)://".count).prefix(credentialsCount)
+        return next.replacing("://", with: "://\(credentials)", maxReplacements: 1)
+    }
+
     /// Returns the URL without credentials, query and fragment, for logs.
     package static func forLogs(_ url: String) -> String {
         String(HTTPURL.withoutCredentials(url).prefix { $0 != "?" && $0 != "#" })

@@ -277,7 +277,7 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
             return self.fail(.tooManyRedirects(Redirection.countMax))
         }
         let status = self.gauge.status.load(ordering: .relaxed)
-        guard let next = HTTPURL.resolved(location, at: self.url), HTTPURL(next) != nil else {
+        guard let next = Redirection.target(location, at: self.url, of: self.plan.spec.url) else {
             return self.fail(.forbiddenProtocol(Redirection.forLogs(location)))
         }
         let method = Redirection.method(after: status, of: self.method)
