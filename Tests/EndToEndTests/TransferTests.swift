@@ -288,9 +288,10 @@ final class FaultyServer {
         try ChildProcess.run("curl", ["--silent", "--fail", "--max-time", "10", self.base + path]).output
     }
 
-    /// Returns one field of each request for a path: `range`, `accept-encoding` or `cookie`; "-" if it is missing.
+    /// Returns one field of each request for a path: `range`, `accept-encoding`, `cookie` or `content-length`; "-" if
+    /// it is missing.
     func requests(_ path: String, _ field: String) throws -> [String] {
-        let place = ["range": 1, "accept-encoding": 2, "cookie": 3][field] ?? 0
+        let place = ["range": 1, "accept-encoding": 2, "cookie": 3, "content-length": 4][field] ?? 0
         let log = try JSONSerialization.jsonObject(with: Data(try self.get("/log").utf8)) as? [[Any]] ?? []
         return log.filter { $0.first as? String == path }.map { $0[place] as? String ?? "-" }
     }
@@ -401,6 +402,16 @@ final class TransferFaultTests: TransferScene {
         #expect(ended.status == 0, "\(ended.errors)")
         #expect(self.content(at: place)?.prefix(2) == Data([0x1F, 0x8B]))
         #expect(try faulty.requests("/coded", "accept-encoding") == ["identity", "gzip"])
+    }
+
+    @Test("A download with POST states a length, which many servers require")
+    func post() throws {
+        let faulty = try FaultyServer(self.server.authority)
+        let agent = try RunningTransferAgent(nil, Self.quick)
+        let url = "\(faulty.base)/posted"
+        let ended = try agent.transfer("add", Self.session, url, "--method", "POST", "--wait")
+        #expect(ended.status == 0, "\(ended.errors)")
+        #expect(try faulty.requests("/posted", "content-length") == ["0"])
     }
 
     @Test("A SHA-256 of digits outside ASCII is refused")

@@ -18,7 +18,7 @@ GET over HTTP/1.1, with bodies of 60,000 bytes; the first answer of a path is us
     /endless    all the chunks but the last, each time, and no validator
     /cookie     redirects to itself until a request has the cookie that the redirect sets
     /coded      gzip, whether it was requested or not
-    /log        the requests so far: path, range, accept-encoding, cookie
+    /log        the requests so far: path, range, accept-encoding, cookie, content-length
 
 GET /WAY/SIZE over HTTP/1.1 answers SIZE bytes of `0123456789` again and again. The first answer of a way that is a cut
 has half of them, and the next ones all:
@@ -155,7 +155,7 @@ def serve(connection):
     method, path, _ = request.split(" ")
     fields = {name.lower(): value.strip() for name, value in (row.split(":", 1) for row in rows)}
     if path not in ("/log", "/sum"):
-        log.append([path] + [fields.get(name) for name in ("range", "accept-encoding", "cookie")])
+        log.append([path] + [fields.get(name) for name in ("range", "accept-encoding", "cookie", "content-length")])
     key = (path, isinstance(connection, ssl.SSLSocket))
     seen[key] = seen.get(key, 0) + 1
     if path.count("/") == 2:

@@ -201,6 +201,8 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
             headers.append(("user-agent", "WakeGate"))
         }
         if !self.wantsCoding { headers.append(("accept-encoding", "identity")) }
+        // Many servers refuse a POST without a length (411).
+        if self.method == "POST", !self.sendsBody { headers.append(("content-length", "0")) }
         if self.writing != nil, self.bytes > 0, let validator = self.validator {
             headers.append(("range", "bytes=\(self.bytes)-"))
             headers.append(("if-range", validator))
