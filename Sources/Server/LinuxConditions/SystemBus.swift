@@ -383,6 +383,8 @@ package final class MeteredWatch {
     /// True if a person set the connection to metered, like Low Data Mode on iOS. False if NetworkManager only assumes
     /// that it is metered, as for a phone's hotspot. Nil while unknown.
     package private(set) var isConstrained: Bool?
+    /// True if NetworkManager has answered, or if no answer is expected soon.
+    package private(set) var isSettled = false
 
     /// - Parameter root: `/`, or a folder that replaces it, with `run`.
     package convenience init(root: String = "/") {
@@ -409,6 +411,7 @@ package final class MeteredWatch {
     /// Connects, processes messages and sends a query, as far as each is due.
     package func take(now: Int64) {
         self.property.take(now: now) { news in
+            self.isSettled = true
             switch news {
             // NM_METERED_YES and NM_METERED_GUESS_YES, NM_METERED_NO and NM_METERED_GUESS_NO.
             case .answer(.number(1)): (self.isMetered, self.isConstrained) = (true, true)

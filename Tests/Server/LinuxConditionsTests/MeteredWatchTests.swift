@@ -48,8 +48,9 @@ struct MeteredWatchTests {
     func owner() throws {
         let bus = try self.bus("start", "1")
         let watch = MeteredWatch(socket: bus.socket)
+        #expect(!watch.isSettled)
         try self.settle(watch, now: 0) { watch.nextAt == 60_000 }
-        #expect(watch.isMetered == nil)
+        #expect(watch.isMetered == nil && watch.isSettled)
         #expect(try bus.tell("started") == "no")
         try bus.tell("come")
         try self.settle(watch, now: 1000) { watch.isMetered == true }

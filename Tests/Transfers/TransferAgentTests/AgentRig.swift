@@ -25,6 +25,8 @@ final class AgentRig {
     private(set) var found: AgentEngine.RestoreSummary?
     private var inbox = AgentInbox()
     private var nextStream: Int32 = 1
+    /// The conditions of the machine at each start; nil if they are not known yet.
+    var conditionsAtStart: MachineState? = MachineState()
     private let sink = RecordedLog()
     private let log: GatewayLog
     /// The identifier of the simulated boot.
@@ -87,6 +89,7 @@ final class AgentRig {
         self.stateFiles = files
         self.engine = engine
         self.found = try engine.restore()
+        if let conditions = self.conditionsAtStart { self.report(conditions) }
         self.turn()
     }
 

@@ -210,6 +210,21 @@ struct AgentTimeTests {
         #expect(self.rig.wait >= 1000)
     }
 
+    @Test("Until the conditions of the machine are known, only transfers that depend on none of them begin")
+    func unknownConditions() throws {
+        #expect(self.rig.put("discretionary") { $0.isDiscretionary = true } == 201)
+        #expect(self.rig.put("unmetered") { $0.allowsMetered = false } == 201)
+        #expect(self.rig.put("unconstrained") { $0.allowsConstrained = false } == 201)
+        for session in ["discretionary", "unmetered", "unconstrained"] { _ = try self.rig.download(in: session) }
+        let free = try self.rig.download()
+        self.rig.conditionsAtStart = nil
+        try self.rig.start()
+        #expect(self.rig.world.attempts.map(\.plan.id) == [free])
+        self.rig.report(MachineState())
+        self.rig.turn()
+        #expect(self.rig.world.attempts.count == 4)
+    }
+
     @Test("A transfer removed in a turn is not shown by an earlier command of the same turn")
     func sameTurn() throws {
         let id = try self.rig.finished()

@@ -135,6 +135,7 @@ package final class AgentEngine {
         self.emit = emit
         self.scheduler = TransferScheduler(limits: settings.limits, retry: settings.retry)
         self.scheduler.checksForceQuit = settings.gateway != nil
+        _ = self.scheduler.conditionsChanged(.unread, now: self.now)
     }
 
     // MARK: Turns

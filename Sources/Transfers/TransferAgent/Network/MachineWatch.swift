@@ -53,9 +53,11 @@ package final class MachineWatch: HTTPAgent, @unchecked Sendable {
         state.conditions.isMetered = self.metered == .auto ? self.network?.isMetered : self.metered == .yes
         state.conditions.isConstrained =
             self.constrained == .auto ? self.network?.isConstrained : self.constrained == .yes
-        if state != self.state || self.isFirst {
+        let hasChanged = state != self.state
+        self.state = state
+        // The first report waits for NetworkManager's answer, because transfers may begin after the report.
+        if hasChanged || self.isFirst, self.network?.isSettled != false {
             self.isFirst = false
-            self.state = state
             self.report(state)
         }
         let descriptors = watch.descriptors + [self.network?.descriptor].compactMap(\.self)

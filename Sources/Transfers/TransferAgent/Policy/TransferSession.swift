@@ -84,6 +84,15 @@ package struct TransferConditions: Hashable, Sendable {
 
     package init() {}
 
+    /// The conditions before the first reading. All sessions wait that depend on a condition.
+    package static let unread = {
+        var conditions = TransferConditions()
+        conditions.hasExternalPower = false
+        conditions.isMetered = true
+        conditions.isConstrained = true
+        return conditions
+    }()
+
     /// Returns the reason why transfers of a session must wait; nil if there is none.
     package func hold(of session: TransferSession) -> TransferHold? {
         if session.isDiscretionary {
