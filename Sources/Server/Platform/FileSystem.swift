@@ -144,6 +144,13 @@ package enum FileSystem {
         try OpenFile(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC).sync()
     }
 
+    /// Syncs a folder, if its file system can sync folders. Some network file systems cannot.
+    package static func syncFolderIfPossible(_ path: String) throws(SystemError) {
+        do throws(SystemError) { try self.syncFolder(path) } catch {
+            guard error.number == EINVAL else { throw error }
+        }
+    }
+
     /// Returns the number of bytes that this process may still write to the file system of `path`.
     package static func freeBytes(at path: String) throws(SystemError) -> Int64 {
         var status = statvfs()

@@ -51,6 +51,19 @@ struct StateFilesTests {
         #expect(status.permissions == 0o600)
     }
 
+    @Test("A file is whole on a file system that cannot sync folders")
+    func folderWithoutSync() throws {
+        defer { self.remove() }
+        let files = try self.files()
+        // The kernel's folder of descriptors cannot be synced. Each file has the number of a descriptor as its name.
+        let descriptor = dup(try self.write("abc", "f", in: files).descriptor)
+        defer { close(descriptor) }
+        let writing = try self.write("abc", "\(descriptor)", in: files)
+        let descriptors = try StateFiles(folder: "/proc/self/fd", bytesMax: 1 << 30, reserve: 0)
+        #expect(throws: SystemError(EINVAL)) { try FileSystem.syncFolder(descriptors.folder) }
+        #expect(descriptors.finish(writing, bytes: 3, sha256: nil) == .whole(sha256: nil))
+    }
+
     @Test("Only synced bytes are trusted after another boot")
     func reopen() throws {
         defer { self.remove() }

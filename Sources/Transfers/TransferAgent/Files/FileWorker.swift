@@ -118,7 +118,7 @@ package final class FileVerification: @unchecked Sendable {
 
     private func begin() throws(SystemError) -> Finish? {
         try self.file.sync()
-        try FileSystem.syncFolder(self.files.folder)
+        try FileSystem.syncFolderIfPossible(self.files.folder)
         let path = self.files.path(self.file.name)
         let size = Int64(try FileSystem.status(path).size)
         guard size == self.bytes else {

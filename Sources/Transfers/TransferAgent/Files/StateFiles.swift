@@ -293,14 +293,8 @@ extension StateFiles {
     package func finishMove(_ name: String, to path: String) -> Bool {
         guard let parent = Self.parent(of: path) else { return false }
         try? FileSystem.remove(Self.leftover(name, in: parent))
-        guard self.wasTaken(name, to: path) else { return false }
-        do throws(SystemError) {
-            // The earlier process may have ended just before this.
-            try FileSystem.syncFolder(parent)
-        } catch {
-            // Some file systems cannot sync a folder.
-            guard error.number == EINVAL else { return false }
-        }
+        // The earlier process may have ended just before it synced the folder.
+        guard self.wasTaken(name, to: path), (try? FileSystem.syncFolderIfPossible(parent)) != nil else { return false }
         self.remove(name)
         return true
     }

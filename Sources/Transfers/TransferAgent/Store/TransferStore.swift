@@ -156,10 +156,8 @@ package final class TransferStore {
     /// before that sync.
     private static func sync(_ folder: String) throws(SQLiteError) {
         do throws(SystemError) {
-            try FileSystem.syncFolder(folder)
+            try FileSystem.syncFolderIfPossible(folder)
         } catch {
-            // Some file systems cannot sync a folder.
-            guard error.number != EINVAL else { return }
             throw SQLiteError(kind: .io, code: 0, message: "\(folder) cannot be synced (\(error.message))")
         }
     }
