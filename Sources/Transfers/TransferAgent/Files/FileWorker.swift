@@ -3,6 +3,15 @@ import HTTPTransport
 package import Platform
 import Synchronization
 
+/// A batch of elements for a thread, in order.
+final class ListBatch<Element>: MailboxBatch {
+    var elements: [Element] = []
+    var isEmpty: Bool { self.elements.isEmpty }
+
+    func append(_ other: ListBatch<Element>) { self.elements += other.elements }
+    func removeAll() { self.elements.removeAll() }
+}
+
 /// A thread for blocking disk operations.
 ///
 /// Long jobs run in parts and alternate with other jobs. No job waits until a whole file of another job is processed.
@@ -14,15 +23,7 @@ package final class FileWorker: Sendable {
         let isSet = Atomic<Bool>(false)
     }
 
-    private final class Jobs: MailboxBatch {
-        var jobs: [Job] = []
-        var isEmpty: Bool { self.jobs.isEmpty }
-
-        func append(_ other: Jobs) { self.jobs += other.jobs }
-        func removeAll() { self.jobs.removeAll() }
-    }
-
-    private let mailbox = Mailbox<Jobs>()
+    private let mailbox = Mailbox<ListBatch<Job>>()
     private let isEnding: Ending
     private let thread: NamedThread
 
@@ -34,11 +35,11 @@ package final class FileWorker: Sendable {
         let ending = Ending()
         self.isEnding = ending
         self.thread = try NamedThread(name, signals: .blocked) {
-            var batch = Jobs()
+            var batch = ListBatch<Job>()
             var begun: [Job] = []
             while mailbox.take(into: &batch, waitingAtMost: begun.isEmpty ? Self.waitMax : 0) {
                 // New jobs run first. A new job therefore waits for at most one part of each started job.
-                let round = batch.jobs + begun
+                let round = batch.elements + begun
                 batch.removeAll()
                 begun = round.filter { !ending.isSet.load(ordering: .relaxed) && $0() }
             }
@@ -47,8 +48,8 @@ package final class FileWorker: Sendable {
 
     /// Calls `step` until it returns false, alternating with other jobs. No call begins after `stop`.
     package func submit(_ step: @escaping @Sendable () -> Bool) {
-        var batch = Jobs()
-        batch.jobs = [step]
+        var batch = ListBatch<Job>()
+        batch.elements = [step]
         self.mailbox.submit(&batch)
     }
 

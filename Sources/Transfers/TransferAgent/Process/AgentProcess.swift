@@ -8,14 +8,7 @@ import Synchronization
 
 /// Runs an agent in this process.
 package enum AgentProcess {
-    /// A batch of messages for the agent's thread.
-    private final class Messages: MailboxBatch {
-        var messages: [AgentMessage] = []
-        var isEmpty: Bool { self.messages.isEmpty }
-
-        func append(_ other: Messages) { self.messages += other.messages }
-        func removeAll() { self.messages.removeAll() }
-    }
+    private typealias Messages = ListBatch<AgentMessage>
 
     /// The reason why an agent cannot start.
     package struct Failure: Error, CustomStringConvertible {
@@ -50,7 +43,7 @@ package enum AgentProcess {
         let output = AgentOutputQueue()
         let post: @Sendable ([AgentMessage]) -> Void = { messages in
             var batch = Messages()
-            batch.messages = messages
+            batch.elements = messages
             mailbox.submit(&batch)
         }
         let engine = AgentEngine(
@@ -74,7 +67,7 @@ package enum AgentProcess {
             engine.turn([])
             while mailbox.take(into: &batch, waitingAtMost: engine.wait) {
                 pulse.beat()
-                engine.turn(batch.messages)
+                engine.turn(batch.elements)
                 batch.removeAll()
             }
             engine.stop()
