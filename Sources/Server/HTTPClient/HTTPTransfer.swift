@@ -147,8 +147,8 @@ final class HTTPTransfer {
 
     /// Fills `room` with the next bytes of the file.
     ///
-    /// - Returns: the number of bytes; 0 at the end; `readPause` if the bytes were not supplied yet; `readAbort` if there
-    ///   are none.
+    /// - Returns: the number of bytes; 0 at the end; `readPause` if the bytes were not supplied yet; `readAbort` if
+    ///   there are none.
     func fileRead(into room: UnsafeMutableRawBufferPointer) -> Int {
         guard let file = self.file, !self.isCancelled else { return readAbort }
         let wanted = min(room.count, Int(clamping: file.byteCount - self.fileOffset))
