@@ -53,6 +53,21 @@ struct DeadGatewayTests {
         #expect(rows == "0")
     }
 
+    @Test("A gateway that attaches again adds the topics that the database has lost, under their numbers")
+    func lostTopics() throws {
+        let rig = try StoreRig(self.database.address)
+        rig.submit(.addTopics(["com.example.second", "com.example.third"]))
+        let topics = try rig.wait("topics") { reply in
+            if case .topics(let topics) = reply, topics.count == 3 { topics } else { nil }
+        }
+        try self.database.query("DELETE FROM wakegate.topic WHERE id > 0")
+        try self.cut(rig.number)
+        try rig.attached()
+        #expect(rig.attachment.topics == topics)
+        let rows = "SELECT string_agg(name, ' ' ORDER BY id) FROM wakegate.topic WHERE id < 3"
+        #expect(try self.database.query(rows) == topics.joined(separator: " "))
+    }
+
     /// Returns refused pushes with one reason, in the format that gateways write.
     private func refused(_ count: UInt8) -> [UInt8] { [3] + Array("Why".utf8) + [count, 0, 0, 0, 0, 0, 0, 0] }
 

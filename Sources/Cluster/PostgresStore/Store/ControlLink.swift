@@ -271,6 +271,12 @@ final class ControlLink: StoreLink {
                 SELECT \(number), i, true FROM generate_series(1, \(self.state.settings.connections)) i
                 """
             )
+            if !self.topics.isEmpty {
+                // A server that replaced the primary without a synchronous standby may lack the latest topics. The
+                // engine still uses their numbers, so they must stay free of other topics.
+                sender.run(.lockTopics)
+                sender.run(.addTopics, PostgresList(self.topics))
+            }
             sender.run(.topicsFrom, Int32(0))
             sender.run(.valuesChanged, PostgresList([String]()), PostgresList([Int64]()))
             sender.query("SELECT coalesce(max(moment), 0)::bigint FROM wakegate.connection")
