@@ -96,12 +96,10 @@ final class CommitLink: StoreLink {
         case .closed:
             guard let number = self.state.numberToConnect, now >= self.retryAt else { return }
             self.connect(number, now)
-        case .connecting:
-            if let deadline = self.session?.server.deadline, now >= deadline { self.advance() }
         case .committing:
             guard let deadline = self.answerDeadline, now >= deadline else { return }
             self.ended(PostgresError(kind: .connectionLost, message: "no answer to a commit"))
-        case .idle, .loading, .open, .retiring: ()
+        case .connecting, .idle, .loading, .open, .retiring: ()
         }
     }
 
@@ -239,8 +237,7 @@ final class CommitLink: StoreLink {
         case (.retire, .retiring(let gateway)): self.retirementRead(gateway, outcome)
         case (.fold, .retiring):
             if outcome.failure == nil { self.phase = .idle } else { self.rollBack() }
-        case (.rollback, _): ()
-        case (.load, _), (.blocked, _), (.commit, _), (.retire, _), (.fold, _): ()
+        case (_, _): ()
         }
     }
 
@@ -257,9 +254,9 @@ final class CommitLink: StoreLink {
             self.rollBack()
             return self.state.fail(number, self.failure(of: outcome.failure ?? .unexpectedAnswer))
         }
-        let now = self.state.time.moment(wall: loaded.wall, shift: loaded.shift, rows: loaded.writtenAt)
-        self.phase = .open(Open(number: number, now: now, versions: loaded.versions))
-        self.state.replies.append(.loaded(number, LoadedDevices(loaded, now)))
+        let rows = loaded.dated(by: &self.state.time)
+        self.phase = .open(Open(number: number, now: rows.now, versions: loaded.versions))
+        self.state.replies.append(.loaded(number, rows))
     }
 
     private func committed(_ commit: Commit, _ outcome: ExchangeOutcome) {
@@ -375,20 +372,5 @@ final class CommitLink: StoreLink {
         self.session = nil
         self.phase = .closed
         self.answerDeadline = nil
-    }
-}
-
-extension LoadedDevices {
-    /// - `now`: the time of the load.
-    init(_ loaded: LoadStep.Loaded, _ now: Instant) {
-        self.init(
-            now: now,
-            wall: PolicyTime.wall(now, shift: loaded.shift),
-            devices: loaded.devices,
-            hasMore: loaded.hasMore,
-            heldWakes: loaded.heldWakes,
-            passedOver: loaded.passedOver
-        )
-        self.sliceEnd = loaded.sliceEnd
     }
 }

@@ -314,7 +314,6 @@ final class ControlLink: StoreLink {
     /// Sends a heartbeat if one is due, and ends the connection if an answer is overdue.
     func timePassed(_ now: Int64) {
         guard let session = self.session else { return }
-        if let deadline = session.server.deadline, now >= deadline { return self.advance() }
         if let since = session.waitsSince, now - since >= self.gracePeriodMilliseconds {
             return self.end(StoreError(silentServer: self.serverName, seconds: self.gracePeriodMilliseconds / 1000))
         }

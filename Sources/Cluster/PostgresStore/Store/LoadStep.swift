@@ -152,18 +152,22 @@ struct LoadStep {
 
     /// The rows that were read.
     struct Loaded {
-        var devices: [SharedDevice] = []
+        /// The rows, without the times.
+        var rows = LoadedDevices(now: .distantPast, wall: 0, devices: [], hasMore: false)
         /// The versions of the rows, by token.
         var versions = RowVersions()
-        var heldWakes: [WakeID] = []
-        var passedOver: [PassedOverDevice] = []
-        var hasMore = false
-        /// The last device examined, if fewer devices were found than requested and unexamined devices remain.
-        var sliceEnd: DeviceToken?
         /// The latest policy time at which one of the rows was written.
         var writtenAt: Int64 = 0
         var wall: Int64 = 0
         var shift: Int64 = 0
+
+        /// Returns the rows with the time of the load.
+        func dated(by time: inout PolicyTime) -> LoadedDevices {
+            var rows = self.rows
+            rows.now = time.moment(wall: self.wall, shift: self.shift, rows: self.writtenAt)
+            rows.wall = PolicyTime.wall(rows.now, shift: self.shift)
+            return rows
+        }
     }
 
     /// Decodes the results; nil if they do not match the statements.
@@ -176,23 +180,23 @@ struct LoadStep {
             case .devices: Self.read(rows, isOfTokens: true, into: &loaded)
             case .selected(let countMax):
                 Self.read(rows, isOfTokens: false, into: &loaded)
-                loaded.hasMore = rows.count >= countMax
+                loaded.rows.hasMore = rows.count >= countMax
             case .slice(let countMax):
                 let last = rows.count - 1
                 let hasEnd = last >= 0 && rows.isNull(last, 1)
                 Self.read(rows, count: hasEnd ? last : rows.count, isOfTokens: false, into: &loaded)
-                loaded.hasMore = loaded.devices.count >= countMax
-                if hasEnd, !loaded.hasMore { loaded.sliceEnd = DeviceToken(bytes: rows.bytes(last, 0)) }
+                loaded.rows.hasMore = loaded.rows.devices.count >= countMax
+                if hasEnd, !loaded.rows.hasMore { loaded.rows.sliceEnd = DeviceToken(bytes: rows.bytes(last, 0)) }
             case .heldWakes:
                 for row in 0..<rows.count {
                     guard let wake = rows.wake(row, 0), let token = DeviceToken(bytes: rows.bytes(row, 1)) else {
                         continue
                     }
                     if loaded.versions.contains(token) {
-                        loaded.heldWakes.append(wake)
+                        loaded.rows.heldWakes.append(wake)
                     } else {
                         // Another session has locked the device.
-                        loaded.hasMore = true
+                        loaded.rows.hasMore = true
                     }
                 }
             case .passedOver:
@@ -200,7 +204,7 @@ struct LoadStep {
                     guard let token = DeviceToken(bytes: rows.bytes(row, 0)), !loaded.versions.contains(token) else {
                         continue
                     }
-                    loaded.passedOver.append(
+                    loaded.rows.passedOver.append(
                         PassedOverDevice(token: token, wake: rows.wake(row, 1), holder: LockHolder(rows, row, 2))
                     )
                 }
@@ -214,7 +218,7 @@ struct LoadStep {
     }
 
     private static func read(_ rows: PostgresRows, count: Int? = nil, isOfTokens: Bool, into loaded: inout Loaded) {
-        loaded.devices.reserveCapacity(loaded.devices.count + rows.count)
+        loaded.rows.devices.reserveCapacity(loaded.rows.devices.count + rows.count)
         loaded.versions.reserveCapacity(loaded.versions.count + rows.count)
         // A selection may return a row for each of a device's lanes.
         let isFirst = isOfTokens && loaded.versions.count == 0
@@ -230,7 +234,7 @@ struct LoadStep {
                 tasks: rows.bytes(row, 4).array,
                 derived: rows.bytes(row, 5).array
             )
-            loaded.devices.append(device)
+            loaded.rows.devices.append(device)
         }
     }
 }

@@ -52,11 +52,10 @@ final class QuestionLink: StoreLink {
 
     /// Connects if it is time, and handles a deadline that has passed.
     func timePassed(_ now: Int64) {
-        guard let session = self.session else {
+        guard self.session != nil else {
             if self.state.numberToConnect != nil, now >= self.retryAt { self.connect() }
             return
         }
-        if let deadline = session.server.deadline, now >= deadline { return self.advance() }
         guard let deadline = self.answerDeadline, now >= deadline else { return }
         self.ended(PostgresError(kind: .connectionLost, message: "no answer to a question"))
     }
@@ -126,7 +125,8 @@ final class QuestionLink: StoreLink {
         switch purpose {
         case .setUp: self.setUpEnded(outcome)
         case .read(let job, let step):
-            self.answered(job, outcome, step.read(outcome.results).map { self.loaded(job.number, $0) })
+            let loaded = step.read(outcome.results)
+            self.answered(job, outcome, loaded.map { .loaded(job.number, $0.dated(by: &self.state.time)) })
         case .count(let job): self.answered(job, outcome, self.counted(job.number, outcome))
         }
     }
@@ -149,11 +149,6 @@ final class QuestionLink: StoreLink {
                 + "\(milliseconds) ms. Ask for less, such as one topic or a smaller page, and see in pg_stat_activity "
                 + "what keeps the database busy."
         )
-    }
-
-    private func loaded(_ number: TransactionNumber, _ loaded: LoadStep.Loaded) -> ClusterReply {
-        let now = self.state.time.moment(wall: loaded.wall, shift: loaded.shift, rows: loaded.writtenAt)
-        return .loaded(number, LoadedDevices(loaded, now))
     }
 
     private func counted(_ number: TransactionNumber, _ outcome: ExchangeOutcome) -> ClusterReply? {

@@ -18,24 +18,16 @@ final class SharedLink: StoreLink {
         let content: [UInt8]
     }
 
-    /// An answer for the control connection.
-    enum Event {
-        /// All rows of topics, after the requested topics were added.
-        case topics(PostgresRows)
-        case valueStored(name: String, content: [UInt8], version: Int64)
-        /// Topics or values may have changed.
-        case news
-    }
-
     /// The maximum number of attempts to add the same topics. An attempt fails if another gateway adds topics at the
     /// same time.
     private static let attemptsMax = 20
 
     private let state: StoreState
+    /// The connection that reads shared topics and values.
+    private let control: ControlLink
     private(set) var session: Session<Purpose, ControlStatement>?
     private var retryAt: Int64 = 0
     private var pause = RetryPause()
-    private var events: [Event] = []
     private var notices = NoticeQueue()
     private var isNotifying = false
     private var senders = NoticeSenders()
@@ -49,8 +41,9 @@ final class SharedLink: StoreLink {
     private var pendingValues: [PendingValue] = []
     private var isStoringValue = false
 
-    init(_ state: StoreState) {
+    init(_ state: StoreState, _ control: ControlLink) {
         self.state = state
+        self.control = control
     }
 
     private var isWorking: Bool { self.session?.isReady ?? false }
@@ -58,12 +51,6 @@ final class SharedLink: StoreLink {
     var nextMoment: Int64? {
         guard let session = self.session else { return self.state.numberToConnect == nil ? nil : self.retryAt }
         return session.isReady ? self.senders.nextMoment : session.server.deadline
-    }
-
-    /// Returns the events since the last call, in order.
-    func takeEvents() -> [Event] {
-        defer { self.events = [] }
-        return self.events
     }
 
     // MARK: Connecting
@@ -75,12 +62,9 @@ final class SharedLink: StoreLink {
             self.session = Session(self.state, SessionSetup.shared)
             return
         }
-        if session.isReady {
-            self.senders.timePassed(now)
-            self.checkSenders()
-        } else if let deadline = session.server.deadline, now >= deadline {
-            self.advance()
-        }
+        guard session.isReady else { return }
+        self.senders.timePassed(now)
+        self.checkSenders()
     }
 
     func connected() {
@@ -140,7 +124,7 @@ final class SharedLink: StoreLink {
         let left = (self.topics ?? []).filter { !made.contains($0) }
         self.topics = left.isEmpty && !self.isAskedAgain ? nil : left
         self.isAskedAgain = false
-        self.events.append(.topics(rows))
+        self.control.topicsMade(rows)
         self.notices.append(.topics)
         self.sendTopics()
         self.notify()
@@ -172,7 +156,7 @@ final class SharedLink: StoreLink {
         if let failure = outcome.failure ?? outcome.unreplicated {
             self.refuse(value, self.error(failure, "values"))
         } else if let row = outcome.results.last, row.count == 1 {
-            self.events.append(.valueStored(name: value.name, content: value.content, version: row.int64(0, 0)))
+            self.control.valueStored(value.name, value.content, version: row.int64(0, 0))
             self.notices.append(.values)
             self.notify()
         } else {
@@ -230,7 +214,7 @@ final class SharedLink: StoreLink {
         for item in NoticePayload.read(payload, receiver: number) {
             switch item {
             case .notice(let notice): if self.state.isAttached { self.state.replies.append(.notified(notice)) }
-            case .topics, .values: self.events.append(.news)
+            case .topics, .values: self.control.readNews()
             }
         }
     }
@@ -257,7 +241,7 @@ final class SharedLink: StoreLink {
             if let failure = outcome.failure { return self.ended(failure) }
             self.pause = RetryPause()
             // Notices sent before LISTEN were missed.
-            self.events.append(.news)
+            self.control.readNews()
             self.notify()
         case .notify:
             self.isNotifying = false

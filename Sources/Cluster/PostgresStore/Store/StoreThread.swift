@@ -32,7 +32,7 @@ final class StoreThread {
         self.exchange = exchange
         self.state = state
         self.control = ControlLink(state)
-        self.shared = SharedLink(state)
+        self.shared = SharedLink(state, self.control)
         self.links = (1...max(1, settings.connections)).map { CommitLink(index: Int16($0), state) }
         self.questions = QuestionLink(state)
         self.everyLink = [self.control, self.shared] + self.links + [self.questions]
@@ -168,14 +168,6 @@ final class StoreThread {
             case .left: self.isOver = true
             }
         }
-        for event in self.shared.takeEvents() {
-            switch event {
-            case .topics(let rows): self.control.topicsMade(rows)
-            case .valueStored(let name, let content, let version):
-                self.control.valueStored(name, content, version: version)
-            case .news: self.control.readNews()
-            }
-        }
         for warning in self.state.warnings { self.exchange.warn(warning) }
         self.state.warnings = []
         if let fault = self.state.fault {
@@ -187,18 +179,13 @@ final class StoreThread {
     }
 
     private func attached(_ attachment: Attachment) {
+        var attachment = attachment
+        (attachment.topics, attachment.values) = (self.control.topics, self.control.values)
         self.attachment = nil
         self.reported = nil
         self.state.isAttached = true
         self.pause = RetryPause()
-        let current = Attachment(
-            number: attachment.number,
-            topics: self.control.topics,
-            values: self.control.values,
-            now: attachment.now,
-            wall: attachment.wall
-        )
-        self.state.replies.append(.attached(current))
+        self.state.replies.append(.attached(attachment))
         self.exchange.attempted(nil)
     }
 

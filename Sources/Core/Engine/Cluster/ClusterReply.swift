@@ -42,7 +42,7 @@ package struct HeldElsewhere: Hashable, Sendable {
 package struct Attachment {
     package let number: GatewayNumber
     /// Every topic, by number.
-    package let topics: [String]
+    package var topics: [String]
     /// The values that all gateways share, by name.
     package var values: [String: [UInt8]]
     /// Policy time, and the clock of the primary database server in milliseconds since 1970.
@@ -111,9 +111,9 @@ package struct PassedOverDevice {
 /// The rows that a transaction has read.
 package struct LoadedDevices {
     /// Policy time. It never goes back between two transactions that saw the same row.
-    package let now: Instant
+    package var now: Instant
     /// The primary's clock, in milliseconds since 1970.
-    package let wall: Int64
+    package var wall: Int64
     package var devices: [SharedDevice]
     /// True if the selection may have more rows.
     package var hasMore: Bool
