@@ -228,23 +228,20 @@ struct DueDriver {
 /// work. It processes each batch in a transaction. If it stops before the end, the new policies apply to each remaining
 /// device at that device's next event.
 struct PolicySweep {
-    /// The next step of the sweep.
+    /// A step of the sweep.
     enum Step: Hashable {
         /// Read the devices after this one.
         case read(after: DeviceToken?)
         /// Apply the policies to these devices.
-        case judge([DeviceToken])
+        case judge([DeviceToken], isLast: Bool)
     }
 
     /// The number of rows per batch.
     static let rowsMax = 256
 
-    /// The next step; nil if the sweep is complete.
+    /// The next step, or the open step; nil if the sweep is complete.
     private var step: Step?
-    private var isLast = false
     private var isOpen = false
-    /// True if further policies were introduced during the open step.
-    private var isStartedAgain = false
     /// True from a failed step until the next second.
     private var isPaused = false
 
@@ -252,44 +249,29 @@ struct PolicySweep {
     var next: Step? { self.isOpen || self.isPaused ? nil : self.step }
 
     /// Starts the sweep, because new policies are in effect.
-    mutating func start() {
-        self.step = .read(after: nil)
-        self.isStartedAgain = self.isOpen
-    }
+    mutating func start() { self.step = .read(after: nil) }
 
     mutating func begun() { self.isOpen = true }
 
-    /// Records that a batch was read.
-    mutating func read(_ tokens: [DeviceToken], hasMore: Bool) {
-        guard !self.endsForNothing() else { return }
-        self.step = tokens.isEmpty ? nil : .judge(tokens)
-        self.isLast = !hasMore
-    }
-
-    /// Records that the policies were applied to a batch.
-    mutating func judged() {
-        guard case .judge(let tokens) = self.step, !self.endsForNothing() else {
-            self.isOpen = false
-            return
+    /// Ends a step. Ignores its result if the sweep was restarted during the step.
+    ///
+    /// - `found`: the devices that were read. If `hasMore` is false, no others follow.
+    mutating func ended(_ ended: Step, found: [DeviceToken], hasMore: Bool) {
+        self.isOpen = false
+        guard self.step == ended else { return }
+        switch ended {
+        case .read: self.step = found.isEmpty ? nil : .judge(found, isLast: !hasMore)
+        case .judge(let tokens, let isLast): self.step = isLast ? nil : .read(after: tokens.last)
         }
-        self.step = self.isLast ? nil : .read(after: tokens.last)
     }
 
-    /// Records that a step failed and must be repeated.
+    /// Ends a failed step, which is repeated after the current second.
     mutating func failed() {
-        self.isPaused = !self.endsForNothing()
+        self.isOpen = false
+        self.isPaused = true
     }
 
     mutating func secondPassed() { self.isPaused = false }
-
-    /// Ends the open step.
-    ///
-    /// - Returns: true if the sweep was restarted during the step. The result of the step must then be ignored.
-    private mutating func endsForNothing() -> Bool {
-        defer { self.isStartedAgain = false }
-        self.isOpen = false
-        return self.isStartedAgain
-    }
 }
 
 /// The wakes in flight on this gateway's streams, each with its device, the time of its warning and the time of a
@@ -326,11 +308,6 @@ struct HeldWakes {
     }
 
     mutating func remove(_ wake: WakeID) { self.wakes[wake] = nil }
-
-    mutating func removeAll() {
-        self.wakes = [:]
-        self.warnings = MomentQueue()
-    }
 
     /// Sets the time at which the gateway reads the row of a wake, to warn its worker if the deadline is near.
     mutating func look(_ wake: WakeID, at moment: Instant) {

@@ -148,15 +148,6 @@ extension ClusterEngine: StoredEngine {
         for command in overdue where command.isOfOperator {
             self.refuse([command.command], .lockedDevice(by: command.holder))
         }
-        for command in overdue { self.keepLoss(command.command.work, command.row) }
-    }
-
-    /// Remembers the loss of a wake that could not be stored, to retry it in the next second.
-    func keepLoss(_ work: QueuedCommand.Work, _ row: RequestedRow) {
-        switch work {
-        case .lose, .loseOn: if self.isAttached { self.losses.append((work, row)) }
-        case .push, .request: break
-        }
     }
 
     // MARK: Streams

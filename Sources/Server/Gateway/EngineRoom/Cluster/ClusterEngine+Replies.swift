@@ -77,7 +77,7 @@ extension ClusterEngine {
     private func restart() {
         self.dispatcher.expireEveryWake()
         self.publish()
-        self.held.removeAll()
+        self.held = HeldWakes()
         self.claims = Claims()
         self.due = DueDriver()
         self.losses = []
@@ -324,7 +324,6 @@ extension ClusterEngine {
         // After a conflict, devices may still be due. The next transaction need not wait for the next second.
         if !afterConflict, case .due = transaction.purpose { self.due.refused() }
         self.refuse(transaction.commands, error)
-        for command in transaction.commands { self.keepLoss(command.work, self.queue.row(of: command)) }
         self.ended(transaction, at: nil)
     }
 
@@ -351,9 +350,8 @@ extension ClusterEngine {
             } else {
                 self.claims.ended(shape, slots: slots, hasMore: step.hasMore && !step.launched.isEmpty)
             }
-        case .sweepRead where moment == nil, .sweep where moment == nil: self.sweep.failed()
-        case .sweepRead: self.sweep.read(step.found, hasMore: step.hasMore)
-        case .sweep: self.sweep.judged()
+        case .sweep where moment == nil: self.sweep.failed()
+        case .sweep(let ended): self.sweep.ended(ended, found: step.found, hasMore: step.hasMore)
         case .retirement(let number):
             let isOver = moment != nil && step.rowCount == 0 && !step.hasMore
             if isOver { self.store.submit(.retire(number)) }

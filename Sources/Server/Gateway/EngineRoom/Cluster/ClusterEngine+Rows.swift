@@ -73,7 +73,7 @@ extension ClusterEngine {
     /// Sets the current time, and performs the work of the transaction's purpose that precedes its commands.
     private func begin(_ transaction: ClusterTransaction, _ loaded: LoadedDevices) {
         switch transaction.purpose {
-        case .commands, .due, .claim, .refusals, .sweep: break
+        case .commands, .due, .claim, .refusals, .sweep(.judge): break
         case .retirement:
             self.dispatcher.endAsLost(loaded.heldWakes)
             transaction.step.hasLost = !loaded.heldWakes.isEmpty
@@ -84,7 +84,7 @@ extension ClusterEngine {
             // A device may be owed conditions before its registration is committed, or may not exist at all.
             if !self.dispatcher.sendPendingConditions() { self.owedConditionsAt = self.clock.boot + 1000 }
             return
-        case .sweepRead:
+        case .sweep(.read):
             transaction.step.found = loaded.devices.map(\.token)
             return
         case .heldWakes(let wakes):
@@ -283,7 +283,7 @@ extension ClusterEngine {
         return self.dispatcher.undo(step.streams)
     }
 
-    /// Refuses the caller of each command.
+    /// Refuses the caller of each command. The losses of wakes are retried in the next second.
     func refuse(_ commands: [QueuedCommand], _ error: StoreError) {
         let workspace = self.workspace
         for command in commands {
@@ -291,7 +291,7 @@ extension ClusterEngine {
             case .push(let push):
                 push.read { self.stage.answer(self.pushes.refuseUnstored($0, from: push.stream, workspace)) }
             case .request(let request): self.refuse([request], error)
-            case .lose, .loseOn: break
+            case .lose, .loseOn: if self.isAttached { self.losses.append((command.work, self.queue.row(of: command))) }
             }
         }
     }

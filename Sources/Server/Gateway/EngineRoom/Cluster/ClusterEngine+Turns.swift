@@ -32,10 +32,10 @@ extension ClusterEngine {
         self.beginConditions()
         self.beginDeviceQuestions()
         self.beginListing()
-        if case .read(let token)? = self.sweep.next {
+        if let step = self.sweep.next, case .read(let token) = step {
             self.sweep.begun()
             let selection = ReadPlan.Selection.inOrder(topics: nil, after: token, countMax: PolicySweep.rowsMax)
-            self.begin(.sweepRead, reading: ReadPlan(selection: selection))
+            self.begin(.sweep(step), reading: ReadPlan(selection: selection))
         }
     }
 
@@ -120,9 +120,9 @@ extension ClusterEngine {
     }
 
     private func beginSweep() -> Bool {
-        guard case .judge(let tokens)? = self.sweep.next else { return false }
+        guard let step = self.sweep.next, case .judge(let tokens, _) = step else { return false }
         self.sweep.begun()
-        self.begin(.sweep, LoadPlan(tokens: tokens))
+        self.begin(.sweep(step), LoadPlan(tokens: tokens))
         return true
     }
 

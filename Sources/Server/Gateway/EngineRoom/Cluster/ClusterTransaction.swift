@@ -21,10 +21,8 @@ final class ClusterTransaction {
         case warnings([WakeID])
         /// Stores the counts of refused pushes.
         case refusals
-        /// Reads the next devices to which new policies must be applied.
-        case sweepRead
-        /// Applies new policies to devices.
-        case sweep
+        /// Reads the next devices to which new policies must be applied, or applies them.
+        case sweep(PolicySweep.Step)
     }
 
     /// The maximum number of attempts after conflicts with other gateways.
@@ -75,7 +73,7 @@ final class ClusterTransaction {
         /// The number of rows read. `hasMore` is true if further rows may exist.
         var rowCount = 0
         var hasMore = false
-        /// The tokens of the rows read by `sweepRead`.
+        /// The tokens of the rows that a sweep has read.
         var found: [DeviceToken] = []
         /// For a transaction that stores refusals: all refused pushes of this gateway at the time of the attempt.
         var rejections = Rejections()
@@ -120,7 +118,7 @@ final class ClusterTransaction {
         guard self.conflicts + 1 < Self.triesMax else { return false }
         switch self.purpose {
         case .commands, .retirement, .conditions, .refusals, .sweep: return true
-        case .due, .claim, .heldWakes, .warnings, .sweepRead: return false
+        case .due, .claim, .heldWakes, .warnings: return false
         }
     }
 

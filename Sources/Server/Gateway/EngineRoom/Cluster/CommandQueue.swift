@@ -216,8 +216,8 @@ extension CommandQueue {
             guard !commands.isEmpty else { continue }
             while let command = self.lanes[place].commands.popFirst() { commands.append(command) }
             self.locked.used(place, at: now)
-            let (row, holder) = (self.lanes[place].row, self.locked.holder(place))
-            taken += commands.map { OverdueCommand(command: $0, row: row, holder: holder) }
+            let holder = self.locked.holder(place)
+            taken += commands.map { OverdueCommand(command: $0, holder: holder) }
         }
         self.count -= taken.count
         for overdue in taken { self.ends.ended(overdue.command.number) }
@@ -267,7 +267,6 @@ private struct EndedCommands {
 /// A command that has waited too long for the lock of its row.
 struct OverdueCommand {
     let command: QueuedCommand
-    let row: RequestedRow
     /// The session that holds the lock; nil if it is unknown.
     let holder: LockHolder?
 
