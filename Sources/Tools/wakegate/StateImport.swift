@@ -48,8 +48,13 @@ enum StateImport {
         old.stateFolder = folder
         old.store = .sqlite
         let state = try StateExport(old)
-        let source = DatabaseImport.Source(id: state.id, fingerprint: state.fingerprint, topics: state.topics)
-        let database = try DatabaseImport(source, at: state.now, settings)
+        let database = try DatabaseImport(
+            state.id,
+            fingerprint: state.fingerprint,
+            topics: state.topics,
+            at: state.now,
+            settings
+        )
         let wakesLost = try state.begin(at: database.now)
         let before = database.next
         while database.next < state.deviceCount {
@@ -58,10 +63,14 @@ enum StateImport {
             onProgress(.devices, database.next, state.deviceCount)
         }
         let counters = state.counters()
-        let counts = DatabaseImport.Counts(total: counters.total, topics: counters.topics, rejections: state.rejections)
         var kept: [String] = []
         if !database.isDone {
-            kept = try database.finish(counts, values: state.values, countingSince: state.countingSince)
+            kept = try database.finish(
+                counters,
+                rejections: state.rejections,
+                values: state.values,
+                countingSince: state.countingSince
+            )
         }
         let events = try self.moveLog(state, database, settings, onProgress)
         return Report(

@@ -7,47 +7,14 @@ import Wire
 ///
 /// The counters of a state are stored under a negative number that no gateway has.
 package final class DatabaseImport {
-    /// The state to import.
-    package struct Source {
-        /// The identifier of the state, which never changes.
-        package let id: String
-        /// A fingerprint of the state's content.
-        package let fingerprint: UInt64
-        /// The state's topics. The index of a topic is its number in the state.
-        package let topics: [String]
-
-        package init(id: String, fingerprint: UInt64, topics: [String]) {
-            self.id = id
-            self.fingerprint = fingerprint
-            self.topics = topics
-        }
-    }
-
-    /// The counters of a state.
-    package struct Counts {
-        package var total: ActivityCounters
-        /// The counters of each topic, in the order of `Source.topics`.
-        package var topics: [ActivityCounters]
-        /// The refused pushes in the format of `Rejections`. `topic` is an index in `Source.topics`, or
-        /// `RecordKey.everyTopic` for the total.
-        package var rejections: [(topic: UInt32, content: [UInt8])]
-
-        package init(
-            total: ActivityCounters,
-            topics: [ActivityCounters],
-            rejections: [(topic: UInt32, content: [UInt8])]
-        ) {
-            self.total = total
-            self.topics = topics
-            self.rejections = rejections
-        }
-    }
-
     /// The maximum number of devices of one transaction.
     package static let devicesMax = 1000
 
     private let client: PostgresClient
-    private let source: Source
+    /// The identifier of the state, which never changes.
+    private let id: String
+    /// The state's topics. The index of a topic is its number in the state.
+    private let topics: [String]
     private var progress: ImportProgress
     /// The database's topic number for each of the state's topics.
     package private(set) var topicNumbers: [Int32] = []
@@ -63,14 +30,23 @@ package final class DatabaseImport {
 
     /// Starts or resumes the import; creates missing tables.
     ///
+    /// - `id`: the identifier of the state, which never changes.
+    /// - `fingerprint`: a fingerprint of the state's content.
+    /// - `topics`: the state's topics, by number.
     /// - `now`: the policy time of the rows if the import starts now.
     /// - Throws: `StoreError` in one of these cases, or if the database fails: the state was already imported; it has
     ///   changed since an interruption; the database already has one of its topics; another import is in progress.
-    package init(_ source: Source, at now: Instant, _ settings: StoreSettings) throws(StoreError) {
+    package init(
+        _ id: String,
+        fingerprint: UInt64,
+        topics: [String],
+        at now: Instant,
+        _ settings: StoreSettings
+    ) throws(StoreError) {
         // Attaching a store creates the tables or upgrades them to this version.
         try PostgresStore(settings) {}.stop()
-        self.source = source
-        self.progress = ImportProgress(fingerprint: source.fingerprint, now: now, number: 0)
+        (self.id, self.topics) = (id, topics)
+        self.progress = ImportProgress(fingerprint: fingerprint, now: now, number: 0)
         do throws(PostgresError) {
             self.client = try PostgresClient(settings.address, application: "wakegate import")
             try self.client.query(SessionSetup.durable)
@@ -92,7 +68,7 @@ package final class DatabaseImport {
             return Self.error("Another import into this database is under way.", "Wait until it has ended.")
         }
         if let progress = try self.storedProgress() { return try self.resume(progress) }
-        let names = PostgresList(self.source.topics)
+        let names = PostgresList(self.topics)
         let known = try self.client.query(
             """
             SELECT coalesce(string_agg(name, ', ' ORDER BY name), '')::text FROM wakegate.topic
@@ -114,7 +90,8 @@ package final class DatabaseImport {
                     WHERE starts_with(name, 'import.'))) - 1
             """
         ).int32(0, 0)
-        try self.addTopics(names)
+        try self.client.query(ControlStatement.addTopics.sql(clock: ""), names)
+        try self.findTopics()
         try self.saveProgress()
         return nil
     }
@@ -127,7 +104,7 @@ package final class DatabaseImport {
                 "Start the gateway with store: \"postgresql://...\"; the state folder keeps token.key and certificates."
             )
         }
-        guard progress.fingerprint == self.source.fingerprint else {
+        guard progress.fingerprint == self.progress.fingerprint else {
             return Self.error(
                 "A gateway ran on this state since its import was cut off, or another configuration counts it.",
                 "Make the database anew (DROP SCHEMA wakegate CASCADE, if nothing else is in it), and import again."
@@ -139,24 +116,12 @@ package final class DatabaseImport {
     }
 
     private func storedProgress() throws(PostgresError) -> ImportProgress? {
-        let rows = try self.value(ImportProgress.name(self.source.id))
+        let rows = try self.value(ImportProgress.name(self.id))
         return rows.count == 1 ? ImportProgress(rows.bytes(0, 0)) : nil
     }
 
     private func value(_ name: String) throws(PostgresError) -> PostgresRows {
         try self.client.query("SELECT content FROM wakegate.value WHERE name = $1::text", name)
-    }
-
-    private func addTopics(_ names: PostgresList<String>) throws(PostgresError) {
-        try self.client.query(
-            """
-            INSERT INTO wakegate.topic (id, name)
-            SELECT (SELECT count(*) FROM wakegate.topic) + n.place - 1, n.name
-            FROM unnest($1::text[]) WITH ORDINALITY n(name, place)
-            """,
-            names
-        )
-        try self.findTopics()
     }
 
     private func findTopics() throws(PostgresError) {
@@ -165,9 +130,9 @@ package final class DatabaseImport {
             SELECT t.id FROM unnest($1::text[]) WITH ORDINALITY n(name, place)
             JOIN wakegate.topic t ON t.name = n.name ORDER BY n.place
             """,
-            PostgresList(self.source.topics)
+            PostgresList(self.topics)
         )
-        guard rows.count == self.source.topics.count else { throw .unexpectedAnswer }
+        guard rows.count == self.topics.count else { throw .unexpectedAnswer }
         self.topicNumbers = (0..<rows.count).map { rows.int32($0, 0) }
     }
 
@@ -187,18 +152,26 @@ package final class DatabaseImport {
 
     /// Writes the counters and the shared values, and records that only the delivery log remains.
     ///
+    /// - `counters`: the total, and the counters of each topic by number.
+    /// - `rejections`: the refused pushes in the format of `Rejections`. The total has the topic
+    ///   `RecordKey.everyTopic`.
     /// - `values`: the shared values by name; a value that the database already has is not replaced.
     /// - `countingSince`: the start of the counters, in milliseconds since 1970; an earlier start in the database
     ///   remains.
     /// - Returns: the names of the values that the database already had.
     package func finish(
-        _ counts: Counts,
+        _ counters: (total: ActivityCounters, topics: [ActivityCounters]),
+        rejections: [(topic: UInt32, content: [UInt8])],
         values: [String: [UInt8]],
         countingSince: (name: String, milliseconds: Int64)?
     ) throws(StoreError) -> [String] {
         var kept: [String] = []
         try self.transaction { () throws(PostgresError) in
-            try self.writeCounters(counts)
+            let rows = [(ConnectionCounters.everyTopic, counters.total)] + zip(self.topicNumbers, counters.topics)
+            for (topic, counters) in rows {
+                try self.count("books (gateway, connection, topic, counts)", topic, counters)
+            }
+            try self.write(rejections)
             for (name, content) in values.sorted(by: { $0.key < $1.key }) {
                 let answer = try self.client.query(
                     "INSERT INTO wakegate.value (name, content) VALUES ($1::text, $2::bytea) ON CONFLICT DO NOTHING",
@@ -220,12 +193,8 @@ package final class DatabaseImport {
         return kept
     }
 
-    private func writeCounters(_ counts: Counts) throws(PostgresError) {
-        let counters = [(ConnectionCounters.everyTopic, counts.total)] + zip(self.topicNumbers, counts.topics)
-        for (topic, counters) in counters {
-            try self.count("books (gateway, connection, topic, counts)", topic, counters)
-        }
-        for (topic, content) in counts.rejections {
+    private func write(_ rejections: [(topic: UInt32, content: [UInt8])]) throws(PostgresError) {
+        for (topic, content) in rejections {
             let isAll = topic == RecordKey.everyTopic
             guard isAll || Int(topic) < self.topicNumbers.count else { continue }
             try self.count(
@@ -258,7 +227,7 @@ package final class DatabaseImport {
     }
 
     private func saveProgress() throws(PostgresError) {
-        try self.storeValue(ImportProgress.name(self.source.id), self.progress.content)
+        try self.storeValue(ImportProgress.name(self.id), self.progress.content)
     }
 
     private func storeValue(_ name: String, _ content: [UInt8]) throws(PostgresError) {

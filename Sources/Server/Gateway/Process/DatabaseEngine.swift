@@ -88,15 +88,8 @@ struct DatabaseEngine: Sendable {
 
     /// Returns the key with which all gateways number devices in the history. The first gateway creates the key.
     private func historyKey() throws(StoreError) -> HashKey {
-        let made = HistoryKey.passing()
-        var content = ByteBuffer()
-        content.append(memoryOf: made.first.littleEndian)
-        content.append(memoryOf: made.second.littleEndian)
-        let kept = try self.database.sharedValue(StateExport.historyKeyName, orKeep: content.view.array)
-        guard kept.count == 16 else {
-            throw StoreError(message: "The value history.key in the database is not a key. Restore it, or delete it.")
-        }
-        return HistoryKey.key(kept)
+        let made = StateExport.content(HistoryKey.passing())
+        return try StateExport.historyKey(self.database.sharedValue(StateExport.historyKeyName, orKeep: made))
     }
 
     /// Reports why the database cannot be used for now; nil means that it can be used.

@@ -113,10 +113,7 @@ package final class StateExport {
     ///
     /// - Parameter content: the shared store's value for the key of its history.
     package func log(under content: [UInt8]) throws(StoreError) -> StateLog {
-        guard content.count == 16 else {
-            throw StoreError(message: "The value history.key in the database is not a key. Restore it, or delete it.")
-        }
-        let key = content.withByteView { HashKey(($0.word(at: 0), $0.word(at: 8))) }
+        let key = try Self.historyKey(content)
         var lost: [HistoryEvent] = []
         self.engine.takeEvents(into: &lost)
         self.recovery.finish(isFirst: false, now: self.engine.now, offset: self.offset)
@@ -171,10 +168,7 @@ package final class StateExport {
 
     /// The values that gateways share, by name. Call `begin` first.
     package var values: [String: [UInt8]] {
-        var key = ByteBuffer()
-        key.append(memoryOf: self.historyKey.first.littleEndian)
-        key.append(memoryOf: self.historyKey.second.littleEndian)
-        var values = [Self.historyKeyName: key.view.array]
+        var values = [Self.historyKeyName: Self.content(self.historyKey)]
         if self.stored.policies.current != nil {
             values[SharedValues.policies] = SharedValues.written(self.stored.policies)
         }
@@ -189,6 +183,22 @@ package final class StateExport {
 
     /// The name under which gateways share the key of the history.
     package static let historyKeyName = "history.key"
+
+    /// Returns the shared value for a key of the history.
+    static func content(_ key: HashKey) -> [UInt8] {
+        var content = ByteBuffer()
+        content.append(memoryOf: key.first.littleEndian)
+        content.append(memoryOf: key.second.littleEndian)
+        return content.view.array
+    }
+
+    /// Returns the key of the history from its shared value.
+    static func historyKey(_ content: [UInt8]) throws(StoreError) -> HashKey {
+        guard content.count == 16 else {
+            throw StoreError(message: "The value history.key in the database is not a key. Restore it, or delete it.")
+        }
+        return HistoryKey.key(content)
+    }
 
     /// The name of the shared value for the start of counting, and the start in milliseconds since 1970.
     package var countingSince: (name: String, milliseconds: Int64)? {
