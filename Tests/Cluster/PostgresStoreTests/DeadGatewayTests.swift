@@ -53,6 +53,25 @@ struct DeadGatewayTests {
         #expect(rows == "0")
     }
 
+    @Test("A load of named devices finds their wakes of dead gateways")
+    func lostWakes() throws {
+        let survivor = try StoreRig(self.database.address)
+        let dying = try StoreRig(self.database.address)
+        try dying.write([1, 2, 3]) { .of($0, $1, launched: [(.numbered(UInt64($0)), $1.now + 1000)]) }
+        try survivor.write([4]) { .of($0, $1, launched: [(.numbered(4), $1.now + 1000)]) }
+        var plan = LoadPlan.tokens([1, 4])
+        plan.wakes = [.numbered(2)]
+        plan.findsLostWakes = true
+        #expect(try survivor.find(3, plan).heldWakes.isEmpty)
+        dying.stop()
+        _ = try survivor.view { $0.dead == [dying.number] }
+        #expect(Set(try survivor.find(3, plan).heldWakes) == [.numbered(1), .numbered(2)])
+        plan.passesOverLocked = true
+        #expect(Set(try survivor.find(3, plan).heldWakes) == [.numbered(1), .numbered(2)])
+        plan.findsLostWakes = false
+        #expect(try survivor.find(3, plan).heldWakes.isEmpty)
+    }
+
     @Test("A gateway that attaches again adds the topics that the database has lost, under their numbers")
     func lostTopics() throws {
         let rig = try StoreRig(self.database.address)

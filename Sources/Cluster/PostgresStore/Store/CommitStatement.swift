@@ -10,7 +10,7 @@ enum CommitStatement: Int, PreparedStatement {
     case passedOver, tableHolder
     case insertDevices, updateDevices, upsertDue, deleteDue, deleteReady, insertReady, insertWakes, endWakes
     case upsertCounters, upsertRejections, insertEvents, insertPushes, insertBundles, mark
-    case wakesOfHolder, holders, resolve
+    case wakesOfHolder, lostWakes, holders, resolve
     case lockBurial, burialRows, foldCounters, foldRejections, endBurial
 
     /// The names of the prepared statements, indexed by raw value. They are created once, because each transaction uses
@@ -56,6 +56,7 @@ enum CommitStatement: Int, PreparedStatement {
         case .foldRejections: Self.foldRejectionsSQL
         case .endBurial: "UPDATE wakegate.gateway SET buried = true WHERE number = $1::integer"
         case .wakesOfHolder: Self.wakesOfHolderSQL
+        case .lostWakes: Self.lostWakesSQL
         case .holders: Self.holdersSQL
         case .resolve: Self.resolveSQL
         }
@@ -322,6 +323,13 @@ enum CommitStatement: Int, PreparedStatement {
         WHERE d.xmax \(comparison) pg_current_xact_id()::xid
         """
     }
+
+    /// The wakes in flight of dead gateways, of the requested devices.
+    private static let lostWakesSQL = """
+        SELECT w.id, w.device FROM wakegate.gateway g JOIN wakegate.wake w ON w.holder = g.number
+        WHERE NOT g.alive AND NOT g.buried AND w.ended IS NULL AND w.device = ANY($1::bytea[] || ARRAY(
+            SELECT r.device FROM wakegate.wake r WHERE r.id = ANY($2::uuid[])))
+        """
 
     private static let holdersSQL =
         "SELECT id, holder FROM wakegate.wake WHERE id = ANY($1::uuid[]) AND holder <> $2::integer"

@@ -57,13 +57,20 @@ struct LoadStep {
     private mutating func appendNamed(_ plan: LoadPlan, _ sender: SessionSender<CommitStatement>) {
         guard !plan.tokens.isEmpty || !plan.wakes.isEmpty else { return }
         let tokens = PostgresList(plan.tokens)
+        let wakes = PostgresList(plan.wakes)
         self.parts.append(.devices)
-        guard !plan.wakes.isEmpty || plan.passesOverLocked else { return sender.run(.lockTokens, tokens) }
-        let parameters = PostgresParameters(tokens, PostgresList(plan.wakes))
-        guard plan.passesOverLocked else { return sender.run(.lockTokensAndWakes, parameters) }
-        sender.run(.lockFreeTokens, parameters)
-        sender.run(.passedOver, parameters)
-        self.parts.append(.passedOver)
+        if plan.passesOverLocked {
+            sender.run(.lockFreeTokens, tokens, wakes)
+            sender.run(.passedOver, tokens, wakes)
+            self.parts.append(.passedOver)
+        } else if plan.wakes.isEmpty {
+            sender.run(.lockTokens, tokens)
+        } else {
+            sender.run(.lockTokensAndWakes, tokens, wakes)
+        }
+        guard plan.findsLostWakes else { return }
+        sender.run(.lostWakes, tokens, wakes)
+        self.parts.append(.heldWakes)
     }
 
     private mutating func appendSelection(

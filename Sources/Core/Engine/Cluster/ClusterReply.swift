@@ -120,8 +120,8 @@ package struct LoadedDevices {
     /// The last examined device, of any topic, if the read examined the maximum number of devices before it found
     /// enough rows. A further read continues after this device.
     package var sliceEnd: DeviceToken?
-    /// For a selection of a gateway's wakes: the wakes in flight on these devices that this gateway launched. A device
-    /// may also have wakes of other gateways.
+    /// For a selection of a gateway's wakes: the wakes in flight on these devices that this gateway launched. If the
+    /// plan finds lost wakes: those that dead gateways launched. A device may also have wakes of other gateways.
     package var heldWakes: [WakeID]
     /// The requested devices that other sessions have locked, if the plan skips them; one entry for each token and
     /// wake.

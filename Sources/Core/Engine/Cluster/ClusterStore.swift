@@ -93,6 +93,9 @@ package struct LoadPlan {
     /// True to skip requested devices that other sessions have locked, and list them in `LoadedDevices.passedOver`. If
     /// false, the load waits briefly for the locks, then fails with `ClusterFailure.locked`.
     package var passesOverLocked = false
+    /// True to find the wakes in flight of dead gateways, of the devices requested by token or wake, for
+    /// `LoadedDevices.heldWakes`.
+    package var findsLostWakes = false
 
     package init(tokens: [DeviceToken] = [], selection: Selection = .none) {
         self.tokens = tokens

@@ -130,6 +130,9 @@ extension SimulatedDatabase {
             hasMore = hasMore || devices.count < held.count
             heldWakes = devices.flatMap { self.rows.wakes(of: $0, heldBy: gateway) }
         }
+        for (number, session) in self.sessions where plan.findsLostWakes && !session.isAlive && !session.isRetired {
+            heldWakes += transaction.found.inOrder.flatMap { self.rows.wakes(of: $0, heldBy: number) }
+        }
         for token in devices where self.locks[token] == nil {
             self.locks[token] = (transaction, [])
             transaction.locked.append(token)

@@ -134,8 +134,27 @@ final class ScriptedClusterStore: ClusterStore {
     /// The requests for wakes of dead gateways.
     var retirements: [TransactionNumber] { self.findLoads { if case .wakes = $0.selection { true } else { false } } }
 
+    /// The requests for launches that wait for a slot, and their topics.
+    var claims: [(number: TransactionNumber, topic: TopicIndex)] {
+        self.requests.compactMap { request in
+            if case .load(let number, let plan) = request, case .ready(let ready) = plan.selection {
+                (number, ready.topic)
+            } else {
+                nil
+            }
+        }
+    }
+
     /// The number of requests for launches that wait for a slot.
-    var claimCount: Int { self.findLoads { if case .ready = $0.selection { true } else { false } }.count }
+    var claimCount: Int { self.claims.count }
+
+    /// True if the last transaction with commands finds wakes of dead gateways.
+    var findsLostWakes: Bool {
+        for case .load(_, let plan) in self.requests.reversed() where !plan.tokens.isEmpty {
+            return plan.findsLostWakes
+        }
+        return false
+    }
 
     /// The slices of devices that were requested: the numbers of their topics, and the device after which they begin.
     var reads: [(number: TransactionNumber, topics: [UInt32], after: DeviceToken?)] {
@@ -167,6 +186,14 @@ final class ScriptedClusterStore: ClusterStore {
     var written: [SharedDevice] {
         for case .commit(_, let writes) in self.requests.reversed() { return writes.devices.map(\.device) }
         return []
+    }
+
+    /// The changes of all counters by the last commit.
+    var counted: ActivityCounters {
+        for case .commit(_, let writes) in self.requests.reversed() {
+            return writes.counts.reduce(into: ActivityCounters()) { $0 += $1.added }
+        }
+        return ActivityCounters()
     }
 
     /// The number of reports that the gateway is alive.

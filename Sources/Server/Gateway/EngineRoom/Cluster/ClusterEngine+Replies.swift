@@ -234,7 +234,7 @@ extension ClusterEngine {
     /// - `holder`: the session that holds the lock of a table, if known.
     private func lockedOut(_ transaction: ClusterTransaction, _ holder: LockHolder?) {
         if !transaction.passesOverLocked {
-            transaction.passOverLocked()
+            transaction.locked?.passesOverLocked = true
             return self.begin(transaction)
         }
         // The transaction did not wait for rows, so a table is locked.

@@ -73,10 +73,7 @@ extension ClusterEngine {
     /// Sets the current time, and performs the work of the transaction's purpose that precedes its commands.
     private func begin(_ transaction: ClusterTransaction, _ loaded: LoadedDevices) {
         switch transaction.purpose {
-        case .commands, .due, .claim, .refusals, .sweep(.judge): break
-        case .retirement:
-            self.dispatcher.endAsLost(loaded.heldWakes)
-            transaction.step.hasLost = !loaded.heldWakes.isEmpty
+        case .commands, .due, .claim, .retirement, .refusals, .sweep(.judge): break
         case .conditions(let tokens):
             for token in tokens {
                 if let device = self.engine.find(token) { self.dispatcher.conditionsChangedElsewhere(device) }
@@ -93,6 +90,11 @@ extension ClusterEngine {
             }
             return
         case .warnings(let wakes): return self.warn(wakes, transaction)
+        }
+        if !loaded.heldWakes.isEmpty {
+            // The wakes of dead gateways are lost, even past their deadlines.
+            self.dispatcher.endAsLost(loaded.heldWakes)
+            transaction.step.hasLost = true
         }
         _ = self.dispatcher.advance(to: loaded.now, devicesMax: self.engine.takenCount + 1)
     }

@@ -108,7 +108,7 @@ extension ClusterEngine {
     }
 
     private func beginClaim() -> Bool {
-        guard !self.room.isDraining, !self.claims.isEmpty,
+        guard !self.room.isDraining, self.members.mayExpireWakes, !self.claims.isEmpty,
             self.claims.openCount < max(1, self.store.transactionsMax / 2),
             let (shape, ready) = self.claims.next(
                 { self.dispatcher.freeSlots($0) },

@@ -396,6 +396,7 @@ extension ClusterEngine {
         transaction.number = self.nextNumber()
         transaction.begunAt = self.clock.boot
         self.open[transaction.number] = transaction
+        transaction.locked?.findsLostWakes = !self.members.mayExpireWakes
         if let plan = transaction.locked { self.store.submit(.load(transaction.number, plan)) }
         if let plan = transaction.read { self.store.submit(.read(transaction.number, plan)) }
     }

@@ -31,7 +31,7 @@ final class ClusterTransaction {
     let purpose: Purpose
     private(set) var commands: [QueuedCommand]
     /// The rows that are locked, because they may be written; nil if the transaction only reads.
-    private(set) var locked: LoadPlan?
+    var locked: LoadPlan?
     /// The rows that are only read; nil if the transaction locks rows.
     let read: ReadPlan?
     /// The effects to release when the transaction is durable.
@@ -147,9 +147,6 @@ final class ClusterTransaction {
         guard let plan = self.locked else { return true }
         return plan.passesOverLocked || plan.tokens.isEmpty && plan.wakes.isEmpty
     }
-
-    /// Makes the next attempt skip rows that others have locked.
-    func passOverLocked() { self.locked?.passesOverLocked = true }
 
     /// Removes the commands that wait for topics.
     ///

@@ -87,8 +87,9 @@ struct Membership {
 
     // MARK: Dead gateways
 
-    /// True if no dead gateway is known whose wakes must be recorded as lost. Only then may due devices be processed,
-    /// because that would expire such wakes. A new attachment knows the dead gateways after its first view.
+    /// True if no dead gateway is known whose wakes must be recorded as lost. Only then may due and waiting devices be
+    /// selected, because that would expire such wakes. Until then, commands end such wakes of their devices themselves.
+    /// A new attachment knows the dead gateways after its first view.
     var mayExpireWakes: Bool {
         self.dead.isEmpty && self.viewlessSeconds.map { $0 >= Self.viewlessSecondsMax } ?? true
     }
