@@ -10,6 +10,45 @@ struct ClaimTests {
     private let scene = ScriptedScene()
     private var store: ScriptedClusterStore { self.scene.store }
 
+    /// Replies to a transaction with these rows, and confirms its commit.
+    private func answer(_ number: TransactionNumber, _ rows: [SharedDevice], hasMore: Bool = false) -> [EngineOutput] {
+        var loaded = ScriptedScene.noRows
+        (loaded.devices, loaded.hasMore) = (rows, hasMore)
+        self.store.replies.append(.loaded(number, loaded))
+        _ = self.scene.heard { _ in }
+        self.store.replies.append(.committed(number, endedElsewhere: []))
+        return self.scene.heard { _ in }
+    }
+
+    @Test("A topic with many waiting devices leaves the next claim to another topic")
+    func turns() throws {
+        self.scene.attach(topics: [EngineRig.topicName(0), EngineRig.topicName(1)])
+        self.scene.show()
+        _ = self.scene.heard { requests in
+            for device in 1...3 { requests.push(device, device) }
+            requests.push(4, 4, topic: 1)
+        }
+        let push = try self.scene.findNothing()
+        _ = self.scene.heard { _ in }
+        let written = self.store.written
+        func row(_ device: Int) throws -> SharedDevice {
+            try #require(written.first { $0.token == EngineRig.token(device) })
+        }
+        self.store.replies.append(.committed(push, endedElsewhere: []))
+        _ = self.scene.heard { requests in for stream in 10...12 { requests.subscribe(stream, slots: 256) } }
+        let (busy, quiet) = (TopicIndex(rawValue: 0), TopicIndex(rawValue: 1))
+        #expect(self.store.claims.map(\.topic) == [busy])
+        // The claim finds more devices than it can claim, so the topic may have all claims that may be open.
+        #expect(self.answer(self.store.claims[0].number, [try row(1)], hasMore: true).wakes.count == 1)
+        #expect(self.store.claims.map(\.topic) == [busy, busy, busy])
+        _ = self.scene.heard { $0.subscribe(13, topic: 1, slots: 1) }
+        #expect(self.store.claimCount == 3)
+        #expect(self.answer(self.store.claims[1].number, [try row(2)], hasMore: true).wakes.count == 1)
+        #expect(self.store.claims.dropFirst(3).map(\.topic) == [quiet])
+        #expect(self.answer(self.store.claims[3].number, [try row(4)]).wakes.map(\.stream) == [13])
+        #expect(self.store.claims.dropFirst(4).map(\.topic) == [busy])
+    }
+
     @Test(
         "A command ends an overdue wake of a dead gateway as lost, even before the gateway knows who is dead",
         arguments: [false, true]
