@@ -82,7 +82,12 @@ struct DatabaseEngine: Sendable {
             live: self.shared.services.live,
             onStatus: { self.storeChanged($0) },
             onUnlike: { self.differencesChanged($0) },
-            onLocks: { self.locksChanged($0) }
+            onLocks: { self.locksChanged($0) },
+            onUnreadable: { device, error in
+                // Half of the shortest token finds the row. The log never contains a whole token.
+                let beginning = String(device.hex.prefix(DeviceToken.counts.lowerBound))
+                self.shared.log.write(.deviceUnreadable, ["device": beginning, "cause": error.message])
+            }
         )
     }
 

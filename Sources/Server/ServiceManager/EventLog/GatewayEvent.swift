@@ -9,7 +9,7 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
     case limitMet, routineLimitMet
     case webhookResting, webhookRecovered, webhookRefused
     case storeAttached, storeDetached, databaseSetting, configurationsDiffer, configurationsAgree
-    case devicesLocked, devicesUnlocked
+    case devicesLocked, devicesUnlocked, deviceUnreadable
     case transferFailed, transferExpired, transferStoreFailed, transferStoreRecovered, transferStoreDamaged
     case callerRefused, wakeDelayed, wakeRefused, appStateUnanswered, appStateAnswered
     case logLinesLost
@@ -22,7 +22,7 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
             .appStateAnswered:
             .info
         case .configurationFault, .reloadRefused, .tokensUnreadable, .storeFailed, .checkpointFailed, .storeDetached,
-            .transferStoreFailed:
+            .deviceUnreadable, .transferStoreFailed:
             .error
         case .handshakeFailed, .routineLimitMet: .debug
         default: .warning

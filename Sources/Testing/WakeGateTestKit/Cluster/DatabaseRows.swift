@@ -5,7 +5,7 @@ package import Wire
 /// The tables of a simulated database, as of its last commit.
 package struct DatabaseRows {
     package struct Device {
-        package fileprivate(set) var device: SharedDevice
+        package internal(set) var device: SharedDevice
         package fileprivate(set) var topic: TopicIndex
     }
 
@@ -32,7 +32,7 @@ package struct DatabaseRows {
     /// The time in milliseconds for which the database stores the devices of ended wakes.
     private static let endedWakeMemory: Int64 = 600_000
 
-    package private(set) var devices: [DeviceToken: Device] = [:]
+    package internal(set) var devices: [DeviceToken: Device] = [:]
     package private(set) var due: [DeviceToken: Instant] = [:]
     package private(set) var ready: [DeviceToken: [SharedDeviceChange.ReadyLane]] = [:]
     package private(set) var wakes: [WakeID: Wake] = [:]

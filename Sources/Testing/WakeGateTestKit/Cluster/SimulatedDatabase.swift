@@ -1,6 +1,6 @@
 import Engine
 package import Policy
-import Wire
+package import Wire
 
 /// A database in memory and virtual time that several gateways share, each through a `SimulatedClusterStore`.
 ///
@@ -137,6 +137,11 @@ package final class SimulatedDatabase {
 
     /// Refuses the next `count` commits.
     package func refuseNextCommits(_ count: Int = 1) { self.refusals += count }
+
+    /// Replaces the record in a device's row.
+    package func replaceRecord(of device: DeviceToken, with record: [UInt8]) {
+        self.rows.devices[device]?.device.record = record
+    }
 
     /// Delays commits until the test calls `letCommitsGo`.
     package func holdCommits() { self.held = self.held ?? [] }

@@ -33,15 +33,20 @@ final class GatewaysRig {
                 store: self.store,
                 waitForStore: waitForStore,
                 output: GroupOutput(mailboxes: PerOutput(loop), history: DatabaseHistory(PerOutput(loop), database)),
-                onLocks: { locks in reports.all.withLock { $0.append(locks) } }
+                onLocks: { locks in reports.all.withLock { $0.append(locks) } },
+                onUnreadable: { device, _ in reports.unreadable.withLock { $0.append(device) } }
             )
         }
 
         /// The locks of other sessions that were reported for the log, by report.
         var loggedLocks: [[DeviceLocks]] { self.lockReports.all.withLock { $0 } }
 
+        /// The devices whose rows were reported as unreadable.
+        var unreadable: [DeviceToken] { self.lockReports.unreadable.withLock { $0 } }
+
         private final class Reports: Sendable {
             let all = Mutex<[[DeviceLocks]]>([])
+            let unreadable = Mutex<[DeviceToken]>([])
         }
 
         func step(_ fill: (Requests) -> Void = { _ in }) {

@@ -189,9 +189,6 @@ extension ClusterEngine {
             }
             self.store.submit(.commit(transaction.number, writes))
         case .needsTopics(let needed): self.waitForTopics(transaction, loaded, needed)
-        case .unreadable(let error):
-            self.abandon(transaction)
-            self.refuse(transaction, error)
         }
     }
 

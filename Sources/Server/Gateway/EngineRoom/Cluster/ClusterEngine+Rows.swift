@@ -15,8 +15,6 @@ extension ClusterEngine {
         case changed(ClusterWrites)
         /// Topics must be created or read again for some of the devices. No work was performed.
         case needsTopics(NeededTopics)
-        /// A row is inconsistent.
-        case unreadable(StoreError)
     }
 
     /// The unknown topics that a transaction's commands or rows need.
@@ -29,36 +27,34 @@ extension ClusterEngine {
 
     // MARK: Performing
 
-    /// Performs all work of a transaction on the loaded rows.
+    /// Performs all work of a transaction on the loaded rows. Refuses the commands of devices with damaged rows.
     func performed(_ transaction: ClusterTransaction, _ loaded: LoadedDevices) -> Performed {
         let workspace = self.workspace
         let immediate = self.stage.group
         // Earlier events do not belong to the transaction.
         self.engine.takeWatched(into: &immediate.watched)
-        self.stage.group = transaction.group
-        self.stage.offset = workspace.offset
         defer {
             // Remove the devices first, and then the dispatcher's references to them.
             self.engine.unloadAll()
             self.dispatcher.forgetDevices()
             self.stage.group = immediate
         }
-        do throws(StoreError) {
-            for row in loaded.devices { _ = try self.engine.take(row) }
-        } catch {
+        let left = self.takeRows(loaded.devices)
+        if !left.unknown.isEmpty, transaction.topicReads < ClusterTransaction.triesMax {
             // If another gateway has just created a topic, read the topics and begin the transaction again.
-            let unknown = loaded.devices.filter { self.engine.hasUnknownTopic($0) }.map(\.token)
-            guard transaction.topicReads < ClusterTransaction.triesMax, !unknown.isEmpty else {
-                return .unreadable(error)
-            }
-            return .needsTopics(NeededTopics(devices: Set(unknown)))
+            return .needsTopics(NeededTopics(devices: left.unknown))
         }
+        for device in left.unknown { self.noteUnreadable(device, .unknownTopic) }
+        let unreadable = left.unknown.union(left.damaged)
+        if !unreadable.isEmpty { self.refuseUnreadable(unreadable, transaction) }
+        self.stage.group = transaction.group
+        self.stage.offset = workspace.offset
         transaction.step = ClusterTransaction.Step()
         let needed = self.newTopics(transaction.commands)
         guard needed.names.isEmpty else { return .needsTopics(needed) }
         transaction.step.isPerformed = true
-        transaction.step.rowCount = loaded.devices.count
-        transaction.step.hasMore = loaded.hasMore
+        transaction.step.rowCount = self.engine.takenCount
+        transaction.step.hasMore = loaded.hasMore || !unreadable.isEmpty
         let (rejections, times) = (self.records.rejections, self.engine.times)
         self.engine.beginSharedStep(now: loaded.now, deviceCount: self.members.deviceCount)
         self.begin(transaction, loaded)
@@ -68,6 +64,46 @@ extension ClusterEngine {
         transaction.step.refused = self.records.rejections.since(rejections)
         transaction.step.times = (times, self.engine.times)
         return self.take(transaction)
+    }
+
+    /// Loads rows into memory, except damaged rows and rows of unknown topics.
+    ///
+    /// - Returns: the devices of the other rows.
+    func takeRows(_ rows: [SharedDevice]) -> (unknown: Set<DeviceToken>, damaged: Set<DeviceToken>) {
+        var rows = rows
+        var (unknown, damaged): (Set<DeviceToken>, Set<DeviceToken>) = ([], [])
+        while self.engine.takenCount < rows.count {
+            let row = rows[self.engine.takenCount]
+            do throws(StoreError) { _ = try self.engine.take(row) } catch {
+                rows.removeAll { $0.token == row.token }
+                // A row of an unknown topic changes nothing. A damaged row may be in memory in part.
+                guard !self.engine.hasUnknownTopic(row) else {
+                    unknown.insert(row.token)
+                    continue
+                }
+                damaged.insert(row.token)
+                self.engine.unloadAll()
+                self.noteUnreadable(row.token, error)
+            }
+        }
+        return (unknown, damaged)
+    }
+
+    /// Records that the row of a device cannot be read, and reports a device that was not reported recently.
+    private func noteUnreadable(_ device: DeviceToken, _ error: StoreError) {
+        guard self.remote.unreadable.count < Self.unreadableMax || self.remote.unreadable[device] != nil else { return }
+        let isNew = self.remote.unreadable.updateValue(self.clock.boot, forKey: device) == nil
+        if isNew { self.onUnreadable(device, error) }
+    }
+
+    /// Refuses the commands of devices whose rows cannot be read. The transaction continues without them.
+    private func refuseUnreadable(_ devices: Set<DeviceToken>, _ transaction: ClusterTransaction) {
+        // The devices of the requested wakes are unknown, so the commands of all wakes are refused.
+        let wakes = transaction.locked?.wakes ?? []
+        let rows = Set(devices.map { RequestedRow.device($0) } + wakes.map { RequestedRow.wake($0) })
+        let commands = transaction.leaveOut(rows) { self.queue.row(of: $0) }
+        self.refuse(commands, .unreadableDevice)
+        self.queue.ended(commands)
     }
 
     /// Sets the current time, and performs the work of the transaction's purpose that precedes its commands.

@@ -92,11 +92,11 @@ extension ClusterEngine {
     /// - Returns: false if no such transaction is needed.
     private func beginOther() -> Bool {
         if let dead = self.members.nextToRetire() {
-            let selection = LoadPlan.Selection.wakes(of: dead, countMax: Claims.countMax)
+            let selection = LoadPlan.Selection.wakes(of: dead, countMax: self.selectedMax)
             self.begin(.retirement(dead), LoadPlan(selection: selection))
         } else if self.members.mayExpireWakes, self.due.isDue(at: self.clock.now) {
             self.due.begun()
-            self.begin(.due, LoadPlan(selection: .due(countMax: Claims.countMax)))
+            self.begin(.due, LoadPlan(selection: .due(countMax: self.selectedMax)))
         } else if self.areRefusalsDue {
             self.areRefusalsDue = false
             self.questions.refusalsCounted()
@@ -107,15 +107,21 @@ extension ClusterEngine {
         return true
     }
 
+    /// The maximum number of rows that a transaction selects. Rows that cannot be read are selected again and again,
+    /// and must not take the places of others.
+    private var selectedMax: Int { Claims.countMax + self.remote.unreadable.count }
+
     private func beginClaim() -> Bool {
         guard !self.room.isDraining, self.members.mayExpireWakes, !self.claims.isEmpty,
             self.claims.openCount < max(1, self.store.transactionsMax / 2),
-            let (shape, ready) = self.claims.next(
+            let (shape, plan) = self.claims.next(
                 { self.dispatcher.freeSlots($0) },
                 devices: { self.dispatcher.devices($0) }
             )
         else { return false }
-        self.begin(.claim(shape, slots: ready.countMax), LoadPlan(selection: .ready(ready)))
+        var ready = plan
+        ready.countMax += self.remote.unreadable.count
+        self.begin(.claim(shape, slots: plan.countMax), LoadPlan(selection: .ready(ready)))
         return true
     }
 
@@ -224,13 +230,14 @@ extension ClusterEngine {
             self.deviceQuestions.waitForTopics(early)
             self.store.submit(.addTopics([]))
         }
-        let known = questions.filter { !isEarly($0) }
-        do throws(StoreError) {
-            try self.inMemory(loaded.devices, loaded) {
-                for question in known { self.requests.perform(question.request, self.workspace) }
+        self.inMemory(loaded.devices, loaded) { damaged in
+            for question in questions where !isEarly(question) {
+                if damaged.contains(question.device) {
+                    self.refuse([question.request], .unreadableDevice)
+                } else {
+                    self.requests.perform(question.request, self.workspace)
+                }
             }
-        } catch {
-            self.refuse(known.map(\.request), error)
         }
         return true
     }
@@ -264,27 +271,22 @@ extension ClusterEngine {
     func listed(_ number: TransactionNumber, _ loaded: LoadedDevices) -> Bool {
         guard let place = self.listings.firstIndex(where: { $0.number == number }) else { return false }
         var listing = self.listings.remove(at: place)
-        do throws(StoreError) {
-            let request = listing.request
-            var since: [DeviceToken: Instant] = [:]
-            let devices = try self.inMemory(loaded.devices, loaded) {
-                let devices = self.workspace.devices(of: listing.subject, for: request.caller)
-                for token in devices where listing.subject.order != .token {
-                    since[token] = self.engine.find(token).flatMap {
-                        listing.subject.order == .recent ? self.engine.recency($0) : self.engine.waitingSince($0)
-                    }
+        var since: [DeviceToken: Instant] = [:]
+        let devices = self.inMemory(loaded.devices, loaded) { _ in
+            let devices = self.workspace.devices(of: listing.subject, for: listing.request.caller)
+            for token in devices where listing.subject.order != .token {
+                since[token] = self.engine.find(token).flatMap {
+                    listing.subject.order == .recent ? self.engine.recency($0) : self.engine.waitingSince($0)
                 }
-                return devices
             }
-            guard listing.take(loaded, devices, since: since) else {
-                self.listings.append(listing)
-                return true
-            }
-            try self.inMemory(listing.rows, loaded) {
-                self.answer(listing.request, lastRead: listing.lastRead, recent: listing.recent)
-            }
-        } catch {
-            self.refuse([listing.request], error)
+            return devices
+        }
+        guard listing.take(loaded, devices, since: since) else {
+            self.listings.append(listing)
+            return true
+        }
+        self.inMemory(listing.rows, loaded) { _ in
+            self.answer(listing.request, lastRead: listing.lastRead, recent: listing.recent)
         }
         return true
     }
@@ -294,13 +296,14 @@ extension ClusterEngine {
         self.refuse([self.listings.remove(at: place).request], error)
     }
 
-    /// Loads rows into memory for `body`, which only reads. Due work of these devices is applied in memory and not
-    /// stored.
+    /// Loads rows into memory for `body`, which only reads, and which gets the devices of damaged rows. Due work of
+    /// these devices is applied in memory and not stored. Leaves out rows whose topics another gateway has just
+    /// created.
     private func inMemory<Result>(
         _ rows: [SharedDevice],
         _ loaded: LoadedDevices,
-        _ body: () -> Result
-    ) throws(StoreError) -> Result {
+        _ body: (_ damaged: Set<DeviceToken>) -> Result
+    ) -> Result {
         self.engine.takeWatched(into: &self.stage.group.watched)
         self.engine.watch(nil, at: self.clock.now)
         let times = self.engine.times
@@ -312,17 +315,10 @@ extension ClusterEngine {
             self.dispatcher.forgetDevices()
             self.watch()
         }
-        for row in rows {
-            do throws(StoreError) {
-                _ = try self.engine.take(row)
-            } catch {
-                // Another gateway has just created the topic. A later list will include the device.
-                guard self.engine.hasUnknownTopic(row) else { throw error }
-            }
-        }
+        let damaged = self.takeRows(rows).damaged
         self.engine.beginSharedStep(now: loaded.now, deviceCount: self.members.deviceCount)
         for row in rows { if let device = self.engine.find(row.token) { _ = self.engine.catchUp(device) } }
-        let result = body()
+        let result = body(damaged)
         var unheard: [HistoryEvent] = []
         self.engine.takeEvents(into: &unheard)
         return result

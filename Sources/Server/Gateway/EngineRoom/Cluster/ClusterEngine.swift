@@ -16,6 +16,10 @@ package final class ClusterEngine: EngineShell, GatewayEngine {
     /// The time for which a commit may stay unconfirmed before the gateway refuses commands, in milliseconds. One cause
     /// is a missing standby server.
     private static let silenceMax: Int64 = 10_000
+    /// The maximum number of known devices whose rows cannot be read, and the time for which each is remembered after
+    /// the last attempt, in milliseconds.
+    static let unreadableMax = 1000
+    private static let unreadableMemory: Int64 = 60_000
     /// The maximum number of rounds in one step. A round processes replies and begins transactions.
     private static let turnsMax = 64
 
@@ -32,6 +36,8 @@ package final class ClusterEngine: EngineShell, GatewayEngine {
     let onUnlike: @Sendable ([String]) -> Void
     /// Called with the locks of other sessions that delay devices, when the locks must be logged.
     private let onLocks: @Sendable ([DeviceLocks]) -> Void
+    /// Called with a device whose row cannot be read, and the cause.
+    let onUnreadable: @Sendable (DeviceToken, StoreError) -> Void
 
     var clock: ClusterClock
     /// The failure because of which no transaction can begin; nil while the store is attached.
@@ -111,6 +117,7 @@ package final class ClusterEngine: EngineShell, GatewayEngine {
     /// - `onUnlike`: called with the names of the configuration keys that differ between gateways, when this list
     ///   changes.
     /// - `onLocks`: called with the locks of other sessions that delay devices, when the locks must be logged.
+    /// - `onUnreadable`: called with a device whose row cannot be read, and the cause.
     package init(
         configuration: EngineConfiguration,
         historyKey: HashKey,
@@ -125,7 +132,8 @@ package final class ClusterEngine: EngineShell, GatewayEngine {
         live: LiveService = LiveService(),
         onStatus: @escaping @Sendable (StoreError?) -> Void = { _ in },
         onUnlike: @escaping @Sendable ([String]) -> Void = { _ in },
-        onLocks: @escaping @Sendable ([DeviceLocks]) -> Void = { _ in }
+        onLocks: @escaping @Sendable ([DeviceLocks]) -> Void = { _ in },
+        onUnreadable: @escaping @Sendable (DeviceToken, StoreError) -> Void = { _, _ in }
     ) {
         let clock = ClusterClock(world)
         let engine = DeviceEngine(
@@ -148,6 +156,7 @@ package final class ClusterEngine: EngineShell, GatewayEngine {
         self.onStatus = onStatus
         self.onUnlike = onUnlike
         self.onLocks = onLocks
+        self.onUnreadable = onUnreadable
         self.clock = clock
         self.members = Membership(report)
         self.members.configured(configuration)
@@ -264,6 +273,8 @@ extension ClusterEngine {
         guard self.clock.boot >= self.tickAt else { return }
         self.tickAt = self.clock.boot + 1000
         self.reportLocks()
+        let forgotten = self.clock.boot - Self.unreadableMemory
+        self.remote.unreadable = self.remote.unreadable.filter { $0.value > forgotten }
         guard self.isAttached else { return }
         self.judgeSilence()
         self.report()

@@ -247,6 +247,9 @@ package final class RemoteWorkers {
     var status: ClusterStatus?
     /// The locks of other sessions of the database that delay devices.
     var locks: [DeviceLocks] = []
+    /// The devices whose rows could not be read, each with the time of the last attempt in milliseconds since the start
+    /// of the machine.
+    var unreadable: [DeviceToken: Int64] = [:]
 
     /// Removes all workers.
     func removeAll() {

@@ -295,6 +295,10 @@ extension GatewayMetric {
             "Devices whose commands wait because another session of the database, which the label names, has "
                 + "locked them."
         ) { .each(($0.workspace.remote?.locks ?? []).map { ($0.session, Int64($0.deviceCount)) }) },
+        .gauge(
+            "wakegate_cluster_unreadable_devices",
+            "Devices whose rows in the database were damaged when this gateway read them in the last minute."
+        ) { .one(Int64($0.workspace.remote?.unreadable.count ?? 0)) },
     ]
 }
 
