@@ -23,6 +23,7 @@ struct ClaimTests {
     @Test("A topic with many waiting devices leaves the next claim to another topic")
     func turns() throws {
         self.scene.attach(topics: [EngineRig.topicName(0), EngineRig.topicName(1)])
+        _ = self.scene.heard { _ in }
         self.scene.show()
         _ = self.scene.heard { requests in
             for device in 1...3 { requests.push(device, device) }
@@ -84,6 +85,7 @@ struct ClaimTests {
     @Test("While no dead gateway is known, loads of commands do not look for lost wakes")
     func noLostWakes() throws {
         self.scene.attach(topics: [EngineRig.topicName(0)])
+        _ = self.scene.heard { _ in }
         self.scene.show()
         _ = self.scene.heard { $0.push(1, 1) }
         #expect(self.store.loads.count == 1 && !self.store.findsLostWakes)

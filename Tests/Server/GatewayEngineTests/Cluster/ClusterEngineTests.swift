@@ -567,8 +567,8 @@ struct ClusterEngineTests {
         let name = "paused:\(EngineRig.topicName(0))"
         scene.attach(topics: [EngineRig.topicName(0)], values: [name: [1 - told]])
         scene.store.replies.append(.value(name: name, [told]))
-        scene.show()
         #expect(scene.heard { $0.subscribe(1, slots: 1) }.compactMap(\.answered) == [1])
+        scene.show()
         scene.store.replies.append(.notified(.ready(TopicIndex(rawValue: 0))))
         _ = scene.heard { _ in }
         #expect(scene.store.claimCount == (told == 1 ? 0 : 1))
