@@ -104,9 +104,7 @@ extension GatewayReport {
     }
 
     private static func append(count: Int, to buffer: inout ByteBuffer) {
-        let count = UInt16(clamping: count)
-        buffer.append(UInt8(truncatingIfNeeded: count))
-        buffer.append(UInt8(truncatingIfNeeded: count >> 8))
+        buffer.append(memoryOf: UInt16(clamping: count).littleEndian)
     }
 
     private static func append(_ text: String, to buffer: inout ByteBuffer) {

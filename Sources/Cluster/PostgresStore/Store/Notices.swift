@@ -105,8 +105,6 @@ package struct NoticeQueue {
 
     package init() {}
 
-    package var isEmpty: Bool { self.items.isEmpty }
-
     package mutating func append(_ item: NoticePayload.Item) {
         guard self.items.count < Self.countMax, self.known.insert(item).inserted else { return }
         self.items.append(item)

@@ -13,10 +13,7 @@ final class SharedLink: StoreLink {
     }
 
     /// A value to share with all gateways.
-    struct PendingValue {
-        let name: String
-        let content: [UInt8]
-    }
+    typealias PendingValue = (name: String, content: [UInt8])
 
     /// The maximum number of attempts to add the same topics. An attempt fails if another gateway adds topics at the
     /// same time.
@@ -138,7 +135,7 @@ final class SharedLink: StoreLink {
 
     /// Stores a value under a name.
     func storeValue(_ name: String, _ content: [UInt8]) {
-        self.pendingValues.append(PendingValue(name: name, content: content))
+        self.pendingValues.append((name, content))
         self.sendValue()
     }
 
