@@ -11,19 +11,14 @@ extension CommandDefinition {
         "dev",
         "run a gateway without any setup, for development on this machine",
         options: OptionDefinition.server + [
-            OptionDefinition("--certs", "DIR", "the folder of certificates and keys; default: the state folder"),
+            OptionDefinition("--certs DIR", "the folder of certificates and keys; default: the state folder"),
+            OptionDefinition("--faults FILE", "a JSON5 file with the initial fault rules, to test clients of APNs"),
             OptionDefinition(
-                "--faults",
-                "FILE",
-                "a JSON5 file with the initial fault rules, to test clients of APNs"
-            ),
-            OptionDefinition(
-                "--network",
-                "NETWORK",
+                "--network NETWORK",
                 "also accept machines of this network, such as 172.17.0.0/16, and listen on every IPv4 address",
                 isRepeatable: true
             ),
-            OptionDefinition("--quiet", "", "do not print events: pushes, refusals, wakes and results"),
+            OptionDefinition("--quiet", "do not print events: pushes, refusals, wakes and results"),
         ],
         example: "wakegate dev --set policy.launchInterval=60",
         notes: [

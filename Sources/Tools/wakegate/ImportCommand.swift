@@ -8,8 +8,8 @@ extension CommandDefinition {
         "import",
         "move the state of a gateway into a shared database",
         options: [
-            OptionDefinition("--from", "STATE", "the state folder; its gateway must have ended", isRequired: true),
-            OptionDefinition("--config", "FILE", "the configuration in JSON5, whose `store` names the database"),
+            OptionDefinition("--from STATE", "the state folder; its gateway must have ended", isRequired: true),
+            OptionDefinition("--config FILE", "the configuration in JSON5, whose `store` names the database"),
             .set(
                 "set any configuration key, such as store=postgresql:///wakegate",
                 GatewayConfiguration.keys.map(\.name)

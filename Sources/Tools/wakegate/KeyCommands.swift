@@ -4,8 +4,8 @@ import Wire
 
 extension CommandDefinition {
     private static let folderOptions = [
-        OptionDefinition("--keys", "DIR", "the folder of the keys"),
-        OptionDefinition("--config", "FILE", "the gateway's configuration, whose providerKeys names the folder"),
+        OptionDefinition("--keys DIR", "the folder of the keys"),
+        OptionDefinition("--config FILE", "the gateway's configuration, whose providerKeys names the folder"),
     ]
 
     package static let keyAdd = CommandDefinition(
@@ -13,12 +13,11 @@ extension CommandDefinition {
         "let a provider push: store the public key that verifies its tokens",
         arguments: [ArgumentDefinition("FILE", "the .p8 file from Apple, or any P-256 key in PEM")],
         options: [
-            OptionDefinition("--team", "TEAM", "the team in the tokens", isRequired: true),
-            OptionDefinition("--key-id", "ID", "the key id in the tokens", isRequired: true),
-            OptionDefinition("--topic", "TOPIC", "a topic for pushes; default: all", isRepeatable: true),
+            OptionDefinition("--team TEAM", "the team in the tokens", isRequired: true),
+            OptionDefinition("--key-id ID", "the key id in the tokens", isRequired: true),
+            OptionDefinition("--topic TOPIC", "a topic for pushes; default: all", isRepeatable: true),
             OptionDefinition(
-                "--environment",
-                "NAME",
+                "--environment NAME",
                 "development or production, if the key is valid in only one",
                 words: APNSEnvironment.allCases.map(\.rawValue)
             ),

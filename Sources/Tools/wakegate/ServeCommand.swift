@@ -10,8 +10,8 @@ extension CommandDefinition {
         "serve",
         "run a gateway in production",
         options: [
-            OptionDefinition("--config", "FILE", "the configuration in JSON5; every key is optional"),
-            OptionDefinition("--check", "", "check the configuration, print every fault, and exit"),
+            OptionDefinition("--config FILE", "the configuration in JSON5; every key is optional"),
+            OptionDefinition("--check", "check the configuration, print every fault, and exit"),
         ] + OptionDefinition.server,
         example: "wakegate serve --config /etc/wakegate/wakegate.json5 --check",
         notes: [
@@ -241,11 +241,11 @@ package enum ServeCommand {
 extension OptionDefinition {
     /// The options that `serve` and `dev` have in common.
     static let server = [
-        OptionDefinition("--edge", "ADDRESS", "address for providers and workers; off for none", isRepeatable: true),
-        OptionDefinition("--admin", "ADDRESS", "address for operators; off for none", isRepeatable: true),
-        OptionDefinition("--plain", "ADDRESS", "cleartext address of the edge; off for none", isRepeatable: true),
-        OptionDefinition("--state", "DIR", "the state folder"),
-        OptionDefinition("--accept-loss", "", "start once although the journal lacks the latest commits"),
+        OptionDefinition("--edge ADDRESS", "address for providers and workers; off for none", isRepeatable: true),
+        OptionDefinition("--admin ADDRESS", "address for operators; off for none", isRepeatable: true),
+        OptionDefinition("--plain ADDRESS", "cleartext address of the edge; off for none", isRepeatable: true),
+        OptionDefinition("--state DIR", "the state folder"),
+        OptionDefinition("--accept-loss", "start once although the journal lacks the latest commits"),
         .set("set any configuration key, such as policy.launchInterval=600", GatewayConfiguration.keys.map(\.name)),
     ]
 }

@@ -7,8 +7,8 @@ import Wire
 
 extension CommandDefinition {
     private static let folderOptions = [
-        OptionDefinition("--state", "DIR", "the gateway's state folder"),
-        OptionDefinition("--config", "FILE", "the gateway's configuration, which names its state folder"),
+        OptionDefinition("--state DIR", "the gateway's state folder"),
+        OptionDefinition("--config FILE", "the gateway's configuration, which names its state folder"),
     ]
 
     package static let tokenIssue = CommandDefinition(
@@ -16,23 +16,17 @@ extension CommandDefinition {
         "issue a bearer token for a worker or an operator, and print it",
         options: [
             OptionDefinition(
-                "--role",
-                "ROLE",
+                "--role ROLE",
                 "worker or operator",
                 isRequired: true,
                 words: BearerRole.allCases.map(\.rawValue)
             ),
             OptionDefinition(
-                "--topic",
-                "TOPIC",
+                "--topic TOPIC",
                 "a topic for which the token is valid; without it, an operator's token is valid for all topics",
                 isRepeatable: true
             ),
-            OptionDefinition(
-                "--expires",
-                "TIME",
-                "its lifetime, such as 12h; default: \(TokenLifetime.standard)"
-            ),
+            OptionDefinition("--expires TIME", "its lifetime, such as 12h; default: \(TokenLifetime.standard)"),
         ] + folderOptions,
         example: "wakegate token issue --role worker --topic com.example.app --state /var/lib/wakegate",
         notes: [
@@ -61,7 +55,7 @@ extension CommandDefinition {
     package static let tokenList = CommandDefinition(
         "token list",
         "list the issued bearer tokens, with their last use",
-        options: [OptionDefinition("--json", "", "as JSON")] + folderOptions,
+        options: [OptionDefinition("--json", "as JSON")] + folderOptions,
         example: "wakegate token list --state /var/lib/wakegate",
         notes: [
             """
@@ -77,7 +71,7 @@ extension CommandDefinition {
         "revoke a bearer token at once",
         arguments: [ArgumentDefinition("ID", "the token's id, which `wakegate token issue` and `token list` show")],
         options: [
-            OptionDefinition("--unlisted", "", "also a token that `token list` does not have, as of another gateway")
+            OptionDefinition("--unlisted", "also a token that `token list` does not have, as of another gateway")
         ]
             + folderOptions,
         example: "wakegate token revoke 0123456789abcdef0123456789abcdef --state /var/lib/wakegate",

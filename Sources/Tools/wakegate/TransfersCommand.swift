@@ -11,31 +11,28 @@ extension CommandDefinition {
         "transfers",
         "run the background transfer agent",
         options: [
-            OptionDefinition("--state", "DIR", "the state folder; default: ~/.local/state/wakegate/transfers"),
+            OptionDefinition("--state DIR", "the state folder; default: ~/.local/state/wakegate/transfers"),
             OptionDefinition(
-                "--listen",
-                "unix:PATH",
+                "--listen unix:PATH",
                 "the socket for workers of this user; default: wakegate/transfers.sock in XDG_RUNTIME_DIR"
             ),
-            OptionDefinition("--gateway", "URL", "the gateway to notify of finished sessions and ask for force-quits"),
-            OptionDefinition("--ca", "FILE", "PEM file of the authority that signed the gateway's certificate"),
-            OptionDefinition("--token-file", "FILE", "file with the bearer token for the gateway"),
-            OptionDefinition("--token", "FILE", "the former name of --token-file"),
+            OptionDefinition("--gateway URL", "the gateway to notify of finished sessions and ask for force-quits"),
+            OptionDefinition("--ca FILE", "PEM file of the authority that signed the gateway's certificate"),
+            OptionDefinition("--token-file FILE", "file with the bearer token for the gateway"),
+            OptionDefinition("--token FILE", "the former name of --token-file"),
             OptionDefinition(
-                "--metered",
-                "WORD",
+                "--metered WORD",
                 "treat the network as metered: auto, yes or no; default: auto",
                 words: ["auto", "yes", "no"]
             ),
             OptionDefinition(
-                "--constrained",
-                "WORD",
+                "--constrained WORD",
                 "treat the network as saving data: auto, yes or no; default: auto",
                 words: ["auto", "yes", "no"]
             ),
-            OptionDefinition("--trust", "FILE", "PEM file of the certificate authorities for transfers"),
-            OptionDefinition("--config", "FILE", "the configuration file in JSON5; options override it"),
-            OptionDefinition("--check", "", "check the configuration, print every fault, and exit"),
+            OptionDefinition("--trust FILE", "PEM file of the certificate authorities for transfers"),
+            OptionDefinition("--config FILE", "the configuration file in JSON5; options override it"),
+            OptionDefinition("--check", "check the configuration, print every fault, and exit"),
             .set("set any key of the configuration, such as limits.running=8", AgentKey.all.map(\.name)),
         ],
         example: "wakegate transfers --state ./transfers --listen unix:/run/user/1000/transfers.sock --check",

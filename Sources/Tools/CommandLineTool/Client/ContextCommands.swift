@@ -10,8 +10,8 @@ extension CommandDefinition {
         "store a gateway's addresses and credentials under a name",
         arguments: [ArgumentDefinition("NAME", "the context's name: letters, digits, '.', '_' and '-', at most 64")],
         options: [
-            OptionDefinition("--gateway", "URL", "the edge, where providers and workers connect"),
-            OptionDefinition("--admin", "URL", "the admin listener, where operators connect"),
+            OptionDefinition("--gateway URL", "the edge, where providers and workers connect"),
+            OptionDefinition("--admin URL", "the admin listener, where operators connect"),
         ] + OptionDefinition.client.filter { !["--gateway", "--context"].contains($0.name) },
         example:
             "wakegate context add staging --gateway https://staging.example.com:2197 --ca ca.pem --token-file token",

@@ -10,7 +10,7 @@ extension CommandDefinition {
         "device register",
         "register a device for a topic, and print its token",
         arguments: [ArgumentDefinition("TOKEN", "the token; by default the gateway creates one", count: 0...1)],
-        options: [OptionDefinition("--topic", "TOPIC", "the device's topic", isRequired: true)]
+        options: [OptionDefinition("--topic TOPIC", "the device's topic", isRequired: true)]
             + OptionDefinition.client,
         example: "wakegate device register --topic com.example.app",
         run: DeviceCommands.register
@@ -34,8 +34,7 @@ extension CommandDefinition {
         ],
         options: [
             OptionDefinition(
-                "--set",
-                "NAME=VALUE",
+                "--set NAME=VALUE",
                 "the same as the argument",
                 value: .setting,
                 isRepeatable: true,
@@ -133,9 +132,9 @@ extension CommandDefinition {
     )
 
     private static let listOptions = [
-        OptionDefinition("--topic", "TOPIC", "all devices of a topic to which the action applies"),
-        OptionDefinition("--hold", "CODE", "all devices with this first hold", words: DeviceListCommand.holds),
-        OptionDefinition("--yes", "", "do not ask for confirmation"),
+        OptionDefinition("--topic TOPIC", "all devices of a topic to which the action applies"),
+        OptionDefinition("--hold CODE", "all devices with this first hold", words: DeviceListCommand.holds),
+        OptionDefinition("--yes", "do not ask for confirmation"),
     ]
 
     package static let deviceLaunch = actionCommand(
@@ -312,19 +311,18 @@ extension CommandDefinition {
         "device list",
         "list devices by topic, state, hold or token prefix",
         options: [
-            OptionDefinition("--topic", "TOPIC", "only devices of one topic"),
-            OptionDefinition("--state", "STATE", "pending, inFlight, held or idle", words: DeviceListCommand.states),
-            OptionDefinition("--hold", "CODE", "only devices with this first hold", words: DeviceListCommand.holds),
-            OptionDefinition("--prefix", "DIGITS", "only devices whose tokens begin with these hexadecimal digits"),
+            OptionDefinition("--topic TOPIC", "only devices of one topic"),
+            OptionDefinition("--state STATE", "pending, inFlight, held or idle", words: DeviceListCommand.states),
+            OptionDefinition("--hold CODE", "only devices with this first hold", words: DeviceListCommand.holds),
+            OptionDefinition("--prefix DIGITS", "only devices whose tokens begin with these hexadecimal digits"),
             OptionDefinition(
-                "--sort",
-                "ORDER",
+                "--sort ORDER",
                 "token, or waiting: the oldest push first, in one page of at most 1000 devices",
                 words: ["token", "waiting"]
             ),
-            OptionDefinition("--limit", "N", "at most N devices; default: 100", value: .integer(1...1_000_000)),
-            OptionDefinition("--after", "TOKEN", "only devices after this one, in the order of tokens"),
-            OptionDefinition("--json", "", "print the gateway's answers unchanged, one page per line"),
+            OptionDefinition("--limit N", "at most N devices; default: 100", value: .integer(1...1_000_000)),
+            OptionDefinition("--after TOKEN", "only devices after this one, in the order of tokens"),
+            OptionDefinition("--json", "print the gateway's answers unchanged, one page per line"),
         ] + OptionDefinition.client,
         example: "wakegate device list --topic com.example.app --hold battery",
         notes: [
@@ -384,9 +382,9 @@ extension CommandDefinition {
         "device watch",
         "print the conditions of devices whenever they change, as JSON lines",
         options: [
-            OptionDefinition("--topic", "TOPIC", "the devices' topic", isRequired: true),
-            OptionDefinition("--device", "TOKEN", "only this device; up to 64", isRepeatable: true),
-            OptionDefinition("--name", "NAME", "the name of this subscription at the gateway; default: device watch"),
+            OptionDefinition("--topic TOPIC", "the devices' topic", isRequired: true),
+            OptionDefinition("--device TOKEN", "only this device; up to 64", isRepeatable: true),
+            OptionDefinition("--name NAME", "the name of this subscription at the gateway; default: device watch"),
         ] + OptionDefinition.client,
         example: "wakegate device watch --topic com.example.app",
         notes: [

@@ -9,7 +9,7 @@ extension CommandDefinition {
             ArgumentDefinition("DEVICE", "the device token, hexadecimal"),
             ArgumentDefinition("TASK", "the identifier of a task; without it, a push is checked", count: 0...1),
         ],
-        options: [OptionDefinition("--json", "", "print the gateway's answer unchanged")] + OptionDefinition.client,
+        options: [OptionDefinition("--json", "print the gateway's answer unchanged")] + OptionDefinition.client,
         example: "wakegate doctor 0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe com.example.refresh",
         notes: [
             """

@@ -13,15 +13,14 @@ extension CommandDefinition {
         "events",
         "follow the gateway's events: pushes, refusals, wakes and results",
         options: [
-            OptionDefinition("--topic", "TOPIC", "only events of one topic"),
-            OptionDefinition("--device", "TOKEN", "only events of one device"),
+            OptionDefinition("--topic TOPIC", "only events of one topic"),
+            OptionDefinition("--device TOKEN", "only events of one device"),
             OptionDefinition(
-                "--outcome",
-                "WORD",
+                "--outcome WORD",
                 "only these outcomes: refused, launched, coalesced, failed, expired,lost, BadDeviceToken, ...",
                 isRepeatable: true
             ),
-            OptionDefinition("--json", "", "print each event unchanged, one JSON object per line"),
+            OptionDefinition("--json", "print each event unchanged, one JSON object per line"),
         ] + OptionDefinition.client,
         example: "wakegate events --topic com.example.app --outcome refused",
         notes: [

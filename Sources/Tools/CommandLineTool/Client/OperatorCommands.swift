@@ -111,7 +111,7 @@ extension CommandDefinition {
     package static let reload = CommandDefinition(
         "reload",
         "make the running gateway reload its configuration",
-        options: [OptionDefinition("--json", "", "print the gateway's answer unchanged")] + OptionDefinition.client,
+        options: [OptionDefinition("--json", "print the gateway's answer unchanged")] + OptionDefinition.client,
         example: "wakegate reload",
         notes: [
             """
@@ -170,7 +170,7 @@ extension CommandDefinition {
     package static let topicList = CommandDefinition(
         "topic list",
         "list the topics, with their pending pushes and pauses",
-        options: [OptionDefinition("--json", "", "print the gateway's answer unchanged")] + OptionDefinition.client,
+        options: [OptionDefinition("--json", "print the gateway's answer unchanged")] + OptionDefinition.client,
         example: "wakegate topic list",
         run: TopicCommands.list
     )
@@ -234,7 +234,7 @@ extension CommandDefinition {
     package static let faultsList = CommandDefinition(
         "faults list",
         "list the fault rules of the running `wakegate dev`, with their counts",
-        options: [OptionDefinition("--json", "", "print the gateway's answer unchanged")] + OptionDefinition.client,
+        options: [OptionDefinition("--json", "print the gateway's answer unchanged")] + OptionDefinition.client,
         example: "wakegate faults list",
         run: FaultCommands.list
     )

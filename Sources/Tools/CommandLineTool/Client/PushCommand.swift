@@ -35,53 +35,31 @@ extension CommandDefinition {
     }
 
     private static let pushOptions = [
-        OptionDefinition("--topic", "TOPIC", "the topic of the push", isRequired: true),
+        OptionDefinition("--topic TOPIC", "the topic of the push", isRequired: true),
+        OptionDefinition("--payload JSON", "the payload; @FILE reads a file, - standard input; default: a silent push"),
+        OptionDefinition("--priority N", "10, 5 or 1; default: 5", value: .integer(0...1000), words: ["10", "5", "1"]),
+        OptionDefinition("--push-type TYPE", "apns-push-type; default: background"),
         OptionDefinition(
-            "--payload",
-            "JSON",
-            "the payload; @FILE reads a file, - standard input; default: a silent push"
-        ),
-        OptionDefinition(
-            "--priority",
-            "N",
-            "10, 5 or 1; default: 5",
-            value: .integer(0...1000),
-            words: ["10", "5", "1"]
-        ),
-        OptionDefinition("--push-type", "TYPE", "apns-push-type; default: background"),
-        OptionDefinition(
-            "--expiration",
-            "WHEN",
+            "--expiration WHEN",
             "expire after a duration such as 10m, or at a UNIX time; 0: deliver now or never"
         ),
-        OptionDefinition("--collapse-id", "ID", "apns-collapse-id"),
-        OptionDefinition("--apns-id", "UUID", "apns-id; by default the gateway creates one"),
+        OptionDefinition("--collapse-id ID", "apns-collapse-id"),
+        OptionDefinition("--apns-id UUID", "apns-id; by default the gateway creates one"),
+        OptionDefinition("--count N", "send it N times over one connection", value: .integer(1...10_000_000)),
+        OptionDefinition("--dry-run", "predict the answer without changing anything"),
+        OptionDefinition("--wait", "follow the push until it ends, and print each step"),
         OptionDefinition(
-            "--count",
-            "N",
-            "send it N times over one connection",
-            value: .integer(1...10_000_000)
-        ),
-        OptionDefinition("--dry-run", "", "predict the answer without changing anything"),
-        OptionDefinition("--wait", "", "follow the push until it ends, and print each step"),
-        OptionDefinition(
-            "--timeout",
-            "DURATION",
+            "--timeout DURATION",
             "the maximum time for which --wait follows the push; default: 1h",
             value: .duration(1...2_592_000)
         ),
         OptionDefinition(
-            "--admin",
-            "URL",
+            "--admin URL",
             "the admin listener, for --wait; default: that of the gateway on this machine, or --gateway"
         ),
-        OptionDefinition(
-            "--provider-key",
-            "FILE",
-            "sign a provider token with this .p8 file; needs --team and --key-id"
-        ),
-        OptionDefinition("--team", "TEAM", "the team in the provider token"),
-        OptionDefinition("--key-id", "ID", "the key id in the provider token"),
+        OptionDefinition("--provider-key FILE", "sign a provider token with this .p8 file; needs --team and --key-id"),
+        OptionDefinition("--team TEAM", "the team in the provider token"),
+        OptionDefinition("--key-id ID", "the key id in the provider token"),
     ]
 }
 
@@ -209,18 +187,17 @@ extension CommandDefinition {
         "push list",
         "list pushes, newest first, with their outcomes",
         options: [
-            OptionDefinition("--topic", "TOPIC", "only pushes to devices of one topic"),
+            OptionDefinition("--topic TOPIC", "only pushes to devices of one topic"),
             OptionDefinition(
-                "--outcome",
-                "WORD",
+                "--outcome WORD",
                 "only pushes with this outcome, or with one of several, such as expired,lost",
                 isRepeatable: true,
                 words: PushListCommand.outcomes + ["discarded"]
             ),
-            OptionDefinition("--device", "TOKEN", "the last 32 pushes to one device; excludes other filters"),
-            OptionDefinition("--limit", "N", "at most N pushes; default: 100", value: .integer(1...1_000_000)),
-            OptionDefinition("--after", "NEXT", "continue a list; its last line names the value"),
-            OptionDefinition("--json", "", "print the gateway's answers unchanged, one page per line"),
+            OptionDefinition("--device TOKEN", "the last 32 pushes to one device; excludes other filters"),
+            OptionDefinition("--limit N", "at most N pushes; default: 100", value: .integer(1...1_000_000)),
+            OptionDefinition("--after NEXT", "continue a list; its last line names the value"),
+            OptionDefinition("--json", "print the gateway's answers unchanged, one page per line"),
         ] + OptionDefinition.period + OptionDefinition.client,
         example: "wakegate push list --topic com.example.app --outcome expired,lost --since 24h",
         notes: [
@@ -243,8 +220,8 @@ extension CommandDefinition {
 extension OptionDefinition {
     /// The options of `PushListCommand.period`.
     static let period = [
-        OptionDefinition("--since", "TIME", "only the last 30s, 1h, 7d ..., or from 2026-11-23T17:00:00Z on"),
-        OptionDefinition("--until", "TIME", "only until 30s, 1h, 7d ... ago, or until such a time"),
+        OptionDefinition("--since TIME", "only the last 30s, 1h, 7d ..., or from 2026-11-23T17:00:00Z on"),
+        OptionDefinition("--until TIME", "only until 30s, 1h, 7d ... ago, or until such a time"),
     ]
 }
 

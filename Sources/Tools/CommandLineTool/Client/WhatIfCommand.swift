@@ -8,9 +8,9 @@ extension CommandDefinition {
         "replay recorded pushes and tasks under another policy",
         arguments: [ArgumentDefinition("DEVICE", "the device token, hexadecimal; or --topic", count: 0...1)],
         options: [
-            OptionDefinition("--topic", "TOPIC", "replay the last day of a topic's devices"),
+            OptionDefinition("--topic TOPIC", "replay the last day of a topic's devices"),
             .policy("a policy parameter to try: a number, or a duration such as 10m"),
-            OptionDefinition("--json", "", "print the gateway's answer unchanged"),
+            OptionDefinition("--json", "print the gateway's answer unchanged"),
         ] + OptionDefinition.client,
         example: "wakegate what-if --topic com.example.app --set policy.launchInterval=10m",
         notes: [

@@ -96,11 +96,9 @@ package struct OptionDefinition: Sendable {
         case setting
     }
 
-    /// The name with its dashes, such as `--topic`.
-    package let name: String
+    /// The option as the help shows it, such as `--topic TOPIC`.
+    package let usage: String
     package let value: Value
-    /// The placeholder of the value in the help, such as `TOPIC`; empty for an option without a value.
-    package let placeholder: String
     /// The description of the option, in one line.
     package let help: String
     package let isRequired: Bool
@@ -108,32 +106,37 @@ package struct OptionDefinition: Sendable {
     /// The words that a shell completes. A word that ends with `=` must be followed by a value.
     package let words: [String]
 
+    /// - `usage`: the name with its dashes, then a space and the placeholder if the option has a value. A placeholder
+    ///   such as `yes|no` lists the only values.
     package init(
-        _ name: String,
-        _ placeholder: String = "",
+        _ usage: String,
         _ help: String,
         value: Value = .text,
         isRequired: Bool = false,
         isRepeatable: Bool = false,
         words: [String] = []
     ) {
-        self.name = name
-        self.value = placeholder.isEmpty ? .none : value
-        self.placeholder = placeholder
+        self.usage = usage
         self.help = help
         self.isRequired = isRequired
         self.isRepeatable = isRepeatable
-        self.words = words
+        let parts = usage.split(separator: " ", maxSplits: 1)
+        let choices = parts.count == 1 ? [] : parts[1].split(separator: "|").map(String.init)
+        self.value = parts.count == 1 ? .none : choices.count > 1 ? .word : value
+        self.words = choices.count > 1 ? choices : words
     }
+
+    /// The name with its dashes, such as `--topic`.
+    package var name: String { String(self.usage.prefix { $0 != " " }) }
+
+    /// The placeholder of the value in the help, such as `TOPIC`; empty for an option without a value.
+    package var placeholder: String { String(self.usage.dropFirst(self.name.count + 1)) }
 
     /// Returns the option `--set KEY=VALUE`. A shell completes the keys.
     package static func set(_ help: String, _ keys: [String]) -> OptionDefinition {
         let words = keys.map { "\($0)=" }
-        return OptionDefinition("--set", "KEY=VALUE", help, value: .setting, isRepeatable: true, words: words)
+        return OptionDefinition("--set KEY=VALUE", help, value: .setting, isRepeatable: true, words: words)
     }
-
-    /// The option as the help shows it, such as `--topic TOPIC`.
-    package var usage: String { self.placeholder.isEmpty ? self.name : "\(self.name) \(self.placeholder)" }
 
     /// The description, with a remark if the option is required or may be repeated.
     var markedHelp: String {
@@ -144,33 +147,26 @@ package struct OptionDefinition: Sendable {
 extension OptionDefinition {
     /// The options of the program itself.
     package static let program = [
-        OptionDefinition("--help", "", "show this help; after a command, the help of that command"),
-        OptionDefinition("--version", "", "show the version"),
+        OptionDefinition("--help", "show this help; after a command, the help of that command"),
+        OptionDefinition("--version", "show the version"),
     ]
 
     /// The options of every command that connects to a gateway.
     package static let client = [
         OptionDefinition(
-            "--gateway",
-            "URL",
+            "--gateway URL",
             "the gateway; overrides WAKEGATE_URL, the context and the `wakegate dev` of this folder"
         ),
-        OptionDefinition("--context", "NAME", "the context to use, from `wakegate context add`"),
+        OptionDefinition("--context NAME", "the context to use, from `wakegate context add`"),
+        OptionDefinition("--ca FILE", "PEM file of the authority that signed the gateway's certificate; WAKEGATE_CA"),
+        OptionDefinition("--token TOKEN", "the bearer token; WAKEGATE_TOKEN, which ps does not show"),
         OptionDefinition(
-            "--ca",
-            "FILE",
-            "PEM file of the authority that signed the gateway's certificate; WAKEGATE_CA"
-        ),
-        OptionDefinition("--token", "TOKEN", "the bearer token; WAKEGATE_TOKEN, which ps does not show"),
-        OptionDefinition(
-            "--token-file",
-            "FILE",
+            "--token-file FILE",
             "file with the bearer token, which ps does not show; WAKEGATE_TOKEN_FILE"
         ),
-        OptionDefinition("--cert", "FILE", "PEM file of the client certificate; WAKEGATE_CERT"),
+        OptionDefinition("--cert FILE", "PEM file of the client certificate; WAKEGATE_CERT"),
         OptionDefinition(
-            "--key",
-            "FILE",
+            "--key FILE",
             "PEM file of its private key; WAKEGATE_KEY with WAKEGATE_CERT; default: the file of --cert"
         ),
     ]

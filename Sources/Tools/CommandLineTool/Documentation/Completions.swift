@@ -360,7 +360,7 @@ extension CommandDefinition {
     var completedOptions: [OptionDefinition] {
         let pages = self.helpPages.keys.sorted()
         guard !pages.isEmpty else { return self.options + OptionDefinition.program.filter { $0.name == "--help" } }
-        return self.options + [OptionDefinition("--help", "PAGE", "show this help, or one of its pages", words: pages)]
+        return self.options + [OptionDefinition("--help PAGE", "show this help, or one of its pages", words: pages)]
     }
 }
 

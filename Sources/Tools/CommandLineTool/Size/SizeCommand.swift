@@ -6,21 +6,19 @@ extension CommandDefinition {
         "estimate database and gateway sizes for a load",
         options: [
             OptionDefinition(
-                "--devices",
-                "N",
+                "--devices N",
                 "the number of devices",
                 value: .integer(1...10_000_000_000),
                 isRequired: true
             ),
             OptionDefinition(
-                "--rate",
-                "R",
+                "--rate R",
                 "the peak rate of pushes a second",
                 value: .integer(1...100_000_000),
                 isRequired: true
             ),
-            OptionDefinition("--payload", "B", "bytes of a payload; default: 200", value: .integer(0...4096)),
-            OptionDefinition("--history", "DAYS", "days of the delivery log; default: 7", value: .integer(0...3650)),
+            OptionDefinition("--payload B", "bytes of a payload; default: 200", value: .integer(0...4096)),
+            OptionDefinition("--history DAYS", "days of the delivery log; default: 7", value: .integer(0...3650)),
         ],
         example: "wakegate size --devices 10000000 --rate 5000",
         notes: [

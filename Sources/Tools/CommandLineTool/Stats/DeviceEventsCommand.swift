@@ -8,10 +8,10 @@ extension CommandDefinition {
         "list the events of a device, newest first",
         arguments: [token],
         options: [
-            OptionDefinition("--kind", "KIND", "only events of one kind", words: DeviceEventsCommand.kinds),
-            OptionDefinition("--limit", "N", "at most N events; default: 100", value: .integer(1...1_000_000)),
-            OptionDefinition("--after", "NEXT", "continue a list; its last line names the value"),
-            OptionDefinition("--json", "", "print the gateway's answers unchanged, one page per line"),
+            OptionDefinition("--kind KIND", "only events of one kind", words: DeviceEventsCommand.kinds),
+            OptionDefinition("--limit N", "at most N events; default: 100", value: .integer(1...1_000_000)),
+            OptionDefinition("--after NEXT", "continue a list; its last line names the value"),
+            OptionDefinition("--json", "print the gateway's answers unchanged, one page per line"),
         ] + OptionDefinition.period + OptionDefinition.client,
         example:
             "wakegate device events 0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe --since 24h",

@@ -7,8 +7,8 @@ extension CommandDefinition {
         "print a push: its device, its state, and each step with its time",
         arguments: [ArgumentDefinition("ID", "the apns-id of the push")],
         options: [
-            OptionDefinition("--device", "TOKEN", "the device, if pushes to several devices have this apns-id"),
-            OptionDefinition("--json", "", "print the gateway's answer unchanged"),
+            OptionDefinition("--device TOKEN", "the device, if pushes to several devices have this apns-id"),
+            OptionDefinition("--json", "print the gateway's answer unchanged"),
         ] + OptionDefinition.client,
         example: "wakegate push show 9a96d8fb-4351-8e93-6f91-0f7f9be3cc0f",
         notes: [

@@ -7,12 +7,12 @@ extension CommandDefinition {
         "stats",
         "print the gateway's counters, or explain one device",
         options: [
-            OptionDefinition("--topic", "TOPIC", "only counters of one topic"),
-            OptionDefinition("--device", "TOKEN", "explain a device: the reasons why it waits, and its latest events"),
-            OptionDefinition("--since", "TIME", "count only the last 10m, 1h, 24h ..., or from a time; at most a day"),
-            OptionDefinition("--until", "TIME", "end the period of --since 10m, 1h ... ago, or at a time"),
-            OptionDefinition("--json", "", "print the gateway's answer unchanged"),
-            OptionDefinition("--watch", "", "update the output in place; without a terminal, print a line per second"),
+            OptionDefinition("--topic TOPIC", "only counters of one topic"),
+            OptionDefinition("--device TOKEN", "explain a device: the reasons why it waits, and its latest events"),
+            OptionDefinition("--since TIME", "count only the last 10m, 1h, 24h ..., or from a time; at most a day"),
+            OptionDefinition("--until TIME", "end the period of --since 10m, 1h ... ago, or at a time"),
+            OptionDefinition("--json", "print the gateway's answer unchanged"),
+            OptionDefinition("--watch", "update the output in place; without a terminal, print a line per second"),
         ] + OptionDefinition.client,
         example: "wakegate stats --topic com.example.app --since 1h",
         notes: [

@@ -148,7 +148,7 @@ extension CommandDefinition {
     private static let exampleToken = String(repeating: "0badcafe", count: 8)
     private static let device = ArgumentDefinition("DEVICE", "the device token, hexadecimal")
     private static let identifier = ArgumentDefinition("ID", "the task's identifier")
-    private static let json = OptionDefinition("--json", "", "print the gateway's answer unchanged")
+    private static let json = OptionDefinition("--json", "print the gateway's answer unchanged")
 
     package static let taskSubmit = CommandDefinition(
         "task submit",
@@ -156,35 +156,29 @@ extension CommandDefinition {
         arguments: [device, identifier],
         options: [
             OptionDefinition(
-                "--kind",
-                "KIND",
+                "--kind KIND",
                 "appRefresh, processing or continued",
                 value: .word,
                 isRequired: true,
                 words: TaskSubmission.kinds
             ),
-            OptionDefinition("--earliest-begin", "WHEN", "the earliest launch: 15m from now, or a time of RFC 3339"),
-            OptionDefinition("--requires-network", "", "launch only while the device has a network; for processing"),
-            OptionDefinition("--requires-power", "", "launch only while the device is charging; for processing"),
-            OptionDefinition("--title", "TEXT", "the title for people; for continued"),
-            OptionDefinition("--subtitle", "TEXT", "the subtitle for people; for continued"),
+            OptionDefinition("--earliest-begin WHEN", "the earliest launch: 15m from now, or a time of RFC 3339"),
+            OptionDefinition("--requires-network", "launch only while the device has a network; for processing"),
+            OptionDefinition("--requires-power", "launch only while the device is charging; for processing"),
+            OptionDefinition("--title TEXT", "the title for people; for continued"),
+            OptionDefinition("--subtitle TEXT", "the subtitle for people; for continued"),
             OptionDefinition(
-                "--strategy",
-                "queue|fail",
-                "wait if it cannot launch at once (queue, the default), or be refused; for continued",
-                value: .word,
-                words: ["queue", "fail"]
+                "--strategy queue|fail",
+                "wait if it cannot launch at once (queue, the default), or be refused; for continued"
             ),
             OptionDefinition(
-                "--resource",
-                "NAME",
+                "--resource NAME",
                 "launch only on a worker that offers this resource; for continued",
                 isRepeatable: true,
                 words: ["gpu"]
             ),
             OptionDefinition(
                 "--wait",
-                "",
                 "show progress until the task ends, and exit with its outcome; Control-C cancels it; for continued"
             ),
             json,
@@ -215,22 +209,20 @@ extension CommandDefinition {
         "list the waiting and running tasks of one or all devices",
         arguments: [ArgumentDefinition("DEVICE", "the device token; without it, all devices", count: 0...1)],
         options: [
-            OptionDefinition("--topic", "TOPIC", "only tasks of one topic"),
+            OptionDefinition("--topic TOPIC", "only tasks of one topic"),
             OptionDefinition(
-                "--kind",
-                "KIND",
+                "--kind KIND",
                 "only tasks of one kind",
                 value: .word,
                 words: TaskSubmission.kinds + ["urlSession"]
             ),
             OptionDefinition(
-                "--state",
-                "STATE",
+                "--state STATE",
                 "only waiting or only running tasks",
                 value: .word,
                 words: ["waiting", "running"]
             ),
-            OptionDefinition("--watch", "", "update the list in place; without a terminal, print a line per change"),
+            OptionDefinition("--watch", "update the list in place; without a terminal, print a line per change"),
             json,
         ] + OptionDefinition.client,
         example: "wakegate task list --topic com.example.app --state waiting",
@@ -249,7 +241,7 @@ extension CommandDefinition {
         "task cancel",
         "cancel a task of a device, or all of them",
         arguments: [device, ArgumentDefinition("ID", "the task's identifier", count: 0...1)],
-        options: [OptionDefinition("--all", "", "every task of the device")] + OptionDefinition.client,
+        options: [OptionDefinition("--all", "every task of the device")] + OptionDefinition.client,
         example: "wakegate task cancel \(exampleToken) com.example.app.refresh",
         notes: [
             """
@@ -283,8 +275,8 @@ extension CommandDefinition {
         "report that transfers of a background session have finished",
         arguments: [device, ArgumentDefinition("SESSION", "the session's name")],
         options: [
-            OptionDefinition("--count", "N", "the number of transfers; default: 1", value: .integer(1...100_000)),
-            OptionDefinition("--id", "ID", "an id of this report; a repetition with the same id counts once"),
+            OptionDefinition("--count N", "the number of transfers; default: 1", value: .integer(1...100_000)),
+            OptionDefinition("--id ID", "an id of this report; a repetition with the same id counts once"),
         ] + OptionDefinition.client,
         example: "wakegate task finished \(exampleToken) com.example.app.downloads --count 3",
         notes: ["The wake goes to a worker that names the session: `wakegate worker --session SESSION`."],

@@ -1,16 +1,15 @@
 extension CommandDefinition {
     private static let session = ArgumentDefinition("SESSION", "the session's identifier")
-    private static let json = OptionDefinition("--json", "", "print the agent's answer as JSON")
+    private static let json = OptionDefinition("--json", "print the agent's answer as JSON")
     private static let agent = OptionDefinition(
-        "--agent",
-        "unix:PATH",
+        "--agent unix:PATH",
         "the socket of `wakegate transfers`; overrides WAKEGATE_TRANSFERS"
     )
     private static let exampleTransfer = String(repeating: "0badcafe", count: 4)
     private static let exampleSession = "com.example.app.downloads"
 
     private static func yesOrNo(_ name: String, _ help: String) -> OptionDefinition {
-        OptionDefinition(name, "yes|no", help, value: .word, words: ["yes", "no"])
+        OptionDefinition("\(name) yes|no", help)
     }
 
     private static let whereTheAgentIs = """
@@ -24,21 +23,20 @@ extension CommandDefinition {
         "give a download or an upload to the transfers agent",
         arguments: [session, ArgumentDefinition("URL", "the URL to download from or upload to")],
         options: [
-            OptionDefinition("--to", "PATH", "wait for the download, and move its file to this path"),
-            OptionDefinition("--replace", "", "replace an existing file at this path"),
-            OptionDefinition("--wait", "", "wait until the transfer ends, and show its progress"),
-            OptionDefinition("--upload", "FILE", "upload this file"),
-            OptionDefinition("--method", "METHOD", "the HTTP method; default: GET for a download, PUT for an upload"),
+            OptionDefinition("--to PATH", "wait for the download, and move its file to this path"),
+            OptionDefinition("--replace", "replace an existing file at this path"),
+            OptionDefinition("--wait", "wait until the transfer ends, and show its progress"),
+            OptionDefinition("--upload FILE", "upload this file"),
+            OptionDefinition("--method METHOD", "the HTTP method; default: GET for a download, PUT for an upload"),
             OptionDefinition(
-                "--header",
-                "\"NAME: VALUE\"",
+                "--header \"NAME: VALUE\"",
                 "a header field; @FILE reads fields from a file, so that ps does not show them",
                 isRepeatable: true
             ),
-            OptionDefinition("--earliest-begin", "WHEN", "the earliest begin: 15m from now, or a time of RFC 3339"),
-            OptionDefinition("--sha256", "DIGITS", "the required SHA-256 of the download"),
-            OptionDefinition("--bytes-max", "N", "the maximum number of bytes", value: .integer(1...(1 << 62))),
-            OptionDefinition("--note", "TEXT", "a text for the program that takes the file, such as its destination"),
+            OptionDefinition("--earliest-begin WHEN", "the earliest begin: 15m from now, or a time of RFC 3339"),
+            OptionDefinition("--sha256 DIGITS", "the required SHA-256 of the download"),
+            OptionDefinition("--bytes-max N", "the maximum number of bytes", value: .integer(1...(1 << 62))),
+            OptionDefinition("--note TEXT", "a text for the program that takes the file, such as its destination"),
             json, agent,
         ],
         example: "wakegate transfer add \(exampleSession) https://example.com/film.mp4 --to film.mp4",
@@ -58,7 +56,7 @@ extension CommandDefinition {
         "list a session's transfers, and why they wait or have failed",
         arguments: [session],
         options: [
-            OptionDefinition("--state", "STATE", "those in this state", value: .word, words: TransferText.states), json,
+            OptionDefinition("--state STATE", "those in this state", value: .word, words: TransferText.states), json,
             agent,
         ],
         example: "wakegate transfer list \(exampleSession) --state waiting",
@@ -91,8 +89,8 @@ extension CommandDefinition {
         "cancel a transfer, or all of a session",
         arguments: [session, ArgumentDefinition("TRANSFER", "the transfer", count: 0...1)],
         options: [
-            OptionDefinition("--all", "", "all transfers of the session that have not ended"),
-            OptionDefinition("--keep", "", "keep the received bytes for a later download of the same URL"), agent,
+            OptionDefinition("--all", "all transfers of the session that have not ended"),
+            OptionDefinition("--keep", "keep the received bytes for a later download of the same URL"), agent,
         ],
         example: "wakegate transfer cancel \(exampleSession) \(exampleTransfer) --keep",
         notes: ["If a download has finished and was not taken, its file is removed.", whereTheAgentIs],
@@ -107,8 +105,8 @@ extension CommandDefinition {
             ArgumentDefinition("PATH", "the destination of the file", count: 0...1),
         ],
         options: [
-            OptionDefinition("--noted", "", "move the files of all finished downloads, each to the path in its note"),
-            OptionDefinition("--replace", "", "replace an existing file"), agent,
+            OptionDefinition("--noted", "move the files of all finished downloads, each to the path in its note"),
+            OptionDefinition("--replace", "replace an existing file"), agent,
         ],
         example: "wakegate transfer take \(exampleSession) \(exampleTransfer) film.mp4",
         notes: [
@@ -127,8 +125,8 @@ extension CommandDefinition {
         "create, change or print a session of the transfers agent, or list all",
         arguments: [ArgumentDefinition("SESSION", "the session's identifier; without it, all sessions", count: 0...1)],
         options: [
-            OptionDefinition("--device", "TOKEN", "the device to wake when all transfers have ended"),
-            OptionDefinition("--topic", "TOPIC", "the topic of this device"),
+            OptionDefinition("--device TOKEN", "the device to wake when all transfers have ended"),
+            OptionDefinition("--topic TOPIC", "the topic of this device"),
             yesOrNo("--launch-events", "wake the worker; default: yes"),
             yesOrNo(
                 "--discretionary",
@@ -139,19 +137,17 @@ extension CommandDefinition {
             yesOrNo("--after-force-quit", "continue while the app is force-quit on the device; default: no"),
             yesOrNo("--early-answers", "finish an upload that the server accepts before reading it; default: no"),
             OptionDefinition(
-                "--request-timeout",
-                "DURATION",
+                "--request-timeout DURATION",
                 "the maximum silence of a server; default: 1m",
                 value: .duration(1...604_800)
             ),
             OptionDefinition(
-                "--resource-timeout",
-                "DURATION",
+                "--resource-timeout DURATION",
                 "the maximum time for a transfer; default: 7d",
                 value: .duration(1...31_536_000)
             ),
-            OptionDefinition("--connections", "N", "connections to one server; default: 6", value: .integer(1...64)),
-            OptionDefinition("--remove", "", "cancel its transfers, and remove the session and its files"), json, agent,
+            OptionDefinition("--connections N", "connections to one server; default: 6", value: .integer(1...64)),
+            OptionDefinition("--remove", "cancel its transfers, and remove the session and its files"), json, agent,
         ],
         example: "wakegate transfer session \(exampleSession) --topic com.example.app --device \(exampleTransfer)",
         notes: ["Other settings keep their values.", whereTheAgentIs],

@@ -40,11 +40,10 @@ extension CommandDefinition {
         arguments: [ArgumentDefinition("WAKE", "the wake's id; default: WAKEGATE_WAKE", count: 0...1)],
         options: [
             OptionDefinition(
-                "--seconds",
-                "N",
+                "--seconds N",
                 "the time from now; default: a full window",
                 value: .integer(1...86_400)
-            ), OptionDefinition("--json", "", "print the gateway's answer unchanged"),
+            ), OptionDefinition("--json", "print the gateway's answer unchanged"),
         ] + OptionDefinition.client,
         example: "wakegate wake extend --seconds 60",
         notes: [

@@ -11,25 +11,22 @@ extension CommandDefinition {
         "run a command for each wake of a topic",
         trailing: "COMMAND [ARG...]",
         options: [
-            OptionDefinition("--topic", "TOPIC", "the topic to subscribe to", isRequired: true),
-            OptionDefinition("--slots", "N", "at most N commands at once; default: 1", value: .integer(1...4096)),
-            OptionDefinition("--device", "TOKEN", "only wakes of this device; up to 64", isRepeatable: true),
+            OptionDefinition("--topic TOPIC", "the topic to subscribe to", isRequired: true),
+            OptionDefinition("--slots N", "at most N commands at once; default: 1", value: .integer(1...4096)),
+            OptionDefinition("--device TOKEN", "only wakes of this device; up to 64", isRepeatable: true),
             OptionDefinition(
-                "--task",
-                "ID",
+                "--task ID",
                 "also launches of this background task, or pattern such as com.example.*; up to 64",
                 isRepeatable: true
             ),
             OptionDefinition(
-                "--session",
-                "NAME",
+                "--session NAME",
                 "also finished transfers of this background session, or pattern; up to 64",
                 isRepeatable: true
             ),
-            OptionDefinition("--no-pushes", "", "no pushes, only launches of --task and --session"),
+            OptionDefinition("--no-pushes", "no pushes, only launches of --task and --session"),
             OptionDefinition(
-                "--resource",
-                "NAME",
+                "--resource NAME",
                 "a resource of this machine that tasks may require: gpu",
                 value: .word,
                 isRepeatable: true,
@@ -37,29 +34,23 @@ extension CommandDefinition {
             ),
             OptionDefinition(
                 "--report-conditions",
-                "",
                 "report this machine's battery, heat, power saving, memory and network as conditions of --device"
             ),
             OptionDefinition(
                 "--report-app-state",
-                "",
                 "report whether a person uses this machine (logind's IdleHint) as appState of --device"
             ),
             OptionDefinition(
-                "--output",
-                "log|inherit",
-                "write the commands' output with the wake's id before each line (log, the default), or unchanged",
-                value: .word,
-                words: ["log", "inherit"]
+                "--output log|inherit",
+                "write the commands' output with the wake's id before each line (log, the default), or unchanged"
             ),
             OptionDefinition(
-                "--stop-within",
-                "DURATION",
+                "--stop-within DURATION",
                 "the maximum time from the first SIGTERM or SIGINT to the exit; default: 40s",
                 value: .duration(5...86_400)
             ),
-            OptionDefinition("--system-root", "DIR", "read the machine's state below DIR instead of /; for tests"),
-            OptionDefinition("--name", "NAME", "the worker's name at the gateway; default: the host's name"),
+            OptionDefinition("--system-root DIR", "read the machine's state below DIR instead of /; for tests"),
+            OptionDefinition("--name NAME", "the worker's name at the gateway; default: the host's name"),
         ] + OptionDefinition.client,
         example: "wakegate worker --topic com.example.app --slots 4 -- ./handle-wake",
         notes: [

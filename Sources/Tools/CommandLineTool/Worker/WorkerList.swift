@@ -6,8 +6,8 @@ extension CommandDefinition {
         "worker list",
         "list the workers of the gateway, with the wakes that each accepts",
         options: [
-            OptionDefinition("--topic", "TOPIC", "only workers of one topic"),
-            OptionDefinition("--json", "", "print the gateway's list of topics unchanged"),
+            OptionDefinition("--topic TOPIC", "only workers of one topic"),
+            OptionDefinition("--json", "print the gateway's list of topics unchanged"),
         ] + OptionDefinition.client,
         example: "wakegate worker list --topic com.example.app",
         notes: [
