@@ -32,41 +32,41 @@ struct TaskProgressTests {
 
     @Test("The text says how much is done, how fast, and how much time is left")
     func facts() throws {
-        var pace = TaskPace()
+        var pace = RateMeter()
         pace.saw(20, at: 0)
         #expect(ProgressBar.facts(try self.status(), pace, now: 1000) == "40 %  40 of 100")
         pace.saw(40, at: 8000)
         #expect(ProgressBar.facts(try self.status(), pace, now: 1000) == "40 %  40 of 100  2.5/s  0:24 left")
         let open = try self.status(#"{"completed":7,"total":0}"#)
-        #expect(ProgressBar.facts(open, TaskPace(), now: 1000) == "7 done" && open.progress?.share == nil)
+        #expect(ProgressBar.facts(open, RateMeter(), now: 1000) == "7 done" && open.progress?.share == nil)
         let silent = try self.status("null")
-        #expect(ProgressBar.facts(silent, TaskPace(), now: 1000) == "no progress told yet  1:00 to its deadline")
+        #expect(ProgressBar.facts(silent, RateMeter(), now: 1000) == "no progress told yet  1:00 to its deadline")
         let finished = try self.status().finished
         #expect(silent.finished == silent && finished.progress?.share == 1)
     }
 
     @Test("A task without an advance for fifteen seconds has stalled, until it advances")
     func stall() throws {
-        var pace = TaskPace()
+        var pace = RateMeter()
         for second in 0...14 { pace.saw(40, at: Int64(second) * 1000) }
         #expect(!pace.isStalled)
         pace.saw(40, at: 15_000)
-        #expect(pace.isStalled && pace.speed == 0)
+        #expect(pace.isStalled && pace.rate == 0)
         #expect(
             ProgressBar.facts(try self.status(), pace, now: 20_000)
                 == "40 %  40 of 100  stalled  0:41 to its deadline"
         )
         #expect(!ProgressBar.facts(try self.status().finished, pace, now: 0).contains("stalled"))
         pace.saw(41, at: 16_000)
-        #expect(!pace.isStalled && pace.speed > 0)
+        #expect(!pace.isStalled && (pace.rate ?? 0) > 0)
         // Old progress does not reduce the current rate.
         for second in 17...40 { pace.saw(41 + Double(second - 16) * 10, at: Int64(second) * 1000) }
-        #expect(abs(pace.speed - 10) < 0.01)
+        #expect(abs((pace.rate ?? 0) - 10) < 0.01)
     }
 
     @Test("A line is never wider than the terminal, and has no bar without space for one", arguments: 0...120)
     func widths(width: Int) throws {
-        let line = ProgressBar.line(try self.status(), TaskPace(), width: width, now: 0)
+        let line = ProgressBar.line(try self.status(), RateMeter(), width: width, now: 0)
         let text = line.text(width: width, isColoured: false)
         #expect(text.count <= width)
         #expect(text.contains("█") == (width >= "40 %  40 of 100".count + 2 + ProgressBar.widths.lowerBound))

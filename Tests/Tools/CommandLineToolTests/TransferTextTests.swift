@@ -19,29 +19,19 @@ struct TransferTextTests {
 
     @Test("The rate is that of the last seconds, and starts over with the entity")
     func meter() {
-        var meter = TransferMeter()
-        #expect(meter.rate(at: 0) == nil)
-        for second in 0...10 { meter.noted(Int64(second) * 1000, at: Int64(second) * 1000) }
-        #expect(meter.rate(at: 10_000) == 1000)
+        var meter = RateMeter(window: 5000)
+        #expect(meter.rate == nil)
+        for second in 0...10 { meter.saw(Double(second) * 1000, at: Int64(second) * 1000) }
+        #expect(meter.rate == 1000)
         // No bytes have arrived for the length of the window.
-        meter.noted(10_000, at: 12_500)
-        #expect((meter.rate(at: 12_500) ?? 0) < 800)
-        for second in 13...20 { meter.noted(10_000, at: Int64(second) * 1000) }
-        #expect(meter.rate(at: 20_000) == 0)
-        meter.noted(0, at: 21_000)
-        #expect(meter.rate(at: 21_100) == nil)
-        meter.noted(500, at: 22_000)
-        #expect(meter.rate(at: 22_000) == 500)
-    }
-
-    @Test("The number of kept samples is small, however often bytes are noted")
-    func samples() {
-        var (often, seldom) = (TransferMeter(), TransferMeter())
-        for moment in 0...20_000 { often.noted(Int64(moment), at: Int64(moment)) }
-        for moment in stride(from: 0, through: 20_000, by: 200) { seldom.noted(Int64(moment), at: Int64(moment)) }
-        #expect(often.rate(at: 20_000).map { $0.rounded() } == 1000)
-        #expect(seldom.rate(at: 20_000) == 1000)
-        #expect("\(often)".count < 10_000)
+        meter.saw(10_000, at: 12_500)
+        #expect((meter.rate ?? 0) < 800)
+        for second in 13...20 { meter.saw(10_000, at: Int64(second) * 1000) }
+        #expect(meter.rate == 0)
+        meter.saw(0, at: 21_000)
+        #expect(meter.rate == nil)
+        meter.saw(500, at: 22_000)
+        #expect(meter.rate == 500)
     }
 
     @Test("A line has the known values: part, bytes, rate, remaining time, and what holds it")

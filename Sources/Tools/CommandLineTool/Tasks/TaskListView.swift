@@ -13,7 +13,7 @@ package struct TaskListModel: Sendable {
     package private(set) var tasks: [TaskStatus]?
     /// The reason why the gateway does not answer; nil while it answers.
     package private(set) var trouble: String?
-    private var paces: [TaskStatus.Key: TaskPace] = [:]
+    private var paces: [TaskStatus.Key: RateMeter] = [:]
     /// The last line printed for each task, if the output is not a terminal.
     private var written: [TaskStatus.Key: String] = [:]
 
@@ -33,9 +33,9 @@ package struct TaskListModel: Sendable {
         let tasks = TaskStatus.list(answer, kind: self.kind, state: self.state)
         let ranks = tasks.map { $0.hasBar ? 0 : $0.isRunning ? 1 : 2 }
         self.tasks = (0...2).flatMap { rank in zip(tasks, ranks).filter { $0.1 == rank }.map(\.0) }
-        var paces: [TaskStatus.Key: TaskPace] = [:]
+        var paces: [TaskStatus.Key: RateMeter] = [:]
         for task in tasks where task.hasBar {
-            var pace = self.paces[task.key] ?? TaskPace()
+            var pace = self.paces[task.key] ?? RateMeter()
             pace.saw(task.progress?.completed ?? 0, at: now)
             paces[task.key] = pace
         }
@@ -45,7 +45,7 @@ package struct TaskListModel: Sendable {
     /// Records that the gateway does not answer.
     package mutating func lost(_ trouble: String) { self.trouble = trouble }
 
-    package func pace(of task: TaskStatus) -> TaskPace { self.paces[task.key] ?? TaskPace() }
+    package func pace(of task: TaskStatus) -> RateMeter { self.paces[task.key] ?? RateMeter() }
 
     /// Returns a line for each new or changed task since the last call, and for each task that has disappeared.
     package mutating func changes() -> String {

@@ -185,33 +185,38 @@ package struct TaskStatus: Hashable, Sendable {
     package var hasBar: Bool { self.isRunning && self.kind == "continued" }
 }
 
-/// The speed of a task, computed from its reported progress.
-package struct TaskPace: Sendable {
-    /// The period over which the speed is measured, in milliseconds. A task that makes no progress for this long has
+/// A meter for the rate of a growing count, such as completed units or bytes.
+///
+/// A pure type: times are milliseconds on the caller's clock.
+package struct RateMeter: Sendable {
+    /// The period over which the rate is measured, in milliseconds. A count that does not grow for this long has
     /// stalled.
-    package static let span: Int64 = 15_000
+    private let window: Int64
+    /// The samples of the window, and one from before it.
+    private var samples: [(at: Int64, count: Double)] = []
 
-    private var points: [(at: Int64, completed: Double)] = []
-
-    package init() {}
-
-    /// Records the progress at `now`, in milliseconds of a monotonic clock.
-    package mutating func saw(_ completed: Double, at now: Int64) {
-        self.points.append((now, completed))
-        while self.points.count > 2, now - self.points[1].at > Self.span { self.points.removeFirst() }
+    package init(window: Int64 = 15_000) {
+        self.window = window
     }
 
-    /// The completed units per second; 0 with a single measurement or without progress.
-    package var speed: Double {
-        guard let first = self.points.first, let last = self.points.last, last.at > first.at else { return 0 }
-        return max(0, (last.completed - first.completed) / Double(last.at - first.at) * 1000)
+    /// Records the count. If it is less than before, the measurement starts again.
+    package mutating func saw(_ count: Double, at now: Int64) {
+        if let last = self.samples.last, count < last.count { self.samples = [] }
+        self.samples.append((now, count))
+        while self.samples.count > 1, now - self.samples[1].at > self.window { self.samples.removeFirst() }
     }
 
-    /// True if the task was observed for the whole period and made no progress in it.
-    package var isStalled: Bool {
-        guard let first = self.points.first, let last = self.points.last else { return false }
-        return last.at - first.at >= Self.span && self.speed <= 0
+    /// The time between the first and the last sample.
+    private var span: Int64 { (self.samples.last?.at ?? 0) - (self.samples.first?.at ?? 0) }
+
+    /// The rate per second; nil if too little time has passed.
+    package var rate: Double? {
+        guard let first = self.samples.first, let last = self.samples.last, self.span >= 200 else { return nil }
+        return (last.count - first.count) * 1000 / Double(self.span)
     }
+
+    /// True if the count was observed for the whole period and did not grow in it.
+    package var isStalled: Bool { self.span >= self.window && self.rate == 0 }
 }
 
 /// The progress of a continued task as one line: a bar, followed by numbers.
@@ -228,7 +233,7 @@ package enum ProgressBar {
     ///   - pace: the speed of the task.
     ///   - width: the available width, in characters.
     ///   - now: the time in milliseconds since 1970.
-    package static func line(_ status: TaskStatus, _ pace: TaskPace, width: Int, now: Int64) -> StyledLine {
+    package static func line(_ status: TaskStatus, _ pace: RateMeter, width: Int, now: Int64) -> StyledLine {
         let facts = self.facts(status, pace, now: now)
         let room = width - facts.count - 2
         var line = StyledLine()
@@ -261,13 +266,13 @@ package enum ProgressBar {
     }
 
     /// Formats the progress with speed and remaining time, such as `40 %  40 of 100  8.0/s  0:07 left`.
-    package static func facts(_ status: TaskStatus, _ pace: TaskPace, now: Int64) -> String {
+    package static func facts(_ status: TaskStatus, _ pace: RateMeter, now: Int64) -> String {
         let untilDeadline = status.deadline.map { "\(self.clock(($0 - Double(now)) / 1000)) to its deadline" }
         var parts = [self.counts(status)]
         guard let progress = status.progress else {
             return (parts + [untilDeadline].compactMap(\.self)).joined(separator: "  ")
         }
-        let speed = pace.speed
+        let speed = pace.rate ?? 0
         if pace.isStalled, progress.share != 1 {
             parts.append("stalled")
             if let untilDeadline { parts.append(untilDeadline) }

@@ -150,7 +150,7 @@ struct TaskWaitSession {
     private let connection: WatchConnection
     private let signals: Int32
     private var wait: TaskWait
-    private var pace = TaskPace()
+    private var pace = RateMeter()
     /// The last state of the task.
     private var last: TaskStatus?
     /// The last line written, if the output is not a terminal.
@@ -270,7 +270,7 @@ struct TaskWaitSession {
             self.pace.saw(status.progress?.completed ?? 0, at: SystemClock.monotonic)
             if Console.isTerminal { self.draw(status) } else { self.write(Self.line(status)) }
         case .waiting(let status):
-            self.pace = TaskPace()
+            self.pace = RateMeter()
             if Console.isTerminal {
                 self.draw(StyledLine("\(Self.texts(status))  \(status.remark)"))
             } else {

@@ -25,7 +25,7 @@ final class TransferWaiting: @unchecked Sendable {
     private struct State {
         var transfers: [BackgroundTransferID: BackgroundTransfer] = [:]
         var bytes: [BackgroundTransferID: BackgroundTransferProgress] = [:]
-        var meter = TransferMeter()
+        var meter = RateMeter(window: 5000)
     }
 
     private let session: BackgroundSession
@@ -139,8 +139,8 @@ final class TransferWaiting: @unchecked Sendable {
             let all = state.bytes.values
             let bytes = all.reduce(Int64(0)) { $0 &+ $1.bytes }
             let totals = all.compactMap(\.total)
-            state.meter.noted(bytes, at: now)
-            let rate = state.meter.rate(at: now)
+            state.meter.saw(Double(bytes), at: now)
+            let rate = state.meter.rate
             let waiting = state.transfers.values.filter { !$0.state.isEnd }
             let why = rate ?? 0 < 1 ? waiting.lazy.compactMap(\.why).first : nil
             return TransferProgressLine(
@@ -177,45 +177,6 @@ enum TransferJSON {
         }
         if let note = transfer.note { members.append(("note", JSONText.quoted(note))) }
         return "{\(members.map { "\"\($0)\":\($1)" }.joined(separator: ","))}\n"
-    }
-}
-
-/// A meter for the transfer rate.
-///
-/// A pure type: times are milliseconds on the caller's clock.
-package struct TransferMeter: Hashable, Sendable {
-    /// The period over which the rate is measured, in milliseconds.
-    package static let window: Int64 = 5000
-
-    private struct Sample: Hashable {
-        let at: Int64
-        let bytes: Int64
-    }
-
-    /// The samples of the window, at most one for each tenth of a second, and one from before the window.
-    private var samples: [Sample] = []
-
-    package init() {}
-
-    /// Records the total number of bytes transferred so far.
-    package mutating func noted(_ bytes: Int64, at now: Int64) {
-        if let last = self.samples.last {
-            if bytes < last.bytes {
-                // The file has changed on the server, and its transfer has restarted.
-                self.samples = []
-            } else if self.samples.count > 1, now - self.samples[self.samples.count - 2].at < 100 {
-                self.samples.removeLast()
-            }
-        }
-        self.samples.append(Sample(at: now, bytes: bytes))
-        let old = self.samples.firstIndex { now - $0.at <= Self.window } ?? 0
-        self.samples.removeFirst(max(0, old - 1))
-    }
-
-    /// Returns the rate in bytes per second; nil if too little time has passed.
-    package func rate(at now: Int64) -> Double? {
-        guard let first = self.samples.first, let last = self.samples.last, now - first.at >= 200 else { return nil }
-        return Double(last.bytes - first.bytes) * 1000 / Double(now - first.at)
     }
 }
 
