@@ -17,7 +17,7 @@ extension CommandDefinition {
             OptionDefinition("--device TOKEN", "only events of one device"),
             OptionDefinition(
                 "--outcome WORD",
-                "only these outcomes: refused, launched, coalesced, failed, expired,lost, BadDeviceToken, ...",
+                "only these outcomes: refused, launched, coalesced, failed, expired, lost, BadDeviceToken, ...",
                 isRepeatable: true
             ),
             OptionDefinition("--json", "print each event unchanged, one JSON object per line"),

@@ -56,7 +56,7 @@ package enum SizeText {
             ("gateways", "\(size.gateways) with \(ClusterSize.gatewayCores) cores each; one gateway may fail"),
         ]
         if databases > 1 {
-            let limits = size.limits.map(self.words).joined(separator: ", ")
+            let limits = size.limits.map(\.rawValue).joined(separator: ", ")
             lines.append(("one primary", "is not enough: \(limits)"))
             lines.append(("databases", "\(databases), each with the devices of a part of all tokens; each of them:"))
         }
@@ -82,14 +82,6 @@ package enum SizeText {
     private static func load(_ load: ClusterSize.Load, launches: Double) -> String {
         "\(self.count(load.devices)) devices, \(self.count(load.rate)) pushes of \(self.count(load.payload)) bytes and "
             + "at most \(self.count(launches)) launches a second, history of \(self.count(load.history)) d"
-    }
-
-    private static func words(_ limit: ClusterSize.Limit) -> String {
-        switch limit {
-        case .processors: "its cores"
-        case .log: "its write-ahead log"
-        case .devices: "the size of its tables"
-        }
     }
 
     /// Formats a whole number with thousands separators.
@@ -137,9 +129,11 @@ package struct ClusterSize: Hashable, Sendable {
         }
     }
 
-    /// A resource of which one primary has too little.
-    package enum Limit: String, CaseIterable, Hashable, Sendable {
-        case processors, log, devices
+    /// A resource of which one primary has too little, as the output names it.
+    package enum Limit: String, Sendable {
+        case processors = "its cores"
+        case log = "its write-ahead log"
+        case devices = "the size of its tables"
     }
 
     package let load: Load
