@@ -98,6 +98,11 @@ struct TaskCommandTests {
         }
     }
 
+    @Test("A limit of requests and a failure of the gateway pass, and end no view and no wait", arguments: 100...599)
+    func passing(status: Int) {
+        #expect(HTTPResponse(status: status).isPassing == (status == 429 || status >= 500))
+    }
+
     @Test("Other refusals are shown as the gateway's, and a success is not an error")
     func otherAnswers() throws {
         try TaskRefusal.check(HTTPResponse(status: 204), device: nil)

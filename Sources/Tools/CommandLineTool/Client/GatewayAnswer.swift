@@ -44,6 +44,11 @@ package enum GatewayAnswer {
     }
 }
 
+extension HTTPResponse {
+    /// True if the gateway refuses the request only for now: it limits requests, or cannot answer.
+    package var isPassing: Bool { self.status == 429 || self.status >= 500 }
+}
+
 extension ParsedCommand {
     /// Sends a request to the gateway's admin listener and returns the answer, whatever its status.
     func ask(_ method: String, _ path: String, body: [UInt8]? = nil) throws(CommandFailure) -> HTTPResponse {

@@ -484,7 +484,7 @@ struct PushFollower {
     /// Returns true if the gateway may answer later. The push is stored.
     private static func isPassing(_ result: Result<HTTPResponse, HTTPClientError>) -> Bool {
         switch result {
-        case .success(let response): response.status == 429 || response.status >= 500
+        case .success(let response): response.isPassing
         case .failure(let error): [.unreachable, .timedOut, .broken].contains(error.code)
         }
     }

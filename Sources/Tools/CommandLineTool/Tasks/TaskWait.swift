@@ -253,8 +253,7 @@ struct TaskWaitSession {
         // If the gateway is unreachable, shutting down or limiting requests, a later call repeats the request. The task
         // would otherwise run or launch again.
         let request = self.location.request("DELETE", path)
-        guard let answer = try? self.location.answer(request, with: self.location.client()), answer.status < 500,
-            answer.status != 429
+        guard let answer = try? self.location.answer(request, with: self.location.client()), !answer.isPassing
         else { return }
         try GatewayAnswer.check(answer)
         self.cancellation = .taken

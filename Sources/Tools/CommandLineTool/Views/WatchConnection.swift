@@ -168,8 +168,7 @@ final class WatchConnection {
             return [try self.lost(self.location.explain(error))]
         case .success(let response):
             guard response.isSuccess else {
-                let isPassing = response.status >= 500 || response.status == 429
-                if !isPassing || !self.hasAnswered { try GatewayAnswer.check(response) }
+                if !response.isPassing || !self.hasAnswered { try GatewayAnswer.check(response) }
                 return [try self.lost(GatewayAnswer.refusal(response))]
             }
             guard let interval = self.source.interval else { return [try self.lost("the gateway ended the stream")] }
