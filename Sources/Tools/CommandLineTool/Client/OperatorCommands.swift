@@ -15,31 +15,19 @@ extension CommandDefinition {
             answer arrives in 4 seconds.
             """
         ],
-        run: HealthCommand.run
-    )
-}
-
-/// `wakegate health`.
-enum HealthCommand {
-    /// The timeout for the answer, in milliseconds. It is shorter than the timeout of a container's health check.
-    private static let timeoutMilliseconds = 4000
-
-    static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
-        let location = try GatewayLocation(parsed, side: .admin)
-        var request = location.request("GET", "/readyz")
-        request.timeoutMilliseconds = self.timeoutMilliseconds
-        let response = try location.answer(request, with: try location.client())
-        guard response.status != 503 else {
-            throw .failed("the gateway is not ready: \(Self.line(response.text))")
+        run: { parsed throws(CommandFailure) in
+            let location = try GatewayLocation(parsed, side: .admin)
+            var request = location.request("GET", "/readyz")
+            // The timeout of a container's health check is longer.
+            request.timeoutMilliseconds = 4000
+            let response = try location.answer(request, with: try location.client())
+            let line = TerminalText.sanitized(response.text.split(separator: "\n").joined(separator: " "))
+            guard response.status != 503 else { throw .failed("the gateway is not ready: \(line)") }
+            try GatewayAnswer.check(response)
+            Console.out("\(line)\n")
+            return 0
         }
-        try GatewayAnswer.check(response)
-        Console.out("\(Self.line(response.text))\n")
-        return 0
-    }
-
-    private static func line(_ text: String) -> String {
-        TerminalText.sanitized(text.split(separator: "\n").joined(separator: " "))
-    }
+    )
 }
 
 extension CommandDefinition {
@@ -172,7 +160,9 @@ extension CommandDefinition {
         "list the topics, with their pending pushes and pauses",
         options: [OptionDefinition("--json", "print the gateway's answer unchanged")] + OptionDefinition.client,
         example: "wakegate topic list",
-        run: TopicCommands.list
+        run: { parsed throws(CommandFailure) in
+            try parsed.show(try parsed.ask("GET", "/v1/topics"), TopicCommands.text)
+        }
     )
 
     package static let topicPause = CommandDefinition(
@@ -197,10 +187,6 @@ extension CommandDefinition {
 
 /// `wakegate topic`.
 package enum TopicCommands {
-    static func list(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
-        try parsed.show(try parsed.ask("GET", "/v1/topics"), self.text)
-    }
-
     static func pausing(_ isPaused: Bool) -> CommandDefinition.Run {
         { parsed throws(CommandFailure) in
             let topic = parsed.arguments[0]
@@ -236,7 +222,9 @@ extension CommandDefinition {
         "list the fault rules of the running `wakegate dev`, with their counts",
         options: [OptionDefinition("--json", "print the gateway's answer unchanged")] + OptionDefinition.client,
         example: "wakegate faults list",
-        run: FaultCommands.list
+        run: { parsed throws(CommandFailure) in
+            try parsed.show(try parsed.ask("GET", FaultCommands.path), FaultCommands.table)
+        }
     )
 
     package static let faultsSet = CommandDefinition(
@@ -256,19 +244,18 @@ extension CommandDefinition {
         "remove every fault rule of the running `wakegate dev`",
         options: OptionDefinition.client,
         example: "wakegate faults clear",
-        run: FaultCommands.clear
+        run: { parsed throws(CommandFailure) in
+            try GatewayAnswer.check(try parsed.ask("DELETE", FaultCommands.path))
+            return 0
+        }
     )
 }
 
 /// `wakegate faults`.
 package enum FaultCommands {
-    private static let path = "/v1/faults"
+    fileprivate static let path = "/v1/faults"
     /// The maximum number of bytes read from a file: more than any gateway accepts.
     private static let bytesMax = 4 << 20
-
-    static func list(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
-        try parsed.show(try parsed.ask("GET", self.path), self.table)
-    }
 
     static func set(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let file = parsed.arguments[0]
@@ -278,11 +265,6 @@ package enum FaultCommands {
             Console.error("wakegate: warning: \(TerminalText.sanitized(warning.text ?? ""))")
         }
         Console.out(self.table(answer))
-        return 0
-    }
-
-    static func clear(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
-        try GatewayAnswer.check(try parsed.ask("DELETE", self.path))
         return 0
     }
 

@@ -28,22 +28,17 @@ extension CommandDefinition {
             contacted.
             """
         ],
-        run: SizeCommand.run
+        run: { parsed throws(CommandFailure) in
+            var load = ClusterSize.Load(
+                devices: Double(parsed.integer("--devices") ?? 0),
+                rate: Double(parsed.integer("--rate") ?? 0)
+            )
+            if let payload = parsed.integer("--payload") { load.payload = Double(payload) }
+            if let days = parsed.integer("--history") { load.history = Double(days) }
+            Console.out(SizeText.text(ClusterSize(load)))
+            return 0
+        }
     )
-}
-
-/// `wakegate size`.
-enum SizeCommand {
-    static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
-        var load = ClusterSize.Load(
-            devices: Double(parsed.integer("--devices") ?? 0),
-            rate: Double(parsed.integer("--rate") ?? 0)
-        )
-        if let payload = parsed.integer("--payload") { load.payload = Double(payload) }
-        if let days = parsed.integer("--history") { load.history = Double(days) }
-        Console.out(SizeText.text(ClusterSize(load)))
-        return 0
-    }
 }
 
 /// Formats the output of `wakegate size`.
