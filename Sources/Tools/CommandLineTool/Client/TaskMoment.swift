@@ -1,4 +1,4 @@
-import Glibc
+import FoundationEssentials
 import Wire
 
 /// Parses the value of `--earliest-begin`: a duration from now, or an instant of RFC 3339.
@@ -44,16 +44,14 @@ package enum TaskMoment {
                 text.wholeMatch(of: form)?.output
         else { return nil }
         let number = { (digits: Substring?) in digits.flatMap { Int64($0) } ?? 0 }
-        var date = unsafe tm()
-        unsafe (date.tm_year, date.tm_mon) = (Int32(number(year)) - 1900, Int32(number(month)) - 1)
-        unsafe date.tm_mday = Int32(number(day))
-        let midnight = unsafe timegm(&date)
-        // The call has normalized a day that does not exist.
-        guard unsafe date.tm_mon == number(month) - 1 && date.tm_mday == number(day), number(hour) < 24,
-            number(minute) < 60,
+        var calendar = Calendar(identifier: .gregorian)
+        calendar.timeZone = .gmt
+        let (yearNumber, monthNumber, dayNumber) = (Int(number(year)), Int(number(month)), Int(number(day)))
+        let date = DateComponents(calendar: calendar, year: yearNumber, month: monthNumber, day: dayNumber)
+        guard date.isValidDate, let midnight = date.date, number(hour) < 24, number(minute) < 60,
             number(second) <= 60, number(hours) < 24, number(minutes) < 60
         else { return nil }
-        let seconds = Int64(midnight) + number(hour) * 3600 + number(minute) * 60 + number(second)
+        let seconds = Int64(midnight.timeIntervalSince1970) + number(hour) * 3600 + number(minute) * 60 + number(second)
         let offset = (number(hours) * 60 + number(minutes)) * (sign == "-" ? -60 : 60)
         return (seconds - offset) * 1000 + number(((fraction ?? "") + "000").prefix(3))
     }
