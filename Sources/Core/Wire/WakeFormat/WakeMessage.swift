@@ -175,6 +175,81 @@ extension TaskMessage.Resumption {
     }
 }
 
+/// The members of a JSON object in their original text, which delivers a payload to its worker byte for byte.
+///
+/// Clients read the gateway's events with it. The places of commas and colons in values are not checked, because the
+/// gateway sends only valid JSON.
+package struct JSONMembers: Sendable {
+    private let text: [UInt8]
+    private let ranges: [String: Range<Int>]
+
+    /// Finds the members of the object in `text`; nil if `text` is not an object or is truncated.
+    package init?(_ text: [UInt8]) {
+        let ranges = text.withByteView { view in
+            var scanner = JSONScanner(view)
+            return scanner.members()
+        }
+        guard let ranges else { return nil }
+        self.text = text
+        self.ranges = ranges
+    }
+
+    /// Returns the original text of the member's value; nil if there is no such member.
+    package func raw(_ name: String) -> [UInt8]? {
+        self.ranges[name].map { Array(self.text[$0]) }
+    }
+}
+
+extension JSONScanner {
+    /// Reads an object, and returns the places of its values by name; nil if it is malformed.
+    fileprivate mutating func members() -> [String: Range<Int>]? {
+        var ranges: [String: Range<Int>] = [:]
+        guard self.skipToken(UInt8(ascii: "{")) else { return nil }
+        if self.skipToken(UInt8(ascii: "}")) { return ranges }
+        repeat {
+            self.skipSpace()
+            guard self.current == UInt8(ascii: "\""), let name = self.string(), self.skipToken(UInt8(ascii: ":")) else {
+                return nil
+            }
+            self.skipSpace()
+            let start = self.position
+            guard self.skipValue() else { return nil }
+            ranges[name.text.string] = start..<self.position
+        } while self.skipToken(UInt8(ascii: ","))
+        return self.skipToken(UInt8(ascii: "}")) ? ranges : nil
+    }
+
+    /// Skips white space, and a byte if it comes next. Returns true if it does.
+    private mutating func skipToken(_ byte: UInt8) -> Bool {
+        self.skipSpace()
+        guard self.current == byte else { return false }
+        self.advance()
+        return true
+    }
+
+    /// Skips a value. Returns false if a part is malformed or the text ends first.
+    private mutating func skipValue() -> Bool {
+        var depth = 0
+        repeat {
+            self.skipSpace()
+            switch self.current {
+            case UInt8(ascii: "\""): guard self.string() != nil else { return false }
+            case UInt8(ascii: "{"), UInt8(ascii: "["):
+                depth += 1
+                self.advance()
+            case UInt8(ascii: "}"), UInt8(ascii: "]"):
+                depth -= 1
+                self.advance()
+            case UInt8(ascii: ","), UInt8(ascii: ":"): self.advance()
+            case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
+                guard self.number() != nil else { return false }
+            default: guard self.skip("true") || self.skip("false") || self.skip("null") else { return false }
+            }
+        } while depth > 0
+        return depth == 0
+    }
+}
+
 /// Access to the members of an event's data. Numbers are clamped to the accepted ranges.
 extension JSONMembers {
     func value(_ name: String) -> JSONValue? {
