@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import HTTPClient
 import Synchronization
 import Testing
@@ -362,7 +363,7 @@ final class ScriptedServer {
     }
 
     let port: Int
-    private let process = Process()
+    private let pid: Int32
 
     private static let script = """
         import http.server, json, os, socket, sys, time
@@ -407,20 +408,39 @@ final class ScriptedServer {
         """
 
     init(_ handshake: Handshake = .plain) throws {
-        let output = Pipe.toChild()
-        self.process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        self.process.arguments = ["python3", "-c", Self.script, handshake.rawValue]
-        self.process.standardInput = FileHandle.nullDevice
-        self.process.standardOutput = output
+        var ends: [Int32] = [-1, -1]
+        let made = Children.alone {
+            let made = unsafe pipe(&ends)
+            for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+            return made
+        }
+        try #require(made == 0)
+        var actions = unsafe posix_spawn_file_actions_t()
+        unsafe posix_spawn_file_actions_init(&actions)
+        defer { unsafe posix_spawn_file_actions_destroy(&actions) }
+        unsafe posix_spawn_file_actions_adddup2(&actions, ends[1], 1)
         // The test runner waits until every process has closed its output.
-        self.process.standardError = FileHandle.nullDevice
-        try self.process.start()
-        defer { try? output.fileHandleForReading.close() }
-        let line = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
-        self.port = try #require(Int(line.dropLast()))
+        unsafe posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
+        let words = ["python3", "-c", Self.script, handshake.rawValue]
+        var arguments: [UnsafeMutablePointer<CChar>?] = unsafe words.map { unsafe strdup($0) } + [nil]
+        defer { for index in unsafe arguments.indices { unsafe free(arguments[index]) } }
+        var pid: Int32 = 0
+        let code = Children.alone { unsafe posix_spawnp(&pid, "python3", &actions, nil, &arguments, environ) }
+        self.pid = pid
+        close(ends[1])
+        defer { close(ends[0]) }
+        var line: [UInt8] = []
+        var byte: UInt8 = 0
+        while unsafe read(ends[0], &byte, 1) == 1, byte != 0x0A { line.append(byte) }
+        try #require(code == 0)
+        self.port = try #require(Int(String(decoding: line, as: UTF8.self)))
     }
 
-    deinit { if self.process.isRunning { self.process.terminate() } }
+    deinit {
+        kill(self.pid, SIGKILL)
+        var status: Int32 = 0
+        _ = unsafe waitpid(self.pid, &status, 0)
+    }
 
     func url(_ path: String) -> String { "http://127.0.0.1:\(self.port)\(path)" }
 }
