@@ -159,6 +159,8 @@ extension DeviceEngine {
         var seen: Set<DeviceIndex> = []
         for device in search.devices where found.count < search.countMax && seen.insert(device).inserted {
             guard let row = self.tasks[device] else { continue }
+            // The device may have been registered in another topic since the search began.
+            if let topics = search.filter.topics, !topics.contains(self.devices[device].topic) { continue }
             found += self.snapshots(device, row).filter { search.filter.takes($0) }
         }
         return Array(found.prefix(search.countMax))

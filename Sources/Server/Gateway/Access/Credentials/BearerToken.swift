@@ -263,7 +263,7 @@ package enum IssuedTokens {
         let tokens = lines.map { IssuedToken($0) }
         let expired = Set(tokens.compactMap { $0 }.filter { $0.expiresAt <= now }.map(\.id))
         guard !expired.isEmpty else { return }
-        let kept = zip(lines, tokens).filter { $1.map { !expired.contains($0.id) } ?? false }.map(\.0)
+        let kept = zip(lines, tokens).filter { $1.map { !expired.contains($0.id) } ?? true }.map(\.0)
         try CredentialFile.replace(path, with: kept, in: folder)
         try TokenUses.remove(expired, in: folder)
     }

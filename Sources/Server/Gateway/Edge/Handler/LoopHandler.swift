@@ -98,7 +98,11 @@ package final class LoopHandler: RequestHandler {
     }
 
     package func headerListTooLarge(_ request: Request) -> Bool {
-        let isOfProviders = Operation.isOfProviders(path: request.path, on: self.parts.shared.roles[request.listener])
+        let role = self.parts.shared.roles[request.listener]
+        guard self.unknownPeer(request) == nil, !role.isCleartext || self.callers.admits(request, on: role) else {
+            return false
+        }
+        let isOfProviders = Operation.isOfProviders(path: request.path, on: role)
         let apnsID = isOfProviders ? self.pushes.apnsID(of: request) : nil
         self.parts.answers.answer(request.stream, .headerListTooLarge, apnsID)
         return true

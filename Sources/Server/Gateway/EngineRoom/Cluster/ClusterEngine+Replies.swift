@@ -345,7 +345,9 @@ extension ClusterEngine {
             if moment == nil {
                 self.claims.failed(shape, slots: slots)
             } else {
-                self.claims.ended(shape, slots: slots, hasMore: step.hasMore && !step.launched.isEmpty)
+                // More rows than slots were selected if some rows cannot be read.
+                let hasMore = step.hasMore || step.rowCount >= slots
+                self.claims.ended(shape, slots: slots, hasMore: hasMore && !step.launched.isEmpty)
             }
         case .sweep where moment == nil: self.sweep.failed()
         case .sweep(let ended): self.sweep.ended(ended, found: step.found, hasMore: step.hasMore)

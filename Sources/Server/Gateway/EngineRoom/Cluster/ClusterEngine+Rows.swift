@@ -73,16 +73,18 @@ extension ClusterEngine {
         var rows = rows
         var (unknown, damaged): (Set<DeviceToken>, Set<DeviceToken>) = ([], [])
         while self.engine.takenCount < rows.count {
-            let row = rows[self.engine.takenCount]
+            let count = self.engine.takenCount
+            let row = rows[count]
             do throws(StoreError) { _ = try self.engine.take(row) } catch {
-                rows.removeAll { $0.token == row.token }
-                // A row of an unknown topic changes nothing. A damaged row may be in memory in part.
+                rows.remove(at: count)
+                // A row of an unknown topic changes nothing.
                 guard !self.engine.hasUnknownTopic(row) else {
                     unknown.insert(row.token)
                     continue
                 }
                 damaged.insert(row.token)
-                self.engine.unloadAll()
+                // A row whose tasks are damaged is in memory in part.
+                if self.engine.takenCount > count { self.engine.unloadAll() }
                 self.noteUnreadable(row.token, error)
             }
         }
@@ -98,8 +100,8 @@ extension ClusterEngine {
 
     /// Refuses the commands of devices whose rows cannot be read. The transaction continues without them.
     private func refuseUnreadable(_ devices: Set<DeviceToken>, _ transaction: ClusterTransaction) {
-        // The devices of the requested wakes are unknown, so the commands of all wakes are refused.
-        let wakes = transaction.locked?.wakes ?? []
+        // A wake that no loaded row has may be one of a damaged row.
+        let wakes = (transaction.locked?.wakes ?? []).filter { self.engine.executionWindow(ofWake: $0) == nil }
         let rows = Set(devices.map { RequestedRow.device($0) } + wakes.map { RequestedRow.wake($0) })
         let commands = transaction.leaveOut(rows) { self.queue.row(of: $0) }
         self.refuse(commands, .unreadableDevice)

@@ -230,9 +230,9 @@ extension ClusterEngine {
             self.deviceQuestions.waitForTopics(early)
             self.store.submit(.addTopics([]))
         }
-        self.inMemory(loaded.devices, loaded) { damaged in
+        self.inMemory(loaded.devices, loaded) { leftOut in
             for question in questions where !isEarly(question) {
-                if damaged.contains(question.device) {
+                if leftOut.contains(question.device) {
                     self.refuse([question.request], .unreadableDevice)
                 } else {
                     self.requests.perform(question.request, self.workspace)
@@ -296,13 +296,12 @@ extension ClusterEngine {
         self.refuse([self.listings.remove(at: place).request], error)
     }
 
-    /// Loads rows into memory for `body`, which only reads, and which gets the devices of damaged rows. Due work of
-    /// these devices is applied in memory and not stored. Leaves out rows whose topics another gateway has just
-    /// created.
+    /// Loads rows into memory for `body`, which only reads. Due work of the devices is applied in memory and not
+    /// stored. Leaves out damaged rows and rows of unknown topics, and passes their devices to `body`.
     private func inMemory<Result>(
         _ rows: [SharedDevice],
         _ loaded: LoadedDevices,
-        _ body: (_ damaged: Set<DeviceToken>) -> Result
+        _ body: (_ leftOut: Set<DeviceToken>) -> Result
     ) -> Result {
         self.engine.takeWatched(into: &self.stage.group.watched)
         self.engine.watch(nil, at: self.clock.now)
@@ -315,10 +314,10 @@ extension ClusterEngine {
             self.dispatcher.forgetDevices()
             self.watch()
         }
-        let damaged = self.takeRows(rows).damaged
+        let left = self.takeRows(rows)
         self.engine.beginSharedStep(now: loaded.now, deviceCount: self.members.deviceCount)
         for row in rows { if let device = self.engine.find(row.token) { _ = self.engine.catchUp(device) } }
-        let result = body(damaged)
+        let result = body(left.damaged.union(left.unknown))
         var unheard: [HistoryEvent] = []
         self.engine.takeEvents(into: &unheard)
         return result

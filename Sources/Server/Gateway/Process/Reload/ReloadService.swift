@@ -167,10 +167,12 @@ final class ReloadService: Reloads, @unchecked Sendable {
         let next = transition.next
         var faults: [ConfigurationFault] = []
         var certificate: ServerCertificate?
-        // A restart turns the edge off: its certificate stays in use until then, and its file may be gone.
+        // A restart turns the edge off: until then it may keep its certificate, whose file may be gone.
         let isLeaving = transition.needsRestart.contains { $0.key == "tls.certificate" }
-        do throws(TransportError) { certificate = isLeaving ? nil : try ServerCertificate(next) } catch {
-            faults.append(ConfigurationFault(key: "tls.certificate", CredentialError(message: error.message)))
+        do throws(TransportError) { certificate = try ServerCertificate(next) } catch {
+            if !isLeaving {
+                faults.append(ConfigurationFault(key: "tls.certificate", CredentialError(message: error.message)))
+            }
         }
         var hooks: [Webhook] = []
         do {
