@@ -52,8 +52,6 @@ struct StateImportTests {
         for token in self.tokens.dropFirst() {
             let payload = #"{"aps":{"content-available":1},"n":1}"#
             #expect(try before.push(token, topic: self.topic, payload: payload).status == 200)
-        }
-        for token in self.tokens.dropFirst() {
             #expect(try before.push(token, topic: self.topic).status == 200)
         }
         let beside = try self.run(folder, address)

@@ -199,7 +199,7 @@ struct WebhookConfigurationTests {
     @Test(
         "A secret that cannot be one is refused, with the remedy",
         arguments: [
-            (nil, 0o600, "cannot be read (no such file); name a file that is there."),
+            (nil, 0o600, "cannot be read (no such file); name a file that is there"),
             ("0123456789abcdef", 0o604, "everybody may use FILE; run: chmod o= FILE"),
             ("0123456789abcde", 0o600, "is not one line of 16 to 1024 bytes; run: openssl rand -hex 32 > FILE"),
             ("", 0o600, "is not one line of 16 to 1024 bytes; run: openssl rand -hex 32 > FILE"),

@@ -90,7 +90,8 @@ final class GatewayEngineRig {
 
     deinit { self.stop() }
 
-    /// Stops like a gateway that shuts down: everything accepted is made durable first. The last reference stops it, too.
+    /// Stops like a gateway that shuts down: everything accepted is made durable first. The last reference stops it,
+    /// too.
     func stop() {
         guard !self.isStopped else { return }
         self.isStopped = true

@@ -144,7 +144,10 @@ struct TaskCommandTests {
         ]
     )
     func workerFaults(options: String, message: String) throws {
-        let parsed = try ParsedCommand.running("worker --topic t \(options) -- true")
-        #expect { try WorkerTasks(parsed) } throws: { "\($0)".hasPrefix(message) }
+        #expect {
+            try WorkerTasks(.running("worker --topic t \(options) -- true"))
+        } throws: {
+            "\($0)".hasPrefix(message)
+        }
     }
 }

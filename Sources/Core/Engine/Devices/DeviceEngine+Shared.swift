@@ -97,8 +97,8 @@ extension DeviceEngine {
 
     /// Loads a row. If lanes of the device wait for a slot, `Dispatcher.flow` launches them in this step.
     ///
-    /// - Throws: `StoreError` if the row is inconsistent or its device is already loaded. If `takenCount` has grown, the
-    ///   row is loaded in part, and all rows must be unloaded.
+    /// - Throws: `StoreError` if the row is inconsistent or its device is already loaded. If `takenCount` has grown,
+    ///   the row is loaded in part, and all rows must be unloaded.
     package func take(_ row: SharedDevice) throws(StoreError) -> DeviceIndex {
         let step = self.step
         precondition(step.rows.count == self.devices.count, "rows are taken before the step begins")

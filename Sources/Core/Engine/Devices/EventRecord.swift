@@ -277,8 +277,8 @@ package struct EventQueue: ~Copyable {
 
     /// Adds an event of a device, and sets the event's number of the device.
     ///
-    /// - `name`: the identifier of the event's task, or the name of its session, of 1...255 bytes; other lengths are not
-    ///   stored.
+    /// - `name`: the identifier of the event's task, or the name of its session, of 1...255 bytes; other lengths are
+    ///   not stored.
     package mutating func append(
         _ event: consuming HistoryEvent,
         of device: DeviceIndex,

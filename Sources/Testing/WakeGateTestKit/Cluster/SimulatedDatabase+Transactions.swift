@@ -333,11 +333,12 @@ extension SimulatedDatabase {
     }
 
     /// Checks that a burial, which ends the wakes of a dead gateway, leaves none of these wakes on the devices that it
-    /// has read.
+    /// has read, except in damaged rows.
     private func checkRetirement(_ commit: DatabaseCommit, of transaction: DatabaseTransaction) {
         guard case .wakes(let dead, _) = transaction.plan.selection else { return }
         let ended = Set(commit.writes.devices.flatMap(\.ended))
-        for token in transaction.found.inOrder where !ended.isSuperset(of: self.rows.wakes(of: token, heldBy: dead)) {
+        for token in transaction.found.inOrder
+        where self.damaged[token] == nil && !ended.isSuperset(of: self.rows.wakes(of: token, heldBy: dead)) {
             self.log.misuses.append("a burial leaves a wake of the dead that it has found")
         }
     }

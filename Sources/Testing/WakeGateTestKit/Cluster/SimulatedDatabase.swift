@@ -27,6 +27,8 @@ package final class SimulatedDatabase {
     package var isFull = false
     package internal(set) var rows = DatabaseRows()
     package internal(set) var log = DatabaseLog()
+    /// The intact records of the devices whose rows are damaged.
+    private(set) var damaged: [DeviceToken: [UInt8]] = [:]
 
     let isImmediate: Bool
     var generator: SeededGenerator
@@ -138,9 +140,15 @@ package final class SimulatedDatabase {
     /// Refuses the next `count` commits.
     package func refuseNextCommits(_ count: Int = 1) { self.refusals += count }
 
-    /// Replaces the record in a device's row.
-    package func replaceRecord(of device: DeviceToken, with record: [UInt8]) {
-        self.rows.devices[device]?.device.record = record
+    /// Damages the row of a device, until `repairRows` is called.
+    package func damageRow(of device: DeviceToken) {
+        self.damaged[device] = self.rows.devices[device]?.device.record
+        self.rows.devices[device]?.device.record = [1]
+    }
+
+    package func repairRows() {
+        for (device, record) in self.damaged { self.rows.devices[device]?.device.record = record }
+        self.damaged = [:]
     }
 
     /// Delays commits until the test calls `letCommitsGo`.

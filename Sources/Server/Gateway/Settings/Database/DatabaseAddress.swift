@@ -148,7 +148,10 @@ extension DatabaseAddress {
 
     private static func isLocal(_ host: String) -> Bool {
         // A folder with a Unix socket, or a socket in the abstract namespace.
-        host.isEmpty || host.hasPrefix("/") || host.hasPrefix("@") || ListenSetting.isLoopback(host[...])
+        if host.isEmpty || host.hasPrefix("/") || host.hasPrefix("@") { return true }
+        if host == "localhost" || host == "::1" { return true }
+        let parts = host.split(separator: ".", omittingEmptySubsequences: false)
+        return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
     }
 }
 
