@@ -175,7 +175,8 @@ extension CommandParser {
         case .word:
             guard !option.words.contains(value) else { break }
             let near = option.words.count == 1 ? nil : NearestMatch.find(value, in: option.words)
-            throw .usage("\(option.name) is \"\(value)\"; write \(Self.list(option.words, "or"))\(near.map { "; did you mean \($0)?" } ?? "")")
+            let question = near.map { "; did you mean \($0)?" } ?? ""
+            throw .usage("\(option.name) is \"\(value)\"; write \(Self.list(option.words, "or"))\(question)")
         case .integer(let range):
             guard let number = Int(value), range.contains(number) else {
                 let numbers = "a whole number from \(range.lowerBound) to \(range.upperBound)"
