@@ -59,12 +59,24 @@ extension WakeWorker {
     /// ```
     public func runDelegate(_ delegate: some RemoteNotificationDelegate) async throws(WakeWorkerError) {
         try await self.run { [weak self] notification in
-            guard let worker = self else { return .failed }
-            return await notification.lease.runCallbacks(on: nil) { call in
-                delegate.worker(worker, didReceiveRemoteNotification: notification) { call.complete($0) }
-                // Set now, so that it is called after the first call.
-                call.expirationHandler = { delegate.worker(worker, didExpire: notification) }
-            }
+            await self?.deliver(notification, to: delegate) ?? .failed
+        }
+    }
+
+    /// Passes a wake to a delegate.
+    ///
+    /// - Returns: the result that the delegate has set. It is `failed` if it set none before the wake ended.
+    package func deliver(
+        _ notification: WakeNotification,
+        to delegate: some RemoteNotificationDelegate
+    ) async -> BackgroundFetchResult {
+        let expire: @Sendable () -> Void = { delegate.worker(self, didExpire: notification) }
+        return await notification.lease.runCallbacks(on: nil) { call in
+            // Set before the first call, because the delegate may work synchronously. If the wake has already expired,
+            // `didExpire` is called after the first call.
+            let isLate = call.expiration.set(expire)
+            delegate.worker(self, didReceiveRemoteNotification: notification) { call.complete($0) }
+            if isLate { call.expirationHandler = expire }
         }
     }
 }
@@ -103,7 +115,7 @@ extension WakeLease {
 /// the worker calls the other before the deadline. If the object is released before a result is set, the wake fails.
 final class CompletionCall: Sendable {
     private let completion: Completion<BackgroundFetchResult>
-    private let expiration: ExpirationBox
+    fileprivate let expiration: ExpirationBox
 
     fileprivate init(_ completion: Completion<BackgroundFetchResult>, _ expiration: ExpirationBox) {
         self.completion = completion
@@ -118,7 +130,7 @@ final class CompletionCall: Sendable {
     /// that is set later is called immediately.
     var expirationHandler: (@Sendable () -> Void)? {
         get { self.expiration.handler }
-        set { self.expiration.set(newValue) }
+        set { if self.expiration.set(newValue) { newValue?() } }
     }
 
     /// Sets the result. Only the first call has an effect.
@@ -146,8 +158,9 @@ private final class ExpirationBox: Sendable {
         }
     }
 
-    func set(_ handler: (@Sendable () -> Void)?) {
-        let isLate = self.state.withLock { state in
+    /// - Returns: true if the task has expired and is not completed. The caller must then call the handler.
+    func set(_ handler: (@Sendable () -> Void)?) -> Bool {
+        self.state.withLock { state in
             switch state {
             case .running:
                 state = .running(handler)
@@ -156,22 +169,19 @@ private final class ExpirationBox: Sendable {
             case .completed: return false
             }
         }
-        if isLate { handler?() }
     }
 
     func expire() {
-        let handler = self.end(.expired)
+        let handler: (@Sendable () -> Void)? = self.state.withLock { state in
+            guard case .running(let handler) = state else { return nil }
+            state = .expired
+            return handler
+        }
         handler?()
     }
 
-    func complete() { _ = self.end(.completed) }
-
-    /// - Returns: the handler; nil if the task had already ended.
-    private func end(_ ending: State) -> (@Sendable () -> Void)? {
-        self.state.withLock { state in
-            guard case .running(let handler) = state else { return nil }
-            state = ending
-            return handler
-        }
+    func complete() {
+        // Returned, so that the handler is released after the lock.
+        _ = self.state.withLock { exchange(&$0, with: .completed) }
     }
 }

@@ -4,6 +4,7 @@ import Synchronization
 import Testing
 import WakeGateTestKit
 import WakeWorker
+import Wire
 
 @Suite("Handlers close to their deadlines", .timeLimit(.minutes(15)))
 struct ExpiringTests {
@@ -86,6 +87,23 @@ struct ExpiringTests {
         #expect(try await gateway.request("/v1/wakes/late").body == #"{"result":"newData"}"#)
         try await gateway.end(worker, run)
     }
+
+    @Test("A delegate that works synchronously receives the warning while it works")
+    func workingDelegate() async throws {
+        let (result, calls) = try await SynchronousDelegate.run(warned: .atWork)
+        #expect(calls == ["didExpire", "completed"])
+        #expect(result == .newData)
+    }
+
+    @Test(
+        "A delegate that completes a wake synchronously receives no warning after that",
+        arguments: [SynchronousDelegate.Moment.queued, .completed]
+    )
+    func completedDelegate(moment: SynchronousDelegate.Moment) async throws {
+        let (result, calls) = try await SynchronousDelegate.run(warned: moment)
+        #expect(calls == ["completed"])
+        #expect(result == .newData)
+    }
 }
 
 /// A delegate that records its calls.
@@ -109,4 +127,55 @@ private final class NotedDelegate: RemoteNotificationDelegate {
     }
 
     func complete(_ wake: String) { self.completions.withLock { $0[wake] }?(.newData) }
+}
+
+/// A delegate that completes its wake before `didReceive` returns.
+final class SynchronousDelegate: RemoteNotificationDelegate {
+    /// The state of the wake when its warning arrives.
+    enum Moment {
+        case queued, atWork, completed
+    }
+
+    private let moment: Moment
+    private let lease = WakeLease(timeLeft: .seconds(600))
+    private let calls = Mutex<[String]>([])
+
+    private init(_ moment: Moment) { self.moment = moment }
+
+    /// Passes a wake to a delegate.
+    ///
+    /// - Returns: the result of the wake, and the calls in order.
+    static func run(warned moment: Moment) async throws -> (BackgroundFetchResult, [String]) {
+        let worker = try WakeWorker(gateway: "https://a:2197", topic: "t")
+        let delegate = SynchronousDelegate(moment)
+        let notification = WakeNotification(deviceToken: "ab", topic: "t", payload: "{}", delegate.lease)
+        let handler = Task {
+            delegate.reach(.queued)
+            return await worker.deliver(notification, to: delegate)
+        }
+        return (await handler.value, delegate.calls.withLock { $0 })
+    }
+
+    func worker(
+        _ worker: WakeWorker,
+        didReceiveRemoteNotification notification: WakeNotification,
+        fetchCompletionHandler completionHandler: @escaping @Sendable (BackgroundFetchResult) -> Void
+    ) {
+        self.reach(.atWork)
+        completionHandler(.newData)
+        self.calls.withLock { $0.append("completed") }
+        self.reach(.completed)
+    }
+
+    func worker(_ worker: WakeWorker, didExpire notification: WakeNotification) {
+        self.calls.withLock { $0.append("didExpire") }
+    }
+
+    /// Warns the handler, which is the calling task, at the delegate's moment. Its cancellation code has run when this
+    /// function returns.
+    private func reach(_ moment: Moment) {
+        guard moment == self.moment else { return }
+        self.lease.expiring(.deadline, timeLeft: .seconds(600), silence: .zero)
+        unsafe withUnsafeCurrentTask { unsafe $0?.cancel() }
+    }
 }
