@@ -139,7 +139,8 @@ final class WatchConnection {
             self.answeredAt = SystemClock.monotonic
             self.reader.began(response)
             guard response.isSuccess, self.source.interval == nil else { return [] }
-            self.answered()
+            // A stream with samples sends an event every second, so only an event shows that the gateway answers.
+            if self.source.pastPath == nil { self.answered() }
             return [.opened(self.location.url)]
         case .body(let id, let bytes):
             guard id == self.request else { return [] }
@@ -147,7 +148,9 @@ final class WatchConnection {
             guard let events = try? self.reader.received(bytes) else {
                 return [try self.lost("the gateway sent an event of more than \(self.source.eventBytesMax) bytes")]
             }
-            return events.compactMap { event in JSONValue(event.data).map { .event(event, $0) } }
+            let news = events.compactMap { event in JSONValue(event.data).map { News.event(event, $0) } }
+            if !news.isEmpty { self.answered() }
+            return news
         case .ended(let id, let result): return try self.ended(id, result)
         }
     }
