@@ -49,6 +49,11 @@ extension HTTPResponse {
     package var isPassing: Bool { self.status == 429 || self.status >= 500 }
 }
 
+extension HTTPClientError {
+    /// True if the same request may succeed later.
+    var isPassing: Bool { [.unreachable, .timedOut, .broken].contains(self.code) }
+}
+
 extension ParsedCommand {
     /// Sends a request to the gateway's admin listener and returns the answer, whatever its status.
     func ask(_ method: String, _ path: String, body: [UInt8]? = nil) throws(CommandFailure) -> HTTPResponse {

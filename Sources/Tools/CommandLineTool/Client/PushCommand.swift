@@ -485,7 +485,7 @@ struct PushFollower {
     private static func isPassing(_ result: Result<HTTPResponse, HTTPClientError>) -> Bool {
         switch result {
         case .success(let response): response.isPassing
-        case .failure(let error): [.unreachable, .timedOut, .broken].contains(error.code)
+        case .failure(let error): error.isPassing
         }
     }
 }
