@@ -73,7 +73,8 @@ extension CommandDefinition {
             If COMMAND cannot be started, for example because its interpreter is missing, the worker returns the wake to
             the gateway. The attempt does not count, and other workers get the wake first. After three returned wakes in
             a row, the gateway shows this worker as stalled, with the reason, and sends it no more wakes until it
-            subscribes again. The worker does so after one to two seconds, and later after up to a minute.
+            reports a result or subscribes again. The worker subscribes again after one to two seconds, later after up
+            to a minute, but only while no command runs.
             """,
             """
             For a background task, the environment has WAKEGATE_TASK, and WAKEGATE_TITLE and WAKEGATE_SUBTITLE if the
