@@ -128,6 +128,16 @@ struct EventsTests {
         #expect(wrong.status == 1 && wrong.errors.contains("(refused?)"), "\(wrong.errors)")
     }
 
+    @Test("wakegate events ends with an error that a retry cannot help, even after it has followed")
+    func permanentFailure() throws {
+        let server = try ChildProcess(client: "ended_streams.py", [])
+        let url = "http://127.0.0.1:\(try #require(try server.line()))"
+        let client = try ChildProcess.wakegate(["events", "--gateway", url])
+        #expect(client.status == 1 && client.errors.contains("wakegate: following at \(url)"), "\(client.errors)")
+        #expect(client.errors.contains("the gateway ended the stream; following again in "), "\(client.errors)")
+        #expect(client.errors.hasSuffix("the header fields of the answer are too large\n"), "\(client.errors)")
+    }
+
     @Test("wakegate dev prints events to standard error unless it is quiet, and the URL of the dashboard")
     func dev() throws {
         let gateway = try RunningGateway(showsEvents: true)

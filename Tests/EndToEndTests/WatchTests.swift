@@ -99,6 +99,14 @@ struct WatchTests {
         #expect(refused.status == 1 && refused.errors.contains("401 MissingToken"), "\(refused.errors)")
     }
 
+    @Test("A stream that ends before its first event is an error")
+    func eventless() throws {
+        let server = try ChildProcess(client: "ended_streams.py", [])
+        let url = "http://127.0.0.1:\(try #require(try server.line()))"
+        let view = try ChildProcess.wakegate(["stats", "--watch", "--gateway", url])
+        #expect(view.status == 1 && view.errors.contains("the gateway ended the stream"), "\(view.errors)")
+    }
+
     private func gatewayAtWork() throws -> RunningGateway {
         let gateway = try RunningGateway()
         try self.work(gateway)
