@@ -1,3 +1,5 @@
+internal import CLibcurl
+import Glibc
 import Platform
 import Wire
 
