@@ -205,11 +205,11 @@ package struct ConditionsReporter: Hashable, Sendable {
         self.changedAt = self.changedAt ?? now
     }
 
-    /// Records that the report may not have arrived. The next report contains all conditions, because the machine may
-    /// have returned to the state that the gateway confirmed before.
-    package mutating func reportFailed(now: Int64) {
+    /// Records that the report failed and must be repeated. If it may have arrived, the next report contains all
+    /// conditions, because the machine may have returned to the state that the gateway confirmed before.
+    package mutating func reportFailed(now: Int64, mayHaveArrived: Bool = true) {
         self.inFlight = nil
-        self.confirmed = nil
+        if mayHaveArrived { self.confirmed = nil }
         let doubled = self.timing.firstRetry << Int64(min(self.failures, 16))
         self.retryAt = now + min(self.timing.lastRetry, doubled)
         self.failures += 1

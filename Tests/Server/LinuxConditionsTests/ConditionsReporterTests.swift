@@ -98,6 +98,15 @@ struct ConditionsReporterTests {
         #expect(reporter.nextAt == nil)
     }
 
+    @Test("A report that certainly changed nothing is repeated alone, because operators may have set other conditions")
+    func refusedForNow() {
+        var reporter = Self.reported(percent: 80, at: 0)
+        reporter.conditionsRead(Self.conditions(percent: 79), now: 20_000)
+        #expect(reporter.timePassed(now: 21_000)?.json == #"{"batteryLevel":0.79}"#)
+        reporter.reportFailed(now: 21_100, mayHaveArrived: false)
+        #expect(reporter.timePassed(now: 60_000)?.json == #"{"batteryLevel":0.79}"#)
+    }
+
     @Test("A refused report is not repeated until it changes, or the gateway is connected again")
     func refused() {
         var reporter = ConditionsReporter()

@@ -93,7 +93,8 @@ final class MachineReport: HTTPAgent, @unchecked Sendable {
         switch result {
         case .success(let response) where response.isSuccess: self.reporter.reportConfirmed(now: loop.now)
         case .success(let response) where self.endpoint.isPassing(response.status):
-            self.reporter.reportFailed(now: loop.now)
+            // An answer 429 certainly changed nothing.
+            self.reporter.reportFailed(now: loop.now, mayHaveArrived: response.status != 429)
         case .success(let response): self.refused(GatewayEndpoint.refusal(response), on: loop)
         case .failure(let error) where self.endpoint.isPassing(error):
             self.isConnectionDoubtful = error.code == .timedOut
