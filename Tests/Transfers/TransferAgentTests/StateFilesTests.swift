@@ -315,6 +315,18 @@ struct StateFilesTests {
         #expect(try self.files().finishMove("g", to: place) && !FileSystem.exists(files.path("g")))
     }
 
+    @Test("An interrupted move of a large file is completed in parts")
+    func cutShortInParts() throws {
+        defer { self.remove() }
+        let files = try self.files()
+        let content = String(repeating: "x", count: 34 << 20)
+        _ = try self.write(content, "f", in: files)
+        try content.write(toFile: self.place, atomically: false, encoding: .utf8)
+        let move = InterruptedMove("f", to: self.place, in: files)
+        #expect(move.step() == nil && move.step() == nil)
+        #expect(move.step() == true && !FileSystem.exists(files.path("f")))
+    }
+
     @Test("Unknown files are removed, and the rest counts against stateBytesMax")
     func cleaned() throws {
         defer { self.remove() }
@@ -380,6 +392,14 @@ extension StateFiles {
         let look = FileVerification(writing, bytes: bytes, sha256: sha256, in: self)
         while true {
             if let finish = look.step() { return finish }
+        }
+    }
+
+    /// Completes an interrupted move, to the end.
+    func finishMove(_ name: String, to path: String) -> Bool {
+        let move = InterruptedMove(name, to: path, in: self)
+        while true {
+            if let isTaken = move.step() { return isTaken }
         }
     }
 

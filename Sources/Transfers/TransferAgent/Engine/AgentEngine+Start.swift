@@ -125,8 +125,10 @@ extension AgentEngine {
     private func finishInterruptedMove(_ id: TransferID, _ part: PartFile, _ path: String) {
         self.moving.insert(id)
         self.postponed[id] = []
-        self.world.move { [files = self.files, post = self.post] in
-            post(.moved(nil, id, files.finishMove(part.file, to: path) ? nil : .gone))
+        let move = InterruptedMove(part.file, to: path, in: self.files)
+        self.world.move { [post = self.post] in
+            guard let isTaken = move.step() else { return true }
+            post(.moved(nil, id, isTaken ? nil : .gone))
             return false
         }
     }

@@ -287,31 +287,8 @@ extension StateFiles {
         return [self.folder, state].contains { (try? FileSystem.status($0))?.identity == identity }
     }
 
-    /// Completes a move that was interrupted when an earlier process ended, or removes its incomplete copy.
-    ///
-    /// - Returns: false if the file is not at its destination. It can then be moved again.
-    package func finishMove(_ name: String, to path: String) -> Bool {
-        guard let parent = Self.parent(of: path) else { return false }
-        try? FileSystem.remove(Self.leftover(name, in: parent))
-        // The earlier process may have ended just before it synced the folder.
-        guard self.wasTaken(name, to: path), (try? FileSystem.syncFolderIfPossible(parent)) != nil else { return false }
-        self.remove(name)
-        return true
-    }
-
     static func leftover(_ name: some StringProtocol, in parent: String) -> String {
         "\(parent)/.\(name).wakegate"
-    }
-
-    /// Returns true if a move that began before a crash is complete. Either the file no longer exists in the state
-    /// folder, or the file at the destination is the same file or has the same content.
-    private func wasTaken(_ name: String, to path: String) -> Bool {
-        let source = self.path(name)
-        guard let here = try? FileSystem.status(source) else { return FileSystem.exists(path) }
-        guard let there = try? FileSystem.linkStatus(path), there.kind == .file, there.size == here.size else {
-            return false
-        }
-        return there.identity == here.identity || self.isEqual(source, path)
     }
 
     static func parent(of path: String) -> String? {
@@ -322,22 +299,69 @@ extension StateFiles {
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
-    /// Returns false also if the agent ends. Its next start then compares the files again.
-    private func isEqual(_ left: String, _ right: String) -> Bool {
-        guard let one = try? FileReading(left), let other = try? FileReading(right) else { return false }
-        while (try? self.checkEnd()) != nil, let chunk = try? one.chunk(), let same = try? other.chunk(), chunk == same
-        {
-            if chunk.isEmpty { return true }
-        }
-        return false
-    }
-
     static func takeFault(_ error: SystemError, _ path: String) -> TakeFault {
         switch error.number {
         case EEXIST: .exists
         case ENOSPC, EDQUOT, EFBIG: .noSpace(error.message)
         default: .badPath("\(path): \(error.reason)")
         }
+    }
+}
+
+/// Completes a move that was interrupted when an earlier process ended, or removes its incomplete copy.
+///
+/// `@unchecked Sendable`: a `FileWorker` calls the steps one after another.
+package final class InterruptedMove: @unchecked Sendable {
+    private let name: String
+    private let path: String
+    private let files: StateFiles
+    /// The files in the state folder and at the destination, which are being compared.
+    private var readings: (FileReading, FileReading)?
+
+    /// - Parameters:
+    ///   - name: the name of the file in the state folder.
+    ///   - path: the absolute path of the destination.
+    ///   - files: the state folder that contains the file.
+    package init(_ name: String, to path: String, in files: StateFiles) {
+        self.name = name
+        self.path = path
+        self.files = files
+    }
+
+    /// Performs the next part.
+    ///
+    /// - Returns: true if the file is at its destination; false if it is not, and can be moved again; nil if parts remain.
+    package func step() -> Bool? {
+        guard let parent = StateFiles.parent(of: self.path) else { return false }
+        if self.readings == nil { try? FileSystem.remove(StateFiles.leftover(self.name, in: parent)) }
+        guard let isTaken = self.compare() else { return nil }
+        guard isTaken else { return false }
+        // The earlier process may have ended just before it synced the folder.
+        guard (try? FileSystem.syncFolderIfPossible(parent)) != nil else { return false }
+        self.files.remove(self.name)
+        return true
+    }
+
+    /// Returns true if the move is complete. Either the file no longer exists in the state folder, or the file at the
+    /// destination is the same file or has the same content. Returns false also if the agent ends. Its next start then
+    /// compares the files again.
+    private func compare() -> Bool? {
+        let source = self.files.path(self.name)
+        if self.readings == nil {
+            guard let here = try? FileSystem.status(source) else { return FileSystem.exists(self.path) }
+            guard let there = try? FileSystem.linkStatus(self.path), there.kind == .file, there.size == here.size else {
+                return false
+            }
+            if there.identity == here.identity { return true }
+            guard let one = try? FileReading(source), let other = try? FileReading(self.path) else { return false }
+            self.readings = (one, other)
+        }
+        guard let (one, other) = self.readings, (try? self.files.checkEnd()) != nil else { return false }
+        for _ in 0..<FileReading.chunksOfPart {
+            guard let chunk = try? one.chunk(), let same = try? other.chunk(), chunk == same else { return false }
+            if chunk.isEmpty { return true }
+        }
+        return nil
     }
 }
 
