@@ -96,7 +96,7 @@ let fuzzTests: Target =
 /// The calls that lead to `CSystemFaults` in the tests' program, where they may fail on command.
 let systemFaults = [
     "accept4", "bind", "clock_gettime", "close", "epoll_create1", "epoll_ctl", "epoll_wait",
-    "eventfd", "eventfd_read",
+    "eventfd", "eventfd_read", "fsync",
     "link", "listen", "poll", "pthread_create", "recv", "renameat2", "send", "setsockopt", "shutdown",
     "socket",
     "SSL_do_handshake", "SSL_new", "SSL_read", "SSL_write",

@@ -213,7 +213,7 @@ int __wrap_listen(int descriptor, int backlog) {
     return error ? failed(error) : __real_listen(descriptor, backlog);
 }
 
-// MARK: Names of files
+// MARK: Files
 
 int __real_link(const char *path, const char *other);
 int __wrap_link(const char *path, const char *other) {
@@ -225,6 +225,12 @@ int __real_renameat2(int folder, const char *path, int other_folder, const char 
 int __wrap_renameat2(int folder, const char *path, int other_folder, const char *other, unsigned flags) {
     int error = fault_of(WAKEGATE_FAULTS_LINK);
     return error ? failed(error) : __real_renameat2(folder, path, other_folder, other, flags);
+}
+
+int __real_fsync(int descriptor);
+int __wrap_fsync(int descriptor) {
+    int error = fault_of(WAKEGATE_FAULTS_SYNC);
+    return error ? failed(error) : __real_fsync(descriptor);
 }
 
 // MARK: Waiting

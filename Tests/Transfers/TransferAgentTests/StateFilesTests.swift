@@ -327,6 +327,21 @@ struct StateFilesTests {
         #expect(move.step() == true && !FileSystem.exists(files.path("f")))
     }
 
+    @Test("If the folder cannot be synced, an interrupted move is complete only if it cannot be repeated")
+    func cutShortWithoutSync() throws {
+        defer { self.remove() }
+        let files = try self.files()
+        let faults = SystemFaults()
+        faults.join()
+        defer { SystemFaults.leave() }
+        _ = try self.write("abc", "f", in: files)
+        try FileSystem.link(files.path("f"), to: self.place)
+        faults.fail(.sync, number: 0, error: EIO, times: 2)
+        #expect(!files.finishMove("f", to: self.place) && FileSystem.exists(files.path("f")))
+        files.remove("f")
+        #expect(files.finishMove("f", to: self.place) && faults.failureCount == 2)
+    }
+
     @Test("Unknown files are removed, and the rest counts against stateBytesMax")
     func cleaned() throws {
         defer { self.remove() }

@@ -34,6 +34,8 @@ enum {
     WAKEGATE_FAULTS_THREAD,
     // link, renameat2
     WAKEGATE_FAULTS_LINK,
+    // fsync
+    WAKEGATE_FAULTS_SYNC,
     // SSL_new
     WAKEGATE_FAULTS_TLS_BEGIN,
     WAKEGATE_FAULTS_TLS_HANDSHAKE,

@@ -23,6 +23,8 @@ package final class SystemFaults: @unchecked Sendable {  // The C code has its o
         case thread
         /// Giving a file a new name (`link`, `renameat2`).
         case link
+        /// Syncing a file or a folder (`fsync`).
+        case sync
         case tlsBegin, tlsHandshake, tlsRead, tlsWrite
 
         fileprivate var code: Int32 {
@@ -42,6 +44,7 @@ package final class SystemFaults: @unchecked Sendable {  // The C code has its o
                 case .listen: WAKEGATE_FAULTS_LISTEN
                 case .thread: WAKEGATE_FAULTS_THREAD
                 case .link: WAKEGATE_FAULTS_LINK
+                case .sync: WAKEGATE_FAULTS_SYNC
                 case .tlsBegin: WAKEGATE_FAULTS_TLS_BEGIN
                 case .tlsHandshake: WAKEGATE_FAULTS_TLS_HANDSHAKE
                 case .tlsRead: WAKEGATE_FAULTS_TLS_READ

@@ -330,14 +330,16 @@ package final class InterruptedMove: @unchecked Sendable {
 
     /// Performs the next part.
     ///
-    /// - Returns: true if the file is at its destination; false if it is not, and can be moved again; nil if parts remain.
+    /// - Returns: true if the file is at its destination; false if the file can be moved again, because it is not
+    ///   there, or because a power failure could undo the move; nil if parts remain.
     package func step() -> Bool? {
         guard let parent = StateFiles.parent(of: self.path) else { return false }
         if self.readings == nil { try? FileSystem.remove(StateFiles.leftover(self.name, in: parent)) }
         guard let isTaken = self.compare() else { return nil }
         guard isTaken else { return false }
         // The earlier process may have ended just before it synced the folder.
-        guard (try? FileSystem.syncFolderIfPossible(parent)) != nil else { return false }
+        let isSynced = (try? FileSystem.syncFolderIfPossible(parent)) != nil
+        guard isSynced || !FileSystem.exists(self.files.path(self.name)) else { return false }
         self.files.remove(self.name)
         return true
     }
