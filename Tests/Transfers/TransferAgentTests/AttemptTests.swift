@@ -1,3 +1,4 @@
+import Dispatch
 import HTTPClient
 import Synchronization
 import Testing
@@ -74,5 +75,33 @@ struct AttemptTests {
             return
         }
         #expect(words.hasPrefix(path))
+    }
+
+    @Test("Files of ended uploads that do not respond occupy a limited number of threads, and none when they respond")
+    func unresponsive() async throws {
+        let files = try #require(self.rig.stateFiles)
+        let path = "\(self.rig.folder)/missing"
+        let source = try UploadSource(path, in: files)
+        let gate = DispatchSemaphore(value: 0)
+        source.perform { _ in gate.wait() }
+        source.close()
+        #expect(files.closingSources.load(ordering: .relaxed) == 1)
+        let others = UploadSource.closingMax - 1
+        files.closingSources.add(others, ordering: .relaxed)
+        var submission = AgentRig.download("http://127.0.0.1:1/a")
+        submission.kind = .upload
+        submission.spec.file = path
+        #expect(self.rig.ask(.submit("s", submission)).status == 201)
+        let plan = try #require(self.rig.world.attempts.first).plan
+        guard case .failed(.fileUnresponsive(_), hasProgressed: false)? = try await self.run(plan).news.first else {
+            Issue.record("an attempt has begun with another thread")
+            return
+        }
+        gate.signal()
+        while files.closingSources.load(ordering: .relaxed) > others { await Task.yield() }
+        guard case .failed(.fileUnreadable(_), hasProgressed: false)? = try await self.run(plan).news.first else {
+            Issue.record("no attempt begins after a thread has ended")
+            return
+        }
     }
 }

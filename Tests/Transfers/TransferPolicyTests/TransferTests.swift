@@ -153,7 +153,7 @@ struct TransferTests {
             (.connectionFailed(""), false), (.certificate(""), true), (.tooManyRedirects(10), true),
             (.badChecksum(expected: "a", found: "b"), true), (.tooLarge(bytesMax: 1), true),
             (.noSpace(missingBytes: 4), true), (.spaceClaimed(missingBytes: 4), false),
-            (.forbiddenProtocol("ftp://h"), true), (.fileUnreadable(""), true),
+            (.forbiddenProtocol("ftp://h"), true), (.fileUnreadable(""), true), (.fileUnresponsive(""), false),
             (.fileUnwritable(""), true), (.wrongLength(""), true), (.timedOut(""), true), (.interrupted(""), true),
         ]
     )

@@ -155,22 +155,34 @@ final class FileReading {
 /// The file of an upload. It has a thread of its own, because the file system may not respond.
 ///
 /// `@unchecked Sendable`: only the functions that `perform` calls use the file.
-final class UploadSource: @unchecked Sendable {
+package final class UploadSource: @unchecked Sendable {
     private let path: String
+    private let files: StateFiles
     private let worker: FileWorker
     private var file: OpenFile?
     private var before: FileStatus?
 
     /// The maximum number of bytes to read at once.
     private static let partBytes = 262_144
+    /// The maximum number of threads of ended attempts whose files do not respond.
+    package static let closingMax = 256
 
-    init(_ path: String) throws(ThreadFailure) {
+    package init(_ path: String, in files: StateFiles) throws(TransferFault) {
+        guard files.closingSources.load(ordering: .relaxed) < Self.closingMax else {
+            let words = "the files of \(Self.closingMax) ended attempts do not respond; see to their file systems"
+            throw .fileUnresponsive(words)
+        }
         self.path = path
-        self.worker = try FileWorker("upload")
+        self.files = files
+        do throws(ThreadFailure) {
+            self.worker = try FileWorker("upload")
+        } catch {
+            throw .connectionFailed("no thread can be started: \(error.cause)")
+        }
     }
 
     /// Calls `run` on the thread of the file. Calls are run in order.
-    func perform(_ run: @escaping @Sendable (UploadSource) -> Void) {
+    package func perform(_ run: @escaping @Sendable (UploadSource) -> Void) {
         self.worker.submit {
             run(self)
             return false
@@ -178,8 +190,12 @@ final class UploadSource: @unchecked Sendable {
     }
 
     /// Closes the file and ends the thread after the earlier calls.
-    func close() {
-        self.perform { $0.file = nil }
+    package func close() {
+        self.files.closingSources.add(1, ordering: .relaxed)
+        self.perform { source in
+            source.file = nil
+            source.files.closingSources.subtract(1, ordering: .relaxed)
+        }
         self.worker.close()
     }
 

@@ -1,6 +1,6 @@
 import Glibc
 package import Platform
-import Synchronization
+package import Synchronization
 package import Wire
 
 /// The files in a state folder: downloaded data, under names that an agent generated.
@@ -17,6 +17,8 @@ package final class StateFiles: Sendable {
     private let isEnding = Atomic<Bool>(false)
     /// The number of running copies to other file systems.
     let copies = Atomic<Int>(0)
+    /// The number of files that ended attempts to upload them have not closed yet.
+    package let closingSources = Atomic<Int>(0)
     /// The identifier of the machine's current boot.
     package let boot: String
 

@@ -141,15 +141,15 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
 
     /// Opens the file of an upload, and then sends it.
     private func open() {
-        do throws(ThreadFailure) {
-            let source = try UploadSource(self.plan.spec.file ?? "")
+        do throws(TransferFault) {
+            let source = try UploadSource(self.plan.spec.file ?? "", in: self.files)
             self.source = source
             source.perform { [network] source in
                 let size = source.open()
                 network.submit { self.opened(source, size, on: $0) }
             }
         } catch {
-            self.end(.failed(.connectionFailed("no thread can be started: \(error.cause)"), hasProgressed: false))
+            self.fail(error)
         }
     }
 

@@ -275,6 +275,8 @@ package enum TransferFault: Error, Hashable, Sendable {
     /// The URL of the transfer or of a redirect has another scheme than http and https.
     case forbiddenProtocol(String)
     case fileUnreadable(String)
+    /// The file to be sent does not respond, or those of too many earlier attempts do not. The text is a description.
+    case fileUnresponsive(String)
     case fileUnwritable(String)
     /// The file changed while it was being sent.
     case fileChanged(String)
@@ -299,7 +301,7 @@ package enum TransferFault: Error, Hashable, Sendable {
         case .tooLarge: "TooLarge"
         case .noSpace, .spaceClaimed: "NoSpace"
         case .forbiddenProtocol: "ForbiddenProtocol"
-        case .fileUnreadable: "FileUnreadable"
+        case .fileUnreadable, .fileUnresponsive: "FileUnreadable"
         case .fileUnwritable: "FileUnwritable"
         case .fileChanged: "FileChanged"
         case .serverStoppedReading: "ServerStoppedReading"
@@ -338,7 +340,8 @@ package enum TransferFault: Error, Hashable, Sendable {
         case .spaceClaimed(let missing):
             "\(missing) bytes of space are missing while other downloads run; this one is tried again."
         case .forbiddenProtocol(let url): "\(url) is not of http or https; nothing else is spoken."
-        case .fileUnreadable(let words): "The file to be sent cannot be read: \(words)."
+        case .fileUnreadable(let words), .fileUnresponsive(let words):
+            "The file to be sent cannot be read: \(words)."
         case .fileUnwritable(let words): "The received bytes cannot be written to the state folder: \(words)."
         case .fileChanged(let path):
             "\(path) changed while it was sent; add the transfer when the file is complete."
@@ -358,7 +361,7 @@ package enum TransferFault: Error, Hashable, Sendable {
     /// True if any other attempt would also fail.
     package var isFinal: Bool {
         switch self {
-        case .connectionFailed, .answerCut, .fileChanged, .spaceClaimed: false
+        case .connectionFailed, .answerCut, .fileChanged, .fileUnresponsive, .spaceClaimed: false
         case .status(let status, _):
             switch status {
             case 408, 429, 500...599: false
