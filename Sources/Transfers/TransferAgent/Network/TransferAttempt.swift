@@ -42,6 +42,8 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
     private var body: HTTPFileBody?
     /// The fault of the file that is sent.
     private var sourceFault: TransferFault?
+    /// The offset of the bytes of the file for which the request waits.
+    private var awaitedOffset: Int64?
     private let cookies = HTTPCookies()
     private var validator: String?
     private var total: Int64 = -1
@@ -162,6 +164,7 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
             self.total = size
             let (gauge, network) = (self.gauge, self.network)
             self.body = HTTPFileBody(byteCount: size) { offset in
+                self.awaitedOffset = offset
                 source.perform { source in
                     let bytes = source.bytes(at: offset)
                     network.submit { self.supply(bytes, at: offset, on: $0) }
@@ -175,6 +178,7 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
     }
 
     private func supply(_ bytes: Result<[UInt8], TransferFault>, at offset: Int64, on loop: HTTPLoop) {
+        if offset == self.awaitedOffset { self.awaitedOffset = nil }
         guard let request = self.request else { return }
         if case .failure(let fault) = bytes { self.sourceFault = fault }
         loop.supply((try? bytes.get()) ?? [], at: offset, to: request)
@@ -222,6 +226,7 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
         self.verdict = .none
         self.partEnd = nil
         self.discardedBytes = 0
+        self.awaitedOffset = nil
         do throws(HTTPClientError) {
             self.request = try loop.start(request, for: self)
         } catch {
@@ -300,6 +305,8 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
         switch error.code {
         case .untrusted where words.lowercased().contains("certificate"): return .certificate(words)
         case .badCredentials, .badRequest: return .interrupted(words)
+        case .timedOut where self.awaitedOffset != nil:
+            return .fileUnresponsive("\(self.plan.spec.file ?? "") does not respond; see to its file system")
         case .timedOut: return .connectionFailed("no byte came in time")
         case .unreachable, .untrusted, .broken, .tooLarge, .headTooLarge, .refusedAddress, .unavailable, .cancelled:
             return self.sourceFault ?? .connectionFailed(words)
