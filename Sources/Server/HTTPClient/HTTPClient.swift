@@ -98,13 +98,7 @@ package final class HTTPClient {
         return id
     }
 
-    /// Continues to send a request's file.
-    ///
-    /// - Parameters:
-    ///   - bytes: the next bytes of the file. Without any, as of a file that is shorter than announced, the request
-    ///     fails.
-    ///   - offset: the offset of the bytes, as requested by `HTTPFileBody.onNeed`.
-    ///   - id: the request.
+    /// Continues to send a request's file at the offset that `HTTPFileBody.onNeed` requested. No bytes fail the request.
     package func supply(_ bytes: [UInt8], at offset: Int64, to id: HTTPRequestID) {
         guard let handle = unsafe self.handles[id], let transfer = unsafe self.active[handle]?.transfer,
             transfer.supply(bytes, at: offset)
@@ -114,8 +108,9 @@ package final class HTTPClient {
 
     /// Ends a request without further events. The next `poll` notifies the server. Does nothing for an ended request.
     package func cancel(_ id: HTTPRequestID) {
-        guard let handle = unsafe self.handles.removeValue(forKey: id) else { return }
-        guard let active = unsafe self.active.removeValue(forKey: handle) else { return }
+        guard let handle = unsafe self.handles.removeValue(forKey: id),
+            let active = unsafe self.active.removeValue(forKey: handle)
+        else { return }
         active.transfer.isCancelled = true
         unsafe self.cancelled.append((handle, active))
     }
@@ -578,4 +573,28 @@ extension HTTPCookies {
     static func makeShare() -> UnsafeMutableRawPointer? { unsafe wakegate_curl_make_cookies() }
 
     static func end(_ share: UnsafeMutableRawPointer) { _ = unsafe curl_share_cleanup(share) }
+}
+
+/// The owner of a client's multi handle, with which any thread can end the current or next wait in `poll`. The handle
+/// is freed when the client and all other owners of the waker are released.
+///
+/// `@unchecked Sendable`: threads other than the client's only call `curl_multi_wakeup`, which is thread-safe.
+@safe
+package final class HTTPWaker: @unchecked Sendable {
+    private let multi: UnsafeMutableRawPointer
+    /// Records of how TLS connections ended. Callbacks write them until the multi handle is freed.
+    let ends: UnsafeMutablePointer<wakegate_curl_tls_ends>
+
+    init(_ multi: UnsafeMutableRawPointer) {
+        unsafe self.multi = multi
+        unsafe self.ends = .allocate(capacity: 1)
+        unsafe memset(self.ends, 0, MemoryLayout<wakegate_curl_tls_ends>.size)
+    }
+
+    deinit {
+        _ = unsafe curl_multi_cleanup(self.multi)
+        unsafe self.ends.deallocate()
+    }
+
+    package func wake() { _ = unsafe curl_multi_wakeup(self.multi) }
 }

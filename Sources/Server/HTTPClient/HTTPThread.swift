@@ -1,5 +1,3 @@
-internal import CLibcurl
-import Glibc
 import Platform
 import Wire
 
@@ -324,31 +322,5 @@ package struct Backoff: Sendable {
     /// Records a success. The delay after the next failure is the shortest again.
     package mutating func succeeded() {
         self.failures = 0
-    }
-}
-
-/// The owner of a client's multi handle, with which any thread can end the current or next wait in `poll`. The handle
-/// is freed when the client and all other owners of the waker are released.
-///
-/// `@unchecked Sendable`: threads other than the client's only call `curl_multi_wakeup`, which is thread-safe.
-@safe
-package final class HTTPWaker: @unchecked Sendable {
-    private let multi: UnsafeMutableRawPointer
-    /// Records of how TLS connections ended. Callbacks write them until the multi handle is freed.
-    let ends: UnsafeMutablePointer<wakegate_curl_tls_ends>
-
-    init(_ multi: UnsafeMutableRawPointer) {
-        unsafe self.multi = multi
-        unsafe self.ends = .allocate(capacity: 1)
-        unsafe memset(self.ends, 0, MemoryLayout<wakegate_curl_tls_ends>.size)
-    }
-
-    deinit {
-        _ = unsafe curl_multi_cleanup(self.multi)
-        unsafe self.ends.deallocate()
-    }
-
-    package func wake() {
-        _ = unsafe curl_multi_wakeup(self.multi)
     }
 }

@@ -55,14 +55,15 @@ struct StateFilesTests {
     func folderWithoutSync() throws {
         defer { self.remove() }
         let files = try self.files()
-        // The kernel's folder of descriptors cannot be synced. Each file has the number of a descriptor as its name. The
-        // folder of the process is empty, because its first thread has ended.
-        let descriptor = dup(try self.write("abc", "f", in: files).descriptor)
-        defer { close(descriptor) }
-        let writing = try self.write("abc", "\(descriptor)", in: files)
+        // The kernel's folder of descriptors cannot be synced. Each file has the number of a descriptor as its name.
+        // The folder of the process is empty, because its first thread has ended.
+        let kept = try self.write("abc", "f", in: files)
+        let writing = try self.write("abc", "\(kept.descriptor)", in: files)
         let descriptors = try StateFiles(folder: "/proc/thread-self/fd", bytesMax: 1 << 30, reserve: 0)
         #expect(throws: SystemError(EINVAL)) { try FileSystem.syncFolder(descriptors.folder) }
-        #expect(descriptors.finish(writing, bytes: 3, sha256: nil) == .whole(sha256: nil))
+        withExtendedLifetime(kept) {
+            #expect(descriptors.finish(writing, bytes: 3, sha256: nil) == .whole(sha256: nil))
+        }
     }
 
     @Test("Only synced bytes are trusted after another boot")
