@@ -252,7 +252,7 @@ struct WorkerOutputTests {
         try worker.says("\nwrong\n")
         let bad = try gateway.wakegate("worker", "--topic", self.topic, "--output", "x", "--", "true")
         #expect(bad.status == EX_USAGE)
-        #expect(bad.errors.contains("it is log or inherit"))
+        #expect(bad.errors.contains("write log or inherit"))
     }
 
     @Test("A command that writes endlessly is not blocked, the worker's memory is bounded, and dropped lines count")
