@@ -31,6 +31,9 @@ public protocol RemoteNotificationDelegate: AnyObject, Sendable {
     /// The time from this call to the deadline is `policy.expirationLead`. The method is also called if the wake ended
     /// earlier or its connection broke. The completion handler then has no effect.
     ///
+    /// The worker calls the method on another thread, possibly during the call that handles the wake, or just before
+    /// it. The method must not wait for that call, because it would delay the warnings of other wakes.
+    ///
     /// - Parameters:
     ///   - worker: the worker that received the wake.
     ///   - notification: the wake.

@@ -98,7 +98,7 @@ package final class HTTPClient {
         return id
     }
 
-    /// Continues to send a file at the offset that `HTTPFileBody.onNeed` requested. No bytes fail the request.
+    /// Continues to send a file at the offset that `HTTPFileBody.onNeed` requested. If there are none, it fails.
     package func supply(_ bytes: [UInt8], at offset: Int64, to id: HTTPRequestID) {
         guard let handle = unsafe self.handles[id], let transfer = unsafe self.active[handle]?.transfer,
             transfer.supply(bytes, at: offset)

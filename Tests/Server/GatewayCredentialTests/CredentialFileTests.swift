@@ -129,11 +129,14 @@ extension CredentialFileTests {
         #expect(FileManager.default.createFile(atPath: path, contents: Data(uses.utf8), attributes: attributes))
         let size = try self.text("token.issued").utf8.count
         let last = [token(20, expiresAt: 300), token(21, expiresAt: 300)]
+        // A record of another version.
+        try CredentialFile.append(#"{"id":"x"}"#, to: "\(self.folder)/token.issued", in: self.folder)
         try IssuedTokens.add(last[0], issuedAt: 100, in: self.folder, keptBytes: 2 * size)
         #expect(try ids().count == 21, "the file is not large")
         try IssuedTokens.add(last[1], issuedAt: 100, in: self.folder, keptBytes: size)
         let kept = tokens.indices.filter { $0 % 2 == 1 }.map { tokens[$0].id }
         #expect(try ids() == kept + last.map(\.id))
+        #expect(try self.text("token.issued").contains(#"{"id":"x"}"#))
         #expect(try Set(TokenUses.read(in: self.folder).keys) == Set(kept))
         let files = try FileManager.default.contentsOfDirectory(atPath: self.folder)
         #expect(files.sorted() == ["token.issued", "token.used"])

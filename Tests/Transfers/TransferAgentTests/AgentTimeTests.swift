@@ -64,6 +64,15 @@ struct AgentTimeTests {
         #expect(try self.state(own) == "failed" && self.state(other) == "running")
     }
 
+    @Test("An upload whose file does not respond until its timeout fails with the name of the file")
+    func unresponsiveFile() throws {
+        let id = try self.rig.download()
+        self.rig.world.attempts[0].gauge.awaitsFile.store(true, ordering: .relaxed)
+        self.rig.pass(Self.day)
+        let message = try self.rig.shown(id)["error"]?["message"]?.text
+        #expect(message?.contains("does not respond; check that its file system is available") == true)
+    }
+
     @Test("Attempts are repeated with growing waits until the total timeout, and then the last failure is reported")
     func retries() throws {
         let id = try self.rig.download()

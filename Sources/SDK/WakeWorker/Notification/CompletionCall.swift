@@ -46,7 +46,7 @@ final class CompletionCall: Sendable {
     }
 
     /// The function that is called when the deadline is near or the wake has ended, unless a result was set. A function
-    /// that is set later is called immediately.
+    /// that is set after that is called immediately, unless a result was set.
     var expirationHandler: (@Sendable () -> Void)? {
         get { self.expiration.handler }
         set { if self.expiration.set(newValue) { newValue?() } }
@@ -54,8 +54,9 @@ final class CompletionCall: Sendable {
 
     /// Sets the result. Only the first call has an effect.
     func complete(_ result: BackgroundFetchResult) {
-        self.completion.complete(result)
+        // Before the result, so that no expiration follows it.
         self.expiration.complete()
+        self.completion.complete(result)
     }
 }
 

@@ -167,7 +167,8 @@ final class WatchConnection {
         guard id == self.request else { return [] }
         switch self.source.interval == nil ? result.map(self.reader.whole) : result {
         case .failure(let error):
-            // A view shows the failure and continues. Other commands end if a retry cannot help.
+            // A view, which has no `relocate`, shows the failure and continues. Other commands end if a retry cannot
+            // help.
             guard self.hasAnswered, self.relocate == nil || error.isPassing else { throw self.location.failure(error) }
             return [try self.lost(self.location.explain(error))]
         case .success(let response):

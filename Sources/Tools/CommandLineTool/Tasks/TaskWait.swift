@@ -178,6 +178,8 @@ struct TaskWaitSession {
         self.connection = try WatchConnection(
             .poll("/v1/devices/\(URLPath.component(device))", interval: Self.interval),
             location,
+            // A failure that a retry cannot help then ends the command.
+            relocate: { () throws(CommandFailure) in location },
             // The gateway has answered the submission. If it is unreachable now, the command waits for it.
             hasAnswered: true
         )

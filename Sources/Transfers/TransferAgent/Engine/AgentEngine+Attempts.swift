@@ -126,8 +126,12 @@ extension AgentEngine {
     }
 
     func deadlinePassed(_ id: TransferID) {
+        let attempt = self.running[id]?.attempt
         self.stopAttempt(id)
-        let last = self.details(id).failure?.message ?? "none has ended."
+        var last = self.details(id).failure?.message ?? "none has ended."
+        if let attempt, attempt.gauge.awaitsFile.load(ordering: .relaxed) {
+            last = TransferFault.unresponsive(attempt.plan.spec.file).message
+        }
         self.failed(id, .timedOut(last))
     }
 

@@ -169,8 +169,10 @@ package final class UploadSource: @unchecked Sendable {
 
     package init(_ path: String, in files: StateFiles) throws(TransferFault) {
         guard files.closingSources.load(ordering: .relaxed) < Self.closingMax else {
-            let words = "the files of \(Self.closingMax) ended attempts do not respond; see to their file systems"
-            throw .fileUnresponsive(words)
+            throw .fileUnresponsive(
+                "the files of \(Self.closingMax) ended attempts do not respond; check that their file systems are "
+                    + "available"
+            )
         }
         self.path = path
         self.files = files

@@ -17,7 +17,7 @@ package final class StateFiles: Sendable {
     private let isEnding = Atomic<Bool>(false)
     /// The number of running copies to other file systems.
     let copies = Atomic<Int>(0)
-    /// The number of files that ended attempts to upload them have not closed yet.
+    /// The number of upload files that are still open after their attempts ended.
     package let closingSources = Atomic<Int>(0)
     /// The identifier of the machine's current boot.
     package let boot: String

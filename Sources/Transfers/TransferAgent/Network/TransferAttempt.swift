@@ -42,8 +42,10 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
     private var body: HTTPFileBody?
     /// The fault of the file that is sent.
     private var sourceFault: TransferFault?
-    /// The offset of the bytes of the file for which the request waits.
-    private var awaitedOffset: Int64?
+    /// The offset of the bytes of the file for which the attempt waits.
+    private var awaitedOffset: Int64? {
+        didSet { self.gauge.awaitsFile.store(self.awaitedOffset != nil, ordering: .relaxed) }
+    }
     private let cookies = HTTPCookies()
     private var validator: String?
     private var total: Int64 = -1
@@ -146,6 +148,7 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
         do throws(TransferFault) {
             let source = try UploadSource(self.plan.spec.file ?? "", in: self.files)
             self.source = source
+            self.awaitedOffset = 0
             source.perform { [network] source in
                 let size = source.open()
                 network.submit { self.opened(source, size, on: $0) }
@@ -157,6 +160,7 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
 
     private func opened(_ source: UploadSource, _ size: Result<Int64, TransferFault>, on loop: HTTPLoop) {
         guard !self.isOver else { return }
+        self.awaitedOffset = nil
         switch size {
         case .success(let size) where size > self.plan.bytesMax: self.fail(.tooLarge(bytesMax: self.plan.bytesMax))
         case .failure(let fault): self.fail(fault)
@@ -305,8 +309,7 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
         switch error.code {
         case .untrusted where words.lowercased().contains("certificate"): return .certificate(words)
         case .badCredentials, .badRequest: return .interrupted(words)
-        case .timedOut where self.awaitedOffset != nil:
-            return .fileUnresponsive("\(self.plan.spec.file ?? "") does not respond; see to its file system")
+        case .timedOut where self.awaitedOffset != nil: return .unresponsive(self.plan.spec.file)
         case .timedOut: return .connectionFailed("no byte came in time")
         case .unreachable, .untrusted, .broken, .tooLarge, .headTooLarge, .refusedAddress, .unavailable, .cancelled:
             return self.sourceFault ?? .connectionFailed(words)
@@ -551,6 +554,8 @@ package final class AttemptGauge: Sendable {
     package let status = Atomic<Int>(0)
     /// The number of bytes that were transferred before the attempt.
     package let first = Atomic<Int64>(0)
+    /// True while an upload waits for bytes of its file.
+    package let awaitsFile = Atomic<Bool>(false)
 
     package init() {}
 }

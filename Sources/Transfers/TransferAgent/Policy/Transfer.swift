@@ -290,6 +290,11 @@ package enum TransferFault: Error, Hashable, Sendable {
     /// The stored data of the transfer is unreadable. The text is a description.
     case interrupted(String)
 
+    /// The fault of an upload whose file does not respond.
+    package static func unresponsive(_ file: String?) -> Self {
+        .fileUnresponsive("\(file ?? "") does not respond; check that its file system is available")
+    }
+
     /// The reason as one word, for programs.
     package var reason: String {
         switch self {
