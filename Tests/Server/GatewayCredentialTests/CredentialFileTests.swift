@@ -130,7 +130,10 @@ extension CredentialFileTests {
         let size = try self.text("token.issued").utf8.count
         let last = [token(20, expiresAt: 300), token(21, expiresAt: 300)]
         // A record of another version.
-        try CredentialFile.append(#"{"id":"x"}"#, to: "\(self.folder)/token.issued", in: self.folder)
+        let issued = try FileHandle(forWritingTo: URL(fileURLWithPath: "\(self.folder)/token.issued"))
+        try issued.seekToEnd()
+        try issued.write(contentsOf: Data("{\"id\":\"x\"}\n".utf8))
+        try issued.close()
         try IssuedTokens.add(last[0], issuedAt: 100, in: self.folder, keptBytes: 2 * size)
         #expect(try ids().count == 21, "the file is not large")
         try IssuedTokens.add(last[1], issuedAt: 100, in: self.folder, keptBytes: size)

@@ -1,6 +1,7 @@
 import HTTPClient
 import Platform
 import ServiceManager
+import Synchronization
 import Testing
 import TransferAgent
 import WakeGateTestKit
