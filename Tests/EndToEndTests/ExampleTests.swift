@@ -81,9 +81,9 @@ struct ExampleTests {
                 async def stream(self, *_, **__): yield Stream()
             async def answer(client, wake): print(wake["wake"], ascii(wake["text"]))
             names["answer"] = answer
-            async def sleep(seconds): print("pause", seconds)
+            async def pause(seconds): print("pause", seconds)
             async def main():
-                asyncio.sleep = sleep
+                asyncio.sleep = pause
                 await names["listen"](Client(), "t")
                 await asyncio.gather(*names["running"].values())
             asyncio.run(main())
