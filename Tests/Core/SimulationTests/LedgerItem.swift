@@ -25,6 +25,8 @@ extension TaskLedger {
 
         var lane: String { ["processing", "continued"].contains(self.kind) ? self.kind : "short" }
         var isRequest: Bool { self.kind != "push" && self.kind != "urlSession" }
+        /// The beginning of the names of the counters that count the item.
+        var list: String { self.kind == "push" ? "" : self.isRequest ? "tasks." : "sessions." }
 
         func isNamesake(_ other: Item) -> Bool {
             self.name == other.name && self.isRequest == other.isRequest && self.kind != "push" && other.kind != "push"

@@ -25,7 +25,7 @@ struct SimulatorTests {
         var simulator = try Simulator(overrides: [("policy.maxAttempts", 1_000_000_000)])
         simulator.launchesLeft = 1000
         var launches = 0
-        func count(_ line: Simulator.Line) { launches += line.json.contains("\"launch\"") ? 1 : 0 }
+        func count(_ line: OutcomeLine) { launches += line.json.contains("\"launch\"") ? 1 : 0 }
         try simulator.take(#"{"worker": [["lost", 0]]}"#, count)
         try simulator.take(Self.push("p0", "a", at: "0"), count)
         _ = simulator.finish(count)

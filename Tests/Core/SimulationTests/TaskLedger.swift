@@ -10,10 +10,10 @@ struct TaskLedger {
     let trace: TaskTrace
     private(set) var violations: [String] = []
     private(set) var sightings = Sightings()
-    private(set) var counters = Summary()
-    private(set) var waiting: [Item] = []
-    private(set) var flights: [Flight] = []
 
+    private var counters = Summary()
+    private var waiting: [Item] = []
+    private var flights: [Flight] = []
     private var state = DeviceFacts()
     private var now: Int64 = 0
     /// The time of the last line or event.
@@ -35,6 +35,19 @@ struct TaskLedger {
     init(name: String, trace: TaskTrace) {
         self.name = name
         self.trace = trace
+    }
+
+    /// Returns the counter with this name in the summary of a simulation.
+    func count(_ name: String) -> Int {
+        switch name {
+        case "pending": self.waiting.count { $0.kind == "push" }
+        case "inFlight": self.flights.count { $0.item.kind == "push" }
+        case "tasks.waiting": self.waiting.count(where: \.isRequest)
+        case "tasks.inFlight": self.flights.count(where: \.item.isRequest)
+        case "sessions.waiting": self.waiting.filter { $0.kind == "urlSession" }.reduce(0) { $0 + $1.count }
+        case "sessions.inFlight": self.flights.filter { $0.item.kind == "urlSession" }.reduce(0) { $0 + $1.item.count }
+        default: self.counters[name]
+        }
     }
 
     private mutating func broke(_ what: String) {
@@ -185,7 +198,7 @@ extension TaskLedger {
             self.waiting[index].count += count
             self.sightings.saw("session.takenUp")
         } else if self.waiting.count(where: { $0.kind == "urlSession" }) >= 8 {
-            self.counters.sessions.refused += count
+            self.counters["sessions.refused"] += count
             self.sightings.saw("session.refused")
             return
         } else {
@@ -193,12 +206,12 @@ extension TaskLedger {
             item.count = count
             self.waiting.append(item)
         }
-        self.counters.sessions.finished += count
+        self.counters["sessions.finished"] += count
     }
 
     private mutating func cancelled(_ identifier: String) {
         let isMeant = { (item: Item) in item.isRequest && item.name == identifier }
-        self.counters.tasks.cancelled += self.waiting.count(where: isMeant)
+        self.counters["tasks.cancelled"] += self.waiting.count(where: isMeant)
         self.waiting.removeAll(where: isMeant)
         for index in self.flights.indices where isMeant(self.flights[index].item) {
             self.flights[index].isCancelled = true
@@ -236,12 +249,21 @@ extension TaskLedger {
 extension TaskLedger {
     mutating func follow(_ line: OutcomeLine) {
         self.moved(to: line.moment.milliseconds)
+        let name = line.subject.name
+        let isRequest: Bool? =
+            switch line.subject {
+            case .push: nil
+            case .task: true
+            case .session: false
+            }
         switch line.event {
-        case .push(let disposition): self.pushed(line.apnsID, disposition)
-        case .launch(let coalesced, let attempt):
-            self.launched(line.apnsID, "push", count: Int(coalesced), Int64(attempt))
-        case .result(let outcome): self.ended(line.apnsID, isRequest: nil, outcome.rawValue)
-        case .discard(let reason): self.dropped(line.apnsID, isRequest: nil, reason.rawValue)
+        case .arrival(let disposition) where isRequest == nil: self.pushed(name, disposition)
+        case .arrival(let disposition): self.submitted(name, disposition.rawValue)
+        case .refusal(let refusal): self.submitted(name, refusal.rawValue)
+        case .launch(let kind, let count, let attempt):
+            self.launched(name, kind.rawValue, count: Int(count), Int64(attempt))
+        case .result(let outcome): self.ended(name, isRequest: isRequest, outcome.name)
+        case .discard(let reason): self.dropped(name, isRequest: isRequest, reason.rawValue)
         }
         self.changed = self.now
     }
@@ -251,7 +273,7 @@ extension TaskLedger {
             return self.broke("order: \(name) did not arrive now")
         }
         self.arriving = nil
-        self.counters.accepted += 1
+        self.counters["accepted"] += 1
         self.sightings.saw("disposition.\(disposition)")
         let index = self.waiting.firstIndex { $0.kind == "push" }
         let item = index.map { Self.joined(newer, self.waiting[$0]) } ?? newer
@@ -265,7 +287,7 @@ extension TaskLedger {
         if item.priority > newer.priority { self.sightings.saw("joint.priority") }
         if item.expiry > newer.expiry { self.sightings.saw("joint.expiry") }
         if let index {
-            self.counters.coalesced += 1
+            self.counters["coalesced"] += 1
             self.waiting.remove(at: index)
         }
         self.waiting.append(item)
@@ -296,23 +318,6 @@ extension TaskLedger {
 // MARK: - Lines of requests and sessions
 
 extension TaskLedger {
-    mutating func follow(_ line: TaskLine) {
-        self.moved(to: line.moment.milliseconds)
-        let (name, isRequest) =
-            switch line.subject {
-            case .task(let name): (name, true)
-            case .session(let name): (name, false)
-            }
-        switch line.event {
-        case .submit(let disposition): self.submitted(name, disposition.name)
-        case .launch(let kind, let transfers, let attempt):
-            self.launched(name, kind.rawValue, count: Int(transfers), Int64(attempt))
-        case .result(let outcome): self.ended(name, isRequest: isRequest, outcome.rawValue)
-        case .discard(let reason): self.dropped(name, isRequest: isRequest, reason.rawValue)
-        }
-        self.changed = self.now
-    }
-
     private func refusal(_ request: TaskTrace.Request) -> TaskRefusal? {
         let isContinued = request.kind == "continued"
         if let permitted = self.trace.permitted, !permitted.contains(request.identifier) { return .notPermitted }
@@ -332,13 +337,13 @@ extension TaskLedger {
         self.sightings.saw("submit.\(disposition)")
         if let refusal = self.refusal(request) {
             if disposition != refusal.rawValue { self.broke("refusal: \(name) is \(disposition), not \(refusal)") }
-            self.counters.tasks.refused[refusal, default: 0] += 1
+            self.counters["tasks.refused.\(refusal.rawValue)"] += 1
             return
         }
-        self.counters.tasks.submitted += 1
+        self.counters["tasks.submitted"] += 1
         let before = self.waiting.count
         self.waiting.removeAll { $0.isRequest && $0.name == name }
-        self.counters.tasks.replaced += before - self.waiting.count
+        self.counters["tasks.replaced"] += before - self.waiting.count
         let earliest = request.kind == "continued" ? self.now : request.earliestBegin ?? self.now
         let place = Place(since: max(self.now, earliest), arrival: self.arrived())
         var item = Item(name: name, kind: request.kind, place: place)
@@ -400,7 +405,7 @@ extension TaskLedger {
     }
 
     private mutating func sawPush(_ item: Item) {
-        self.counters.launched += 1
+        self.counters["launched"] += 1
         if item.attempts > 1 { self.sightings.saw("launch.retry") }
         if item.count > 0 { self.sightings.saw("launch.coalesced") }
         if self.state.isActive { self.sightings.saw("launch.active") }
@@ -470,7 +475,7 @@ extension TaskLedger {
         }
         let retries = flight.item.isRequest ? ["lost"] : ["lost", "failure", "failed", "expired"]
         guard retries.contains(outcome) else {
-            if flight.item.kind == "urlSession" { self.counters.sessions.completed += flight.item.count }
+            if flight.item.kind == "urlSession" { self.counters["sessions.completed"] += flight.item.count }
             return
         }
         if ["failed", "expired"].contains(outcome) { flight.item.priority = min(flight.item.priority, 5) }
@@ -486,13 +491,8 @@ extension TaskLedger {
     }
 
     private mutating func count(_ item: Item, _ outcome: String) {
-        if item.kind == "push", let outcome = WakeOutcome(rawValue: outcome) {
-            self.counters.results[outcome, default: 0] += 1
-            if [.newData, .noData].contains(outcome) { self.counters.completed += 1 }
-        }
-        guard item.kind != "push", let outcome = TaskOutcome(rawValue: outcome) else { return }
-        if item.isRequest { self.counters.tasks.results[outcome, default: 0] += 1 }
-        if !item.isRequest { self.counters.sessions.results[outcome, default: 0] += 1 }
+        self.counters["\(item.list)results.\(outcome)"] += 1
+        if item.kind == "push", ["newData", "noData"].contains(outcome) { self.counters["completed"] += 1 }
     }
 
     private mutating func retry(_ flight: Flight) {
@@ -510,7 +510,7 @@ extension TaskLedger {
         if let other, !item.isRequest {
             self.sightings.saw("retry.\(item.kind)")
             if item.kind == "push" {
-                self.counters.coalesced += 1
+                self.counters["coalesced"] += 1
                 self.waiting[other] = Self.joined(self.waiting[other], item)
             } else {
                 self.waiting[other].place = min(self.waiting[other].place, item.place)
@@ -519,7 +519,7 @@ extension TaskLedger {
             return
         }
         if let other {
-            self.counters.tasks.replaced += 1
+            self.counters["tasks.replaced"] += 1
             self.sightings.saw("retry.twin")
             if self.waiting[other].place.arrival > item.place.arrival { return }
             self.waiting.remove(at: other)
@@ -535,9 +535,7 @@ extension TaskLedger {
     private mutating func dropped(_ name: String, isRequest: Bool?, _ reason: String) {
         let isDue = self.isDue(Must(event: "discard", name: name, word: reason))
         self.sightings.saw("\(isRequest == nil ? "discard" : isRequest == true ? "task" : "session").\(reason)")
-        if isRequest == nil, let reason = DiscardReason(rawValue: reason) {
-            self.counters.discarded[reason, default: 0] += 1
-        }
+        if isRequest == nil { self.counters["discarded.\(reason)"] += 1 }
         // Among tasks with the same name, a lost one follows the pending one.
         let index = self.waiting.lastIndex {
             let isKind = isRequest == nil ? $0.kind == "push" : $0.kind != "push" && $0.isRequest == isRequest
@@ -551,10 +549,7 @@ extension TaskLedger {
         if !isDue, item.kind != "push" || item.expiry != self.now || reason != "expired" {
             self.broke("conservation: \(name) was dropped for nothing (\(reason))")
         }
-        guard let reason = DiscardReason.ofTasks.first(where: { $0.rawValue == reason }), isRequest != nil else {
-            return
-        }
-        if item.isRequest { self.counters.tasks.discarded[reason, default: 0] += 1 }
-        if !item.isRequest { self.counters.sessions.discarded[reason, default: 0] += item.count }
+        guard isRequest != nil else { return }
+        self.counters["\(item.list)discarded.\(reason)"] += item.isRequest ? 1 : item.count
     }
 }

@@ -72,15 +72,9 @@ struct TraceComparison {
         var expected: [String: [String]] = [:]
         var launches: [LaunchKind: Int64] = [:]
         var simulator = try Simulator()
-        func note(_ line: Simulator.Line) {
-            switch line {
-            case .push(let line):
-                expected[line.device, default: []].append(line.driverText)
-                if case .launch = line.event { launches[.push, default: 0] += 1 }
-            case .task(let line):
-                expected[line.device, default: []].append(line.driverText)
-                if case .launch(let kind, _, _) = line.event { launches[LaunchKind(kind), default: 0] += 1 }
-            }
+        func note(_ line: OutcomeLine) {
+            expected[line.device, default: []].append(line.driverText)
+            if case .launch(let kind, _, _) = line.event { launches[kind, default: 0] += 1 }
         }
         for line in trace { try simulator.take(line, note) }
         let summary = simulator.finish(note)
@@ -101,9 +95,11 @@ struct TraceComparison {
         for kind in TaskKind.allCases {
             self.compare("launches of \(kind)", launches[LaunchKind(kind)] ?? 0, driver.counters.tasks.launched[kind])
         }
-        self.comparePushes(driver.counters, summary)
-        self.compareRequests(driver.counters, summary.tasks)
-        self.compareSessions(driver.counters, summary.sessions)
+        let (all, counters) = (driver.counters, driver.counters.ofSummary)
+        self.compare("pushes accounted for", all.accepted, all.accountedFor)
+        self.compare("requests accounted for", all.requests.submitted.sum, all.requestsAccountedFor)
+        self.compare("transfers accounted for", all.sessions.finished, all.sessions.accountedFor)
+        for name in Summary.names { self.compare(name, Int64(summary[name]), counters[name] ?? 0) }
     }
 
     private static func sortedByMoment(_ lines: [String]) -> [String] {
@@ -123,75 +119,33 @@ struct TraceComparison {
     private mutating func compare(_ name: String, _ expected: Int64, _ actual: Int64) {
         if expected != actual { self.differences.append("\(name): \(actual) in place of \(expected)") }
     }
-
-    private mutating func compare(_ name: String, _ expected: Int?, _ actual: Int64) {
-        self.compare(name, Int64(expected ?? 0), actual)
-    }
 }
 
-// MARK: - ActivityCounters
-
-extension TraceComparison {
-    private mutating func comparePushes(_ counters: ActivityCounters, _ summary: Summary) {
-        self.compare("accepted", summary.accepted, counters.accepted)
-        self.compare("launched", summary.launched, counters.launched)
-        self.compare("completed", summary.completed, counters.completed)
-        self.compare("coalesced", summary.coalesced, counters.coalesced)
-        self.compare("pending", summary.pending, counters.pending)
-        self.compare("inFlight", summary.inFlight, counters.inFlight)
-        for reason in DiscardReason.ofPushes {
-            self.compare("discarded.\(reason)", summary.discarded[reason], counters.discarded[reason])
+extension ActivityCounters {
+    /// The counters by their names in the summary of a simulation.
+    fileprivate var ofSummary: [String: Int64] {
+        func named<Case: CountedCase & RawRepresentable<String>>(
+            _ list: String,
+            _ counts: PerCase<Case>
+        ) -> [(String, Int64)] {
+            Case.allCases.map { ("\(list).\($0.rawValue)", counts[$0]) }
         }
-        for outcome in WakeOutcome.allCases {
-            self.compare("results.\(outcome)", summary.results[outcome], counters.results[outcome])
-        }
-    }
-
-    private mutating func compareRequests(_ counters: ActivityCounters, _ summary: Summary.Tasks) {
-        self.compare("tasks.submitted", summary.submitted, counters.requests.submitted.sum)
-        self.compare("tasks.replaced", summary.replaced, counters.requests.replaced)
-        self.compare("tasks.cancelled", summary.cancelled, counters.requests.cancelled)
-        self.compare("tasks.waiting", summary.waiting, counters.requests.waiting.sum)
-        self.compare("tasks.inFlight", summary.inFlight, counters.requests.inFlight.sum)
-        for refusal in TaskRefusal.allCases {
-            self.compare("tasks.refused.\(refusal)", summary.refused[refusal], counters.requests.refused[refusal])
-        }
-        for reason in DiscardReason.ofTasks {
-            self.compare("tasks.discarded.\(reason)", summary.discarded[reason], counters.requests.discarded[reason])
-        }
-        for outcome in TaskOutcome.allCases {
-            self.compare("tasks.results.\(outcome)", summary.results[outcome], counters.requestResults(outcome))
-        }
-        self.compare("requests accounted for", counters.requests.submitted.sum, counters.requestsAccountedFor)
-    }
-
-    private mutating func compareSessions(_ counters: ActivityCounters, _ summary: Summary.Sessions) {
-        self.compare("sessions.finished", summary.finished, counters.sessions.finished)
-        self.compare("sessions.refused", summary.refused, counters.sessions.refused)
-        self.compare("sessions.completed", summary.completed, counters.sessions.completed)
-        self.compare("sessions.waiting", summary.waiting, counters.sessions.waiting)
-        self.compare("sessions.inFlight", summary.inFlight, counters.sessions.inFlight)
-        for reason in DiscardReason.ofTasks {
-            self.compare("sessions.discarded.\(reason)", summary.discarded[reason], counters.sessions.discarded[reason])
-        }
-        for outcome in TaskOutcome.allCases {
-            self.compare("sessions.results.\(outcome)", summary.results[outcome], counters.tasks[.urlSession][outcome])
-        }
-        self.compare("transfers accounted for", counters.sessions.finished, counters.sessions.accountedFor)
-    }
-}
-
-extension OutcomeLine {
-    /// The line in the format of `TraceDriver`.
-    var driverText: String {
-        let what =
-            switch self.event {
-            case .push(let disposition): "push \(disposition.rawValue)"
-            case .launch(let coalesced, let attempt): "launch \(coalesced) \(attempt)"
-            case .result(let outcome): "result \(outcome.rawValue)"
-            case .discard(let reason): "discard \(reason.rawValue)"
-            }
-        return "\(self.moment.milliseconds) \(self.apnsID) \(what)"
+        let (requests, sessions) = (self.requests, self.sessions)
+        var counts: [(String, Int64)] = [
+            ("accepted", self.accepted), ("launched", self.launched), ("completed", self.completed),
+            ("coalesced", self.coalesced), ("pending", self.pending), ("inFlight", self.inFlight),
+            ("tasks.submitted", requests.submitted.sum), ("tasks.replaced", requests.replaced),
+            ("tasks.cancelled", requests.cancelled), ("tasks.waiting", requests.waiting.sum),
+            ("tasks.inFlight", requests.inFlight.sum), ("sessions.finished", sessions.finished),
+            ("sessions.refused", sessions.refused), ("sessions.completed", sessions.completed),
+            ("sessions.waiting", sessions.waiting), ("sessions.inFlight", sessions.inFlight),
+        ]
+        counts += named("discarded", self.discarded) + named("results", self.results)
+        counts += named("tasks.refused", requests.refused) + named("tasks.discarded", requests.discarded)
+        counts += TaskOutcome.allCases.map { ("tasks.results.\($0.rawValue)", self.requestResults($0)) }
+        counts += named("sessions.discarded", sessions.discarded)
+        counts += named("sessions.results", self.tasks[.urlSession])
+        return Dictionary(uniqueKeysWithValues: counts)
     }
 }
 

@@ -331,20 +331,24 @@ extension TraceDriver {
     }
 }
 
-extension TaskLine {
+extension OutcomeLine {
     /// The line in the format of `TraceDriver`.
     var driverText: String {
         let subject =
             switch self.subject {
+            case .push(let id): id
             case .task(let name): "task \(name)"
             case .session(let name): "session \(name)"
             }
         let what =
-            switch self.event {
-            case .submit(let disposition): "submit \(disposition.name)"
-            case .launch(let kind, let transfers, let attempt): "launch \(kind.rawValue) \(transfers) \(attempt)"
-            case .result(let outcome): "result \(outcome.rawValue)"
-            case .discard(let reason): "discard \(reason.rawValue)"
+            switch (self.event, self.subject) {
+            case (.arrival(let disposition), .push): "push \(disposition.rawValue)"
+            case (.arrival(let disposition), _): "submit \(disposition.rawValue)"
+            case (.refusal(let refusal), _): "submit \(refusal.rawValue)"
+            case (.launch(.push, let coalesced, let attempt), _): "launch \(coalesced) \(attempt)"
+            case (.launch(let kind, let transfers, let attempt), _): "launch \(kind.rawValue) \(transfers) \(attempt)"
+            case (.result(let outcome), _): "result \(outcome.name)"
+            case (.discard(let reason), _): "discard \(reason.rawValue)"
             }
         return "\(self.moment.milliseconds) \(subject) \(what)"
     }

@@ -1,89 +1,45 @@
 package import Wire
 
-/// One line of a simulation's output: an event of a push, with its time and device.
+/// One line of a simulation's output: an event of a push, a request or a session, with its time and device.
 package struct OutcomeLine: Hashable, Sendable {
-    package enum Event: Hashable, Sendable {
-        case push(Disposition)
-        case launch(coalesced: UInt32, attempt: UInt32)
-        case result(WakeOutcome)
-        case discard(DiscardReason)
-
-        fileprivate var name: StaticString {
-            switch self {
-            case .push: "push"
-            case .launch: "launch"
-            case .result: "result"
-            case .discard: "discard"
-            }
-        }
-    }
-
-    /// The answer that the provider of a push gets.
-    package enum Disposition: String, Sendable, CaseIterable {
-        case launched, coalesced, scheduled, discarded
-    }
-
-    package var moment: Instant
-    package var device: String
-    package var apnsID: String
-    package var event: Event
-
-    /// The line as a JSON object, without a line end.
-    package var json: String {
-        JSONWriter.line(at: self.moment, device: self.device, self.event.name) { writer in
-            writer.member("apnsID", self.apnsID)
-            switch self.event {
-            case .push(let disposition): writer.member("disposition", disposition.rawValue)
-            case .launch(let coalesced, let attempt):
-                writer.member("coalesced", UInt64(coalesced))
-                writer.member("attempt", UInt64(attempt))
-            case .result(let outcome): writer.member("result", outcome.rawValue)
-            case .discard(let reason): writer.member("reason", reason.rawValue)
-            }
-        }
-    }
-}
-
-/// One line of a simulation's output: an event of a request or a session, with its time and device.
-package struct TaskLine: Hashable, Sendable {
-    /// The task or session of an event.
+    /// The push, request or session of an event.
     package enum Subject: Hashable, Sendable {
+        /// A push, by its apns-id.
+        case push(String)
         /// A request, by its identifier.
         case task(String)
         /// Finished transfers, by the name of their session.
         case session(String)
-    }
-
-    package enum Event: Hashable, Sendable {
-        case submit(Disposition)
-        /// - `transfers`: the number of transfers of a session's wake.
-        case launch(TaskKind, transfers: UInt64, attempt: UInt32)
-        case result(TaskOutcome)
-        case discard(DiscardReason)
-
-        fileprivate var name: StaticString {
-            switch self {
-            case .submit: "submit"
-            case .launch: "launch"
-            case .result: "result"
-            case .discard: "discard"
-            }
-        }
-    }
-
-    /// The answer to the submitter of a request.
-    package enum Disposition: Hashable, Sendable {
-        case launched, scheduled, replaced
-        case refused(TaskRefusal)
 
         package var name: String {
             switch self {
-            case .launched: "launched"
-            case .scheduled: "scheduled"
-            case .replaced: "replaced"
-            case .refused(let refusal): refusal.rawValue
+            case .push(let name), .task(let name), .session(let name): name
             }
         }
+
+        fileprivate var member: StaticString {
+            switch self {
+            case .push: "apnsID"
+            case .task: "task"
+            case .session: "session"
+            }
+        }
+    }
+
+    package enum Event: Hashable, Sendable {
+        /// A push or a request was accepted, or a push was discarded on arrival.
+        case arrival(Disposition)
+        /// A request was refused.
+        case refusal(TaskRefusal)
+        /// - `count`: the number of coalesced pushes of a push, or of transfers of a session; 0 for a request.
+        case launch(LaunchKind, count: UInt64, attempt: UInt32)
+        case result(LaunchOutcome)
+        case discard(DiscardReason)
+    }
+
+    /// The answer to the provider of a push, or to the submitter of a request.
+    package enum Disposition: String, Sendable {
+        case launched, coalesced, scheduled, replaced, discarded
     }
 
     package var moment: Instant
@@ -93,20 +49,32 @@ package struct TaskLine: Hashable, Sendable {
 
     /// The line as a JSON object, without a line end.
     package var json: String {
-        JSONWriter.line(at: self.moment, device: self.device, self.event.name) { writer in
-            if case .launch(let kind, _, _) = self.event { writer.member("kind", kind.rawValue) }
-            switch self.subject {
-            case .task(let identifier): writer.member("task", identifier)
-            case .session(let name): writer.member("session", name)
-            }
+        JSONWriter.object { writer in
+            writer.member("t", self.moment)
+            writer.member("device", self.device)
+            writer.member("event", self.eventName)
+            if case .launch(let kind, _, _) = self.event, kind != .push { writer.member("kind", kind.rawValue) }
+            writer.member(self.subject.member, self.subject.name)
             switch self.event {
-            case .submit(let disposition): writer.member("disposition", disposition.name)
-            case .launch(_, let transfers, let attempt):
-                if case .session = self.subject { writer.member("count", transfers) }
+            case .arrival(let disposition): writer.member("disposition", disposition.rawValue)
+            case .refusal(let refusal): writer.member("disposition", refusal.rawValue)
+            case .launch(let kind, let count, let attempt):
+                if kind == .push { writer.member("coalesced", count) }
+                if kind == .urlSession { writer.member("count", count) }
                 writer.member("attempt", UInt64(attempt))
-            case .result(let outcome): writer.member("result", outcome.rawValue)
+            case .result(let outcome): writer.member("result", outcome.name)
             case .discard(let reason): writer.member("reason", reason.rawValue)
             }
+        }
+    }
+
+    private var eventName: StaticString {
+        switch (self.event, self.subject) {
+        case (.arrival, .push): "push"
+        case (.arrival, _), (.refusal, _): "submit"
+        case (.launch, _): "launch"
+        case (.result, _): "result"
+        case (.discard, _): "discard"
         }
     }
 }
@@ -281,22 +249,6 @@ extension WakeScript {
 }
 
 extension JSONWriter {
-    /// Returns a line of a simulation's output, without a line end: a JSON object that starts with time, device and
-    /// event.
-    fileprivate static func line(
-        at moment: Instant,
-        device: String,
-        _ event: StaticString,
-        _ writeMembers: (inout JSONWriter) -> Void
-    ) -> String {
-        self.object { writer in
-            writer.member("t", moment)
-            writer.member("device", device)
-            writer.member("event", event)
-            writeMembers(&writer)
-        }
-    }
-
     /// Returns a line of a trace or of a simulation's output, without a line end: a JSON object.
     fileprivate static func object(_ writeMembers: (inout JSONWriter) -> Void) -> String {
         String(decoding: self.object(writeMembers) as [UInt8], as: UTF8.self)
@@ -319,93 +271,46 @@ extension Instant {
     }
 }
 
-/// The counters of a simulation, and the state at its end.
-package struct Summary: Hashable, Sendable {
-    package var accepted = 0
-    package var launched = 0
-    package var results: [WakeOutcome: Int] = [:]
-    package var completed = 0
-    package var coalesced = 0
-    package var discarded: [DiscardReason: Int] = [:]
-    package var pending = 0
-    package var inFlight = 0
-    package var tasks = Tasks()
-    package var sessions = Sessions()
+/// The counters of a simulation, and the state at its end, by their names in the summary line.
+package struct Summary: Sendable {
+    /// The names of all counters, in the order of the summary line.
+    package static let names: [String] = {
+        func named(_ name: String, _ cases: [some RawRepresentable<String>]) -> [String] {
+            cases.map { "\(name).\($0.rawValue)" }
+        }
+        return ["accepted", "launched"] + named("results", WakeOutcome.allCases) + ["completed", "coalesced"]
+            + named("discarded", DiscardReason.ofPushes) + ["tasks.submitted"]
+            + named("tasks.refused", TaskRefusal.allCases) + ["tasks.replaced", "tasks.cancelled"]
+            + named("tasks.discarded", DiscardReason.ofTasks) + named("tasks.results", TaskOutcome.allCases)
+            + ["tasks.waiting", "tasks.inFlight", "sessions.finished", "sessions.refused", "sessions.completed"]
+            + named("sessions.discarded", DiscardReason.ofTasks) + named("sessions.results", TaskOutcome.allCases)
+            + ["sessions.waiting", "sessions.inFlight", "pending", "inFlight"]
+    }()
 
-    /// The counters of requests.
-    package struct Tasks: Hashable, Sendable {
-        package var submitted = 0
-        package var refused: [TaskRefusal: Int] = [:]
-        package var replaced = 0
-        /// Requests cancelled while pending.
-        package var cancelled = 0
-        package var discarded: [DiscardReason: Int] = [:]
-        package var results: [TaskOutcome: Int] = [:]
-        package var waiting = 0
-        package var inFlight = 0
-    }
-
-    /// The counters of finished transfers. Only `results` counts wakes.
-    package struct Sessions: Hashable, Sendable {
-        package var finished = 0
-        package var refused = 0
-        package var completed = 0
-        package var discarded: [DiscardReason: Int] = [:]
-        package var results: [TaskOutcome: Int] = [:]
-        package var waiting = 0
-        package var inFlight = 0
-    }
+    private var counts: [String: Int] = [:]
 
     package init() {}
 
-    mutating func count(_ event: OutcomeLine.Event) {
-        switch event {
-        case .push: self.accepted += 1
-        case .launch: self.launched += 1
-        case .result(let outcome): self.results[outcome, default: 0] += 1
-        case .discard(let reason): self.discarded[reason, default: 0] += 1
-        }
+    package subscript(name: String) -> Int {
+        get { self.counts[name, default: 0] }
+        set { self.counts[name] = newValue }
+    }
+
+    /// Adds a request, or the transfers of a session, to the counter `name` of its kind.
+    mutating func count(_ name: String, _ task: BackgroundTask) {
+        let isSession = task.kind == .urlSession
+        self[isSession ? "sessions.\(name)" : "tasks.\(name)"] += isSession ? Int(task.transfers) : 1
     }
 
     /// The summary line, without a line end. It has only `pending`, `inFlight` and the counters that are not zero.
     package var json: String {
-        var counters: [(String, Int)] = [("accepted", self.accepted), ("launched", self.launched)]
-        counters += WakeOutcome.allCases.map { ("results.\($0.rawValue)", self.results[$0] ?? 0) }
-        counters += [("completed", self.completed), ("coalesced", self.coalesced)]
-        counters += DiscardReason.ofPushes.map { ("discarded.\($0.rawValue)", self.discarded[$0] ?? 0) }
-        counters += self.tasks.counters + self.sessions.counters
-        counters.removeAll { $0.1 == 0 }
-        counters += [("pending", self.pending), ("inFlight", self.inFlight)]
-        return JSONWriter.object { writer in
+        JSONWriter.object { writer in
             writer.beginObject("summary")
-            for (name, count) in counters {
+            for name in Self.names where self[name] != 0 || name == "pending" || name == "inFlight" {
                 writer.key(name)
-                writer.integer(count)
+                writer.integer(self[name])
             }
             writer.endObject()
         }
-    }
-}
-
-extension Summary.Tasks {
-    fileprivate var counters: [(String, Int)] {
-        var counters = [("tasks.submitted", self.submitted)]
-        counters += TaskRefusal.allCases.map { ("tasks.refused.\($0.rawValue)", self.refused[$0] ?? 0) }
-        counters += [("tasks.replaced", self.replaced), ("tasks.cancelled", self.cancelled)]
-        counters += DiscardReason.ofTasks.map { ("tasks.discarded.\($0.rawValue)", self.discarded[$0] ?? 0) }
-        counters += TaskOutcome.allCases.map { ("tasks.results.\($0.rawValue)", self.results[$0] ?? 0) }
-        counters += [("tasks.waiting", self.waiting), ("tasks.inFlight", self.inFlight)]
-        return counters
-    }
-}
-
-extension Summary.Sessions {
-    fileprivate var counters: [(String, Int)] {
-        var counters = [("sessions.finished", self.finished), ("sessions.refused", self.refused)]
-        counters += [("sessions.completed", self.completed)]
-        counters += DiscardReason.ofTasks.map { ("sessions.discarded.\($0.rawValue)", self.discarded[$0] ?? 0) }
-        counters += TaskOutcome.allCases.map { ("sessions.results.\($0.rawValue)", self.results[$0] ?? 0) }
-        counters += [("sessions.waiting", self.waiting), ("sessions.inFlight", self.inFlight)]
-        return counters
     }
 }

@@ -1,13 +1,8 @@
 // MARK: - Events of requests and sessions
 
 extension Simulator {
-    mutating func submitted(
-        _ request: TraceRequest,
-        _ device: Int,
-        _ now: Instant,
-        _ output: (Line) -> Void
-    ) {
-        let subject = TaskLine.Subject.task(request.identifier)
+    mutating func submitted(_ request: TraceRequest, _ device: Int) {
+        let subject = OutcomeLine.Subject.task(request.identifier)
         let isPermitted = self.permitted?.contains { $0.matches(request.identifier) } ?? true
         let submission = TaskSubmission(
             name: self.taskName(request.identifier),
@@ -16,118 +11,84 @@ extension Simulator {
         )
         let action = self.devices[device].lanes.submitted(
             submission,
-            at: now,
+            at: self.now,
             isPermitted: isPermitted,
             slotIsFree: true,
             self.parameters
         )
-        switch action {
-        case .refused(let refusal):
-            self.summary.tasks.refused[refusal, default: 0] += 1
-            self.emit(.submit(.refused(refusal)), subject, device, now, output)
-        case .launched(let wake, let replaced):
-            self.summary.tasks.submitted += 1
-            self.replace(replaced)
-            self.emit(.submit(.launched), subject, device, now, output)
-            self.taskLaunched(wake, device, now, output)
-        case .waits(_, let replaced):
-            self.summary.tasks.submitted += 1
-            self.replace(replaced)
-            self.emit(.submit(replaced == nil ? .scheduled : .replaced), subject, device, now, output)
+        if case .refused(let refusal) = action {
+            self.summary["tasks.refused.\(refusal.rawValue)"] += 1
+            return self.emit(.refusal(refusal), subject, device)
+        }
+        self.summary["tasks.submitted"] += 1
+        self.replace(action.replaced)
+        guard case .launched(let wake, _) = action else {
+            return self.emit(.arrival(action.replaced == nil ? .scheduled : .replaced), subject, device)
+        }
+        self.emit(.arrival(.launched), subject, device)
+        self.taskLaunched(wake, device)
+    }
+
+    mutating func transfersFinished(_ session: String, _ count: UInt64, _ device: Int) {
+        switch self.devices[device].lanes.transfersFinished(self.taskName(session), count: count, at: self.now) {
+        case .waits, .merged: self.summary["sessions.finished"] += Int(count)
+        case .refused: self.summary["sessions.refused"] += Int(count)
         }
     }
 
-    mutating func transfersFinished(_ session: String, _ count: UInt64, _ device: Int, _ now: Instant) {
-        switch self.devices[device].lanes.transfersFinished(self.taskName(session), count: count, at: now) {
-        case .waits, .merged: self.summary.sessions.finished += Int(count)
-        case .refused: self.summary.sessions.refused += Int(count)
-        }
-    }
-
-    mutating func cancelled(_ identifier: String, _ device: Int, _ now: Instant, _ output: (Line) -> Void) {
+    mutating func cancelled(_ identifier: String, _ device: Int) {
         let action = self.devices[device].lanes.cancelled(self.taskName(identifier))
-        self.summary.tasks.cancelled += action.discarded.count
-        for wake in action.ended { self.taskEnded(wake, .cancelled, device, now, output) }
+        self.summary["tasks.cancelled"] += action.discarded.count
+        for wake in action.ended { self.taskEnded(wake, .cancelled, nil, device) }
     }
 
-    mutating func taskLaunched(_ wake: TaskWake, _ device: Int, _ now: Instant, _ output: (Line) -> Void) {
-        let script = self.taskScripts[self.text(of: wake.task)] ?? .reliable
+    mutating func taskLaunched(_ wake: TaskWake, _ device: Int) {
+        let task = wake.task
+        let script = self.taskScripts[self.text(of: task)] ?? .reliable
         self.devices[device].launched(wake, script, self.parameters)
-        let event = TaskLine.Event.launch(
-            wake.task.kind,
-            transfers: wake.task.transfers,
-            attempt: wake.task.attempts
-        )
-        self.emit(event, self.subject(of: wake.task), device, now, output)
+        let event = OutcomeLine.Event.launch(LaunchKind(task.kind), count: task.transfers, attempt: task.attempts)
+        self.emit(event, self.subject(of: task), device)
     }
 
-    mutating func answered(
-        _ wake: TaskWake,
-        _ answer: TaskScriptAnswer,
-        _ device: Int,
-        _ now: Instant,
-        _ output: (Line) -> Void
-    ) {
+    mutating func answered(_ wake: TaskWake, _ answer: TaskScriptAnswer, _ device: Int) {
         guard let outcome = TaskOutcome(rawValue: answer.rawValue) else {
             preconditionFailure("an answer that never comes has no moment")
         }
         let action = self.devices[device].lanes.taskEnded(wake.task.arrival, outcome, self.parameters)
-        self.taskEnded(wake, outcome, device, now, output)
-        self.taskEnded(action, device, now, output)
+        self.taskEnded(wake, outcome, action, device)
     }
 
     /// Emits the outcome of a wake.
+    ///
+    /// - `action`: the change of the task; nil if a conditions report or a cancellation ended the wake.
     mutating func taskEnded(
         _ wake: TaskWake,
         _ outcome: TaskOutcome,
-        _ device: Int,
-        _ now: Instant,
-        _ output: (Line) -> Void
+        _ action: TaskEndedAction?,
+        _ device: Int
     ) {
         self.devices[device].ended(wake)
-        if wake.task.kind == .urlSession {
-            self.summary.sessions.results[outcome, default: 0] += 1
-        } else {
-            self.summary.tasks.results[outcome, default: 0] += 1
-        }
-        self.emit(.result(outcome), self.subject(of: wake.task), device, now, output)
-    }
-
-    /// Emits the change of a task whose wake ended.
-    mutating func taskEnded(
-        _ action: TaskEndedAction,
-        _ device: Int,
-        _ now: Instant,
-        _ output: (Line) -> Void
-    ) {
+        let prefix = wake.task.kind == .urlSession ? "sessions" : "tasks"
+        self.summary["\(prefix).results.\(outcome.rawValue)"] += 1
+        self.emit(.result(.task(wake.task.kind, outcome)), self.subject(of: wake.task), device)
         switch action {
-        case .ended(let task): self.summary.sessions.completed += Int(task.transfers)
+        case .ended(let task): self.summary["sessions.completed"] += Int(task.transfers)
         case .waits(_, let replaced): self.replace(replaced)
         case .replaced(let task): self.replace(task)
-        case .merged: break
+        case .merged, nil: break
         case .discarded(let task, let reason, let replaced):
             self.replace(replaced)
-            self.discard(task, reason, device, now, output)
+            self.discard(task, reason, device)
         }
     }
 
-    mutating func discard(
-        _ task: BackgroundTask,
-        _ reason: DiscardReason,
-        _ device: Int,
-        _ now: Instant,
-        _ output: (Line) -> Void
-    ) {
-        if task.kind == .urlSession {
-            self.summary.sessions.discarded[reason, default: 0] += Int(task.transfers)
-        } else {
-            self.summary.tasks.discarded[reason, default: 0] += 1
-        }
-        self.emit(.discard(reason), self.subject(of: task), device, now, output)
+    mutating func discard(_ task: BackgroundTask, _ reason: DiscardReason, _ device: Int) {
+        self.summary.count("discarded.\(reason.rawValue)", task)
+        self.emit(.discard(reason), self.subject(of: task), device)
     }
 
     private mutating func replace(_ replaced: BackgroundTask?) {
-        if replaced != nil { self.summary.tasks.replaced += 1 }
+        if replaced != nil { self.summary["tasks.replaced"] += 1 }
     }
 
     // MARK: Names
@@ -142,18 +103,8 @@ extension Simulator {
 
     private func text(of task: BackgroundTask) -> String { self.taskNames[Int(task.name.rawValue)] }
 
-    private func subject(of task: BackgroundTask) -> TaskLine.Subject {
+    private func subject(of task: BackgroundTask) -> OutcomeLine.Subject {
         task.kind == .urlSession ? .session(self.text(of: task)) : .task(self.text(of: task))
-    }
-
-    private func emit(
-        _ event: TaskLine.Event,
-        _ subject: TaskLine.Subject,
-        _ device: Int,
-        _ now: Instant,
-        _ output: (Line) -> Void
-    ) {
-        output(.task(TaskLine(moment: now, device: self.devices[device].name, subject: subject, event: event)))
     }
 }
 

@@ -8,20 +8,6 @@ import Wire
 /// At each instant, the due events of devices come first. Devices are processed in the order in which the trace first
 /// named them. Then the trace's events of that instant follow in order, each with its immediate effects.
 package struct Simulator {
-    /// A line of output.
-    package enum Line {
-        case push(OutcomeLine)
-        case task(TaskLine)
-
-        /// The line as a JSON object, without a line end.
-        package var json: String {
-            switch self {
-            case .push(let line): line.json
-            case .task(let line): line.json
-            }
-        }
-    }
-
     private let overrides: [(parameter: PolicyParameter, value: Double)]
     private(set) var parameters = Parameters()
     private(set) var script = WorkerScript.reliable
@@ -33,6 +19,8 @@ package struct Simulator {
     private var line = 0
     /// The time of the latest event; nil before the first.
     private var latest: Instant?
+    /// The time of the simulation.
+    var now = Instant(milliseconds: 0)
 
     var devices: [SimulatedDevice] = []
     private var numbers: [String: Int] = [:]
@@ -46,6 +34,8 @@ package struct Simulator {
     var taskNames: [String] = []
     var taskNumbers: [String: TaskName] = [:]
     var summary = Summary()
+    /// The lines that were not passed to the output yet.
+    private var lines: [OutcomeLine] = []
     /// The number of launches after which the simulation stops. Without a limit, a wake that is lost at its launch
     /// could be launched again and again at the same instant.
     package var launchesLeft = Int.max
@@ -91,7 +81,7 @@ package struct Simulator {
 
     /// Processes the next line of the trace. `output` gets the outcomes up to the line's time, and the line's immediate
     /// effects.
-    package mutating func take(_ text: String, _ output: (Line) -> Void) throws(TraceError) {
+    package mutating func take(_ text: String, _ output: (OutcomeLine) -> Void) throws(TraceError) {
         self.line += 1
         switch try TraceReader.read(text, line: self.line) {
         case .blank: break
@@ -101,20 +91,14 @@ package struct Simulator {
     }
 
     /// Finishes the trace: simulates until the header's `until`, or until nothing more can happen.
-    package mutating func finish(_ output: (Line) -> Void) -> Summary {
+    package mutating func finish(_ output: (OutcomeLine) -> Void) -> Summary {
         self.advance(to: self.until ?? .distantFuture, output)
         var summary = self.summary
         for device in self.devices {
-            if device.lanes.device.pending != nil { summary.pending += 1 }
-            if device.lanes.device.inFlight != nil { summary.inFlight += 1 }
-            for task in device.lanes.tasks.waiting {
-                if task.kind == .urlSession { summary.sessions.waiting += Int(task.transfers) }
-                if task.kind != .urlSession { summary.tasks.waiting += 1 }
-            }
-            for wake in device.lanes.tasks.inFlight {
-                if wake.task.kind == .urlSession { summary.sessions.inFlight += Int(wake.task.transfers) }
-                if wake.task.kind != .urlSession { summary.tasks.inFlight += 1 }
-            }
+            if device.lanes.device.pending != nil { summary["pending"] += 1 }
+            if device.lanes.device.inFlight != nil { summary["inFlight"] += 1 }
+            for task in device.lanes.tasks.waiting { summary.count("waiting", task) }
+            for wake in device.lanes.tasks.inFlight { summary.count("inFlight", wake.task) }
         }
         return summary
     }
@@ -142,7 +126,7 @@ extension Simulator {
     }
 
     /// Applies the next event. `output` gets the outcomes up to the event's time, and the event's immediate effects.
-    package mutating func take(_ event: TraceEvent, _ output: (Line) -> Void) throws(TraceError) {
+    package mutating func take(_ event: TraceEvent, _ output: (OutcomeLine) -> Void) throws(TraceError) {
         if let latest = self.latest, event.moment < latest {
             throw TraceError(
                 line: self.line,
@@ -153,15 +137,16 @@ extension Simulator {
         self.latest = event.moment
         if let until = self.until, event.moment > until { return }
         self.advance(to: event.moment, output)
+        self.now = event.moment
         let device = self.number(event.device)
         switch event.kind {
-        case .push(let push): self.pushReceived(push, device, event.moment, output)
-        case .conditions(let report): self.conditionsReported(report, device, event.moment, output)
-        case .submit(let request): self.submitted(request, device, event.moment, output)
-        case .finished(let session, let count): self.transfersFinished(session, count, device, event.moment)
-        case .cancel(let identifier): self.cancelled(identifier, device, event.moment, output)
+        case .push(let push): self.pushReceived(push, device)
+        case .conditions(let report): self.conditionsReported(report, device)
+        case .submit(let request): self.submitted(request, device)
+        case .finished(let session, let count): self.transfersFinished(session, count, device)
+        case .cancel(let identifier): self.cancelled(identifier, device)
         }
-        self.settle(device, event.moment, output)
+        self.settle(device, output)
     }
 
     private mutating func number(_ name: String) -> Int {
@@ -173,16 +158,11 @@ extension Simulator {
         return number
     }
 
-    private mutating func conditionsReported(
-        _ report: ConditionsReport,
-        _ device: Int,
-        _ now: Instant,
-        _ output: (Line) -> Void
-    ) {
-        let action = self.devices[device].lanes.conditionsReported(report, at: now, self.parameters)
-        if let discarded = action.discardedPush { self.discard(discarded, .forceQuit, device, now, output) }
-        for task in action.discarded { self.discard(task, .forceQuit, device, now, output) }
-        for wake in action.ended { self.taskEnded(wake, .interrupted, device, now, output) }
+    private mutating func conditionsReported(_ report: ConditionsReport, _ device: Int) {
+        let action = self.devices[device].lanes.conditionsReported(report, at: self.now, self.parameters)
+        if let discarded = action.discardedPush { self.discard(discarded, .forceQuit, device) }
+        for task in action.discarded { self.discard(task, .forceQuit, device) }
+        for wake in action.ended { self.taskEnded(wake, .interrupted, nil, device) }
     }
 }
 
@@ -190,13 +170,13 @@ extension Simulator {
 
 extension Simulator {
     /// Applies the due events of all devices up to and including `limit`.
-    package mutating func advance(to limit: Instant, _ output: (Line) -> Void) {
+    package mutating func advance(to limit: Instant, _ output: (OutcomeLine) -> Void) {
         while !self.isStopped, let moment = self.due.first?.moment, moment <= limit.milliseconds {
-            let now = Instant(milliseconds: moment)
+            self.now = Instant(milliseconds: moment)
             var devices: [Int] = []
             while let entry = self.due.popDue(moment) { devices.append(entry.value) }
             // Devices that are due at the same instant are processed in the order in which the trace first named them.
-            for device in devices.sorted() where self.moments[device] == now { self.settle(device, now, output) }
+            for device in devices.sorted() where self.moments[device] == self.now { self.settle(device, output) }
         }
     }
 
@@ -209,168 +189,152 @@ extension Simulator {
         self.due.removeAll { moments[$0.value]?.milliseconds != $0.moment }
     }
 
-    /// Applies the events of one device that are due at `now`, until none is left.
-    private mutating func settle(_ device: Int, _ now: Instant, _ output: (Line) -> Void) {
-        while !self.isStopped, self.step(device, now, output) {}
+    /// Applies the events of one device that are due now, until none is left.
+    private mutating func settle(_ device: Int, _ output: (OutcomeLine) -> Void) {
+        repeat {
+            for line in self.lines { output(line) }
+            self.lines.removeAll(keepingCapacity: true)
+        } while !self.isStopped && self.step(device)
         guard !self.isStopped else { return }
-        let next = self.devices[device].nextMoment(from: now, self.parameters)
-        precondition(next ?? .distantFuture > now, "a device that settled has nothing left to do")
+        let next = self.devices[device].nextMoment(from: self.now, self.parameters)
+        precondition(next ?? .distantFuture > self.now, "a device that settled has nothing left to do")
         self.schedule(device, at: next)
     }
 
     /// Applies one event of a device: ends a wake, drops an expired push, or launches, in this order.
     ///
     /// - Returns: true if there was an event.
-    private mutating func step(_ device: Int, _ now: Instant, _ output: (Line) -> Void) -> Bool {
-        switch self.devices[device].dueEnd(now) {
+    private mutating func step(_ device: Int) -> Bool {
+        switch self.devices[device].dueEnd(self.now) {
         case .push(let answer):
-            self.answered(answer, device, now, output)
+            self.answered(answer, device)
             return true
         case .task(let wake, let answer):
-            self.answered(wake, answer, device, now, output)
+            self.answered(wake, answer, device)
             return true
         case .expiry, nil: break
         }
         let wake = self.devices[device].lanes.device.inFlight
-        switch self.devices[device].lanes.timePassed(now, self.parameters) {
+        switch self.devices[device].lanes.timePassed(self.now, self.parameters) {
         case .pushExpired(let action):
             guard let wake else { preconditionFailure("no wake was in flight") }
-            self.wakeEnded(wake, .expired, action, device, now, output)
-            return true
-        case .taskExpired(let wake, let action):
-            self.taskEnded(wake, .expired, device, now, output)
-            self.taskEnded(action, device, now, output)
-            return true
-        case .taskEndedByPressure(let wake, let outcome, let action):
-            self.taskEnded(wake, outcome, device, now, output)
-            self.taskEnded(action, device, now, output)
-            return true
-        case .pendingExpired(let handle):
-            self.discard(handle, .expired, device, now, output)
-            return true
-        case .nothing: return self.launch(device, now, output)
+            self.wakeEnded(wake, .expired, action, device)
+        case .taskExpired(let wake, let action): self.taskEnded(wake, .expired, action, device)
+        case .taskEndedByPressure(let wake, let outcome, let action): self.taskEnded(wake, outcome, action, device)
+        case .pendingExpired(let handle): self.discard(handle, .expired, device)
+        case .nothing: return self.launch(device)
         }
+        return true
     }
 
     /// Launches the next push or task that may launch now. Returns false if there is none.
-    private mutating func launch(_ device: Int, _ now: Instant, _ output: (Line) -> Void) -> Bool {
+    private mutating func launch(_ device: Int) -> Bool {
         let parameters = self.parameters
-        switch self.devices[device].lanes.nextLaunch(at: now, parameters, hasSlot: { _ in true }) {
+        switch self.devices[device].lanes.nextLaunch(at: self.now, parameters, hasSlot: { _ in true }) {
         case .push:
-            self.devices[device].lanes.pushLaunched(at: now, parameters)
-            self.launched(device, now, output)
+            self.devices[device].lanes.pushLaunched(at: self.now, parameters)
+            self.launched(device)
         case .task(let task):
-            let wake = self.devices[device].lanes.taskLaunched(task.arrival, at: now, parameters)
-            self.taskLaunched(wake, device, now, output)
+            let wake = self.devices[device].lanes.taskLaunched(task.arrival, at: self.now, parameters)
+            self.taskLaunched(wake, device)
         case nil: return false
         }
         self.launchesLeft -= 1
         return true
+    }
+
+    /// Adds a line of output.
+    mutating func emit(_ event: OutcomeLine.Event, _ subject: OutcomeLine.Subject, _ device: Int) {
+        let line = OutcomeLine(moment: self.now, device: self.devices[device].name, subject: subject, event: event)
+        self.lines.append(line)
     }
 }
 
 // MARK: - Events of pushes
 
 extension Simulator {
-    mutating func pushReceived(
-        _ push: TracePush,
-        _ device: Int,
-        _ now: Instant,
-        _ output: (Line) -> Void
-    ) {
+    private mutating func pushReceived(_ push: TracePush, _ device: Int) {
         self.lastHandle += 1
         let handle = PushHandle(rawValue: self.lastHandle)
         self.identifiers[handle] = push.apnsID
+        self.summary["accepted"] += 1
         let action = self.devices[device].lanes.pushReceived(
             handle,
             push.priority,
             push.expiration,
-            at: now,
+            at: self.now,
             workerIsFree: true,
             self.parameters
         )
         switch action {
         case .launched(let absorbed):
-            self.emit(.push(.launched), handle, device, now, output)
+            self.emit(.arrival(.launched), handle, device)
             self.coalesce(absorbed)
-            self.launched(device, now, output)
+            self.launched(device)
         case .waits(let absorbed):
-            self.emit(.push(absorbed == nil ? .scheduled : .coalesced), handle, device, now, output)
+            self.emit(.arrival(absorbed == nil ? .scheduled : .coalesced), handle, device)
             self.coalesce(absorbed)
         case .discarded:
-            self.emit(.push(.discarded), handle, device, now, output)
-            self.discard(handle, .expired, device, now, output)
+            self.emit(.arrival(.discarded), handle, device)
+            self.discard(handle, .expired, device)
         }
     }
 
-    mutating func launched(_ device: Int, _ now: Instant, _ output: (Line) -> Void) {
+    private mutating func launched(_ device: Int) {
         guard let wake = self.devices[device].lanes.device.inFlight else { preconditionFailure("nothing was launched") }
         self.devices[device].launched(wake, self.script)
-        let event = OutcomeLine.Event.launch(coalesced: wake.push.coalesced, attempt: wake.push.attempts)
-        self.emit(event, wake.push.handle, device, now, output)
+        self.summary["launched"] += 1
+        let event = OutcomeLine.Event.launch(
+            .push,
+            count: UInt64(wake.push.coalesced),
+            attempt: wake.push.attempts
+        )
+        self.emit(event, wake.push.handle, device)
     }
 
-    mutating func answered(
-        _ answer: PushScriptAnswer,
-        _ device: Int,
-        _ now: Instant,
-        _ output: (Line) -> Void
-    ) {
+    private mutating func answered(_ answer: PushScriptAnswer, _ device: Int) {
         guard let wake = self.devices[device].lanes.device.inFlight else { preconditionFailure("no wake is in flight") }
         guard let outcome = WakeOutcome(rawValue: answer.rawValue) else {
             preconditionFailure("an answer that never comes has no moment")
         }
-        let action = self.devices[device].lanes.pushEnded(outcome, at: now, self.parameters)
-        self.wakeEnded(wake, outcome, action, device, now, output)
+        let action = self.devices[device].lanes.pushEnded(outcome, at: self.now, self.parameters)
+        self.wakeEnded(wake, outcome, action, device)
     }
 
-    mutating func wakeEnded(
+    private mutating func wakeEnded(
         _ wake: WakeInFlight,
         _ outcome: WakeOutcome,
         _ action: WakeEndedAction,
-        _ device: Int,
-        _ now: Instant,
-        _ output: (Line) -> Void
+        _ device: Int
     ) {
         self.devices[device].answer = nil
-        self.emit(.result(outcome), wake.push.handle, device, now, output)
+        self.summary["results.\(outcome.rawValue)"] += 1
+        self.emit(.result(.push(outcome)), wake.push.handle, device)
         switch action {
         case .completed(let handle):
-            self.summary.completed += 1
+            self.summary["completed"] += 1
             self.identifiers[handle] = nil
         case .retries: break
         case .absorbed(let handle): self.coalesce(handle)
-        case .discarded(let handle, let reason): self.discard(handle, reason, device, now, output)
+        case .discarded(let handle, let reason): self.discard(handle, reason, device)
         case .nothing: preconditionFailure("the simulator launches no empty wakes")
         }
     }
 
     private mutating func coalesce(_ absorbed: PushHandle?) {
         guard let absorbed else { return }
-        self.summary.coalesced += 1
+        self.summary["coalesced"] += 1
         self.identifiers[absorbed] = nil
     }
 
-    mutating func discard(
-        _ handle: PushHandle,
-        _ reason: DiscardReason,
-        _ device: Int,
-        _ now: Instant,
-        _ output: (Line) -> Void
-    ) {
-        self.emit(.discard(reason), handle, device, now, output)
+    private mutating func discard(_ handle: PushHandle, _ reason: DiscardReason, _ device: Int) {
+        self.summary["discarded.\(reason.rawValue)"] += 1
+        self.emit(.discard(reason), handle, device)
         self.identifiers[handle] = nil
     }
 
-    private mutating func emit(
-        _ event: OutcomeLine.Event,
-        _ handle: PushHandle,
-        _ device: Int,
-        _ now: Instant,
-        _ output: (Line) -> Void
-    ) {
+    private mutating func emit(_ event: OutcomeLine.Event, _ handle: PushHandle, _ device: Int) {
         guard let apnsID = self.identifiers[handle] else { preconditionFailure("the push has ended already") }
-        self.summary.count(event)
-        output(.push(OutcomeLine(moment: now, device: self.devices[device].name, apnsID: apnsID, event: event)))
+        self.emit(event, .push(apnsID), device)
     }
 }

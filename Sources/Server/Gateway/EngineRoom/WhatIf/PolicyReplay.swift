@@ -113,26 +113,20 @@ struct PolicyReplay: Sendable {
 
 extension ReplayOutcome {
     /// Counts an event of a simulation that began at `wall`, in milliseconds since 1970.
-    fileprivate mutating func take(_ line: Simulator.Line, from wall: Int64) {
-        switch line {
-        case .push(let line):
-            let moment = wall + line.moment.milliseconds
-            switch line.event {
-            case .push(let disposition): self.pushReceived(at: moment, isDiscarded: disposition == .discarded)
-            case .launch(let coalesced, let attempt):
-                self.launched(at: moment, attempt: Int(attempt), coalesced: Int(coalesced))
-            case .result(let outcome): self.ended(outcome)
-            case .discard: self.pushDiscarded(at: moment)
-            }
-        case .task(let line):
-            let moment = wall + line.moment.milliseconds
-            switch line.event {
-            case .submit(.refused): self.taskRefused()
-            case .submit: self.taskSubmitted(line.subject, at: moment)
-            case .launch: self.taskLaunched(line.subject, at: moment)
-            case .result(let outcome): self.taskEnded(line.subject, outcome)
-            case .discard: self.taskDiscarded(line.subject, at: moment)
-            }
+    fileprivate mutating func take(_ line: OutcomeLine, from wall: Int64) {
+        let moment = wall + line.moment.milliseconds
+        switch (line.event, line.subject) {
+        case (.arrival(let disposition), .push):
+            self.pushReceived(at: moment, isDiscarded: disposition == .discarded)
+        case (.arrival, let task): self.taskSubmitted(task, at: moment)
+        case (.refusal, _): self.taskRefused()
+        case (.launch(.push, let coalesced, let attempt), _):
+            self.launched(at: moment, attempt: Int(attempt), coalesced: Int(coalesced))
+        case (.launch, let task): self.taskLaunched(task, at: moment)
+        case (.result(.push(let outcome)), _): self.ended(outcome)
+        case (.result(.task(_, let outcome)), let task): self.taskEnded(task, outcome)
+        case (.discard, .push): self.pushDiscarded(at: moment)
+        case (.discard, let task): self.taskDiscarded(task, at: moment)
         }
     }
 }

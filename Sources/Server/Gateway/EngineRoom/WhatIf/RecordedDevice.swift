@@ -38,7 +38,7 @@ struct RecordedDevice {
     private var pushSteps: [WorkerScript.Step] = []
     private var taskSteps: [String: [TaskScript.Step]] = [:]
     /// The wakes in flight, by task or session. The key nil stands for the wake of a push.
-    private var open: [TaskLine.Subject?: OpenWake] = [:]
+    private var open: [OutcomeLine.Subject?: OpenWake] = [:]
     /// The indices in `events` of the pending requests, by name.
     private var waiting: [String: Int] = [:]
     /// The time from which the policy permits the next launch of a lane; the distant future while a wake of the lane is
@@ -146,7 +146,7 @@ struct RecordedDevice {
 
     // MARK: Tasks
 
-    private mutating func submitted(_ kind: TaskKind, _ subject: TaskLine.Subject, _ moment: Instant) {
+    private mutating func submitted(_ kind: TaskKind, _ subject: OutcomeLine.Subject, _ moment: Instant) {
         self.tasks += 1
         self.stopsWaiting(subject.name, at: moment + 1)
         self.outcome.taskSubmitted(subject, at: self.offset.wall(moment))
@@ -185,7 +185,7 @@ struct RecordedDevice {
 
     // MARK: Ends
 
-    private mutating func ended(_ outcome: LaunchOutcome, _ subject: TaskLine.Subject?, _ event: HistoryEvent) {
+    private mutating func ended(_ outcome: LaunchOutcome, _ subject: OutcomeLine.Subject?, _ event: HistoryEvent) {
         let wake = self.open.removeValue(forKey: subject)
         let lane = outcome.kind.lane
         let delay = max(0, event.at.milliseconds - (wake?.launchedAt ?? event.at).milliseconds)
@@ -241,16 +241,8 @@ struct RecordedDevice {
 
 extension HistoryEntry {
     /// Returns the task or session of the event. If the history no longer has the name, returns the kind's name.
-    fileprivate func subject(_ kind: TaskKind) -> TaskLine.Subject {
+    fileprivate func subject(_ kind: TaskKind) -> OutcomeLine.Subject {
         let name = self.name ?? kind.rawValue
         return kind == .urlSession ? .session(name) : .task(name)
-    }
-}
-
-extension TaskLine.Subject {
-    fileprivate var name: String {
-        switch self {
-        case .task(let name), .session(let name): name
-        }
     }
 }

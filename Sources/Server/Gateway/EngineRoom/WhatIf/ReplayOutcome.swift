@@ -26,8 +26,8 @@ struct ReplayOutcome: Sendable {
     /// The arrival times of pushes that have not been launched, including coalesced pushes.
     private var arrivals: [Int64] = []
     /// The arrival times of requests that have not been launched, and of the reports of each waiting session.
-    private var waitingTasks: [TaskLine.Subject: [Int64]] = [:]
-    private var tasksInFlight: [TaskLine.Subject: Int] = [:]
+    private var waitingTasks: [OutcomeLine.Subject: [Int64]] = [:]
+    private var tasksInFlight: [OutcomeLine.Subject: Int] = [:]
 
     /// The number of launches of pushes and tasks.
     var launchCount: Int { self.pushes.launched + self.tasks.launched }
@@ -86,7 +86,7 @@ struct ReplayOutcome: Sendable {
 
     /// Counts a request or a report of finished transfers. A request replaces a pending request; a report is added to
     /// pending ones.
-    mutating func taskSubmitted(_ subject: TaskLine.Subject, at moment: Int64) {
+    mutating func taskSubmitted(_ subject: OutcomeLine.Subject, at moment: Int64) {
         if var waiting = self.waitingTasks[subject] {
             self.tasks.merged += 1
             if case .task = subject { self.tasks.endWaits(&waiting, at: moment) }
@@ -98,7 +98,7 @@ struct ReplayOutcome: Sendable {
     /// Counts a refused request as discarded. Only replays have refused requests.
     mutating func taskRefused() { self.tasks.discarded += 1 }
 
-    mutating func taskLaunched(_ subject: TaskLine.Subject, at moment: Int64) {
+    mutating func taskLaunched(_ subject: OutcomeLine.Subject, at moment: Int64) {
         self.tasks.launched += 1
         guard var waiting = self.waitingTasks.removeValue(forKey: subject) else { return }
         self.tasks.endWaits(&waiting, at: moment)
@@ -106,7 +106,7 @@ struct ReplayOutcome: Sendable {
     }
 
     /// Ends a wake. A lost task is pending again. The transfers of a session are pending again after any failure.
-    mutating func taskEnded(_ subject: TaskLine.Subject, _ outcome: TaskOutcome) {
+    mutating func taskEnded(_ subject: OutcomeLine.Subject, _ outcome: TaskOutcome) {
         guard let count = self.tasksInFlight[subject], count > 0 else { return }
         self.tasksInFlight[subject] = count - 1
         var waitsAgain = outcome == .lost
@@ -121,7 +121,7 @@ struct ReplayOutcome: Sendable {
     }
 
     /// Counts the discard or cancellation of a pending task.
-    mutating func taskDiscarded(_ subject: TaskLine.Subject, at moment: Int64) {
+    mutating func taskDiscarded(_ subject: OutcomeLine.Subject, at moment: Int64) {
         guard var waiting = self.waitingTasks.removeValue(forKey: subject) else { return }
         self.tasks.endWaits(&waiting, at: moment)
         self.tasks.discarded += 1
