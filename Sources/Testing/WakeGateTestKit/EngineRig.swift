@@ -35,11 +35,7 @@ package final class EngineRig {
         var configuration = EngineConfiguration()
         configuration.openRegistration = true
         for (name, value) in parameters {
-            do {
-                try configuration.policy.set(name, to: value)
-            } catch {
-                preconditionFailure("\(name.rawValue) must be \(name.requirement)")
-            }
+            precondition(name.set(value, in: &configuration.policy), "\(name.rawValue) must be \(name.requirement)")
         }
         return configuration
     }

@@ -109,9 +109,9 @@ struct PolicyChangeTests {
         rig.push(1, topic: 1)
         rig.push(2, topic: 2)
         var configuration = EngineRig.open()
-        try configuration.policy.set(.launchInterval, to: 60)
+        #expect(PolicyParameter.launchInterval.set(60, in: &configuration.policy))
         var own = configuration.policy
-        try own.set(.launchInterval, to: 7)
+        #expect(PolicyParameter.launchInterval.set(7, in: &own))
         configuration.topicPolicies[EngineRig.topicName(2)] = own
         rig.engine.reconfigure(configuration)
         rig.push(3, topic: 3)

@@ -137,7 +137,7 @@ struct TaskHoldTests {
     @Test("Long without use, refreshes and processing are held, and nothing is when there never was any")
     func usage() throws {
         var parameters = Parameters()
-        try parameters.set(.usageWindow, to: 100)
+        #expect(PolicyParameter.usageWindow.set(100, in: &parameters))
         var lanes = DeviceLanes()
         let tasks = TaskKind.allCases.map { Self.task($0, []) }
         #expect(tasks.allSatisfy { lanes.hold($0, at: LanesDriver.at(1000), parameters) == nil })

@@ -294,7 +294,7 @@ extension LaneTests {
         #expect(try extend("r", 1000) == .limitReached(LanesDriver.at(305)))
         #expect(try extend("p", 5000) == .extended(LanesDriver.at(874)))
         #expect(try extend("c", 5000) == .limitReached(LanesDriver.at(61)))
-        try driver.parameters.set(.maxExtension, to: 0)
+        #expect(PolicyParameter.maxExtension.set(0, in: &driver.parameters))
         #expect(try extend("r", 1000) == .limitReached(LanesDriver.at(305)))
     }
 

@@ -9,8 +9,9 @@ struct LanesDriver {
     private var lastHandle: UInt64 = 0
 
     init(_ parameters: [(PolicyParameter, Double)] = [], maxAttempts: Double = 3) throws {
-        for (name, value) in parameters { try self.parameters.set(name, to: value) }
-        try self.parameters.set(.maxAttempts, to: maxAttempts)
+        for (name, value) in parameters + [(.maxAttempts, maxAttempts)] {
+            precondition(name.set(value, in: &self.parameters), "\(name.rawValue) must be \(name.requirement)")
+        }
     }
 
     static func at(_ seconds: Double) -> Instant {

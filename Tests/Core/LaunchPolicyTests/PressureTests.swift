@@ -71,7 +71,7 @@ struct PressureTests {
     @Test("A pressure that is lifted ends nothing more, and the step is a parameter")
     func lifted() throws {
         var driver = try self.busy()
-        try driver.parameters.set(.pressureStep, to: 2)
+        #expect(PolicyParameter.pressureStep.set(2, in: &driver.parameters))
         driver.report(at: 1) { $0.memoryPressure = .critical }
         #expect(self.pressed(at: 1, &driver) == ["d interrupted"])
         #expect(self.pressed(at: 3, &driver) == ["c lost"])
@@ -86,7 +86,7 @@ struct PressureTests {
         var driver = try self.busy()
         try self.advance("d", 1, of: 2, &driver)
         try self.advance("a", 1, of: 3, &driver)
-        try driver.parameters.set(.continuedMax, to: 2)
+        #expect(PolicyParameter.continuedMax.set(2, in: &driver.parameters))
         #expect(driver.lanes.tasks.hasExcess(driver.parameters))
         #expect(self.pressed(at: 1, &driver) == ["c lost", "b lost"] && driver.inFlight == ["a", "d"])
         #expect(!driver.lanes.tasks.hasExcess(driver.parameters) && driver.waiting == ["b", "c"])

@@ -375,9 +375,9 @@ extension DispatchSimulation {
         var configuration = self.configuration
         let names: [PolicyParameter] = [.usageWindow, .refreshFlex]
         for name in names {
-            try? configuration.policy.set(name, to: 0)
+            _ = name.set(0, in: &configuration.policy)
             for topic in configuration.topicPolicies.keys {
-                try? configuration.topicPolicies[topic]?.set(name, to: 0)
+                _ = name.set(0, in: &configuration.topicPolicies[topic, default: Parameters()])
             }
         }
         self.reconfigure(configuration)

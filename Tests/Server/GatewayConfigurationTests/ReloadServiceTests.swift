@@ -93,7 +93,7 @@ struct ReloadServiceTests {
         case .providerKeys: faulty.providerKeysFolder = "/nonexistent"
         case .clientCA: faulty.clientCAFile = "/nonexistent"
         }
-        try faulty.policy.set(.launchInterval, to: 5)
+        #expect(PolicyParameter.launchInterval.set(5, in: &faulty.policy))
         faulty.drainTimeoutMilliseconds = 5
         faulty.logLevel = .error
         source.configuration.withLock { $0 = faulty }

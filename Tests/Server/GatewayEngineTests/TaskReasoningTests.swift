@@ -11,7 +11,7 @@ struct TaskReasoningTests {
     private func rig(_ parameters: [(PolicyParameter, Double)] = []) throws -> ServiceRig {
         var configuration = EngineRig.open([(.launchInterval, 60), (.executionWindow, 20)])
         configuration.permittedTasks = .all
-        for (name, value) in parameters { try configuration.policy.set(name, to: value) }
+        for (name, value) in parameters { try #require(name.set(value, in: &configuration.policy)) }
         let rig = ServiceRig(configuration)
         rig.perform { $0.register(1, 1) }
         _ = rig.heard()

@@ -56,19 +56,6 @@ package struct Parameters: Hashable, Sendable {
     package static let penaltyMax = 20
     /// The maximum of `continuedMax`, which bounds the wakes in flight of one device.
     package static let continuedMaxMost = 1000
-
-    /// An error for a value outside of a parameter's range.
-    package struct OutOfRange: Error, Hashable {
-        package let parameter: PolicyParameter
-        package let value: Double
-    }
-
-    /// Sets one parameter. Durations are in seconds and rounded to three decimals.
-    ///
-    /// - Throws: `OutOfRange` if `value` does not meet `parameter.requirement`. An error changes nothing.
-    package mutating func set(_ parameter: PolicyParameter, to value: Double) throws(OutOfRange) {
-        guard parameter.set(value, in: &self) else { throw OutOfRange(parameter: parameter, value: value) }
-    }
 }
 
 /// A parameter of the policy, by its name in configuration, traces and `--set`.

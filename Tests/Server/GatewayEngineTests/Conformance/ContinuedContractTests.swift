@@ -12,7 +12,7 @@ struct ContinuedContractTests {
     private func contract(_ kind: EngineKind, continuedMax: Double = 1) throws -> EngineContract {
         let contract = try EngineContract(kind) {
             $0.permittedTasks = .all
-            try? $0.policy.set(.continuedMax, to: continuedMax)
+            _ = PolicyParameter.continuedMax.set(continuedMax, in: &$0.policy)
         }
         contract.ask { $0.register(900, 1) }
         contract.ask { $0.conditions(901, 1) { $0.appState = .active } }

@@ -13,7 +13,7 @@ struct WarningContractTests {
     private func launched(_ kind: EngineKind, lead: Double = 5) throws -> (EngineContract, ReceivedWake) {
         try EngineContract.launched(kind, slots: 1) {
             $0.permittedTasks = .all
-            try? $0.policy.set(.expirationLead, to: lead)
+            _ = PolicyParameter.expirationLead.set(lead, in: &$0.policy)
         }
     }
 

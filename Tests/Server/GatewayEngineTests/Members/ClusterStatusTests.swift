@@ -135,11 +135,11 @@ struct ConfigurationDigestsTests {
         var one = EngineConfiguration()
         for number in 0..<500 {
             var parameters = Parameters()
-            try parameters.set(.launchInterval, to: Double(number + 1))
+            #expect(PolicyParameter.launchInterval.set(Double(number + 1), in: &parameters))
             one.topicPolicies["t\(1000 + number)"] = parameters
         }
         var other = one
-        try other.topicPolicies["t1499"]?.set(.launchInterval, to: 7)
+        #expect(PolicyParameter.launchInterval.set(7, in: &other.topicPolicies["t1499", default: Parameters()]))
         let (first, second) = (ConfigurationDigests.digests(of: one), ConfigurationDigests.digests(of: other))
         #expect(first.keys.count { $0.hasPrefix("topics") } == 101)
         #expect(ConfigurationDigests.differences([first, second]) == ["topics"])
