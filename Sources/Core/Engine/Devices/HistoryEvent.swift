@@ -119,8 +119,7 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
         apnsID: APNsID?,
         related: APNsID?
     ) {
-        guard Kind.isCode(code) else { return nil }
-        if Kind.hasBoundNumbers(code), Kind(code: code, attempt: attempt, coalesced: coalesced) == nil { return nil }
+        guard Kind(code: code, attempt: attempt, coalesced: coalesced) != nil else { return nil }
         self.device = device
         self.at = at
         self.apnsID = apnsID
@@ -195,17 +194,6 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
 }
 
 extension HistoryEvent.Kind {
-    /// The codes of tasks, sessions and names, one bit each.
-    private static let codesWithBoundNumbers: UInt32 = 0x10E0_E0C0
-
-    /// Returns true if `code`, the code of a kind, is valid only with certain numbers.
-    static func hasBoundNumbers(_ code: UInt8) -> Bool {
-        Self.codesWithBoundNumbers & (1 << UInt32(code)) != 0
-    }
-
-    /// Returns true if a kind has this code.
-    package static func isCode(_ code: UInt8) -> Bool { 1...30 ~= code }
-
     /// The stored numbers: the code, which is below 32 and never changes, and its two arguments.
     package var stored: (code: UInt8, attempt: UInt16, coalesced: UInt16) {
         switch self {
@@ -245,20 +233,15 @@ extension HistoryEvent.Kind {
         case 4: self = .launch(.push, attempt: attempt, coalesced: coalesced)
         case 5: self = .extended(.push, seconds: attempt)
         case 6, 7, 13, 14, 15, 21, 22, 23, 28: self.init(boundCode: code, attempt: attempt, coalesced: coalesced)
-        case 8: self = .push(.launched)
-        case 9: self = .push(.scheduled)
-        case 10: self = .push(.coalesced)
-        case 11: self = .push(.discarded)
-        case 12: self = .push(.noWake)
-        case 16: self = .result(.push(.newData))
-        case 17: self = .result(.push(.noData))
-        case 18: self = .result(.push(.failed))
-        case 19: self = .result(.push(.expired))
-        case 20: self = .result(.push(.lost))
-        case 24: self = .discard(.push, .expired)
-        case 25: self = .discard(.push, .exhausted)
-        case 26: self = .discard(.push, .forceQuit)
-        case 27: self = .discard(.push, .unregistered)
+        case 8...12:
+            guard let disposition = Disposition(storedCode: code - 7) else { return nil }
+            self = .push(disposition)
+        case 16...20:
+            guard let outcome = WakeOutcome(storedCode: code - 15) else { return nil }
+            self = .result(.push(outcome))
+        case 24...27:
+            guard let reason = DiscardReason.ofPushes.element(code: code - 23) else { return nil }
+            self = .discard(.push, reason)
         case 29: self = .discard(.push, .cancelled)
         case 30: self = .subscribed
         default: return nil
