@@ -13,6 +13,11 @@ package struct PushContent {
         /// The size of the trace in bytes. At this position, the field takes no additional memory.
         let traceCount: UInt16
         let payloadCount: UInt32
+
+        /// The size of the memory block in bytes.
+        var byteCount: Int {
+            MemoryLayout<Header>.size + Int(self.collapseIDCount) + Int(self.payloadCount) + Int(self.traceCount)
+        }
     }
 
     private let base: UnsafeMutableRawPointer
@@ -22,18 +27,13 @@ package struct PushContent {
     /// - `collapseID`: at most 64 bytes; empty if there is none.
     /// - `trace`: the stored form of a `PushTrace`; empty if there is none.
     package init(apnsID: APNsID, collapseID: ByteView, payload: ByteView, trace: ByteView = ByteView()) {
-        let size = Self.byteCount(
-            collapseIDCount: collapseID.count,
-            payloadCount: payload.count,
-            traceCount: trace.count
-        )
-        unsafe self.base = UnsafeMutableRawPointer.allocate(byteCount: size, alignment: 8)
         let header = Header(
             apnsID: apnsID,
             collapseIDCount: UInt16(collapseID.count),
             traceCount: UInt16(trace.count),
             payloadCount: UInt32(payload.count)
         )
+        unsafe self.base = UnsafeMutableRawPointer.allocate(byteCount: header.byteCount, alignment: 8)
         unsafe self.base.storeBytes(of: header, as: Header.self)
         self.write(collapseID, at: 0)
         self.write(payload, at: collapseID.count)
@@ -73,26 +73,11 @@ package struct PushContent {
     }
 
     /// The size of the memory block in bytes.
-    var byteCount: Int {
-        let header = self.header
-        return Self.byteCount(
-            collapseIDCount: Int(header.collapseIDCount),
-            payloadCount: Int(header.payloadCount),
-            traceCount: Int(header.traceCount)
-        )
-    }
+    var byteCount: Int { self.header.byteCount }
 
     /// Returns the size of the memory block for the content of a push, in bytes.
     static func byteCount(_ push: Push) -> Int {
-        Self.byteCount(
-            collapseIDCount: push.collapseID.count,
-            payloadCount: push.payload.count,
-            traceCount: push.trace.count
-        )
-    }
-
-    private static func byteCount(collapseIDCount: Int, payloadCount: Int, traceCount: Int) -> Int {
-        MemoryLayout<Header>.size + collapseIDCount + payloadCount + traceCount
+        MemoryLayout<Header>.size + push.collapseID.count + push.payload.count + push.trace.count
     }
 
     package func deallocate() {
