@@ -55,9 +55,9 @@ struct WakeLedgerTests {
     @Test("Expired wakes are taken once, in order")
     func expired() {
         var ledger = WakeLedger()
-        for number in [3, 1, 2] { ledger.expired(Self.wake(number), .deadline) }
+        for number in [3, 1, 2] { ledger.expired.append((Self.wake(number), .deadline)) }
         #expect(ledger.expired.popFirst().map { $0 == (Self.wake(3), .deadline) } == true)
-        ledger.expired(Self.wake(4), .operator)
+        ledger.expired.append((Self.wake(4), .operator))
         #expect([1, 2, 4].allSatisfy { ledger.expired.popFirst()?.id == Self.wake($0) })
         #expect(ledger.expired.isEmpty == true)
     }

@@ -340,7 +340,7 @@ extension DeviceEngine {
         let action = self.changeLanes(device) { $0.cancelled(name) }
         for task in action.discarded { self.noteDropped(task, .cancelled, device, isCancelled: true) }
         for wake in action.ended {
-            self.wakes.expired(self.noteTaskEnd(device, wake, .cancelled, .ended(wake.task)), .cancelled)
+            self.wakes.expired.append((self.noteTaskEnd(device, wake, .cancelled, .ended(wake.task)), .cancelled))
         }
         self.settle(device)
     }

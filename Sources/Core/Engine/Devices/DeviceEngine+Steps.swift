@@ -14,12 +14,12 @@ extension DeviceEngine {
             case .pushExpired(let action):
                 let wake = record.wake
                 self.noteEnd(device, record, .expired, action)
-                self.wakes.expired(wake, .deadline)
+                self.wakes.expired.append((wake, .deadline))
             case .taskExpired(let wake, let action):
                 let ended = self.noteTaskEnd(device, wake, .expired, action)
-                self.wakes.expired(ended, wake.task.kind == .continued ? .progress : .deadline)
+                self.wakes.expired.append((ended, wake.task.kind == .continued ? .progress : .deadline))
             case .taskEndedByPressure(let wake, let outcome, let action):
-                self.wakes.expired(self.noteTaskEnd(device, wake, outcome, action), .pressure)
+                self.wakes.expired.append((self.noteTaskEnd(device, wake, outcome, action), .pressure))
             case .pendingExpired(let push):
                 let waited = record.state.pending.map { self.waited(device, $0, isLaunched: false) }
                 self.discard(push, .expired, device, waited)

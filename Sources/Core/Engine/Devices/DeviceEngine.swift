@@ -152,7 +152,7 @@ extension DeviceEngine {
     package var taskBytes: Int { self.taskMemory.bytes }
 
     /// Returns the number of stored identifiers and session names of a device.
-    package func taskNameCount(_ device: DeviceIndex) -> Int { self.tasks.nameCount(device) }
+    package func taskNameCount(_ device: DeviceIndex) -> Int { self.tasks[device]?.nameCount ?? 0 }
 
     /// The number of wakes in flight or remembered after their end, and the number of devices with remembered wakes.
     package var wakesKnown: (ids: Int, devicesWithEnded: Int) { self.wakes.known }
@@ -358,7 +358,7 @@ extension DeviceEngine {
         self.remember(device, changed: before.conditions.changes(to: self.devices[device].state.conditions))
         self.noteDropped(action, before.pending, .forceQuit, device)
         for wake in action.ended {
-            self.wakes.expired(self.noteTaskEnd(device, wake, .interrupted, .ended(wake.task)), .conditions)
+            self.wakes.expired.append((self.noteTaskEnd(device, wake, .interrupted, .ended(wake.task)), .conditions))
         }
         self.settle(device)
         return self.devices[device].state.conditions

@@ -98,7 +98,7 @@ extension DeviceRecord {
     /// Forgets and returns the oldest ended wake if it ended at or before `horizon`.
     mutating func forgetEndedWake(endedBy horizon: Instant) -> EndedWake? {
         guard let oldest = self.wakes.value?.ended.first, oldest.at <= horizon else { return nil }
-        return self.wakes.change(from: DeviceWakes()) { $0.ended.popFirst { _ in true } }
+        return self.wakes.change(from: DeviceWakes()) { $0.ended.popFirst() }
     }
 }
 

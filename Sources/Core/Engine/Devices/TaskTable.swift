@@ -78,9 +78,6 @@ struct TaskTable: ~Copyable {
     /// Returns true if every row belongs to a device with a number below `count`.
     func isOfDevices(below count: Int) -> Bool { self.rows.allSatisfy { Int($0?.device.rawValue ?? 0) < count } }
 
-    /// Returns the number of names of the device's requests and sessions.
-    func nameCount(_ device: DeviceIndex) -> Int { self[device]?.nameCount ?? 0 }
-
     /// Returns the rows at `countMax` positions from `first` on; fewer at the end.
     func places(from first: Int, countMax: Int) -> ArraySlice<(device: DeviceIndex, row: TaskRow)?> {
         self.rows[min(first, self.rows.count)...].prefix(countMax)

@@ -25,7 +25,7 @@ package struct WakeLedger: ~Copyable {
     private var devices = WakeTable<DeviceIndex>()
     /// The time at which each device's oldest ended wake is forgotten; one entry per device.
     private var forgetting = DueIndex()
-    /// The wakes that ended without a result of their worker, oldest first.
+    /// The wakes that ended without a result of their worker, oldest first. Their slots must be freed.
     package var expired = FIFOQueue<(id: WakeID, reason: ExpirationReason)>()
     /// The wakes whose deadline is near. A wake may be in the queue several times.
     var expiring = FIFOQueue<(id: WakeID, deadline: Instant)>()
@@ -61,11 +61,6 @@ package struct WakeLedger: ~Copyable {
             self.noteWhenForgotten(device, in: devices)
         }
         return self.forgetting.first.map { $0 > now } ?? true
-    }
-
-    /// Adds a wake that ended without a result of its worker. Its slot must be freed.
-    package mutating func expired(_ wake: WakeID, _ reason: ExpirationReason) {
-        self.expired.append((wake, reason))
     }
 
     /// Adds the wakes of a device whose row was restored from a store.
@@ -127,11 +122,8 @@ package struct Ring<Element> {
         return self.shift(element)
     }
 
-    /// Removes and returns the oldest element if it satisfies `condition`.
-    package mutating func popFirst(where condition: (Element) -> Bool) -> Element? {
-        guard let first = self.slots[0], condition(first) else { return nil }
-        return self.shift(nil)
-    }
+    /// Removes and returns the oldest element.
+    package mutating func popFirst() -> Element? { self.shift(nil) }
 
     /// Returns the newest element that satisfies `condition`.
     func last(where condition: (Element) -> Bool) -> Element? {

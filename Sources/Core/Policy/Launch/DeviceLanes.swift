@@ -271,9 +271,8 @@ extension DeviceLanes {
     package mutating func pushEnded(
         _ outcome: WakeOutcome,
         at now: Instant,
-        takingBackAttempt: Bool = false,
         _ parameters: Parameters
     ) -> WakeEndedAction {
-        self.device.wakeEnded(outcome, at: now, takingBackAttempt: takingBackAttempt, parameters, with: &self.tasks)
+        self.device.wakeEnded(outcome, at: now, parameters, with: &self.tasks)
     }
 }

@@ -1,11 +1,5 @@
 /// A device of a simulation: its policy state, and the scripted answers of its worker.
 struct SimulatedDevice {
-    /// The scripted answer to a task in flight, and its time.
-    struct TaskAnswer {
-        var answer: TaskScriptAnswer
-        var moment: Instant
-    }
-
     /// The reason why a wake in flight ends now.
     enum DueEnd {
         case push(PushScriptAnswer)
@@ -24,8 +18,8 @@ struct SimulatedDevice {
     private var taskLaunches: [TaskName: Int] = [:]
     /// The number of launches of each session.
     private var sessionLaunches: [TaskName: Int] = [:]
-    /// The scripted answers by the task's arrival number. Wakes that will expire have none.
-    private var taskAnswers: [UInt64: TaskAnswer] = [:]
+    /// The scripted answers and their times, by the task's arrival number. Wakes that will expire have none.
+    private var taskAnswers: [UInt64: (answer: TaskScriptAnswer, moment: Instant)] = [:]
 
     init(name: String) {
         self.name = name
@@ -74,7 +68,7 @@ struct SimulatedDevice {
         let deadline = self.advanced(wake, step, parameters)
         let moment = wake.launchedAt + step.delay
         guard step.answer != .none, moment < deadline else { return }
-        self.taskAnswers[wake.task.arrival] = TaskAnswer(answer: step.answer, moment: moment)
+        self.taskAnswers[wake.task.arrival] = (step.answer, moment)
     }
 
     /// Applies the scripted progress of a continued task.

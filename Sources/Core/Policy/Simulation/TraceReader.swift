@@ -161,10 +161,10 @@ struct TraceReader {
         ]
         let object = try TraceObject(value, line: line, path: "conditions.", known: known)
         var report = ConditionsReport()
-        report.appState = try object.choice("appState", Conditions.AppState.self)
-        report.backgroundRefresh = try object.choice("backgroundRefresh", Conditions.BackgroundRefresh.self)
-        report.thermalState = try object.choice("thermalState", Conditions.ThermalState.self)
-        report.memoryPressure = try object.choice("memoryPressure", Conditions.MemoryPressure.self)
+        report.appState = try object.choice("appState", of: Conditions.AppState.allCases)
+        report.backgroundRefresh = try object.choice("backgroundRefresh", of: Conditions.BackgroundRefresh.allCases)
+        report.thermalState = try object.choice("thermalState", of: Conditions.ThermalState.allCases)
+        report.memoryPressure = try object.choice("memoryPressure", of: Conditions.MemoryPressure.allCases)
         report.charging = try object.bool("charging")
         report.lowPowerMode = try object.bool("lowPowerMode")
         report.network = try object.bool("network")
@@ -295,7 +295,7 @@ extension TraceReader {
                     names.allSatisfy({ if case .string = $0 { true } else { false } })
                 else { throw object.wrong("resources", "is \(resources.kind)", must: "an array of names") }
             }
-            return .continued(try object.choice("strategy", TaskSubmission.Strategy.self) ?? .queue)
+            return .continued(try object.choice("strategy", of: TaskSubmission.Strategy.allCases) ?? .queue)
         case .urlSession: preconditionFailure("no request is of this kind")
         }
     }
@@ -382,14 +382,6 @@ struct TraceObject {
         guard let value = self[name] else { return nil }
         guard case .number(let number) = value else { throw self.wrong(name, "is \(value.kind)", must: must) }
         return number
-    }
-
-    /// Returns the case of `Choice` whose name is the value; nil if the member is absent.
-    func choice<Choice: RawRepresentable<String> & CaseIterable>(
-        _ name: String,
-        _: Choice.Type
-    ) throws(TraceError) -> Choice? {
-        try self.choice(name, of: Array(Choice.allCases))
     }
 
     /// Returns the one of `choices` whose name is the value; nil if the member is absent.
