@@ -88,6 +88,9 @@ struct BoundTests {
             // A topic over its share gets the topic's reason, even if the total is also used up.
             #expect(self.refusal(rig, push, 3) == .noMemoryForTopic)
         }
+        rig.engine.unregister(rig.index(1))
+        #expect(rig.engine.contentBytes == 2 * Self.pushBytes)
+        #expect(rig.push(3) != nil, "the end of a push frees the memory of its topic")
     }
 
     @Test("Every end of a push frees its memory")

@@ -15,29 +15,6 @@ struct ContentMemoryTests {
         }
     }
 
-    @Test("Content counts for its topic and the total while it is held")
-    func counts() {
-        var memory = ContentMemory()
-        memory.grow(topicCount: 1)
-        let first = Self.content(10)
-        memory.hold(first, Self.topic(0))
-        let one = memory.bytes
-        #expect(one > 10)
-        memory.grow(topicCount: 2)
-        let second = Self.content(30)
-        memory.hold(second, Self.topic(1))
-        #expect(memory.bytes == 2 * one + 20)
-        func isFull(_ topic: UInt32, _ bytesMax: Int) -> Bool {
-            memory.refusal(0, Self.topic(topic), bytesMax: .max, bytesPerTopicMax: bytesMax) != nil
-        }
-        #expect(!isFull(0, one) && isFull(0, one - 1) && !isFull(1, one + 20) && isFull(1, one + 19))
-        memory.letGo(first, Self.topic(0))
-        #expect(memory.bytes == one + 20)
-        #expect(!isFull(0, 0) && isFull(1, one + 19))
-        memory.letGo(second, Self.topic(1))
-        #expect(memory.bytes == 0)
-    }
-
     /// Additional bytes and the expected refusals, for topic 1 (topics 0 and 1 hold 100 bytes each) or a new topic.
     static let refusals: [(bytes: Int, isKnown: Bool, bytesMax: Int, bytesPerTopicMax: Int, refusal: Refusal?)] = [
         (50, true, 250, 150, nil),

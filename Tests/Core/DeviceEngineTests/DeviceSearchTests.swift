@@ -167,7 +167,7 @@ struct DeviceSearchTests {
 
     @Test("A search for rare tasks examines a bounded number of devices in a step, and finds all")
     func rareTasks() throws {
-        let (rig, smaller) = (EngineRig(EngineRig.permitting()), EngineRig(EngineRig.permitting()))
+        let (rig, smaller) = (EngineRig(EngineRig.openToTasks()), EngineRig(EngineRig.openToTasks()))
         for number in 0..<1000 {
             let kind = number % 300 == 7 ? TaskSubmission.Kind.processing([]) : .appRefresh
             try rig.submit(number, "app.task", kind)

@@ -6,7 +6,7 @@ import Wire
 
 @Suite("When progress of continued tasks is stored", .timeLimit(.minutes(15)))
 struct ReportedProgressTests {
-    private let rig = EngineRig(EngineRig.permitting([(.continuedMax, 3)]))
+    private let rig = EngineRig(EngineRig.openToTasks([("continuedMax", 3)]))
     private let store = SimulatedStore()
 
     init() throws {
@@ -39,7 +39,7 @@ struct ReportedProgressTests {
 
     /// Returns the progress of the tasks of device 1 that the store has.
     private func kept() throws -> [UInt64?] {
-        let next = try self.rig.restarted(from: self.store, EngineRig.permitting())
+        let next = try self.rig.restarted(from: self.store, EngineRig.openToTasks())
         return next.snapshot(1).tasks.map { task in
             guard case .running(_, _, _, let progress) = task.state else { return nil }
             return progress?.completed

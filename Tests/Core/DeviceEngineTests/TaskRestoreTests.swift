@@ -16,7 +16,7 @@ struct TaskRestoreTests {
     @Test("Random requests, sessions and habits are restored unchanged and behave the same", arguments: 0..<20)
     func roundTrip(seed: Int) throws {
         var generator = SeededGenerator(seed: UInt64(seed))
-        let rig = EngineRig(EngineRig.permitting())
+        let rig = EngineRig(EngineRig.openToTasks())
         let store = SimulatedStore()
         for device in 0..<8 { rig.register(device) }
         for _ in 0..<400 {
@@ -26,7 +26,7 @@ struct TaskRestoreTests {
         }
         rig.engine.flushProgress()
         try store.commit(from: rig.engine)
-        let next = try rig.restarted(from: store, EngineRig.permitting())
+        let next = try rig.restarted(from: store, EngineRig.openToTasks())
         #expect(next.engine.totals == rig.engine.totals && !next.engine.hasChanges)
         for device in 0..<8 {
             #expect(Self.text(next, device) == Self.text(rig, device), "device \(device)")
@@ -77,7 +77,7 @@ struct TaskRestoreTests {
 
     @Test("A device without requests, sessions and uses has no record for them")
     func noRecord() throws {
-        let rig = EngineRig(EngineRig.permitting())
+        let rig = EngineRig(EngineRig.openToTasks())
         let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
         _ = rig.engine.report(.push(.newData), wake: wake)
         rig.conditions(1) { $0.charging = true }
@@ -102,7 +102,7 @@ struct TaskRestoreTests {
     @Test("A record that was damaged is refused, or read as one that some device could have", arguments: 0..<10)
     func damage(seed: Int) throws {
         var generator = SeededGenerator(seed: UInt64(seed))
-        let rig = EngineRig(EngineRig.permitting())
+        let rig = EngineRig(EngineRig.openToTasks())
         rig.register(1)
         for _ in 0..<60 { try Self.act(rig, 1, &generator) }
         let records = rig.engine.takeRecords()
@@ -115,7 +115,7 @@ struct TaskRestoreTests {
             } else {
                 damaged[place].content[offset] ^= 1 << UInt8(generator.number(below: 8))
             }
-            let next = EngineRig(EngineRig.permitting(), start: rig.now, seed: 99)
+            let next = EngineRig(EngineRig.openToTasks(), start: rig.now, seed: 99)
             do {
                 for (key, content) in damaged { try next.engine.restore(key, content) }
                 try next.engine.finishRestoring(now: rig.instant)

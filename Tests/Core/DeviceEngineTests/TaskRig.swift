@@ -6,13 +6,6 @@ import Wire
 
 /// Task operations of tests, with devices identified by numbers.
 extension EngineRig {
-    /// Returns a configuration with open registration, all identifiers permitted, and these parameters.
-    static func permitting(_ parameters: [(PolicyParameter, Double)] = []) -> EngineConfiguration {
-        var configuration = EngineRig.open(parameters)
-        configuration.permittedTasks = .all
-        return configuration
-    }
-
     /// Submits a request for a registered device.
     @discardableResult
     func submit(

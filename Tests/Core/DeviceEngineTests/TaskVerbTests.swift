@@ -6,7 +6,7 @@ import Wire
 
 @Suite("Requests and sessions in the engine", .timeLimit(.minutes(15)))
 struct TaskVerbTests {
-    private let rig = EngineRig(EngineRig.permitting())
+    private let rig = EngineRig(EngineRig.openToTasks())
 
     @Test("A refusal leaves no name on a device that has others")
     func refusedNames() throws {
@@ -71,7 +71,7 @@ struct TaskVerbTests {
 
     @Test("The memory of event ids is limited; the oldest is replaced, and a removal frees all")
     func eventMemory() throws {
-        var configuration = EngineRig.permitting()
+        var configuration = EngineRig.openToTasks()
         configuration.taskBytesMax = 16 * 80 + 200
         let rig = EngineRig(configuration)
         let device = try #require(rig.register(1).device)
@@ -106,7 +106,7 @@ struct TaskVerbTests {
 
     @Test("Limits count requests and bytes of a topic and of all; a replacement needs no additional space")
     func limits() throws {
-        var configuration = EngineRig.permitting()
+        var configuration = EngineRig.openToTasks()
         configuration.taskRequestsMax = 3
         configuration.taskRequestsPerTopicMax = 2
         let rig = EngineRig(configuration)

@@ -11,14 +11,6 @@ struct LaunchKindTests {
         #expect(TaskKind.allCases.map { LaunchKind($0).rawValue } == TaskKind.allCases.map(\.rawValue))
         #expect(LaunchKind.allCases.map(\.lane) == [.short, .short, .processing, .continued, .short])
     }
-
-    @Test("An outcome knows its launch kind and its name")
-    func outcomes() {
-        #expect(LaunchOutcome.push(.newData).kind == .push && LaunchOutcome.push(.newData).name == "newData")
-        let session = LaunchOutcome.task(.urlSession, .failure)
-        #expect(session.kind == .urlSession && session.name == "failure")
-        #expect(session != .task(.appRefresh, .failure))
-    }
 }
 
 @Suite("Patterns of identifiers", .timeLimit(.minutes(15)))
