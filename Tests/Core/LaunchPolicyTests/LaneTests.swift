@@ -162,11 +162,8 @@ extension LaneTests {
         #expect(driver.report(at: 9) { $0.batteryLevel = 0.9 }.ended.isEmpty)
         #expect(driver.end("p", .expired).map { if case .ended = $0 { true } else { false } } == true)
         #expect(driver.lanes.device.penalty == 0)
-        guard case .discarded(let lost, .unregistered, nil)? = driver.end("r", .lost) else {
-            Issue.record("it should be discarded")
-            return
-        }
-        #expect(driver.text(lost) == "r")
+        let lost = try #require(driver.wake("r")).task
+        #expect(driver.end("r", .lost) == .discarded(lost, .unregistered, replaced: nil))
         #expect(driver.waiting == ["r", "p"])
         #expect(driver.launch(at: 10) == "r")
         #expect(driver.launch(at: 10) == "p")
@@ -178,11 +175,8 @@ extension LaneTests {
         driver.finish("s", 3, at: 0)
         driver.launch(at: 0)
         _ = driver.lanes.unregistered(at: LanesDriver.at(1), driver.parameters)
-        guard case .discarded(let task, .unregistered, nil)? = driver.end("s", .failure) else {
-            Issue.record("it should be discarded")
-            return
-        }
-        #expect(task.transfers == 3)
+        let task = try #require(driver.wake("s")).task
+        #expect(driver.end("s", .failure) == .discarded(task, .unregistered, replaced: nil) && task.transfers == 3)
         #expect(driver.lanes.tasks.isBlank)
     }
 
@@ -242,19 +236,15 @@ extension LaneTests {
         #expect(forced == .laneIsFull, "no operator has more run than may")
         #expect(lost.end("c", .lost).map { if case .waits = $0 { true } else { false } } == true)
         #expect(lost.launch(at: 1) == "c", "it has kept its place")
-        guard case .discarded(_, .exhausted, nil)? = lost.end("c", .lost) else {
-            Issue.record("it should be discarded")
-            return
-        }
+        let exhausted = try #require(lost.wake("c")).task
+        #expect(lost.end("c", .lost) == .discarded(exhausted, .exhausted, replaced: nil))
         #expect(lost.waiting == ["d"])
         removed.report(at: 0) { $0.appState = .active }
         removed.submit("c", .continued(.queue), at: 0)
         _ = removed.lanes.unregistered(at: LanesDriver.at(1), removed.parameters)
         #expect(removed.inFlight == ["c"])
-        guard case .discarded(_, .unregistered, nil)? = removed.end("c", .lost) else {
-            Issue.record("it should be discarded")
-            return
-        }
+        let dropped = try #require(removed.wake("c")).task
+        #expect(removed.end("c", .lost) == .discarded(dropped, .unregistered, replaced: nil))
         #expect(removed.lanes.tasks.waiting.isEmpty)
     }
 
@@ -267,10 +257,8 @@ extension LaneTests {
         let name = driver.name("p")
         let other = driver.name("q")
         #expect(driver.lanes.taskLaunchForced(other, at: LanesDriver.at(2), driver.parameters) == .notPending)
-        guard case .launched = driver.lanes.taskLaunchForced(name, at: LanesDriver.at(2), driver.parameters) else {
-            Issue.record("it should launch")
-            return
-        }
+        let forced = driver.lanes.taskLaunchForced(name, at: LanesDriver.at(2), driver.parameters)
+        #expect(forced == .launched(try #require(driver.wake("p"))))
         #expect(driver.lanes.tasks.lastProcessing == .distantPast)
         driver.submit("q", .appRefresh, at: 2, slotIsFree: false)
         _ = driver.lanes.taskLaunchForced(other, at: LanesDriver.at(2), driver.parameters)

@@ -10,6 +10,8 @@ struct SimulatedDevice {
 
     let name: String
     var lanes = DeviceLanes()
+    /// The due time; nil for never. Entries of the simulator's queue with another time are obsolete.
+    var due: Instant?
     /// The number of push launches, which selects the worker's next step.
     var launches = 0
     /// The scripted answer to the push in flight, and its time; nil if it will expire.

@@ -25,8 +25,6 @@ package struct Simulator {
     var devices: [SimulatedDevice] = []
     private var numbers: [String: Int] = [:]
     private var due = MomentQueue<Int>()
-    /// The due time of each device; nil for never. Entries of `due` with another time are obsolete.
-    private var moments: [Instant?] = []
     /// The apns-ids of the pushes that are pending or in flight.
     var identifiers: [PushHandle: String] = [:]
     var lastHandle: UInt64 = 0
@@ -154,7 +152,6 @@ extension Simulator {
         let number = self.devices.count
         self.numbers[name] = number
         self.devices.append(SimulatedDevice(name: name))
-        self.moments.append(nil)
         return number
     }
 
@@ -176,17 +173,17 @@ extension Simulator {
             var devices: [Int] = []
             while let entry = self.due.popDue(moment) { devices.append(entry.value) }
             // Devices that are due at the same instant are processed in the order in which the trace first named them.
-            for device in devices.sorted() where self.moments[device] == self.now { self.settle(device, output) }
+            for device in devices.sorted() where self.devices[device].due == self.now { self.settle(device, output) }
         }
     }
 
     private mutating func schedule(_ device: Int, at next: Instant?) {
-        guard self.moments[device] != next else { return }
-        self.moments[device] = next
+        guard self.devices[device].due != next else { return }
+        self.devices[device].due = next
         if let next { self.due.insert(device, at: next.milliseconds) }
         guard self.due.count > 64, self.due.count > 4 * self.devices.count else { return }
-        let moments = self.moments
-        self.due.removeAll { moments[$0.value]?.milliseconds != $0.moment }
+        let devices = self.devices
+        self.due.removeAll { devices[$0.value].due?.milliseconds != $0.moment }
     }
 
     /// Applies the events of one device that are due now, until none is left.
