@@ -43,9 +43,11 @@ struct LanesDriver {
         at seconds: Double,
         slotIsFree: Bool = true
     ) -> TaskSubmittedAction {
-        let submission = TaskSubmission(name: self.name(name), kind: kind)
+        let name = self.name(name)
         return self.lanes.submitted(
-            submission,
+            name,
+            kind,
+            earliestBegin: nil,
             at: Self.at(seconds),
             isPermitted: true,
             slotIsFree: slotIsFree,

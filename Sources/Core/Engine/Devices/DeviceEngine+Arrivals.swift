@@ -179,14 +179,11 @@ extension DeviceEngine {
         )
         let row = self.tasks.row(device)
         defer { if row.isBlank { self.letGo(device) } }
-        let submission = TaskSubmission(
-            name: row.nameToBe(request.identifier),
-            kind: request.kind,
-            earliestBegin: request.earliestBegin
-        )
         var lanes = self.lanes(device)
         let action = lanes.submitted(
-            submission,
+            row.nameToBe(request.identifier),
+            request.kind,
+            earliestBegin: request.earliestBegin,
             at: self.now,
             isPermitted: isPermitted,
             slotIsFree: hasSlot,

@@ -29,8 +29,8 @@ package struct TaskNeeds: OptionSet, Hashable, Sendable {
     fileprivate static let memory = TaskNeeds(rawValue: 2)
 }
 
-/// A submitted request.
-package struct TaskSubmission: Hashable, Sendable {
+/// The properties of a submitted request.
+package enum TaskSubmission {
     /// The behavior of a continued task that cannot launch immediately.
     package enum Strategy: String, Sendable, CaseIterable {
         /// The request is pending.
@@ -44,17 +44,6 @@ package struct TaskSubmission: Hashable, Sendable {
         case appRefresh
         case processing(TaskNeeds)
         case continued(Strategy)
-    }
-
-    package var name: TaskName
-    package var kind: Kind
-    /// The earliest start; nil for the time of submission. Ignored for a continued task.
-    package var earliestBegin: Instant?
-
-    package init(name: TaskName, kind: Kind, earliestBegin: Instant? = nil) {
-        self.name = name
-        self.kind = kind
-        self.earliestBegin = earliestBegin
     }
 }
 

@@ -3,27 +3,30 @@
 extension DeviceLanes {
     /// Applies a submitted request. A request that can launch is launched and in `tasks.inFlight` afterwards.
     ///
+    /// - `earliestBegin`: the earliest start; nil for `now`. Ignored for a continued task.
     /// - `isPermitted`: true if a permitted pattern of the topic matches the identifier.
     /// - `slotIsFree`: true if a stream that accepts the request has a free slot for this device.
     package mutating func submitted(
-        _ submission: TaskSubmission,
+        _ name: TaskName,
+        _ kind: TaskSubmission.Kind,
+        earliestBegin: Instant?,
         at now: Instant,
         isPermitted: Bool,
         slotIsFree: Bool,
         _ parameters: Parameters
     ) -> TaskSubmittedAction {
         var task = BackgroundTask(
-            name: submission.name,
-            kind: submission.kind.taskKind,
-            needs: submission.kind.needs,
+            name: name,
+            kind: kind.taskKind,
+            needs: kind.needs,
             arrivedAt: now,
             waitsSince: now,
             arrival: 0
         )
-        if let earliest = submission.earliestBegin, task.kind != .continued { task.waitsSince = max(now, earliest) }
+        if let earliestBegin, task.kind != .continued { task.waitsSince = max(now, earliestBegin) }
         let mayLaunch = slotIsFree && self.mayLaunch(task, at: now, parameters)
         guard isPermitted else { return .refused(.notPermitted) }
-        if let refusal = self.refusal(submission, task, mayLaunch: mayLaunch) { return .refused(refusal) }
+        if let refusal = self.refusal(task, mayLaunch: mayLaunch) { return .refused(refusal) }
         let replaced = self.tasks.takeNamesake(of: task)
         task.arrival = self.tasks.arrived()
         self.tasks.wait(task)
@@ -32,13 +35,13 @@ extension DeviceLanes {
     }
 
     /// Returns the reason to refuse a permitted request, or nil.
-    private func refusal(_ submission: TaskSubmission, _ task: BackgroundTask, mayLaunch: Bool) -> TaskRefusal? {
+    private func refusal(_ task: BackgroundTask, mayLaunch: Bool) -> TaskRefusal? {
         let conditions = self.device.conditions
         if task.kind != .continued, conditions.backgroundRefresh != .available { return .unavailable }
         if task.kind == .continued, conditions.appState != .active { return .notForeground }
         let others = self.tasks.waiting.count { $0.kind == task.kind && !$0.isNamesake(of: task) }
         if others >= task.kind.waitingMax { return .tooManyPendingTaskRequests }
-        if submission.kind == .continued(.fail), !mayLaunch { return .immediateRunIneligible }
+        if task.failsRatherThanWaits, !mayLaunch { return .immediateRunIneligible }
         return nil
     }
 

@@ -4,13 +4,11 @@ extension Simulator {
     mutating func submitted(_ request: TraceRequest, _ device: Int) {
         let subject = OutcomeLine.Subject.task(request.identifier)
         let isPermitted = self.permitted?.contains { $0.matches(request.identifier) } ?? true
-        let submission = TaskSubmission(
-            name: self.taskName(request.identifier),
-            kind: request.kind,
-            earliestBegin: request.earliestBegin
-        )
+        let name = self.taskName(request.identifier)
         let action = self.devices[device].lanes.submitted(
-            submission,
+            name,
+            request.kind,
+            earliestBegin: request.earliestBegin,
             at: self.now,
             isPermitted: isPermitted,
             slotIsFree: true,
