@@ -87,48 +87,19 @@ struct ActivityCountersTests {
 
 @Suite("Counters that gateways share", .timeLimit(.minutes(15)))
 struct StoredActivityCountersTests {
-    /// Counters with distinct nonzero values, except for holds and reasons that a push, or a task, cannot have.
+    /// Counters with distinct nonzero values: those of a stored form with every code that is known.
     private static let counters: ActivityCounters = {
-        var last: Int64 = 0
-        func count() -> Int64 {
-            last += 1
-            return last.isMultiple(of: 3) ? -last : last << 40
+        var bytes: [UInt8] = [1]
+        for code in UInt16(1)..<0x2000 {
+            let count = code.isMultiple(of: 3) ? -Int64(code) : Int64(code) << 40
+            let entry =
+                (0..<2).map { UInt8(truncatingIfNeeded: code >> ($0 * 8)) }
+                + (0..<8).map { UInt8(truncatingIfNeeded: count >> ($0 * 8)) }
+            if ([1] + entry).withByteView({ ActivityCounters(stored: $0) }) != nil { bytes += entry }
         }
-        func counts<Case: CountedCase>(_: PerCase<Case>, of cases: [Case] = Array(Case.allCases)) -> PerCase<Case> {
-            cases.reduce(into: PerCase<Case>()) { $0[$1] = count() }
+        guard let counters = bytes.withByteView({ ActivityCounters(stored: $0) }) else {
+            preconditionFailure("each of the codes was decoded alone")
         }
-        var counters = ActivityCounters()
-        counters.accepted = count()
-        counters.noWake = count()
-        counters.completed = count()
-        counters.coalesced = count()
-        counters.pending = count()
-        counters.inFlight = count()
-        counters.launched = count()
-        counters.registered = count()
-        counters.discarded = counts(counters.discarded, of: DiscardReason.ofPushes)
-        counters.results = counts(counters.results)
-        counters.held = counts(counters.held, of: Hold.ofPushes)
-        counters.gauges.devices = count()
-        counters.gauges.contentBytes = count()
-        counters.gauges.taskBytes = count()
-        counters.tasks.launched = counts(counters.tasks.launched)
-        for kind in TaskKind.allCases { counters.tasks[kind] = counts(counters.tasks[kind]) }
-        counters.requests.replaced = count()
-        counters.requests.cancelled = count()
-        counters.requests.submitted = counts(counters.requests.submitted)
-        counters.requests.refused = counts(counters.requests.refused)
-        counters.requests.discarded = counts(counters.requests.discarded, of: DiscardReason.ofTasks)
-        counters.requests.waiting = counts(counters.requests.waiting)
-        counters.requests.inFlight = counts(counters.requests.inFlight)
-        counters.requests.held = counts(counters.requests.held, of: Hold.ofTasks)
-        counters.sessions.finished = count()
-        counters.sessions.refused = count()
-        counters.sessions.completed = count()
-        counters.sessions.waiting = count()
-        counters.sessions.inFlight = count()
-        counters.sessions.wakes = count()
-        counters.sessions.discarded = counts(counters.sessions.discarded, of: DiscardReason.ofTasks)
         return counters
     }()
 
@@ -159,7 +130,7 @@ struct StoredActivityCountersTests {
             + absent(".discarded", DiscardReason.ofPushes) + absent(".requests.discarded", DiscardReason.ofTasks)
             + absent(".sessions.discarded", DiscardReason.ofTasks)
         for (path, count) in leaves {
-            #expect((count != 0) != impossible.contains(path), "\(path): is it filled, has it a code, and is it added?")
+            #expect((count != 0) != impossible.contains(path), "\(path): has it a code of its own, and is it added?")
         }
         let bytes = self.stored(Self.counters)
         let restored = try #require(bytes.withByteView { ActivityCounters(stored: $0) })
