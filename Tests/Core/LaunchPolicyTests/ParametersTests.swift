@@ -1,6 +1,5 @@
 import Policy
 import Testing
-import Wire
 
 @Suite("Parameters", .timeLimit(.minutes(15)))
 struct ParametersTests {
@@ -48,13 +47,6 @@ struct ParametersTests {
         #expect(parameters.refreshLead == 1001)
     }
 
-    @Test("A parameter is found only by the exact spelling of its name")
-    func names() {
-        #expect(PolicyParameter(rawValue: "tasks") == nil)
-        #expect(PolicyParameter(rawValue: "processingwindow") == nil)
-        #expect(Set(PolicyParameter.ofTasks).count == PolicyParameter.ofTasks.count)
-    }
-
     @Test("Setting one parameter changes only that one, and is read back", arguments: PolicyParameter.allCases)
     func alone(parameter: PolicyParameter) {
         let defaults = Parameters()
@@ -86,11 +78,5 @@ struct ParametersTests {
         #expect(Instant(milliseconds: .max - 1) + 5 == .distantFuture)
         #expect(Instant(milliseconds: .min + 1) - 5 == .distantPast)
         #expect(Instant(milliseconds: 7) - 5 == Instant(milliseconds: 2))
-    }
-
-    @Test("Priorities are those of apns-priority, and compare by urgency")
-    func priorities() {
-        #expect(Priority.allCases.map(\.rawValue) == [1, 5, 10])
-        #expect(Priority.allCases.sorted() == [.passive, .considerate, .immediate])
     }
 }

@@ -55,14 +55,6 @@ struct SimulatorTests {
         #expect(results.last?.hasPrefix(#"{"t":1.001,"#) == true)
     }
 
-    @Test("Parameters of background tasks can be overridden as those of pushes can")
-    func taskOverrides() throws {
-        let trace = [#"{"t": 0, "device": "a", "submit": {"identifier": "p", "kind": "processing"}}"#]
-        let slow = [#"{"tasks": {"p": [["none", 0]]}}"#] + trace
-        let lines = try Self.run(slow, overrides: [("policy.processingWindow", 7.5)])
-        #expect(lines.contains { $0.hasPrefix(#"{"t":7.5,"#) })
-    }
-
     @Test("At the same time devices act in the order of their first mention, before the events of that time")
     func order() throws {
         let trace = [Self.push("p0", "b", at: "0"), Self.push("p1", "a", at: "0"), Self.push("p2", "c", at: "1")]
