@@ -247,11 +247,7 @@ let unitTests: [Target] = [
     tests("TransferPolicyTests", in: "Transfers", ["TransferAgent"]),
     tests("WakeFormatTests", in: "Core", ["Wire"]),
     tests("DeviceEngineTests", in: "Core", ["Engine", "Policy", "WakeGateTestKit", "Wire"]),
-    tests(
-        "WakeDispatchTests",
-        in: "Core",
-        ["Engine", "Policy", "Storage", "WakeGateTestKit", "Wire"]
-    ),
+    tests("WakeDispatchTests", in: "Core", ["Engine", "Policy", "WakeGateTestKit", "Wire"]),
     tests(
         "DeviceJournalTests",
         in: "Server",

@@ -87,15 +87,12 @@ extension DispatchSimulation {
             self.lives?.coverage.note(.commit)
             self.lives?.underWay = nil
             self.lives?.durable = commit
-            self.tellHistory(commit)
             self.release(commit.effects)
         } catch {
             if self.lives?.faultsEvery == 0 { return self.fail("a commit failed without a fault: \(error.message)") }
             self.lives?.coverage.note(.failedCommit)
-            let isDead = self.lives?.medium.isDead == true
             self.lives?.medium.clearFaults()
-            // A dead gateway answers nothing.
-            if !isDead { self.checkAfterFailure(store) }
+            self.checkAfterFailure(store)
             self.die(self.generator.pick(SimulatedDeath.allCases))
         }
     }
@@ -167,7 +164,7 @@ extension RecordStore {
 /// Deaths and restarts of the gateway.
 extension DispatchSimulation {
     /// Performs the first start, on an empty disk.
-    func live(on medium: any SimulatedMedium, faultsEvery: Int) {
+    func live(on medium: MemoryMedium, faultsEvery: Int) {
         self.lives = SimulatedLives(medium, faultsEvery: faultsEvery)
         self.lives?.durable.devices = self.tokens.map { _ in nil }
         self.start()
@@ -224,9 +221,7 @@ extension DispatchSimulation {
 
     private func tryToStart() throws(StoreError) {
         guard let medium = self.lives?.medium else { return }
-        // A restarting process closes the old file first.
         self.lives?.store = nil
-        self.lives?.history = nil
         let store = try medium.open()
         let records = try store.loadAll()
         guard let found = self.foundCommit(records) else { return }
@@ -254,13 +249,12 @@ extension DispatchSimulation {
         self.models = found.models
         self.loseWakes()
         self.checkAnswered()
-        self.recoverHistory(records, as: found)
+        self.checkEvents(records, as: found)
         let beginning = self.takeCommit()
         self.lives?.underWay = beginning
         try store.commit(beginning.records)
         self.lives?.durable = beginning
         self.lives?.underWay = nil
-        self.tellHistory(beginning)
     }
 
     /// Returns the commit that was found: the last that returned, or the complete one that was under way.

@@ -1,6 +1,5 @@
 import Engine
 import Policy
-import Storage
 import WakeGateTestKit
 import Wire
 
@@ -176,7 +175,7 @@ extension DispatchSimulation {
     private func calm() {
         self.lives?.faultsEvery = 0
         self.lives?.medium.clearFaults()
-        // A checkpoint may have failed unnoticed; the store then refuses the next commit.
+        // A store that has failed refuses the next commit.
         if self.lives != nil { self.die(.kill) }
         while let stream = self.someStream() { self.endStream(stream) }
         self.calmTasks()
@@ -247,7 +246,7 @@ extension DispatchSimulation {
     }
 }
 
-/// Events as the gateway keeps them: first with the commit in the records, then in the history.
+/// Events in the records of the commit in which they happened.
 extension DispatchSimulation {
     /// Moves the events since the last commit into the batch of the next.
     func takeEvents(into batch: inout RecordBatch, _ commit: inout SimulatedLives.Commit) {
@@ -263,19 +262,8 @@ extension DispatchSimulation {
         if end != events.count { self.fail("more happened in one step than a record takes") }
     }
 
-    /// Passes the events of a commit that has returned to the history, which writes them later.
-    func tellHistory(_ commit: SimulatedLives.Commit) {
-        guard let history = self.lives?.history, let retention = self.lives?.medium.retention else { return }
-        if !commit.events.isEmpty { history.append(commit.events[...], ofRecord: commit.sequence) }
-        if commit.number % 2 == 0 { history.flush() }
-        if commit.number % 3 == 0 { history.sync() }
-        retention.advance(to: history.durableSequence)
-        _ = history.tidy()
-    }
-
-    /// Adds missing events to the history at a start, and checks that it has each event of the found commits once.
-    func recoverHistory(_ records: SimulatedStore.Records, as found: SimulatedLives.Commit) {
-        guard let medium = self.lives?.medium else { return }
+    /// Checks at a start that the records have each event of the found commits once.
+    func checkEvents(_ records: SimulatedStore.Records, as found: SimulatedLives.Commit) {
         var kept: [UInt64: [HistoryEvent]] = [:]
         for (key, content) in records where key.kind == .events {
             content.withByteView { content in
@@ -283,36 +271,10 @@ extension DispatchSimulation {
                 try? record.read { kept[record.sequence, default: []].append($0) }
             }
         }
-        let sorted = kept.sorted { $0.key < $1.key }
-        guard let history = medium.openHistory() else {
-            self.lives?.coverage.note(.eventsRecovered, sorted.count)
-            if sorted.flatMap(\.value) != found.happened { self.fail("the records hold other events than happened") }
-            return
+        self.lives?.coverage.note(.eventsFound, kept.count)
+        if kept.sorted(by: { $0.key < $1.key }).flatMap(\.value) != found.happened {
+            self.fail("the records hold other events than happened")
         }
-        let written = history.writtenSequence
-        for (sequence, events) in sorted { history.append(events[...], ofRecord: sequence) }
-        history.flush()
-        history.sync()
-        medium.retention.advance(to: history.durableSequence)
-        self.lives?.history = history
-        // Faults that were already injected are checked after the next start.
-        guard !medium.metFault else { return }
-        guard history.takenSequence == found.sequence else {
-            return self.fail("the history reaches record \(history.takenSequence), and not \(found.sequence)")
-        }
-        for token in self.tokens {
-            let device = HistoryEvent.device(of: token, EngineRig.historyKey)
-            let told = history.entries(device: device, count: .max)
-            var happened = HistoryEntries()
-            for event in found.happened.reversed() where event.device == device { happened.append(event) }
-            let expected = happened.finish()
-            if told != expected {
-                let first = zip(told, expected).first { $0 != $1 }
-                let counts = "\(told.count) events of a device, and \(expected.count)"
-                self.fail("the history has \(counts) happened: \(first as Any)")
-            }
-        }
-        self.lives?.coverage.note(.eventsRecovered, sorted.count { $0.key > written })
     }
 }
 

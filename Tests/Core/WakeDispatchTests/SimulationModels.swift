@@ -1,7 +1,6 @@
 import Engine
 import Foundation
 import Policy
-import Storage
 import WakeGateTestKit
 import Wire
 
@@ -74,10 +73,8 @@ struct SimulatedLives {
         let at: Instant
     }
 
-    let medium: any SimulatedMedium
+    let medium: MemoryMedium
     var store: (any RecordStore)?
-    /// The history; nil on a medium that does not support one.
-    var history: HistoryFile?
     /// The newest commit that has returned.
     var durable = Commit()
     /// The commit that was started and has not returned.
@@ -105,7 +102,7 @@ struct SimulatedLives {
     var unansweredTasks: Set<Int> = []
     var coverage = Coverage<CrashEvent>()
 
-    init(_ medium: any SimulatedMedium, faultsEvery: Int) {
+    init(_ medium: MemoryMedium, faultsEvery: Int) {
         self.medium = medium
         self.faultsEvery = faultsEvery
         self.clock = PolicyClock(wall: self.wall, boot: self.boot)
@@ -133,7 +130,7 @@ enum CrashEvent: CaseIterable {
     case kill, powerLoss, commit, failedCommit, failedStart, uncertainFound, uncertainLost
     case wakeLostAtRestart, wallJump, wallJumpBackAcrossRestart, answeredPushFound, unansweredPushFound
     case repeatedAnswer, forgottenAnswer, repeatedPush, repeatedPushAfterRestart, keptBackEffects, reload
-    case eventsRecovered
+    case eventsFound
 }
 
 /// The behavior of a stream's worker.

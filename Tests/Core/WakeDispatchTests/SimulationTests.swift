@@ -68,74 +68,44 @@ struct DrainSimulationTests {
     }
 }
 
-@Suite("Simulation of the core on a disk, with deaths and restarts", .timeLimit(.minutes(15)))
+@Suite("Simulation of the core with a store that fails, deaths and restarts", .timeLimit(.minutes(15)))
 struct CrashSimulationTests {
-    enum Kind: String, CaseIterable {
-        case memory, journal
-
-        func medium(_ seed: UInt64) -> any SimulatedMedium {
-            switch self {
-            case .memory: MemoryMedium()
-            case .journal: DiskMedium(seed: seed % 3 == 0 ? 0 : seed)
-            }
-        }
-    }
-
     private static let seeds = SimulationSeeds(seed: "WAKEGATE_CRASH_SEED", factor: "WAKEGATE_CRASH_FACTOR")
 
     @Test(
         "Deaths and failures lose no answered request, launch nothing twice, and keep the counters balanced",
-        arguments: Kind.allCases,
-        0..<3 as Range<UInt64>
+        arguments: 0..<3 as Range<UInt64>
     )
-    func holds(kind: Kind, group: UInt64) {
+    func holds(group: UInt64) {
         var coverage = Coverage<CrashEvent>()
         for seed in Self.seeds.group(group, of: 15) {
             let simulation = DispatchSimulation(seed: seed)
-            let medium = kind.medium(seed)
+            let medium = MemoryMedium()
             simulation.live(on: medium, faultsEvery: [4, 12, 40][Int(seed % 3)])
             let fault = simulation.run(steps: 60)
-            #expect(fault == nil, "replay with WAKEGATE_CRASH_SEED=\(seed), on \(kind)")
-            #expect(medium.misuses.isEmpty, "seed \(seed), on \(kind)")
+            #expect(fault == nil, "replay with WAKEGATE_CRASH_SEED=\(seed)")
+            #expect(medium.misuses.isEmpty, "seed \(seed)")
             if let lives = simulation.lives { coverage.add(lives.coverage) }
         }
         guard Self.seeds.replayed == nil else { return }
         let missing = coverage.missing(CrashEvent.allCases)
-        #expect(missing == [], "\(kind), group \(group): cases that never happened prove nothing")
+        #expect(missing == [], "group \(group): cases that never happened prove nothing")
     }
 
-    @Test("A gateway may die after any of its steps", arguments: Kind.allCases, SimulatedDeath.allCases)
-    func everyStep(kind: Kind, death: SimulatedDeath) {
+    @Test("A gateway may die after any of its steps", arguments: SimulatedDeath.allCases)
+    func everyStep(death: SimulatedDeath) {
         for step in 0..<30 {
             let seed = UInt64(step % 4 + 7)
             let simulation = DispatchSimulation(seed: seed)
-            simulation.live(on: kind.medium(seed), faultsEvery: 0)
+            simulation.live(on: MemoryMedium(), faultsEvery: 0)
             let fault = simulation.run(steps: step + 5, dyingAt: step, death)
-            #expect(fault == nil, "on \(kind), step \(step) of seed \(seed)")
+            #expect(fault == nil, "step \(step) of seed \(seed)")
         }
     }
 }
 
 @Suite("Simulation of requests and sessions among faulty workers, deaths and restarts", .timeLimit(.minutes(15)))
 struct TaskSimulationTests {
-    enum Kind: String, CaseIterable {
-        /// The gateway never dies.
-        case immortal
-        case memory, journal
-
-        func medium(_ seed: UInt64) -> (any SimulatedMedium)? {
-            CrashSimulationTests.Kind(rawValue: self.rawValue)?.medium(seed)
-        }
-
-        var seedsInGroup: UInt64 {
-            switch self {
-            case .immortal: 60
-            case .memory: 120
-            case .journal: 10
-            }
-        }
-    }
-
     /// Events that must occur.
     private static let expected: [String] =
         ["launched", "scheduled", "replaced"] + TaskRefusal.allCases.map { "refused \($0)" }
@@ -149,38 +119,37 @@ struct TaskSimulationTests {
         + ["launched", "laneIsFull", "notPending", "noWorker"].map { "simulated launch: \($0)" }
         + ["simulated expiration"]
 
-    /// A factor of 10 results in 3,900 seeds.
+    /// A factor of 10 results in 5,400 seeds.
     private static let seeds = SimulationSeeds(seed: "WAKEGATE_TASK_SEED", factor: "WAKEGATE_TASK_FACTOR")
 
-    private static func simulation(_ kind: Kind, _ seed: UInt64) -> (DispatchSimulation, (any SimulatedMedium)?) {
+    private static func simulation(dies: Bool, _ seed: UInt64) -> (DispatchSimulation, MemoryMedium?) {
         let simulation = DispatchSimulation(seed: seed, hasTasks: true)
-        let medium = kind.medium(seed)
+        let medium = dies ? MemoryMedium() : nil
         if let medium { simulation.live(on: medium, faultsEvery: [4, 12, 40][Int(seed % 3)]) }
         return (simulation, medium)
     }
 
     @Test(
         "Counters balance, lanes hold one wake, nothing launches twice, and every request ends",
-        arguments: Kind.allCases,
+        arguments: [false, true],
         0..<3 as Range<UInt64>
     )
-    func holds(kind: Kind, group: UInt64) {
+    func holds(dies: Bool, group: UInt64) {
         var coverage = Coverage<String>()
-        for seed in Self.seeds.group(group, of: kind.seedsInGroup) {
-            let (simulation, medium) = Self.simulation(kind, seed)
-            let fault = simulation.run(steps: kind == .immortal ? 120 : 60)
-            #expect(fault == nil, "replay with WAKEGATE_TASK_SEED=\(seed), \(kind)")
-            #expect(medium?.misuses.isEmpty ?? true, "seed \(seed), \(kind)")
+        for seed in Self.seeds.group(group, of: dies ? 120 : 60) {
+            let (simulation, medium) = Self.simulation(dies: dies, seed)
+            let fault = simulation.run(steps: dies ? 60 : 120)
+            #expect(fault == nil, "replay with WAKEGATE_TASK_SEED=\(seed), dies: \(dies)")
+            #expect(medium?.misuses.isEmpty ?? true, "seed \(seed)")
             coverage.add(simulation.taskCoverage)
             for reason in DiscardReason.ofTasks {
                 let count = simulation.rig.engine.totals.requests.discarded[reason]
                 coverage.note("discarded \(reason)", Int(count))
             }
         }
-        // The disk is slow, so its few seeds do not cover every corner case.
-        guard Self.seeds.replayed == nil, kind != .journal else { return }
+        guard Self.seeds.replayed == nil else { return }
         let missing = coverage.missing(Self.expected)
-        #expect(missing == [], "\(kind), group \(group): cases that never happened prove nothing")
+        #expect(missing == [], "dies: \(dies), group \(group): cases that never happened prove nothing")
     }
 
     @Test("A gateway with requests may die after any of its steps", arguments: SimulatedDeath.allCases)
@@ -194,10 +163,10 @@ struct TaskSimulationTests {
         }
     }
 
-    @Test("The same seed gives the same run", arguments: Kind.allCases)
-    func replays(kind: Kind) {
+    @Test("The same seed gives the same run", arguments: [false, true])
+    func replays(dies: Bool) {
         let logs = (0..<2).map { _ in
-            let (simulation, _) = Self.simulation(kind, 32)
+            let (simulation, _) = Self.simulation(dies: dies, 32)
             _ = simulation.run(steps: 60)
             return simulation.log
         }

@@ -188,12 +188,6 @@ package protocol SimulatedMedium: AnyObject {
 
     func die(_ death: SimulatedDeath, _ generator: inout SeededGenerator)
 
-    /// True if an operation has failed with the planned fault.
-    var metFault: Bool { get }
-
-    /// True if the planned fault was the death of the process.
-    var isDead: Bool { get }
-
     /// The rules of `RecordStore` that callers have violated.
     var misuses: [String] { get }
 }
@@ -203,8 +197,6 @@ package final class MemoryMedium: SimulatedMedium {
     private var store = SimulatedStore()
     private var isOpen = false
     package private(set) var misuses: [String] = []
-    package let isDead = false
-    package let metFault = false
     package let retention = EventRetention()
 
     package init() {}
@@ -234,7 +226,6 @@ package final class MemoryMedium: SimulatedMedium {
 /// The journal on a failing disk. Its limits cause frequent compactions and checkpoints.
 package final class DiskMedium: SimulatedMedium {
     private let disk: SimulatedDisk
-    private var fault = SimulatedDisk.Fault.ioError
     package let misuses: [String] = []
     package private(set) var retention = EventRetention()
 
@@ -272,7 +263,6 @@ package final class DiskMedium: SimulatedMedium {
         let fault = generator.pick(
             [.ioError, .noSpace, .failedSync, .failedSync, .powerLoss, .kill] as [SimulatedDisk.Fault]
         )
-        self.fault = fault
         self.disk.failOperation(
             generator.number(below: fault == .failedSync ? 4 : 12),
             fault,
@@ -282,10 +272,6 @@ package final class DiskMedium: SimulatedMedium {
     }
 
     package func clearFaults() { self.disk.count(.changes) }
-
-    package var metFault: Bool { self.disk.metFault }
-
-    package var isDead: Bool { self.disk.metFault && (self.fault == .kill || self.fault == .powerLoss) }
 
     package func die(_ death: SimulatedDeath, _ generator: inout SeededGenerator) {
         switch death {
