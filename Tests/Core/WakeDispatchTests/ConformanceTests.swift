@@ -78,9 +78,7 @@ struct TraceComparison {
         }
         for line in trace { try simulator.take(line, note) }
         let summary = simulator.finish(note)
-        let driver = try TraceDriver(trace)
-        for line in trace { try driver.take(line) }
-        driver.finish()
+        let driver = try TraceDriver(trace.enumerated().map { try TraceReader.read($1, line: $0 + 1) })
         self.lineCount = expected.values.reduce(0) { $0 + $1.count }
         for device in Set(expected.keys).union(driver.lines.keys).sorted() {
             let (mine, theirs) = (expected[device] ?? [], driver.lines[device] ?? [])

@@ -1,5 +1,4 @@
 import Engine
-import Foundation
 import Policy
 import WakeGateTestKit
 import Wire
@@ -211,31 +210,6 @@ extension Coverage<SimulationEvent> {
     }
 }
 
-/// An answer in a worker's script of a trace.
-struct TraceAnswer {
-    var answer: String
-    /// The time of the answer, in milliseconds after the launch.
-    var delay: Int64
-    /// The time between two advances of a continued task before the answer, in milliseconds; nil for no advances.
-    var advance: Int64?
-
-    /// The script of tasks that a trace does not mention.
-    static let reliable = [TraceAnswer(answer: "success", delay: 1000)]
-
-    init(answer: String, delay: Int64) {
-        self.answer = answer
-        self.delay = delay
-    }
-
-    /// - Parameter step: the step in the format of the trace.
-    init?(_ step: [Any]) {
-        guard let answer = step.first as? String, step.count > 1, let delay = step[1] as? Double else { return nil }
-        self.answer = answer
-        self.delay = TraceDriver.milliseconds(delay)
-        if step.count > 2 { self.advance = (step[2] as? Double).map { TraceDriver.milliseconds($0) } }
-    }
-}
-
 /// The planned actions of a trace's workers on the wakes that they hold.
 struct PlannedDeeds {
     enum What {
@@ -267,7 +241,12 @@ struct PlannedDeeds {
     var next: Int64? { self.deeds.map(\.at).min() }
 
     /// Plans the scripted actions for a wake that a worker received.
-    mutating func plan(_ step: TraceAnswer, _ delivery: Delivery, _ device: Int, at now: Int64) {
+    mutating func plan<Answer>(
+        _ step: WakeScript<Answer>.Step,
+        _ delivery: Delivery,
+        _ device: Int,
+        at now: Int64
+    ) {
         let kind = delivery.kind
         self.held[delivery.wake] = (device, kind)
         self.count += 1
@@ -292,13 +271,13 @@ struct PlannedDeeds {
             }
         }
         guard now + step.delay < deadline else { return }
-        switch step.answer {
+        switch step.answer.rawValue {
         case "lost": self.deeds.append(deed(step.delay, .loss))
         case "none": break
         default:
-            if let result = FetchResult(rawValue: step.answer) {
+            if let result = FetchResult(rawValue: step.answer.rawValue) {
                 self.deeds.append(deed(step.delay, .report(.push(result))))
-            } else if let result = TaskResult(rawValue: step.answer) {
+            } else if let result = TaskResult(rawValue: step.answer.rawValue) {
                 self.deeds.append(deed(step.delay, .report(.task(result))))
             }
         }

@@ -1,5 +1,4 @@
 import Engine
-import Foundation
 import Policy
 import WakeGateTestKit
 import Wire
@@ -7,87 +6,111 @@ import Wire
 /// Plays a trace of the simulator to the production dispatcher and engine. Each device has its own stream. The driver
 /// derives the outcome from the engine's messages and events.
 final class TraceDriver {
-    private(set) var configuration = EngineRig.open()
-    /// The answers to wakes of pushes, in turn.
-    private var script = [TraceAnswer(answer: "newData", delay: 1000)]
-    /// The answers to those of requests and sessions, by their names, in turn.
-    private var taskScripts: [String: [TraceAnswer]] = [:]
-    private var until: Int64?
-    private(set) lazy var rig = DispatchRig(self.configuration, start: 0)
-    private(set) var names: [String] = []
+    private var configuration = EngineRig.open()
+    /// The answers to wakes of pushes.
+    private var script = WorkerScript.reliable
+    /// The answers to those of requests and sessions, by their names.
+    private var taskScripts: [String: TaskScript] = [:]
+    private var until: Instant?
+    private lazy var rig = DispatchRig(self.configuration, start: 0)
+    private var names: [String] = []
     private var streams: [Int] = []
     private var streamCount = 0
     /// The number of launches of each device, by subject.
     private var launches: [[String: Int]] = []
-    var planned = PlannedDeeds()
+    private var planned = PlannedDeeds()
     private var identifiers: [APNsID: String] = [:]
-    /// The names of requests and sessions in the trace, all of which every stream takes.
-    private let taskNames: TraceNames
+    /// The names of requests and of sessions in the trace, all of which every stream takes.
+    private var taskNames: (requests: Set<String>, sessions: Set<String>) = ([], [])
     /// The outcome lines, by device.
     private(set) var lines: [String: [String]] = [:]
     private(set) var deliveryCount = 0
     /// The launches that are not among `lines` yet.
     private var launched: [Delivery] = []
 
-    /// - Parameter trace: the lines that will follow.
-    init(_ trace: [String]) throws {
-        self.taskNames = try TraceNames(trace)
+    /// Plays a whole trace.
+    init(_ trace: [TraceLine]) throws {
         self.configuration.permittedTasks = .all
+        for case .event(let event) in trace {
+            switch event.kind {
+            case .submit(let request): self.taskNames.requests.insert(request.identifier)
+            case .finished(let session, _): self.taskNames.sessions.insert(session)
+            case .push, .conditions, .cancel: break
+            }
+        }
+        for line in trace {
+            switch line {
+            case .blank: break
+            case .header(let header): self.take(header)
+            case .event(let event): try self.take(event)
+            }
+        }
+        self.advance(to: self.until?.milliseconds ?? .max)
     }
 
     var counters: ActivityCounters { self.rig.engine.totals }
 
-    /// Takes the next line of the trace.
-    func take(_ line: String) throws {
-        guard let object = try TraceNames.object(line) else { return }
-        guard let time = object["t"] as? Double, let name = object["device"] as? String else {
-            return try self.header(object)
-        }
-        let moment = Self.milliseconds(time)
-        if let until = self.until, moment > until { return }
-        self.advance(to: moment)
-        self.rig.rig.pass(moment - self.rig.rig.now)
-        _ = self.rig.dispatcher.advance(to: self.rig.rig.instant, devicesMax: .max)
-        let device = self.number(name)
-        self.collect()
-        if let push = object["push"] as? [String: Any] { self.push(push, device) }
-        if let report = object["conditions"] as? [String: Any] {
-            _ = self.rig.dispatcher.conditions(Self.report(report), self.rig.rig.index(device))
-        }
-        let isCancelled = try self.takeTask(object, device)
-        self.collect(isCancelled: isCancelled)
-        self.settle()
-    }
-
-    /// Finishes the trace.
-    func finish() {
-        self.advance(to: self.until ?? .max)
-    }
-
-    static func milliseconds(_ seconds: Double) -> Int64 { Int64((seconds * 1000).rounded()) }
-
-    func add(_ line: String, _ device: Int) { self.lines[self.names[device], default: []].append(line) }
+    private func add(_ line: String, _ device: Int) { self.lines[self.names[device], default: []].append(line) }
 }
 
 // MARK: - Lines
 
 extension TraceDriver {
-    private func header(_ object: [String: Any]) throws {
-        for (name, value) in object["policy"] as? [String: Double] ?? [:] {
-            guard let parameter = PolicyParameter(rawValue: name), parameter.set(value, in: &self.configuration.policy)
-            else {
-                throw CocoaError(.propertyListReadCorrupt)
-            }
+    private func take(_ header: TraceHeader) {
+        for (parameter, value) in header.parameters {
+            precondition(parameter.set(value, in: &self.configuration.policy), "the reader checked \(parameter)")
         }
-        if let steps = object["worker"] as? [[Any]] { self.script = steps.compactMap { TraceAnswer($0) } }
-        for (name, steps) in object["tasks"] as? [String: [[Any]]] ?? [:] {
-            self.taskScripts[name] = steps.compactMap { TraceAnswer($0) }
-        }
-        if let permitted = object["permitted"] as? [String] {
+        self.script = header.worker ?? self.script
+        self.taskScripts.merge(header.tasks) { $1 }
+        if let permitted = header.permitted {
             self.configuration.permittedTasks = .none
-            self.configuration.permittedTasks[EngineRig.topicName(0)] = permitted.map { IdentifierPattern($0) }
+            self.configuration.permittedTasks[EngineRig.topicName(0)] = permitted
         }
-        if let until = object["until"] as? Double { self.until = Self.milliseconds(until) }
+        self.until = header.until ?? self.until
+    }
+
+    private func take(_ event: TraceEvent) throws {
+        if let until = self.until, event.moment > until { return }
+        self.advance(to: event.moment.milliseconds)
+        self.rig.rig.pass(event.moment.milliseconds - self.rig.rig.now)
+        _ = self.rig.dispatcher.advance(to: self.rig.rig.instant, devicesMax: .max)
+        let device = self.number(event.device)
+        self.collect()
+        let index = self.rig.rig.index(device)
+        var isCancelled = false
+        switch event.kind {
+        case .push(let push):
+            self.identifiers[EngineRig.apnsID(self.rig.rig.lastPush + 1)] = push.apnsID
+            self.rig.push(device, push.priority, push.expiration)
+        case .conditions(let report): _ = self.rig.dispatcher.conditions(report, index)
+        case .submit(let request): try self.submit(request, device, index)
+        case .finished(let session, let count):
+            do throws(TaskRejection) {
+                try self.rig.dispatcher.transfersFinished(session: session, count: count, id: nil, index)
+            } catch {
+                // A ninth session is counted but has no line.
+                guard error == .tooManySessions else { throw error }
+            }
+        case .cancel(let identifier):
+            self.rig.dispatcher.cancelTask(identifier, index)
+            isCancelled = true
+        }
+        self.collect(isCancelled: isCancelled)
+        self.settle()
+    }
+
+    private func submit(_ request: TraceRequest, _ device: Int, _ index: DeviceIndex) throws {
+        let task = IncomingTask(
+            identifier: request.identifier,
+            kind: request.kind,
+            earliestBegin: request.earliestBegin
+        )
+        do throws(TaskRejection) {
+            _ = try self.rig.dispatcher.submit(task, index)
+        } catch {
+            guard case .policy(let refusal) = error else { throw error }
+            self.add("\(self.rig.rig.now) task \(request.identifier) submit \(refusal.rawValue)", device)
+        }
     }
 
     private func number(_ name: String) -> Int {
@@ -104,40 +127,13 @@ extension TraceDriver {
     private func subscribe(_ device: Int) {
         self.streamCount += 1
         self.streams[device] = self.streamCount
-        let request = SubscriptionRequest(
+        self.rig.subscribe(
+            self.streamCount,
             slots: SubscriptionRequest.slotsMax,
-            tasks: self.taskNames.tasks.map { IdentifierPattern($0) },
-            sessions: self.taskNames.sessions.map { IdentifierPattern($0) },
-            devices: [EngineRig.token(device)]
+            tasks: self.taskNames.requests.sorted(),
+            sessions: self.taskNames.sessions.sorted(),
+            devices: [device]
         )
-        _ = EngineRig.topicName(0).withByteView { topic in
-            self.rig.dispatcher.subscribed(DispatchRig.address(self.streamCount), topic: topic, request)
-        }
-    }
-
-    private func push(_ push: [String: Any], _ device: Int) {
-        guard let id = push["apnsID"] as? String,
-            let priority = Priority(rawValue: UInt8(push["priority"] as? Int ?? 10))
-        else { return }
-        var expiration = Expiration.absent
-        if let moment = push["expiration"] as? Double {
-            expiration = moment == 0 ? .nowOrNever : .at(Instant(milliseconds: Self.milliseconds(moment)))
-        }
-        self.identifiers[EngineRig.apnsID(self.rig.rig.lastPush + 1)] = id
-        self.rig.push(device, priority, expiration)
-    }
-
-    private static func report(_ object: [String: Any]) -> ConditionsReport {
-        var report = ConditionsReport()
-        report.appState = (object["appState"] as? String).flatMap(Conditions.AppState.init)
-        report.backgroundRefresh = (object["backgroundRefresh"] as? String).flatMap(Conditions.BackgroundRefresh.init)
-        report.thermalState = (object["thermalState"] as? String).flatMap(Conditions.ThermalState.init)
-        report.memoryPressure = (object["memoryPressure"] as? String).flatMap(Conditions.MemoryPressure.init)
-        report.batteryLevel = object["batteryLevel"] as? Double
-        report.charging = object["charging"] as? Bool
-        report.lowPowerMode = object["lowPowerMode"] as? Bool
-        report.network = object["network"] as? Bool
-        return report
     }
 }
 
@@ -211,8 +207,12 @@ extension TraceDriver {
             let subject = delivery.subject
             let turn = self.launches[device][subject, default: 0]
             self.launches[device][subject] = turn + 1
-            let script = delivery.task.map { self.taskScripts[$0.name] ?? TraceAnswer.reliable } ?? self.script
-            self.planned.plan(script[turn % script.count], delivery, device, at: self.rig.rig.now)
+            if let task = delivery.task {
+                let step = (self.taskScripts[task.name] ?? .reliable).step(turn)
+                self.planned.plan(step, delivery, device, at: self.rig.rig.now)
+            } else {
+                self.planned.plan(self.script.step(turn), delivery, device, at: self.rig.rig.now)
+            }
         }
         var events: [HistoryEvent] = []
         self.rig.engine.takeEvents(into: &events)
@@ -248,66 +248,15 @@ extension TraceDriver {
     }
 
     /// Returns and removes the first launch of this name that no line reports yet.
-    func takeLaunched(_ name: String, _ kind: TaskKind) -> LaunchedTask? {
+    private func takeLaunched(_ name: String, _ kind: TaskKind) -> LaunchedTask? {
         let index = self.launched.firstIndex { delivery in
             delivery.task?.name == name && delivery.task?.task.kind == kind
         }
         return index.flatMap { self.launched.remove(at: $0).task }
     }
-}
-
-/// Requests and sessions of a trace.
-extension TraceDriver {
-    /// Applies the requests and sessions of a line.
-    ///
-    /// - Returns: true if a request was cancelled.
-    func takeTask(_ object: [String: Any], _ device: Int) throws -> Bool {
-        let index = self.rig.rig.index(device)
-        if let submit = object["submit"] as? [String: Any] { try self.submit(Self.request(submit), device, index) }
-        if let finished = object["finished"] as? [String: Any], let session = finished["session"] as? String {
-            let count = UInt64(finished["count"] as? Int ?? 1)
-            do throws(TaskRejection) {
-                try self.rig.dispatcher.transfersFinished(session: session, count: count, id: nil, index)
-            } catch {
-                // A ninth session is counted but has no line.
-                guard error == .tooManySessions else { throw CocoaError(.propertyListReadCorrupt) }
-            }
-        }
-        guard let identifier = object["cancel"] as? String else { return false }
-        self.rig.dispatcher.cancelTask(identifier, index)
-        return true
-    }
-
-    private func submit(_ request: IncomingTask, _ device: Int, _ index: DeviceIndex) throws {
-        do throws(TaskRejection) {
-            _ = try self.rig.dispatcher.submit(request, index)
-        } catch {
-            guard case .policy(let refusal) = error else { throw CocoaError(.propertyListReadCorrupt) }
-            self.add("\(self.rig.rig.now) task \(request.identifier) submit \(refusal.rawValue)", device)
-        }
-    }
-
-    private static func request(_ object: [String: Any]) throws -> IncomingTask {
-        guard let identifier = object["identifier"] as? String, let name = object["kind"] as? String else {
-            throw CocoaError(.propertyListReadCorrupt)
-        }
-        var needs: TaskNeeds = []
-        if object["requiresNetworkConnectivity"] as? Bool == true { needs.insert(.network) }
-        if object["requiresExternalPower"] as? Bool == true { needs.insert(.externalPower) }
-        let strategy = (object["strategy"] as? String).flatMap(TaskSubmission.Strategy.init) ?? .queue
-        let kind: TaskSubmission.Kind
-        switch name {
-        case "appRefresh": kind = .appRefresh
-        case "processing": kind = .processing(needs)
-        case "continued": kind = .continued(strategy)
-        default: throw CocoaError(.propertyListReadCorrupt)
-        }
-        let earliest = (object["earliestBegin"] as? Double).map { Instant(milliseconds: Self.milliseconds($0)) }
-        return IncomingTask(identifier: identifier, kind: kind, earliestBegin: earliest)
-    }
 
     /// Returns the simulator's line for an event of a request or a session; nil if it has none.
-    func taskLine(_ entry: HistoryEntry, isCancelled: Bool) -> String? {
+    private func taskLine(_ entry: HistoryEntry, isCancelled: Bool) -> String? {
         let name = entry.name ?? "nobody"
         guard let kind = entry.event.kind.task else { return nil }
         let what: String
@@ -356,35 +305,8 @@ extension OutcomeLine {
 
 extension Delivery {
     /// The key of the answers' turns. A session and a request with the same name are counted separately.
-    var subject: String {
+    fileprivate var subject: String {
         guard let task = self.task else { return "" }
         return (task.task.kind == .urlSession ? "session " : "task ") + task.name
-    }
-}
-
-/// The names of the requests and sessions of a trace.
-struct TraceNames {
-    private(set) var tasks: [String] = []
-    private(set) var sessions: [String] = []
-
-    init(_ trace: [String]) throws {
-        for line in trace {
-            let object = try Self.object(line) ?? [:]
-            if let name = (object["submit"] as? [String: Any])?["identifier"] as? String, !self.tasks.contains(name) {
-                self.tasks.append(name)
-            }
-            if let name = (object["finished"] as? [String: Any])?["session"] as? String, !self.sessions.contains(name) {
-                self.sessions.append(name)
-            }
-        }
-    }
-
-    /// Parses a line of a trace; nil if it is blank.
-    static func object(_ line: String) throws -> [String: Any]? {
-        guard line.contains(where: { !$0.isWhitespace }) else { return nil }
-        guard let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any] else {
-            throw CocoaError(.propertyListReadCorrupt)
-        }
-        return object
     }
 }

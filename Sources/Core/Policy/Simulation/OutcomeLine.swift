@@ -80,7 +80,7 @@ package struct OutcomeLine: Hashable, Sendable {
 }
 
 /// The content of a trace line.
-enum TraceLine {
+package enum TraceLine {
     /// The line contains white space only.
     case blank
     case header(TraceHeader)
@@ -93,7 +93,7 @@ package struct TraceHeader {
     package var worker: WorkerScript?
     /// The scripted outcomes of wakes, by identifier or session name.
     package var tasks: [String: TaskScript] = [:]
-    var permitted: [IdentifierPattern]?
+    package var permitted: [IdentifierPattern]?
     package var until: Instant?
 
     package init() {}

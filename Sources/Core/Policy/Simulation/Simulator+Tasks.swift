@@ -131,10 +131,10 @@ package struct WakeScript<Answer: ScriptedAnswer>: Hashable, Sendable {
     }
 
     /// A worker that succeeds one second after each launch.
-    static var reliable: Self { Self(steps: [Step(answer: Answer.success, delay: 1000)]) }
+    package static var reliable: Self { Self(steps: [Step(answer: Answer.success, delay: 1000)]) }
 
     /// Returns the answer to launch number `launch` of a device, counted from 0.
-    func step(_ launch: Int) -> Step { self.steps[launch % self.steps.count] }
+    package func step(_ launch: Int) -> Step { self.steps[launch % self.steps.count] }
 }
 
 /// A scripted answer to a wake: a result, `lost` if the worker's stream ends, or `none` if no answer comes.

@@ -1,7 +1,7 @@
 import Wire
 
 /// Reads the lines of a trace, one at a time.
-struct TraceReader {
+package struct TraceReader {
     private static let kindNames = ["push", "conditions", "submit", "finished", "cancel"]
     private static let headerNames = ["policy", "worker", "until", "tasks", "permitted"]
     private static let eventNames = ["t", "device"] + Self.kindNames
@@ -9,7 +9,7 @@ struct TraceReader {
     private static let stepRequirement = "pairs such as [\"newData\", 1.0]: an answer and its seconds after the launch"
 
     /// Returns the content of line number `line`, counted from 1.
-    static func read(_ text: String, line: Int) throws(TraceError) -> TraceLine {
+    package static func read(_ text: String, line: Int) throws(TraceError) -> TraceLine {
         guard !text.utf8.allSatisfy({ $0 == 0x20 || $0 == 0x09 || $0 == 0x0A || $0 == 0x0D }) else { return .blank }
         let value: JSONValue
         do {
