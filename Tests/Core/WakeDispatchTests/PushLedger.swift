@@ -167,7 +167,7 @@ struct SentPush {
     }
 }
 
-/// The state of a device that must survive a restart, for comparison.
+/// The state of a device that must survive a restart, and be the same in an engine with a shared store.
 struct FrozenDevice: Hashable {
     private let topic: String
     private let isRegistered: Bool
@@ -180,8 +180,10 @@ struct FrozenDevice: Hashable {
     private let usage: Usage
     private let tasks: [FrozenTask]
 
-    /// - Parameter hasProgress: true to compare the progress of continued tasks.
-    init(_ snapshot: DeviceSnapshot, hasProgress: Bool = true) {
+    /// - Parameters:
+    ///   - hasProgress: true to compare the progress of continued tasks.
+    ///   - twin: returns the wake of the compared engine that corresponds to a wake.
+    init(_ snapshot: DeviceSnapshot, hasProgress: Bool = true, twin: (WakeID) -> WakeID = { $0 }) {
         self.topic = snapshot.topic
         self.isRegistered = snapshot.isRegistered
         self.registrationChangedAt = snapshot.registrationChangedAt
@@ -197,16 +199,16 @@ struct FrozenDevice: Hashable {
             conditions: snapshot.state.conditions,
             penalty: snapshot.state.penalty
         )
-        self.wake = snapshot.wake
+        self.wake = snapshot.wake.map(twin)
         self.pendingID = snapshot.pendingID
         self.inFlightID = snapshot.inFlightID
         self.held = snapshot.held
         self.usage = snapshot.usage
-        self.tasks = snapshot.tasks.map { FrozenTask($0, hasProgress: hasProgress) }
+        self.tasks = snapshot.tasks.map { FrozenTask($0, hasProgress: hasProgress, twin) }
     }
 }
 
-/// A request, or the finished transfers of a session, as it must survive a restart, for comparison.
+/// A request, or the finished transfers of a session, for the comparison of devices.
 struct FrozenTask: Hashable {
     private let name: String
     private let task: BackgroundTask
@@ -215,17 +217,23 @@ struct FrozenTask: Hashable {
 
     /// - Parameter hasProgress: true to compare the progress of a continued task and the deadline that results from it.
     ///   The store may lag behind.
-    init(_ snapshot: TaskSnapshot, hasProgress: Bool) {
+    init(_ snapshot: TaskSnapshot, hasProgress: Bool, _ twin: (WakeID) -> WakeID) {
         self.name = snapshot.name
         // The number of a name differs between processes.
         var task = snapshot.task
         task.name = TaskName(rawValue: 0)
         self.task = task
         self.details = snapshot.details
-        if case .running(let wake, let launchedAt, _, _) = snapshot.state, task.kind == .continued, !hasProgress {
-            self.state = .running(wake: wake, launchedAt: launchedAt, deadline: launchedAt, progress: nil)
-        } else {
+        guard case .running(let wake, let launchedAt, let deadline, let progress) = snapshot.state else {
             self.state = snapshot.state
+            return
         }
+        let isCompared = hasProgress || task.kind != .continued
+        self.state = .running(
+            wake: twin(wake),
+            launchedAt: launchedAt,
+            deadline: isCompared ? deadline : launchedAt,
+            progress: isCompared ? progress : nil
+        )
     }
 }

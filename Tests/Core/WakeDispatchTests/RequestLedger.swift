@@ -60,21 +60,13 @@ struct RequestLedger {
     private(set) var ends: [Int: End] = [:]
     /// Every request, and the first transfers of each session, that were accepted.
     private(set) var known: Set<Int> = []
-    private(set) var counts = RequestCounts()
+    private var counts = ActivityCounters()
     private(set) var faults: [String] = []
 
     subscript(token: DeviceToken) -> Device { self.devices[token] ?? Device() }
 
     /// True if nothing is pending or in flight.
     var isDone: Bool { self.devices.values.allSatisfy { $0.waiting.isEmpty && $0.inFlight.isEmpty } }
-
-    func devices(where isMeant: (DeviceToken) -> Bool) -> [Device] {
-        self.devices.filter { isMeant($0.key) }.map(\.value)
-    }
-
-    func count(_ token: DeviceToken, _ lane: Lane) -> Int {
-        self[token].inFlight.count { $0.item.kind.lane == lane }
-    }
 
     func flight(_ wake: WakeID, _ token: DeviceToken) -> Flight? { self[token].inFlight.first { $0.wake == wake } }
 
@@ -87,16 +79,16 @@ struct RequestLedger {
 
     private mutating func end(_ item: Item, _ end: End) {
         if item.isSession {
-            if case .discarded(let reason) = end { self.counts.transfersDiscarded[reason] += Int64(item.transfers) }
+            if case .discarded(let reason) = end { self.counts.sessions.discarded[reason] += Int64(item.transfers) }
             return
         }
         if let before = self.ends.updateValue(end, forKey: item.number) {
             self.fail("request \(item.name) ended as \(before) and as \(end)")
         }
         switch end {
-        case .replaced: self.counts.replaced += 1
-        case .cancelled: self.counts.cancelled += 1
-        case .discarded(let reason): self.counts.discarded[reason] += 1
+        case .replaced: self.counts.requests.replaced += 1
+        case .cancelled: self.counts.requests.cancelled += 1
+        case .discarded(let reason): self.counts.requests.discarded[reason] += 1
         case .result: break
         }
     }
@@ -118,7 +110,7 @@ extension RequestLedger {
         deliveredAtOnce: Bool
     ) {
         self.known.insert(item.number)
-        self.counts.submitted[item.kind] += 1
+        self.counts.requests.submitted[item.kind] += 1
         let older = self.takeNamesake(of: item, token)
         if let older { self.end(older, .replaced) }
         self.devices[token, default: Device()].waiting.append(item)
@@ -126,11 +118,11 @@ extension RequestLedger {
         if disposition != expected { self.fail("request \(item.name) is \(disposition), and not \(expected)") }
     }
 
-    mutating func refused(_ refusal: TaskRefusal) { self.counts.refused[refusal] += 1 }
+    mutating func refused(_ refusal: TaskRefusal) { self.counts.requests.refused[refusal] += 1 }
 
     /// Records finished transfers of a session.
     mutating func finished(_ item: Item, _ token: DeviceToken) {
-        self.counts.finished += Int64(item.transfers)
+        self.counts.sessions.finished += Int64(item.transfers)
         self.known.insert(item.number)
         if let index = self[token].waiting.firstIndex(where: { $0.isNamesake(of: item) }) {
             self.devices[token]?.waiting[index].transfers += item.transfers
@@ -139,7 +131,7 @@ extension RequestLedger {
         }
     }
 
-    mutating func refusedTransfers(_ count: UInt64) { self.counts.transfersRefused += Int64(count) }
+    mutating func refusedTransfers(_ count: UInt64) { self.counts.sessions.refused += Int64(count) }
 }
 
 // MARK: - Wakes
@@ -158,7 +150,7 @@ extension RequestLedger {
         }
         item.attempts += 1
         item.waitsForMemory = false
-        self.counts.launched[item.kind] += 1
+        self.counts.tasks.launched[item.kind] += 1
         if item.attempts != Int(task.task.attempts) { self.fail("\(name) says attempt \(task.task.attempts)") }
         if item.transfers != task.task.transfers { self.fail("\(name) says \(task.task.transfers) transfers") }
         if item.resources != task.details.resources { self.fail("\(name) has other resources") }
@@ -178,10 +170,10 @@ extension RequestLedger {
             let flight = self.devices[token]?.inFlight.remove(at: index)
         else { return self.fail("wake \(wake) ended as \(outcome), and is not in flight") }
         var item = flight.item
-        self.counts.results[item.kind, default: PerCase()][outcome] += 1
+        self.counts.tasks[item.kind][outcome] += 1
         if takingBackAttempt { item.attempts -= 1 }
         if item.isSession, outcome == .success {
-            self.counts.transfersCompleted += Int64(item.transfers)
+            self.counts.sessions.completed += Int64(item.transfers)
         } else if item.isSession || outcome == .lost {
             self.retry(item, flight, token, attemptsMax: attemptsMax)
         } else {
@@ -249,22 +241,6 @@ extension RequestLedger {
     }
 }
 
-/// The counters of requests, finished transfers and their wakes.
-struct RequestCounts {
-    var submitted = PerCase<TaskKind>()
-    var refused = PerCase<TaskRefusal>()
-    var replaced: Int64 = 0
-    /// Requests cancelled while pending.
-    var cancelled: Int64 = 0
-    var discarded = PerCase<DiscardReason>()
-    var launched = PerCase<TaskKind>()
-    var results: [TaskKind: PerCase<TaskOutcome>] = [:]
-    var finished: Int64 = 0
-    var transfersRefused: Int64 = 0
-    var transfersCompleted: Int64 = 0
-    var transfersDiscarded = PerCase<DiscardReason>()
-}
-
 /// The properties of a request or session that the ledger can compare.
 private struct ReportedItem: Hashable {
     let kind: TaskKind
@@ -291,17 +267,6 @@ private struct ReportedItem: Hashable {
     }
 }
 
-/// The numbers of items of each kind, and of finished transfers among them.
-private struct ItemTally {
-    private(set) var items = PerCase<TaskKind>()
-    private(set) var transfers: Int64 = 0
-
-    mutating func add(_ item: RequestLedger.Item) {
-        self.items[item.kind] += 1
-        if item.isSession { self.transfers += Int64(item.transfers) }
-    }
-}
-
 extension RequestLedger {
     /// Compares with the snapshots of a device's requests and sessions.
     mutating func compare(_ token: DeviceToken, _ snapshots: [TaskSnapshot]) {
@@ -319,44 +284,32 @@ extension RequestLedger {
 
     /// Compares with the counters of the gateway.
     mutating func compare(_ counters: ActivityCounters) {
-        var waiting = ItemTally()
-        var inFlight = ItemTally()
-        for device in self.devices(where: { _ in true }) {
-            for item in device.waiting { waiting.add(item) }
-            for flight in device.inFlight { inFlight.add(flight.item) }
-        }
-        let counts = self.counts
-        self.compare("replaced", counts.replaced, counters.requests.replaced)
-        self.compare("cancelled", counts.cancelled, counters.requests.cancelled)
-        self.compare("finished", counts.finished, counters.sessions.finished)
-        self.compare("refused transfers", counts.transfersRefused, counters.sessions.refused)
-        self.compare("completed transfers", counts.transfersCompleted, counters.sessions.completed)
-        self.compare("waiting transfers", waiting.transfers, counters.sessions.waiting)
-        self.compare("transfers in flight", inFlight.transfers, counters.sessions.inFlight)
-        self.compare("requests accounted for", counters.requests.submitted.sum, counters.requestsAccountedFor)
-        self.compare("transfers accounted for", counters.sessions.finished, counters.sessions.accountedFor)
-        for kind in TaskKind.allCases {
-            self.compare("submitted \(kind)", counts.submitted[kind], counters.requests.submitted[kind])
-            self.compare("launched \(kind)", counts.launched[kind], counters.tasks.launched[kind])
-            let results = counts.results[kind] ?? PerCase()
-            for outcome in TaskOutcome.allCases {
-                self.compare("\(kind) \(outcome)", results[outcome], counters.tasks[kind][outcome])
+        var mine = self.counts
+        for device in self.devices.values {
+            for item in device.waiting {
+                if item.isSession {
+                    mine.sessions.waiting += Int64(item.transfers)
+                } else {
+                    mine.requests.waiting[item.kind] += 1
+                }
             }
-            guard kind != .urlSession else { continue }
-            self.compare("waiting \(kind)", waiting.items[kind], counters.requests.waiting[kind])
-            self.compare("\(kind) in flight", inFlight.items[kind], counters.requests.inFlight[kind])
+            for item in device.inFlight.map(\.item) {
+                if item.isSession {
+                    mine.sessions.inFlight += Int64(item.transfers)
+                } else {
+                    mine.requests.inFlight[item.kind] += 1
+                }
+            }
         }
-        for reason in DiscardReason.ofTasks {
-            self.compare("discarded \(reason)", counts.discarded[reason], counters.requests.discarded[reason])
-            let transfers = counts.transfersDiscarded[reason]
-            self.compare("discarded transfers, \(reason)", transfers, counters.sessions.discarded[reason])
-        }
-        for refusal in TaskRefusal.allCases {
-            self.compare("refused \(refusal)", counts.refused[refusal], counters.requests.refused[refusal])
-        }
+        // The ledger does not count these.
+        mine.requests.held = counters.requests.held
+        mine.sessions.wakes = counters.sessions.wakes
+        self.compare(mine.requests, counters.requests)
+        self.compare(mine.sessions, counters.sessions)
+        self.compare(mine.tasks, counters.tasks)
     }
 
-    private mutating func compare(_ name: @autoclosure () -> String, _ mine: Int64, _ theirs: Int64) {
-        if mine != theirs { self.fail("\(name()) is \(theirs), and should be \(mine)") }
+    private mutating func compare<Counters: Equatable>(_ mine: Counters, _ theirs: Counters) {
+        if mine != theirs { self.fail("there is \(theirs), and should be \(mine)") }
     }
 }

@@ -171,8 +171,8 @@ extension SharedComparison {
             let number = HistoryEvent.device(of: token, EngineRig.historyKey)
             self.compare("history", ours.filter { $0.device == number }, events.filter { $0.device == number })
         }
-        let shown = try self.shared.read(self.tokens) { self.facts(self.shared.engine) { $0 } }
-        self.compare("snapshots", shown, self.facts(self.local.engine) { self.twins[$0] ?? $0 })
+        let shown = try self.shared.read(self.tokens) { self.devices(self.shared.engine) { $0 } }
+        self.compare("snapshots", shown, self.devices(self.local.engine) { self.twins[$0] ?? $0 })
         self.compare("due", self.shared.rows.values.compactMap(\.due).min(), self.local.engine.nextDue)
         for topic in 0..<Self.topicCount {
             let index = TopicIndex(rawValue: UInt32(topic))
@@ -275,30 +275,7 @@ extension SharedComparison {
     }
 
     /// Returns the complete state of all devices.
-    private func facts(_ engine: DeviceEngine, _ twin: (WakeID) -> WakeID) -> [String] {
-        self.tokens.map { token in
-            guard let device = engine.find(token) else { return "" }
-            let snapshot = engine.snapshot(device)
-            func text(_ push: PendingPush?) -> String {
-                var push = push
-                push?.handle = .none
-                return "\(push as Any)"
-            }
-            let flight = snapshot.state.inFlight
-            let state =
-                text(snapshot.state.pending) + text(flight?.push) + "\(flight?.deadline as Any)"
-                + "\(flight?.launchedAt as Any) \(flight?.spacingBefore as Any) \(flight?.discardsRetry as Any)"
-                + "\(snapshot.state.spacing) \(snapshot.state.conditions) \(snapshot.state.penalty)"
-            let tasks = snapshot.tasks.map { task in
-                var state = "\(task.state)"
-                if case .running(let wake, let launchedAt, let deadline, let progress) = task.state {
-                    state = "\(twin(wake)) \(launchedAt) \(deadline) \(progress as Any)"
-                }
-                return "\(task.name) \(task.details) \(state) " + Self.text(task.task)
-            }
-            return "\(snapshot.topic) \(snapshot.isRegistered) \(snapshot.registrationChangedAt) \(state)"
-                + " \(snapshot.wake.map(twin) as Any) \(snapshot.pendingID as Any) \(snapshot.inFlightID as Any)"
-                + " \(snapshot.held) \(snapshot.usage) \(tasks)"
-        }
+    private func devices(_ engine: DeviceEngine, _ twin: (WakeID) -> WakeID) -> [FrozenDevice?] {
+        self.tokens.map { token in engine.find(token).map { FrozenDevice(engine.snapshot($0), twin: twin) } }
     }
 }
