@@ -15,7 +15,7 @@ struct PayloadClassifierTests {
             "0", "-0", "10", "-1.5", "1e400", "1E+9", "1e-9", "123456789012345678901234567890.5", "0.0e00", "\"\"",
             "null",
             "true", "false", "[]", "[ ]", "[1 , 2]", " \t\r\n1\n",
-            "\"\\u0000\\\"\\\\\\/\\b\\f\\n\\r\\t\\uD800\\udc00x\"",
+            "\"\\u0000\\\"\\\\\\/\\b\\f\\n\\r\\t\\uD800\\udc00x\"", "\"\\ud800\"", "\"\\udc00\\ud800\"",
             "\"\u{7F}\u{80}\u{7FF}\u{800}\u{FFFF}\u{10000}\u{10FFFF}\"", "[[],[[]],{}]", "[{\"a\":[]}]", "\"12345678\"",
         ]
     )
@@ -31,8 +31,8 @@ struct PayloadClassifierTests {
     @Test(
         "Text that RFC 8259 does not allow is not JSON",
         arguments: [
-            "", " ", "{", "}", "[", "]", "{]", "[}", "[1,]", "[,1]", "[1 2]", "{,}", "{\"a\"}", "{\"a\":}",
-            "{\"a\":1,}",
+            "", " ", "{", "}", "[", "]", "{]", "[}", "[1,]", "[1, ]", "[,1]", "[1 2]", "{,}", "{\"a\"}", "{\"a\":}",
+            "{\"a\":1,}", "{\u{0}}\u{0}",
             "{a:1}", "{'a':1}", "{1:1}", "{\"a\":1 \"b\":2}", "{\"a\"::1}", "{\"a\",1}", "01", "-", "-01", "+1", ".5",
             "1.",
             "1.e1", "1e", "1e+", "0x1", "NaN", "Infinity", "-Infinity", "tru", "True", "nul", "fals", "truefalse",
@@ -227,18 +227,5 @@ struct JSONGateCorpusTests {
             #expect((verdict != .notAnObject) == (tree is [String: Any]), "seed \(seed): \(shown)")
         }
         #expect(taken > 500 && refused > 500, "seed \(seed): \(taken) taken, \(refused) refused")
-    }
-
-    @Test("Large numbers and half pairs are accepted; encodings are not guessed, and extra commas refused")
-    func meant() {
-        for text in ["{\"a\":1e400}", "{\"a\":\"\\ud800\"}", "{\"a\":\"\\udc00\\ud800\"}"] {
-            #expect(text.withByteView { PayloadClassifier.classify($0) } == .doesNotWake)
-        }
-        for text in ["{\"a\":1,}", "{\"a\":[1,]}", "[1, ]"] {
-            #expect(text.withByteView { PayloadClassifier.classify($0) } == .notJSON)
-        }
-        for bytes: [UInt8] in [[0xEF, 0xBB, 0xBF, 0x7B, 0x7D], [0x7B, 0, 0x7D, 0], [0xFF, 0xFE, 0x7B, 0, 0x7D, 0]] {
-            #expect(bytes.withByteView { PayloadClassifier.classify($0) } == .notJSON)
-        }
     }
 }

@@ -29,14 +29,6 @@ struct PushHeadersTests {
         #expect(outcome.collapseID.isEmpty)
     }
 
-    @Test(
-        "Anything but a canonical UUID is a bad message id",
-        arguments: ["", "1", "9d3220fe444b633ed1f15d0dcb4f537a", "9d3220fe-444b-633e-d1f1-5d0dcb4f537g"]
-    )
-    func badIDs(value: String) {
-        #expect(PushFixture.reason("apns-id", value) == .badMessageId)
-    }
-
     @Test("The identifier is known despite other faults, and keeps its case")
     func earlyID() throws {
         var push = PushFixture()

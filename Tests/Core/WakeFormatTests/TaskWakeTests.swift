@@ -18,13 +18,8 @@ struct TaskWakeTests {
         try #require(DeviceToken(hex: ByteView("00ff10ef00ff10ef00ff10ef00ff10ef")))
     }
 
-    /// Returns the text that `write` produces for a wake.
-    private static func text(
-        of work: Wake.Work,
-        _ kind: WakeKind,
-        trace: WakeTrace = WakeTrace(),
-        _ write: (Wake, inout JSONWriter) -> Void = { $0.write(to: &$1) }
-    ) throws -> String {
+    /// Returns the text of a wake.
+    private static func text(of work: Wake.Work, _ kind: WakeKind, trace: WakeTrace = WakeTrace()) throws -> String {
         let topic = ByteView("com.example.news" as StaticString)
         let wake = Wake(
             Self.id,
@@ -36,7 +31,7 @@ struct TaskWakeTests {
             trace: trace
         )
         var writer = JSONWriter()
-        write(wake, &writer)
+        wake.write(to: &writer)
         return writer.buffer.view.string
     }
 
@@ -113,14 +108,6 @@ struct TaskWakeTests {
             return
         }
         #expect(finished.work == .session("photos", count: 7))
-    }
-
-    @Test("The event of a task's wake carries its id and its object on one line")
-    func event() throws {
-        let work = Wake.Work.task(ByteView("com.example.a"))
-        let object = try Self.text(of: work, .appRefresh)
-        let event = try Self.text(of: work, .appRefresh) { $0.writeEvent(to: &$1) }
-        #expect(event == "event: wake\nid: \(Self.idText)\ndata: \(object)\n\n")
     }
 
     @Test("The event of a wake whose deadline is near reads back with its values")

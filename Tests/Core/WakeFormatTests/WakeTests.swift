@@ -21,12 +21,11 @@ struct WakeTests {
     /// Returns the text that `write` produces for a wake.
     private static func text(
         of push: Wake.Push?,
-        kind: WakeKind = .push,
-        topic: StaticString = "com.example.news",
         _ write: (Wake, inout JSONWriter) -> Void = { $0.write(to: &$1) }
     ) throws -> String {
         let token = try #require(DeviceToken(hex: ByteView("00ff10ef00ff10ef00ff10ef00ff10ef")))
-        let wake = Wake(Self.id, kind: kind, device: token, topic: ByteView(topic), terms: Self.terms, push: push)
+        let topic = ByteView("com.example.news")
+        let wake = Wake(Self.id, kind: .push, device: token, topic: topic, terms: Self.terms, push: push)
         var writer = JSONWriter()
         write(wake, &writer)
         return writer.buffer.view.string
@@ -161,16 +160,6 @@ struct WakeMessageTests {
         #expect(wake.topic == "com.example.app" && wake.apnsID == "1A2b3C4d-0000-4000-8000-00000000000A")
         #expect(wake.collapseID == "edition" && wake.tracestate == "vendor=1" && wake.timeLeft == 30_000)
         #expect(String(decoding: wake.payload, as: UTF8.self) == #"{"aps":{"content-available":1},"edition":7}"#)
-    }
-
-    @Test("The traces of a wake are read; most wakes have none")
-    func traces() throws {
-        let start = #"{"wake":"w","device":"ab","topic":"t","deadline":99,"#
-        let text = start + #""traceparent":"p","tracestate":"a=\"1\"","traceLinks":["x","y"],"payload":null}"#
-        let wake = try #require(WakeMessage(Array(text.utf8)))
-        #expect(wake.traceparent == "p" && wake.tracestate == "a=\"1\"" && wake.traceLinks == ["x", "y"])
-        let plain = try #require(WakeMessage(Array((start + #""payload":null}"#).utf8)))
-        #expect(plain.traceparent == nil && plain.tracestate == nil && plain.traceLinks.isEmpty)
     }
 
     @Test(
