@@ -93,9 +93,10 @@ package struct CertificateTopicList: Hashable, Sendable {
     }
 }
 
-/// A reader for consecutive DER values (X.690), limited to the types in extensions of client certificates.
+/// A reader for consecutive DER values (X.690), limited to the types in topic lists and in signatures.
 struct DERReader {
     enum Tag: UInt8 {
+        case integer = 0x02
         case utf8String = 0x0C
         case sequence = 0x30
     }

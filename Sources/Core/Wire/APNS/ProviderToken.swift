@@ -125,22 +125,17 @@ package struct ProviderSignature: Hashable, Sendable {
             self.bytes = encoded.array
             return
         }
+        var outer = DERReader(encoded)
         // The DER form of both numbers has fewer than 128 bytes.
-        guard encoded.count >= 2, encoded[0] == 0x30, encoded[1] < 0x80, Int(encoded[1]) == encoded.count - 2 else {
-            return nil
-        }
-        var rest = encoded.dropFirst(2)
-        guard let first = Self.number(&rest), let second = Self.number(&rest), rest.isEmpty else { return nil }
+        guard encoded.count < 130, let numbers = outer.value(.sequence), outer.isAtEnd else { return nil }
+        var reader = DERReader(numbers)
+        guard let first = Self.number(&reader), let second = Self.number(&reader), reader.isAtEnd else { return nil }
         self.bytes = first + second
     }
 
-    /// Reads a nonnegative INTEGER at the start of `der` and removes it from `der`. Returns 32 bytes; nil if it is
-    /// malformed.
-    private static func number(_ der: inout ByteView) -> [UInt8]? {
-        guard der.count >= 2, der[0] == 0x02, der[1] > 0, Int(der[1]) <= der.count - 2 else { return nil }
-        var digits = der[2..<2 + Int(der[1])]
-        der = der.dropFirst(2 + digits.count)
-        guard digits[0] < 0x80 else { return nil }
+    /// Reads a nonnegative INTEGER. Returns 32 bytes; nil if it is malformed.
+    private static func number(_ reader: inout DERReader) -> [UInt8]? {
+        guard var digits = reader.value(.integer), !digits.isEmpty, digits[0] < 0x80 else { return nil }
         while !digits.isEmpty, digits[0] == 0 { digits = digits.dropFirst(1) }
         guard digits.count <= Self.numberBytes else { return nil }
         return [UInt8](repeating: 0, count: Self.numberBytes - digits.count) + digits.array
