@@ -172,6 +172,21 @@ package final class Subscription {
         self.slots = request.slots
     }
 
+    /// Returns true if the stream is in the rotation of this place.
+    func isInTurn(_ place: Int) -> Bool {
+        place == StreamRotation.pushes ? self.isInRotation : self.taskPlaces[place].isInTurn
+    }
+
+    /// Notes that the stream was added to the rotation of this place, or removed from it.
+    func setInTurn(_ place: Int, _ isInTurn: Bool) {
+        guard place != StreamRotation.pushes else {
+            self.isInRotation = isInTurn
+            return
+        }
+        self.taskPlaces[place].isInTurn = isInTurn
+        self.taskPlacesOut += isInTurn ? -1 : 1
+    }
+
     /// Returns the named devices in turn, one per call, so that no device delays another.
     func nextDevice() -> DeviceToken {
         defer { self.deviceInTurn = (self.deviceInTurn + 1) % self.request.devices.count }

@@ -11,7 +11,7 @@ struct TaskRotations {
     struct Place {
         fileprivate let rotation: Int
         /// True if the stream is in the rotation. The stream was free when it was added.
-        fileprivate var isInTurn = false
+        var isInTurn = false
     }
 
     private struct Key: Hashable {
@@ -35,21 +35,11 @@ struct TaskRotations {
         let needs: [String]
     }
 
-    private struct Entry {
-        let stream: Subscription
-        /// The index in the stream's `taskPlaces`.
-        let place: Int
-    }
-
     private struct Rotation {
         let key: Key
         /// The number of streams with the pattern and the resource, free or not.
         var count = 0
-        /// The free streams from `first` on, in order. Streams that are no longer free are skipped.
-        var entries: [Entry] = []
-        var first = 0
-        /// The number of entries of ended streams.
-        var ended = 0
+        var turns = StreamRotation()
     }
 
     private var rotations: [Rotation] = []
@@ -84,13 +74,13 @@ struct TaskRotations {
 
     /// Removes a stream that has ended.
     mutating func remove(_ stream: Subscription) {
-        for place in stream.taskPlaces {
-            self.rotations[place.rotation].count -= 1
-            if self.rotations[place.rotation].count == 0 {
-                self.drop(place.rotation)
-            } else if place.isInTurn {
-                self.rotations[place.rotation].ended += 1
-                self.compact(place.rotation)
+        for place in stream.taskPlaces.indices {
+            let rotation = stream.taskPlaces[place].rotation
+            self.rotations[rotation].count -= 1
+            if self.rotations[rotation].count == 0 {
+                self.drop(rotation)
+            } else {
+                self.rotations[rotation].turns.remove(stream, place)
             }
         }
         stream.taskPlaces = []
@@ -102,8 +92,8 @@ struct TaskRotations {
     mutating func rotate(_ stream: Subscription) {
         guard stream.taskPlacesOut > 0, stream.isFree else { return }
         self.mayMeetNeeds(stream)
-        for place in stream.taskPlaces.indices where !stream.taskPlaces[place].isInTurn {
-            self.append(stream, place)
+        for place in stream.taskPlaces.indices {
+            self.rotations[stream.taskPlaces[place].rotation].turns.append(stream, place)
         }
     }
 
@@ -118,45 +108,21 @@ struct TaskRotations {
     mutating func turnEnded(_ stream: Subscription) {
         guard stream.request.devices.isEmpty else { return }
         self.noteTurn(stream)
-        for place in stream.taskPlaces.indices where stream.taskPlaces[place].isInTurn {
-            let rotation = stream.taskPlaces[place].rotation
-            guard self.rotations[rotation].entries[self.rotations[rotation].first].stream === stream else { continue }
-            self.dropFirst(rotation)
-            if stream.isFree { self.append(stream, place) }
+        for place in stream.taskPlaces.indices {
+            self.rotations[stream.taskPlaces[place].rotation].turns.turnEnded(stream, place)
         }
     }
 
     /// Returns the indexes in `taskPlaces` of the rotations in which the stream is next.
     func placesNext(_ stream: Subscription) -> [Int] {
-        stream.taskPlaces.indices.filter { place in
-            guard stream.taskPlaces[place].isInTurn else { return false }
-            let rotation = self.rotations[stream.taskPlaces[place].rotation]
-            return rotation.entries[rotation.first].stream === stream
-        }
+        stream.taskPlaces.indices.filter { self.rotations[stream.taskPlaces[$0].rotation].turns.isNext(stream) }
     }
 
     /// Makes a stream next again in these rotations, because its last task was taken back.
     mutating func turnTakenBack(_ stream: Subscription, _ places: [Int]) {
         self.mayMeetNeeds(stream)
         for place in places where stream.taskPlaces.indices.contains(place) {
-            let rotation = stream.taskPlaces[place].rotation
-            let (first, count) = (self.rotations[rotation].first, self.rotations[rotation].entries.count)
-            let last = self.rotations[rotation].entries.last
-            if count - first > 1, let last, last.stream === stream, last.place == place {
-                self.rotations[rotation].entries.removeLast()
-                stream.taskPlaces[place].isInTurn = false
-                stream.taskPlacesOut += 1
-            }
-            guard stream.isFree, !stream.taskPlaces[place].isInTurn else { continue }
-            let entry = Entry(stream: stream, place: place)
-            if first > 0 {
-                self.rotations[rotation].first -= 1
-                self.rotations[rotation].entries[first - 1] = entry
-            } else {
-                self.rotations[rotation].entries.insert(entry, at: 0)
-            }
-            stream.taskPlaces[place].isInTurn = true
-            stream.taskPlacesOut -= 1
+            self.rotations[stream.taskPlaces[place].rotation].turns.turnTakenBack(stream, place)
         }
     }
 
@@ -213,40 +179,30 @@ extension TaskRotations {
     /// Returns the next stream with one pattern that offers the needed resources.
     private mutating func next(_ key: Key, _ needs: [String]) -> Subscription? {
         guard var rotation = self.numbers[key] else { return nil }
-        guard !needs.isEmpty else { return self.first(rotation) }
+        guard !needs.isEmpty else { return self.rotations[rotation].turns.next() }
         for (place, need) in needs.enumerated() {
             guard let number = self.numbers[key.offering(need)] else { return nil }
             if place == 0 || self.rotations[number].count < self.rotations[rotation].count { rotation = number }
         }
-        guard needs.count > 1 else { return self.first(rotation) }
+        guard needs.count > 1 else { return self.rotations[rotation].turns.next() }
         return self.search(rotation, Unmet(key: key, needs: needs))
     }
 
     /// Returns the next stream in a rotation that offers all needed resources.
     private mutating func search(_ rotation: Int, _ wanted: Unmet) -> Subscription? {
-        guard let first = self.first(rotation), !self.unmet.contains(wanted) else { return nil }
+        guard let first = self.rotations[rotation].turns.next(), !self.unmet.contains(wanted) else { return nil }
         var best: Subscription?
-        for entry in self.rotations[rotation].entries[self.rotations[rotation].first...] {
+        for stream in self.rotations[rotation].turns.streams {
             self.searched += 1
-            guard entry.stream.isFree, ResourceNames.isSatisfied(wanted.needs, by: entry.stream.request.resources)
-            else { continue }
-            if entry.stream === first { return first }
-            if best.map({ entry.stream.lastTurn < $0.lastTurn }) ?? true { best = entry.stream }
+            guard stream.isFree, ResourceNames.isSatisfied(wanted.needs, by: stream.request.resources) else { continue }
+            if stream === first { return first }
+            if best.map({ stream.lastTurn < $0.lastTurn }) ?? true { best = stream }
         }
         if best == nil {
             if self.unmet.count == Unmet.countMax { self.unmet.removeAll(keepingCapacity: true) }
             self.unmet.insert(wanted)
         }
         return best
-    }
-
-    private mutating func first(_ rotation: Int) -> Subscription? {
-        while self.rotations[rotation].first < self.rotations[rotation].entries.count {
-            let stream = self.rotations[rotation].entries[self.rotations[rotation].first].stream
-            if stream.isFree { return stream }
-            self.dropFirst(rotation)
-        }
-        return nil
     }
 }
 
@@ -277,8 +233,7 @@ extension TaskRotations {
         let key = self.rotations[number].key
         self.numbers[key] = nil
         self.countStem(key, -1)
-        self.rotations[number].entries = []
-        self.rotations[number].first = 0
+        self.rotations[number].turns = StreamRotation()
         self.unused.append(number)
     }
 
@@ -287,36 +242,5 @@ extension TaskRotations {
         let (namespace, length) = (key.isSession ? 1 : 0, key.stem.utf8.count)
         while self.stemLengths[namespace].count <= length { self.stemLengths[namespace].append(0) }
         self.stemLengths[namespace][length] += change
-    }
-
-    private mutating func append(_ stream: Subscription, _ place: Int) {
-        stream.taskPlaces[place].isInTurn = true
-        stream.taskPlacesOut -= 1
-        self.rotations[stream.taskPlaces[place].rotation].entries.append(Entry(stream: stream, place: place))
-    }
-
-    private mutating func dropFirst(_ rotation: Int) {
-        let entry = self.rotations[rotation].entries[self.rotations[rotation].first]
-        if entry.stream.hasEnded {
-            self.rotations[rotation].ended -= 1
-        } else {
-            entry.stream.taskPlaces[entry.place].isInTurn = false
-            entry.stream.taskPlacesOut += 1
-        }
-        self.rotations[rotation].first += 1
-        let (first, count) = (self.rotations[rotation].first, self.rotations[rotation].entries.count)
-        guard first == count || (first > 64 && first * 2 > count) else { return }
-        self.rotations[rotation].entries.removeFirst(first)
-        self.rotations[rotation].first = 0
-    }
-
-    /// Removes ended streams once they are half of a rotation. While no tasks launch, nothing else drops them.
-    private mutating func compact(_ rotation: Int) {
-        let (ended, count) = (self.rotations[rotation].ended, self.rotations[rotation].entries.count)
-        guard ended > 64, ended * 2 > count else { return }
-        self.rotations[rotation].entries.removeFirst(self.rotations[rotation].first)
-        self.rotations[rotation].first = 0
-        self.rotations[rotation].entries.removeAll { $0.stream.hasEnded }
-        self.rotations[rotation].ended = 0
     }
 }

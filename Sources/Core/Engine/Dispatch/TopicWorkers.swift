@@ -89,11 +89,21 @@ struct TopicWorkers {
     }
 }
 
-/// The rotation of free streams that accept pushes of any device: a stream gets one wake and moves to the end.
+/// A rotation of free streams: a stream gets one wake and moves to the end.
 ///
-/// Streams that are no longer free are dropped, and appended again when they are free.
+/// Streams that are no longer free are dropped, and appended again when they are free. A stream is in the rotation for
+/// pushes, and in one rotation for each of its `taskPlaces`.
 struct StreamRotation {
-    private var streams: [Subscription] = []
+    /// The place of a stream in the rotation for pushes.
+    static let pushes = -1
+
+    private struct Entry {
+        let stream: Subscription
+        /// The index in the stream's `taskPlaces`, or `pushes`.
+        let place: Int
+    }
+
+    private var entries: [Entry] = []
     /// The index of the next stream.
     private var first = 0
     /// The number of entries of ended streams.
@@ -101,68 +111,78 @@ struct StreamRotation {
 
     /// Returns the next free stream.
     mutating func next() -> Subscription? {
-        while self.first < self.streams.count {
-            let stream = self.streams[self.first]
+        while self.first < self.entries.count {
+            let stream = self.entries[self.first].stream
             if stream.isFree { return stream }
             self.dropFirst()
         }
         return nil
     }
 
+    /// The streams from the next one on, in order. Some may no longer be free.
+    var streams: some Sequence<Subscription> { self.entries[self.first...].lazy.map(\.stream) }
+
     /// Returns true if the stream is next.
     func isNext(_ stream: Subscription) -> Bool {
-        self.first < self.streams.count && self.streams[self.first] === stream
+        self.first < self.entries.count && self.entries[self.first].stream === stream
     }
 
     /// Appends a free stream if it is not in the rotation.
-    mutating func append(_ stream: Subscription) {
-        guard !stream.isInRotation else { return }
-        stream.isInRotation = true
-        self.streams.append(stream)
+    mutating func append(_ stream: Subscription, _ place: Int = Self.pushes) {
+        guard !stream.isInTurn(place) else { return }
+        stream.setInTurn(place, true)
+        self.entries.append(Entry(stream: stream, place: place))
     }
 
     /// Moves a stream that got a wake to the end, if it was next.
-    mutating func turnEnded(_ stream: Subscription) {
+    mutating func turnEnded(_ stream: Subscription, _ place: Int = Self.pushes) {
         guard self.isNext(stream) else { return }
+        // A free stream that is alone stays next.
+        guard self.entries.count - self.first > 1 || !stream.isFree else { return }
         self.dropFirst()
-        if stream.isFree { self.append(stream) }
+        if stream.isFree { self.append(stream, place) }
     }
 
     /// Makes a stream next again, because its last wake was taken back.
-    mutating func turnTakenBack(_ stream: Subscription) {
-        if stream.isInRotation, self.streams.count - self.first > 1, self.streams.last === stream {
-            self.streams.removeLast()
-            stream.isInRotation = false
+    mutating func turnTakenBack(_ stream: Subscription, _ place: Int = Self.pushes) {
+        if self.entries.count - self.first > 1, let last = self.entries.last, last.stream === stream,
+            last.place == place
+        {
+            self.entries.removeLast()
+            stream.setInTurn(place, false)
         }
-        guard stream.isFree, !stream.isInRotation else { return }
-        stream.isInRotation = true
+        guard stream.isFree, !stream.isInTurn(place) else { return }
+        stream.setInTurn(place, true)
+        let entry = Entry(stream: stream, place: place)
         if self.first > 0 {
             self.first -= 1
-            self.streams[self.first] = stream
+            self.entries[self.first] = entry
         } else {
-            self.streams.insert(stream, at: 0)
+            self.entries.insert(entry, at: 0)
         }
     }
 
     /// Notes that a stream has ended. Removes ended streams if there are many, because nothing else drops them while no
     /// wakes launch.
-    mutating func remove(_ stream: Subscription) {
-        guard stream.isInRotation else { return }
+    mutating func remove(_ stream: Subscription, _ place: Int = Self.pushes) {
+        guard stream.isInTurn(place) else { return }
         self.ended += 1
-        guard self.ended > 64, self.ended * 2 > self.streams.count else { return }
-        self.streams.removeFirst(self.first)
+        guard self.ended > 64, self.ended * 2 > self.entries.count else { return }
+        self.entries.removeFirst(self.first)
         self.first = 0
-        self.streams.removeAll { $0.hasEnded }
+        self.entries.removeAll { $0.stream.hasEnded }
         self.ended = 0
     }
 
     private mutating func dropFirst() {
-        let stream = self.streams[self.first]
-        stream.isInRotation = false
-        if stream.hasEnded { self.ended -= 1 }
+        let entry = self.entries[self.first]
+        if entry.stream.hasEnded { self.ended -= 1 } else { entry.stream.setInTurn(entry.place, false) }
         self.first += 1
-        if self.first > 64, self.first * 2 > self.streams.count {
-            self.streams.removeFirst(self.first)
+        if self.first == self.entries.count {
+            self.entries.removeAll(keepingCapacity: true)
+            self.first = 0
+        } else if self.first > 64, self.first * 2 > self.entries.count {
+            self.entries.removeFirst(self.first)
             self.first = 0
         }
     }
