@@ -25,7 +25,8 @@ extension Dispatcher {
         guard self.engine.mayAddTopic(name) else { return .topicsMax }
         let streamsMax = self.engine.configuration.streamsPerDeviceMax
         guard streamsMax > 0, let topic = self.engine.findTopic(name) else { return nil }
-        let isFull = request.devices.contains { self.streams.countNaming($0, topic) >= streamsMax }
+        let naming = self.streams.workers(of: topic)?.naming
+        let isFull = request.devices.contains { naming?.count($0) ?? 0 >= streamsMax }
         return isFull ? .streamsPerDeviceMax : nil
     }
 

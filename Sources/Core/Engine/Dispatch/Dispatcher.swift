@@ -176,7 +176,7 @@ extension Dispatcher {
     }
 
     /// Returns the resources that connected streams of a topic offer, sorted by name.
-    package func resources(_ topic: TopicIndex) -> [String] { self.streams.resources(topic) }
+    package func resources(_ topic: TopicIndex) -> [String] { self.streams.workers(of: topic)?.resources ?? [] }
 
     /// The number of times a stream reached its limit of unanswered bytes.
     package var timesStreamWasFull: Int64 { self.streams.timesFull }
@@ -198,7 +198,7 @@ extension Dispatcher {
     package func takers(of target: LaunchTarget, _ device: DeviceIndex) -> Takers {
         let identity = self.engine.identity(device)
         if !self.isDraining, self.streams.free(identity.topic, identity.token, target) != nil { return .free }
-        return self.streams.isTaken(identity.topic, identity.token, target) ? .busy : .none
+        return self.streams.workers(of: identity.topic)?.isTaken(identity.token, target) == true ? .busy : .none
     }
 
     /// Returns the conditions that delay a request of this identifier, after applying the device's due events.
@@ -212,7 +212,9 @@ extension Dispatcher {
     /// Sets `isTaken` of a pending task, or `worker` of a running task.
     package func noteTakers(of task: inout TaskSnapshot, _ device: DeviceIndex) {
         switch task.state {
-        case .waiting: task.isTaken = self.streams.isTaken(self.engine.topic(of: device), task.device, task.target)
+        case .waiting:
+            let workers = self.streams.workers(of: self.engine.topic(of: device))
+            task.isTaken = workers?.isTaken(task.device, task.target) ?? false
         case .running(let wake, _, _, _):
             let name = self.streams.holder(of: wake)?.request.label ?? ""
             task.worker = name.isEmpty ? nil : name
@@ -220,10 +222,12 @@ extension Dispatcher {
     }
 
     /// Returns the number of tasks in a topic's queues. At most half of them no longer wait.
-    package func waitingTaskCount(_ topic: TopicIndex) -> Int { self.streams.waitingCount(topic) }
+    package func waitingTaskCount(_ topic: TopicIndex) -> Int { self.streams.workers(of: topic)?.waiting.count ?? 0 }
 
     /// Returns the number of streams that were examined one by one for tasks of a topic that need several resources.
-    package func searchedStreamCount(_ topic: TopicIndex) -> Int64 { self.streams.searchedCount(topic) }
+    package func searchedStreamCount(_ topic: TopicIndex) -> Int64 {
+        self.streams.workers(of: topic)?.tasks.searched ?? 0
+    }
 
     package var streamCount: Int { self.streams.count }
 }

@@ -12,8 +12,6 @@ package struct StreamTable: ~Copyable {
     /// their wakes are lost.
     var holders = WakeTable<Subscription>()
     private let bounds: StreamBounds
-    /// Streams that gave wakes back since they last answered a wake, by `Subscription.opened`.
-    private var givenBack: [UInt64: WakesGivenBack] = [:]
     /// The number of streams ever opened.
     private var opened: UInt64 = 0
     /// Topics with condition changes to send.
@@ -39,10 +37,9 @@ package struct StreamTable: ~Copyable {
     /// The open stream with this address.
     package subscript(address: StreamAddress) -> Subscription? { self.streams[address] }
 
-    /// Returns the number of streams of this topic that name a device, with or without free slots.
-    package func countNaming(_ device: DeviceToken, _ topic: TopicIndex) -> Int {
-        let place = Int(topic.rawValue)
-        return place < self.workers.count ? self.workers[place].naming.count(device) : 0
+    /// Returns the workers of a topic; nil if it never had a stream or a waiting task.
+    func workers(of topic: TopicIndex) -> TopicWorkers? {
+        Int(topic.rawValue) < self.workers.count ? self.workers[Int(topic.rawValue)] : nil
     }
 
     /// Returns worker counts of one topic, or of all topics together.
@@ -63,11 +60,11 @@ package struct StreamTable: ~Copyable {
     }
 }
 
-/// The wakes that a stream gave back in a row.
+/// The wakes that a stream gave back in a row, at least one.
 struct WakesGivenBack {
-    var count = 0
+    let count: Int
     /// The worker's reason for the last of them.
-    var reason = ""
+    let reason: String
 }
 
 // MARK: - Opening and closing
@@ -102,7 +99,6 @@ extension StreamTable {
         self.workers[Int(stream.topic.rawValue)].remove(stream)
         self.workers[Int(stream.topic.rawValue)].busy -= stream.wakes.count
         for wake in stream.expiredInARow { self.holders[wake] = nil }
-        self.givenBack[stream.opened] = nil
         self.workers[Int(stream.topic.rawValue)].stalled[stream.opened] = nil
     }
 
@@ -204,29 +200,8 @@ extension StreamTable {
         self.workers[Int(stream.topic.rawValue)].waiting.first(for: stream.request)
     }
 
-    /// Returns the number of tasks in a topic's queue, including obsolete tasks that were not dropped yet.
-    package func waitingCount(_ topic: TopicIndex) -> Int {
-        Int(topic.rawValue) < self.workers.count ? self.workers[Int(topic.rawValue)].waiting.count : 0
-    }
-
     private mutating func grow(_ topic: TopicIndex) {
         while self.workers.count <= Int(topic.rawValue) { self.workers.append(TopicWorkers()) }
-    }
-
-    /// Returns true if any stream, with or without free slots, accepts this push or task of the device.
-    func isTaken(_ topic: TopicIndex, _ device: borrowing DeviceToken, _ target: LaunchTarget) -> Bool {
-        guard Int(topic.rawValue) < self.workers.count else { return false }
-        return self.workers[Int(topic.rawValue)].isTaken(device, target)
-    }
-
-    /// Returns the resources that the streams of a topic offer, sorted by name.
-    package func resources(_ topic: TopicIndex) -> [String] {
-        Int(topic.rawValue) < self.workers.count ? self.workers[Int(topic.rawValue)].resources : []
-    }
-
-    /// Returns the number of streams that were examined one by one for tasks of a topic that need several resources.
-    package func searchedCount(_ topic: TopicIndex) -> Int64 {
-        Int(topic.rawValue) < self.workers.count ? self.workers[Int(topic.rawValue)].tasks.searched : 0
     }
 }
 
@@ -235,8 +210,7 @@ extension StreamTable {
 extension StreamTable {
     /// Returns true if a stream of this topic receives condition changes.
     func hasConditionsReader(_ topic: TopicIndex) -> Bool {
-        let place = Int(topic.rawValue)
-        return place < self.workers.count && self.workers[place].conditions.streamCount > 0
+        self.workers(of: topic)?.conditions.streamCount ?? 0 > 0
     }
 
     /// Adds a condition change of a device.
@@ -341,8 +315,7 @@ extension StreamTable {
     /// Notes that the stream's worker gave back a wake that it could not start.
     mutating func gaveBack(_ stream: Subscription, _ reason: String) {
         self.shared?.note(.gaveBack(stream))
-        self.givenBack[stream.opened, default: WakesGivenBack()].count += 1
-        self.givenBack[stream.opened]?.reason = reason
+        stream.givenBack = WakesGivenBack(count: (stream.givenBack?.count ?? 0) + 1, reason: reason)
         stream.hasResponded = true
         self.judge(stream)
     }
@@ -350,13 +323,12 @@ extension StreamTable {
     /// Notes that the stream answered a wake, which clears the record of expired and returned wakes.
     package mutating func answered(_ stream: Subscription) {
         guard !stream.isClear else { return }
-        self.shared?.note(.answered(stream.expiredInARow, self.givenBack[stream.opened], stream))
+        self.shared?.note(.answered(stream.expiredInARow, stream.givenBack, stream))
         for expired in stream.expiredInARow { self.holders[expired] = nil }
         stream.expiredInARow.removeAll()
-        self.givenBack[stream.opened] = nil
+        stream.givenBack = nil
         stream.hasResponded = true
         self.judge(stream)
-        stream.isClear = true
     }
 }
 
@@ -365,10 +337,9 @@ extension StreamTable {
 extension StreamTable {
     /// Updates the stalled state of a stream after wakes expired, were given back or were answered.
     mutating func judge(_ stream: Subscription) {
-        stream.isClear = false
         stream.isStalled =
             stream.expiredInARow.count >= Subscription.unansweredInARowMax
-            || self.givenBack[stream.opened].map { $0.count >= Subscription.unansweredInARowMax } ?? false
+            || stream.givenBack?.count ?? 0 >= Subscription.unansweredInARowMax
         if !stream.hasEnded {
             self.workers[Int(stream.topic.rawValue)].stalled[stream.opened] = stream.isStalled ? stream : nil
         }
@@ -377,10 +348,8 @@ extension StreamTable {
 
     /// Undoes `gaveBack`.
     mutating func undoGivingBack(_ stream: Subscription) {
-        guard let before = self.givenBack[stream.opened] else { return }
-        self.givenBack[stream.opened] =
-            before.count > 1
-            ? WakesGivenBack(count: before.count - 1, reason: before.reason) : nil
+        guard let before = stream.givenBack else { return }
+        stream.givenBack = before.count > 1 ? WakesGivenBack(count: before.count - 1, reason: before.reason) : nil
         self.judge(stream)
     }
 
@@ -389,14 +358,15 @@ extension StreamTable {
         for wake in expired { self.holders[wake] = stream }
         stream.expiredInARow.insert(contentsOf: expired, at: 0)
         if let before {
-            self.givenBack[stream.opened, default: WakesGivenBack(reason: before.reason)].count += before.count
+            let since = stream.givenBack ?? WakesGivenBack(count: 0, reason: before.reason)
+            stream.givenBack = WakesGivenBack(count: before.count + since.count, reason: since.reason)
         }
         self.judge(stream)
     }
 
     /// Returns the reason why a stream gets no wakes or may have missed a wake; nil if there is none.
     func trouble(of stream: Subscription) -> String? {
-        if let givenBack = self.givenBack[stream.opened], givenBack.count >= Subscription.unansweredInARowMax {
+        if let givenBack = stream.givenBack, givenBack.count >= Subscription.unansweredInARowMax {
             let reason = givenBack.reason.isEmpty ? "" : ": \(givenBack.reason)"
             return "it gave back \(givenBack.count) wakes in a row that it could not begin\(reason)"
         }

@@ -129,14 +129,14 @@ package final class Subscription {
     var conditionsRead = ConditionsLog.ReadState()
     /// The wakes that expired since the last answer. A late answer to such a wake counts as an answer.
     package internal(set) var expiredInARow: [WakeID] = []
+    /// The wakes that the worker gave back since the last answer; nil if there are none.
+    var givenBack: WakesGivenBack?
     /// True if the peer does not read; nothing is sent until it reads again.
     var isPaused = false
     /// True if the stream gets no wakes until it answers a wake, because too many in a row expired or were given back.
     var isStalled = false
     /// True if the worker has ever answered or reported a wake of the stream.
     var hasResponded = false
-    /// True if the worker has answered a wake, and no wake has expired or been given back since.
-    var isClear = false
     /// True if the stream is in its topic's rotation for pushes.
     var isInRotation = false
     /// True if the stream was free at its last change in `TaskRotations`. Maintained for streams with several
@@ -192,6 +192,9 @@ package final class Subscription {
         defer { self.deviceInTurn = (self.deviceInTurn + 1) % self.request.devices.count }
         return self.request.devices[self.deviceInTurn]
     }
+
+    /// True if the worker has responded, and no wake has expired or been given back since it last answered one.
+    var isClear: Bool { self.hasResponded && self.expiredInARow.isEmpty && self.givenBack == nil }
 
     /// True if the stream can receive one more wake.
     package var isFree: Bool {
