@@ -70,77 +70,68 @@ struct EngineStateTests {
 
     // MARK: Requests
 
-    /// The requests that are answered.
-    enum Request: CaseIterable {
-        case push, dryRun
-        case subscribe, report, extend, drainStream
-        case register, unregister, conditions, simulateLaunch, simulateExpiration
-        case submit, cancel, finish, progress, listTasks, allTasks, devices, resources, simulateTaskLaunch
-        case explain, devicePushes, deviceEvents, way, statistics, topicStatistics, topics, readiness, metrics
+    /// A request that is answered. Its number is 100.
+    struct Request: CustomTestStringConvertible, Sendable {
+        /// A batch, and the wake in flight.
+        typealias Call = (requests: Requests, wake: WakeID)
 
-        func ask(_ number: Int, _ wake: WakeID, _ requests: Requests) {
-            switch self {
-            case .push: requests.push(number, 2)
-            case .dryRun: requests.push(number, 2, isDryRun: true)
-            case .subscribe: requests.subscribe(number)
-            case .report: requests.report(number, wake, .newData)
-            case .extend: requests.extend(number, wake)
-            case .drainStream: requests.drainStream(number, 1)
-            case .register: requests.register(number, 3)
-            case .unregister: requests.unregister(number, 2)
-            case .conditions: requests.conditions(number, 2) { $0.charging = true }
-            case .simulateLaunch: requests.simulateLaunch(number, 2)
-            case .simulateExpiration: requests.simulateExpiration(number, 1)
-            case .submit: requests.submit(number, 2, "a")
-            case .cancel: requests.cancel(number, 2, "a")
-            case .finish: requests.finish(number, 2, "s")
-            case .progress: requests.progress(number, wake, 1)
-            case .listTasks: requests.listTasks(number, 2)
-            case .allTasks: requests.allTasks(number)
-            case .devices: requests.devices(number)
-            case .resources: requests.resources(number)
-            case .simulateTaskLaunch: requests.simulateLaunch(number, 2, of: "a")
-            case .explain: requests.explain(number, 1)
-            case .devicePushes: requests.devicePushes(number, 1)
-            case .deviceEvents: requests.deviceEvents(number, 1)
-            case .way: requests.way(number, of: 2)
-            case .statistics: requests.statistics(number)
-            case .topicStatistics: requests.statistics(number, topic: 0)
-            case .topics: requests.topics(number)
-            case .readiness: requests.readiness(number)
-            case .metrics: requests.metrics(number)
-            }
-        }
-
+        let testDescription: String
         /// The statuses while serving, while draining, and after a failed commit.
-        var statuses: (serving: Int, draining: Int, failed: Int) {
-            switch self {
-            case .push, .dryRun, .subscribe, .readiness: (200, 503, 503)
-            case .report, .drainStream, .unregister: (204, 204, 503)
-            case .extend, .conditions: (200, 200, 503)
-            case .register: (201, 201, 503)
-            case .simulateLaunch: (202, 409, 503)
-            case .simulateExpiration: (202, 202, 503)
-            // The configuration permits no tasks.
-            case .submit: (403, 503, 503)
-            case .cancel: (204, 204, 503)
-            case .finish: (202, 503, 503)
-            case .progress, .simulateTaskLaunch: (409, 409, 503)
-            case .resources: (200, 200, 503)
-            case .listTasks, .allTasks, .devices: (200, 200, 200)
-            case .explain, .devicePushes, .deviceEvents, .way: (200, 200, 200)
-            case .statistics, .topicStatistics, .topics, .metrics: (200, 200, 200)
-            }
+        let statuses: (serving: Int, draining: Int, failed: Int)
+        /// The status after a failed commit if the durable state cannot be read.
+        let unreadable: Int
+        let ask: @Sendable (Call) -> Void
+
+        init(
+            _ name: String,
+            _ statuses: (Int, Int, Int),
+            unreadable: Int = 503,
+            _ ask: @escaping @Sendable (Call) -> Void
+        ) {
+            (self.testDescription, self.statuses, self.unreadable, self.ask) = (name, statuses, unreadable, ask)
         }
+
+        static let all = [
+            Request("push", (200, 503, 503)) { $0.requests.push(100, 2) },
+            Request("dryRun", (200, 503, 503)) { $0.requests.push(100, 2, isDryRun: true) },
+            Request("subscribe", (200, 503, 503)) { $0.requests.subscribe(100) },
+            Request("report", (204, 204, 503)) { $0.requests.report(100, $0.wake, FetchResult.newData) },
+            Request("extend", (200, 200, 503)) { $0.requests.extend(100, $0.wake) },
+            Request("drainStream", (204, 204, 503)) { $0.requests.drainStream(100, 1) },
+            Request("register", (201, 201, 503)) { $0.requests.register(100, 3) },
+            Request("unregister", (204, 204, 503)) { $0.requests.unregister(100, 2) },
+            Request("conditions", (200, 200, 503)) { $0.requests.conditions(100, 2) { $0.charging = true } },
+            Request("simulateLaunch", (202, 409, 503)) { $0.requests.simulateLaunch(100, 2) },
+            Request("simulateExpiration", (202, 202, 503)) { $0.requests.simulateExpiration(100, 1) },
+            // The configuration permits no tasks.
+            Request("submit", (403, 503, 503)) { $0.requests.submit(100, 2, "a") },
+            Request("cancel", (204, 204, 503)) { $0.requests.cancel(100, 2, "a") },
+            Request("finish", (202, 503, 503)) { $0.requests.finish(100, 2, "s") },
+            Request("progress", (409, 409, 503)) { $0.requests.progress(100, $0.wake, 1) },
+            Request("listTasks", (200, 200, 200)) { $0.requests.listTasks(100, 2) },
+            Request("allTasks", (200, 200, 200)) { $0.requests.allTasks(100) },
+            Request("devices", (200, 200, 200)) { $0.requests.devices(100) },
+            Request("resources", (200, 200, 503)) { $0.requests.resources(100) },
+            Request("simulateTaskLaunch", (409, 409, 503)) { $0.requests.simulateLaunch(100, 2, of: "a") },
+            Request("explain", (200, 200, 200)) { $0.requests.explain(100, 1) },
+            Request("devicePushes", (200, 200, 200)) { $0.requests.devicePushes(100, 1) },
+            Request("deviceEvents", (200, 200, 200)) { $0.requests.deviceEvents(100, 1) },
+            // The history of a push does not need the store of devices.
+            Request("way", (200, 200, 200), unreadable: 200) { $0.requests.way(100, of: 2) },
+            Request("statistics", (200, 200, 200)) { $0.requests.statistics(100) },
+            Request("topicStatistics", (200, 200, 200)) { $0.requests.statistics(100, topic: 0) },
+            Request("topics", (200, 200, 200)) { $0.requests.topics(100) },
+            Request("readiness", (200, 503, 503)) { $0.requests.readiness(100) },
+            // At least they report the failure.
+            Request("metrics", (200, 200, 200), unreadable: 200) { $0.requests.metrics(100) },
+        ]
 
         func status(in state: State) -> Int {
             switch state {
             case .serving, .committing: self.statuses.serving
             case .draining: self.statuses.draining
             case .failed, .failedDraining: self.statuses.failed
-            // Metrics are answered because they at least report the failure. The history of a push does not need the
-            // store of devices.
-            case .failedUnreadable: self == .metrics || self == .way ? 200 : 503
+            case .failedUnreadable: self.unreadable
             }
         }
     }
@@ -148,12 +139,12 @@ struct EngineStateTests {
     @Test(
         "Each request gets one answer in each state, and none before the end of a running commit",
         arguments: State.allCases,
-        Request.allCases
+        Request.all
     )
     func requests(state: State, request: Request) throws {
         let scene = try Scene(state)
         let rig = scene.rig
-        rig.step { request.ask(100, scene.wake, $0) }
+        rig.step { request.ask(($0, scene.wake)) }
         if state == .committing {
             rig.takeOutputs()
             #expect(rig.answer(100) == nil)
