@@ -62,6 +62,7 @@ struct GatewayRecordsTests {
     func asked(before: Bool) {
         let records = GatewayRecords(countingSince: 1, wasWorkerAuthenticationRequired: before)
         records.requireWorkerAuthentication()
+        #expect(records.hasChanges(at: 0) != before)
         records.requireWorkerAuthentication()
         #expect(self.take(records, at: 0) == (before ? [] : [.workerAuthentication]))
         records.requireWorkerAuthentication()

@@ -1,137 +1,7 @@
-import Engine
 import Gateway
 import Platform
-import Policy
 import Testing
 import WakeGateTestKit
-
-@Suite("Commits, and the time at which answers are sent", .timeLimit(.minutes(15)))
-struct CommitServiceTests {
-    /// A service on a store that commits on command.
-    private final class Rig {
-        let engine = EngineRig()
-        let store = SimulatedStore()
-        let committer: SteppedCommitter
-        let service: CommitService
-        let records = GatewayRecords(countingSince: 1)
-        private let loop = LoopMailbox()
-        private var clock: EngineClock
-
-        init() throws {
-            try self.store.load { _, _ in }
-            try self.store.begin()
-            let world = EngineWorld(SharedClock(boot: 5_000, wall: 1_700_000_000_000), seed: 1)
-            let output = GroupOutput(mailboxes: PerOutput(self.loop), history: SilentHistory())
-            self.clock = EngineClock(resuming: nil, at: EngineClock.Reading(world), world, ClockJumpWatch())
-            self.committer = SteppedCommitter(self.store, output)
-            self.service = CommitService(
-                stage: EffectStage(group: output.makeGroup(), offset: self.clock.offset),
-                output: output,
-                committer: self.committer,
-                numbers: nil,
-                records: self.records
-            )
-        }
-
-        /// Performs a step that answers a request.
-        func answer(_ request: Int) { self.service.stage.answer(Requests.address(request), .done) }
-
-        func flush() -> StoreError? { self.service.flush(self.engine.engine, &self.clock) }
-
-        /// Returns the requests answered since the last call, with their statuses.
-        func heard() -> [String] {
-            return EngineOutput.all(from: self.loop).compactMap { heard in
-                guard case .answer(let request, let outcome) = heard else { return nil }
-                return "\(request): \(outcome.status)"
-            }
-        }
-
-        func release() { self.service.release(self.engine.engine, self.clock.offset) }
-    }
-
-    @Test("An answer with changes is sent once it is durable, and later answers keep their order")
-    func changed() throws {
-        let rig = try Rig()
-        rig.engine.register(1)
-        rig.answer(1)
-        #expect(rig.flush() == nil && rig.heard().isEmpty && rig.committer.isBusy)
-        rig.answer(2)
-        #expect(rig.flush() == nil && rig.heard().isEmpty, "a later answer does not overtake")
-        rig.committer.commit()
-        #expect(rig.heard() == ["1: 204"])
-        #expect(rig.flush() == nil && rig.heard() == ["2: 204"])
-        #expect(rig.store.commits == 1)
-        #expect(Set(rig.store.durable.keys) == [RecordKey(.topic), RecordKey(.device), RecordKey(.clock)])
-    }
-
-    @Test("While commits are delayed, a change and the answers after it wait, and earlier answers do not")
-    func resting() throws {
-        let rig = try Rig()
-        rig.committer.isBatching = true
-        rig.answer(1)
-        #expect(rig.flush() == nil && rig.heard() == ["1: 204"])
-        rig.engine.register(1)
-        rig.answer(2)
-        #expect(rig.flush() == nil && rig.heard().isEmpty && !rig.committer.isBusy)
-        rig.answer(3)
-        #expect(rig.flush() == nil && rig.heard().isEmpty)
-        rig.committer.isBatching = false
-        #expect(rig.flush() == nil && rig.committer.isBusy)
-        rig.committer.commit()
-        #expect(rig.heard() == ["2: 204", "3: 204"] && rig.store.commits == 1)
-    }
-
-    @Test("Changes of several steps go with one commit")
-    func together() throws {
-        let rig = try Rig()
-        rig.engine.register(1)
-        _ = rig.flush()
-        for device in 2...4 {
-            rig.engine.register(device)
-            rig.answer(device)
-            _ = rig.flush()
-        }
-        rig.committer.commit()
-        #expect(rig.heard().isEmpty)
-        _ = rig.flush()
-        rig.committer.commit()
-        #expect(rig.heard() == ["2: 204", "3: 204", "4: 204"] && rig.store.commits == 2)
-    }
-
-    @Test("Records other than devices also cause a commit")
-    func records() throws {
-        let rig = try Rig()
-        rig.records.requireWorkerAuthentication()
-        _ = rig.flush()
-        rig.committer.commit()
-        #expect(Set(rig.store.durable.keys) == [.workerAuthentication, RecordKey(.clock)])
-        _ = rig.flush()
-        #expect(rig.store.commits == 1)
-    }
-
-    @Test("After a failed commit waiting requests are refused once, in order, and the store has the durable state")
-    func failed() throws {
-        let rig = try Rig()
-        rig.engine.register(1)
-        _ = rig.flush()
-        rig.committer.commit()
-        rig.engine.register(2)
-        rig.answer(2)
-        rig.store.failOperation(rig.store.operations)
-        _ = rig.flush()
-        rig.answer(3)
-        rig.committer.commit()
-        let error = try #require(rig.flush())
-        #expect(rig.heard().isEmpty)
-        let (group, store) = try #require(rig.service.takeFailure())
-        rig.service.refuse(group, error)
-        rig.release()
-        #expect(rig.heard() == ["2: 503", "3: 503"])
-        var devices = 0
-        try store.reload { key, _ in devices += key.kind == .device ? 1 : 0 }
-        #expect(devices == 1)
-    }
-}
 
 @Suite("The interval between commits", .timeLimit(.minutes(15)))
 struct CommitBatchingTests {
@@ -358,8 +228,11 @@ struct CommitPipelineTests {
             rig.takeOutputs()
             #expect(rig.answer(request) == nil && rig.store.commits == before)
         }
+        rig.step { $0.statistics(5) }
+        rig.takeOutputs()
+        #expect(rig.answer(5) == nil, "it does not overtake the pushes")
         rig.step { $0.push(4, 4) }
-        try rig.answers(2...4)
+        try rig.answers(2...5)
         #expect(rig.store.commits == before + 1)
     }
 
