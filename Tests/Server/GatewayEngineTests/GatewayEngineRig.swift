@@ -213,6 +213,11 @@ extension PerOutput<LoopMailbox> {
     init(_ loop: LoopMailbox) { self.init(loops: [loop], webhooks: LoopMailbox()) }
 }
 
+extension WallOffset {
+    /// The wall clock is ten seconds ahead of policy time.
+    static let ahead = WallOffset(wall: 10_000, now: Instant(milliseconds: 0))
+}
+
 /// A device: its token, or the number from which the rig derives one.
 protocol RigDevice {
     var token: DeviceToken { get }

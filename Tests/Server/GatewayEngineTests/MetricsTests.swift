@@ -215,12 +215,14 @@ struct TaskMetricsTests {
 struct SamplesAndLimitsTests {
     @Test("Samples are taken once a second, and none for seconds in which the process slept")
     func samples() throws {
-        let rig = ServiceRig()
+        let rig = DispatchRig()
+        let room = RoomState(GatewayRecords(countingSince: 1), LimitCounts(), commitTimes: { CommitTimes() })
+        let workspace = Workspace(engine: rig.engine, dispatcher: rig.dispatcher, offset: .ahead)
         let service = LiveService()
         let sampler = LiveSampler(service)
         let start = rig.rig.now
         for passed in [0, 1, 999, 1000, 1500, 2000, 9_300, 9_999, 10_300] as [Int64] {
-            sampler.look(Instant(milliseconds: start + passed), rig.workspace(), rig.room, loopCount: 1)
+            sampler.look(Instant(milliseconds: start + passed), workspace, room, loopCount: 1)
         }
         let json = try #require(service.samples(seconds: 1))
         let series = try JSONSerialization.jsonObject(with: Data(json)) as? [String: Any]
@@ -231,21 +233,21 @@ struct SamplesAndLimitsTests {
 
     @Test("A limit that was reached is counted, also after its dispatcher is gone")
     func limits() {
-        let rig = ServiceRig()
-        #expect(rig.limits.met(rig.dispatcher).isEmpty)
-        rig.limits.met(.devicesMax)
-        rig.limits.met(.devicesMax)
-        #expect(rig.limits.met(rig.dispatcher).map { "\($0.name) \($0.count)" } == ["devicesMax 2"])
-        rig.limits.met(.taskTopicPercentMax)
-        #expect(rig.limits.met(rig.dispatcher).first { $0.name == "taskTopicPercentMax" }?.count == 1)
+        let (rig, limits) = (DispatchRig(), LimitCounts())
+        #expect(limits.met(rig.dispatcher).isEmpty)
+        limits.met(.devicesMax)
+        limits.met(.devicesMax)
+        #expect(limits.met(rig.dispatcher).map { "\($0.name) \($0.count)" } == ["devicesMax 2"])
+        limits.met(.taskTopicPercentMax)
+        #expect(limits.met(rig.dispatcher).first { $0.name == "taskTopicPercentMax" }?.count == 1)
         let full = DispatchRig(wakeBytesPerStreamMax: 1)
         full.subscribe(1)
         full.push(1)
         #expect(full.dispatcher.timesStreamWasFull == 1)
-        rig.limits.take(from: full.dispatcher)
-        let met = rig.limits.met(full.dispatcher).first { $0.name == "wakeBytesPerStreamMax" }
+        limits.take(from: full.dispatcher)
+        let met = limits.met(full.dispatcher).first { $0.name == "wakeBytesPerStreamMax" }
         #expect(met?.count == 2, "counts of the former and the present dispatcher")
-        #expect(rig.limits.all(rig.dispatcher).count > 8)
+        #expect(limits.all(rig.dispatcher).count > 8)
     }
 }
 

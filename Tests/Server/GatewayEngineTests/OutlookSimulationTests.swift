@@ -124,7 +124,7 @@ private final class OutlookWorld {
         let (index, now) = (self.rig.rig.index(device), self.rig.engine.now)
         let answer = self.rig.push(device, isDryRun: true)
         let snapshot = self.rig.dispatcher.snapshot(index)
-        let why = Reasoning(device: snapshot, offset: ServiceRig.offset)
+        let why = Reasoning(device: snapshot, offset: .ahead)
             .push(nil, self.rig.dispatcher.workerCounts(self.topic), at: now)
         let diagnosis = Diagnosis(
             device: snapshot,
@@ -132,7 +132,7 @@ private final class OutlookWorld {
             webhook: nil,
             workers: self.rig.dispatcher.workerCounts(self.topic),
             now: now,
-            offset: ServiceRig.offset
+            offset: .ahead
         )
         let failures = diagnosis.checks.filter { !$0.isOK && !Diagnosis.harmless.contains($0.name) }.map(\.name)
         guard let answer else {

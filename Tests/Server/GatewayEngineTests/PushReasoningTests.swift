@@ -23,7 +23,7 @@ struct PushReasoningTests {
     private func why(_ rig: DispatchRig, _ webhook: WebhookStatus? = nil) -> String {
         let device = rig.rig.index(1)
         let workers = rig.dispatcher.workerCounts(rig.engine.topic(of: device))
-        return Reasoning(device: rig.dispatcher.snapshot(device), offset: ServiceRig.offset)
+        return Reasoning(device: rig.dispatcher.snapshot(device), offset: .ahead)
             .push(webhook, workers, at: rig.engine.now)
     }
 

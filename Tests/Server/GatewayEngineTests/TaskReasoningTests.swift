@@ -7,52 +7,34 @@ import Wire
 
 @Suite("Why a task waits, and how answers show it", .timeLimit(.minutes(15)))
 struct TaskReasoningTests {
-    /// Returns a rig with a registered device, on which every task is permitted.
-    private func rig(_ parameters: [(PolicyParameter, Double)] = []) throws -> ServiceRig {
-        var configuration = EngineRig.open([(.launchInterval, 60), (.executionWindow, 20)])
-        configuration.permittedTasks = .all
-        for (name, value) in parameters { try #require(name.set(value, in: &configuration.policy)) }
-        let rig = ServiceRig(configuration)
-        rig.perform { $0.register(1, 1) }
-        _ = rig.heard()
-        return rig
-    }
-
-    /// Returns the body of the only answer to a request.
-    private func answer(_ rig: ServiceRig, _ ask: (Requests) -> Void) throws -> JSONValue {
-        _ = rig.heard()
-        rig.perform(ask)
-        rig.requests.writeNextLongList(rig.workspace())
-        let heard = rig.heard()
-        guard let request = heard.compactMap(\.answered).first else { throw RigFailure("nothing was answered") }
-        return try JSONReader.read(heard.text(request))
+    /// Returns an engine without a store, with a registered device on which every task is permitted.
+    private func contract(_ parameters: [(PolicyParameter, Double)] = []) throws -> EngineContract {
+        let contract = try taskContract(.all[0], parameters)
+        contract.setWallClockAhead()
+        return contract
     }
 
     /// Returns a member of a task in a device's list.
     private func member(
-        _ rig: ServiceRig,
+        _ contract: EngineContract,
         _ name: String,
         of state: String = "waiting",
         _ index: Int = 0
-    ) throws -> String {
-        let list = try self.answer(rig) { $0.listTasks(90, 1) }
-        guard case .array(let tasks)? = list[state], tasks.indices.contains(index) else { return "" }
-        guard case .string(let text)? = tasks[index][name] else { return tasks[index][name]?.described ?? "" }
-        return text
+    ) -> String {
+        contract.member(contract.question { $0.listTasks($1, 1) }, state, "\(index)", name)
     }
 
     /// Returns the list of all devices' tasks.
     private func listed(
-        _ rig: ServiceRig,
+        _ contract: EngineContract,
         _ question: TaskQuestion,
         _ caller: Caller = .gateway
     ) throws -> [JSONValue] {
-        let answer = try self.answer(rig) {
-            $0.caller = caller
-            $0.allTasks(9, question)
+        let request = contract.question { requests, number in
+            requests.caller = caller
+            requests.allTasks(number, question)
         }
-        guard case .array(let tasks)? = answer["tasks"] else { throw RigFailure("the answer is \(answer)") }
-        return tasks
+        return try #require(JSONReader.read(contract.text(request))["tasks"]).elements
     }
 
     @Test(
@@ -69,8 +51,8 @@ struct TaskReasoningTests {
         ]
     )
     func holds(code: String, words: String) throws {
-        let rig = try self.rig()
-        rig.perform { requests in
+        let contract = try self.contract()
+        contract.ask { requests in
             requests.submit(2, 1, "clean", .processing(code == "power" ? .externalPower : .network))
             requests.conditions(3, 1) { report in
                 switch code {
@@ -86,21 +68,21 @@ struct TaskReasoningTests {
                 }
             }
         }
-        #expect(try self.member(rig, "held") == code)
-        let why = try self.member(rig, "why")
+        #expect(self.member(contract, "held") == code)
+        let why = self.member(contract, "why")
         #expect(why.hasPrefix("The processing task is held because \(words)"), "\(why)")
         #expect(why.hasSuffix("."))
     }
 
     @Test("Every hold of a task is named, with its earliest beginning and the worker that it lacks")
     func severalHolds() throws {
-        let rig = try self.rig()
-        let begin = ServiceRig.offset.wall(rig.rig.engine.now) + 7_200_000
-        rig.perform { requests in
+        let contract = try self.contract()
+        let begin = contract.wall + 7_200_000
+        contract.ask { requests in
             requests.submit(2, 1, "clean", .processing([.network, .externalPower]), earliestBegin: begin)
             requests.conditions(3, 1) { $0.network = false }
         }
-        let why = try self.member(rig, "why")
+        let why = self.member(contract, "why")
         let start =
             "The processing task is held for 2 reasons, and launches once all of them have ended: the device has no "
             + "network, which it needs, until it reports one; it requires external power and the device is not "
@@ -110,40 +92,40 @@ struct TaskReasoningTests {
             ". Besides, no stream of \(EngineRig.topicName(0)) takes task=clean of this device: start a worker that "
             + "subscribes with it."
         #expect(why.hasSuffix(end), "\(why)")
-        rig.perform { requests in
+        contract.ask { requests in
             requests.subscribe(4, tasks: ["clean"])
             requests.conditions(5, 1) { report in
                 report.network = true
                 report.charging = true
             }
         }
-        #expect(try self.member(rig, "why").hasPrefix("The processing task waits for its earliest beginning at "))
-        #expect(try !self.member(rig, "why").contains("Besides"))
+        #expect(self.member(contract, "why").hasPrefix("The processing task waits for its earliest beginning at "))
+        #expect(!self.member(contract, "why").contains("Besides"))
     }
 
     @Test("An unused device holds refreshes, and the reason says since when")
     func usage() throws {
-        let rig = try self.rig([(.usageWindow, 100)])
-        rig.perform { requests in
+        let contract = try self.contract([(.usageWindow, 100)])
+        contract.ask { requests in
             requests.conditions(2, 1) { $0.appState = .active }
             requests.conditions(3, 1) { $0.appState = .background }
             requests.submit(4, 1)
         }
-        _ = rig.dispatcher.advance(to: rig.rig.engine.now + 100_000, devicesMax: 10)
-        #expect(try self.member(rig, "held") == "usage")
-        let why = try self.member(rig, "why")
+        contract.pass(seconds: 100)
+        #expect(self.member(contract, "held") == "usage")
+        let why = self.member(contract, "why")
         #expect(why.contains("than the 100 s of usageWindow, and launches once the device is used again."), "\(why)")
     }
 
     @Test("A task that waits for a time has the time and the reason")
     func times() throws {
-        let rig = try self.rig()
-        let now = ServiceRig.offset.wall(rig.rig.engine.now)
-        rig.perform { $0.submit(2, 1, earliestBegin: now + 30_000) }
-        #expect(try self.member(rig, "why").hasPrefix("The refresh waits for its earliest beginning at "))
-        #expect(try self.member(rig, "eligibleAt") == "\(now + 30_000)")
-        #expect(try self.member(rig, "earliestBegin") == "\(now + 30_000)")
-        rig.perform {
+        let contract = try self.contract()
+        let now = contract.wall
+        contract.ask { $0.submit(2, 1, earliestBegin: now + 30_000) }
+        #expect(self.member(contract, "why").hasPrefix("The refresh waits for its earliest beginning at "))
+        #expect(self.member(contract, "eligibleAt") == "\(now + 30_000)")
+        #expect(self.member(contract, "earliestBegin") == "\(now + 30_000)")
+        contract.ask {
             $0.subscribe(3, tasks: ["clean"])
             $0.push(4, 1)
             $0.submit(5, 1)
@@ -151,9 +133,9 @@ struct TaskReasoningTests {
             $0.simulateExpiration(7, 1, of: "clean")
             $0.submit(8, 1, "clean", .processing([]))
         }
-        #expect(try self.member(rig, "why").contains("the last launch was at "))
-        #expect(try self.member(rig, "why").contains("launches of priority 5 are "))
-        let processing = try self.member(rig, "why", 1)
+        #expect(self.member(contract, "why").contains("the last launch was at "))
+        #expect(self.member(contract, "why").contains("launches of priority 5 are "))
+        let processing = self.member(contract, "why", 1)
         #expect(processing.contains("processing tasks of a device are launched at least 3600 s apart (doubled once "))
     }
 
@@ -167,23 +149,21 @@ struct TaskReasoningTests {
 
     @Test("A task that waits for a lane or a worker names it")
     func slots() throws {
-        let rig = try self.rig()
-        rig.perform {
+        let contract = try self.contract()
+        contract.ask {
             $0.submit(2, 1, "clean", .processing([]))
             $0.subscribe(3, tasks: ["clean"])
             $0.submit(4, 1, "other", .processing([]))
         }
-        #expect(try self.member(rig, "why", of: "running").hasPrefix("The processing task has been running since "))
-        #expect(
-            try self.member(rig, "deadline", of: "running") == "\(ServiceRig.offset.wall(rig.rig.engine.now) + 600_000)"
-        )
-        rig.perform {
+        #expect(self.member(contract, "why", of: "running").hasPrefix("The processing task has been running since "))
+        #expect(self.member(contract, "deadline", of: "running") == "\(contract.wall + 600_000)")
+        contract.ask {
             $0.conditions(5, 1) { $0.appState = .active }
             $0.subscribe(6, tasks: ["export"])
             $0.submit(7, 1, "export", .continued(.queue), details: TaskDetails(title: "A"))
             $0.submit(8, 1, "export", .continued(.queue), details: TaskDetails(title: "B"))
         }
-        let why = try self.member(rig, "why", 1)
+        let why = self.member(contract, "why", 1)
         #expect(why.hasPrefix("The continued task waits until fewer than 1 continued tasks of the device are running"))
         #expect(why.hasSuffix("now those are export."), "\(why)")
     }
@@ -200,8 +180,8 @@ struct TaskReasoningTests {
         ]
     )
     func takers(wait: Wait) throws {
-        let rig = try self.rig()
-        rig.perform {
+        let contract = try self.contract()
+        contract.ask {
             $0.register(2, 2)
             $0.subscribe(3, slots: 1, tasks: [wait.tasks, "busy"], resources: wait.offers, takesPushes: false)
             $0.submit(4, 2, "busy", .processing([]))
@@ -215,9 +195,9 @@ struct TaskReasoningTests {
             ? "\(start)that takes \(what) of this device has a free slot: it launches once one has; start another "
                 + "worker, or give one more slots."
             : "\(start)takes \(what) of this device: start a worker that subscribes with it."
-        #expect(try self.member(rig, "why") == why)
-        #expect(try self.member(rig, "held") == "worker")
-        #expect(try self.listed(rig, TaskQuestion(state: .waiting)).map { $0["why"] } == [.string(why)])
+        #expect(self.member(contract, "why") == why)
+        #expect(self.member(contract, "held") == "worker")
+        #expect(try self.listed(contract, TaskQuestion(state: .waiting)).map { $0["why"] } == [.string(why)])
     }
 
     struct Wait: Sendable {
@@ -231,17 +211,16 @@ struct TaskReasoningTests {
 
     @Test("Each kind shows its submitted values")
     func members() throws {
-        let rig = try self.rig()
-        rig.perform {
+        let contract = try self.contract()
+        contract.ask {
             $0.conditions(2, 1) { $0.appState = .active }
             $0.submit(3, 1, "export", .continued(.queue), details: TaskDetails(title: "A", resources: ["gpu"]))
             $0.submit(4, 1, "clean", .processing(.externalPower))
             $0.finish(5, 1, "uploads", 7)
         }
-        let list = try self.answer(rig) { $0.listTasks(6, 1) }
-        guard case .array(let waiting)? = list["waiting"], waiting.count == 3 else {
-            throw RigFailure("the list is \(list)")
-        }
+        contract.ask { $0.listTasks(6, 1) }
+        let waiting = try #require(JSONReader.read(contract.text(6))["waiting"]).elements
+        try #require(waiting.count == 3)
         func names(_ index: Int) -> Set<String> { Set(waiting[index].members.map(\.name)) }
         let common: Set = ["kind", "submittedAt", "attempts", "eligibleAt", "held", "why"]
         #expect(names(0) == common.union(["identifier", "title", "resources"]))
@@ -257,14 +236,14 @@ struct TaskReasoningTests {
 
     @Test("All devices are listed together, as far as a caller reaches them and the filters say")
     func allTasks() throws {
-        let rig = try self.rig()
-        rig.perform {
+        let contract = try self.contract()
+        contract.ask {
             $0.register(2, 2, topic: 1)
             $0.submit(3, 1, "a")
             $0.submit(4, 2, "b", .processing([]))
         }
         func names(_ question: TaskQuestion, _ caller: Caller = .gateway) throws -> [String] {
-            try self.listed(rig, question, caller).map {
+            try self.listed(contract, question, caller).map {
                 "\($0["identifier"]?.described ?? "") \($0["state"]?.described ?? "")"
             }.sorted()
         }
@@ -287,13 +266,13 @@ struct TaskReasoningTests {
 
     @Test("An operator of some topics gets tasks in the same order as an operator of all")
     func order() throws {
-        let rig = try self.rig()
-        rig.perform {
+        let contract = try self.contract()
+        contract.ask {
             for device in 2...7 { $0.register(device, device, topic: device % 2) }
             for device in 2...7 { $0.submit(10 + device, device, "a\(device)") }
         }
         func names(_ caller: Caller) throws -> [String] {
-            try self.listed(rig, TaskQuestion(), caller).map { $0["identifier"]?.described ?? "" }
+            try self.listed(contract, TaskQuestion(), caller).map { $0["identifier"]?.described ?? "" }
         }
         #expect(try names(.gateway) == (2...7).map { "\"a\($0)\"" })
         #expect(try names(Caller.ofTopics([0, 1])) == names(.gateway))

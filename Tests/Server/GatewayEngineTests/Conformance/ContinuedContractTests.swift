@@ -10,11 +10,7 @@ import Wire
 @Suite("The contract of an engine: continued tasks", .timeLimit(.minutes(15)))
 struct ContinuedContractTests {
     private func contract(_ kind: EngineKind, continuedMax: Double = 1) throws -> EngineContract {
-        let contract = try EngineContract(kind) {
-            $0.permittedTasks = .all
-            _ = PolicyParameter.continuedMax.set(continuedMax, in: &$0.policy)
-        }
-        contract.ask { $0.register(900, 1) }
+        let contract = try taskContract(kind, [(.continuedMax, continuedMax)])
         contract.ask { $0.conditions(901, 1) { $0.appState = .active } }
         return contract
     }

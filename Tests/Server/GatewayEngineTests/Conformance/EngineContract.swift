@@ -93,6 +93,9 @@ final class EngineContract: OutputHolder {
     /// The wall clock, in milliseconds since 1970.
     var wall: Int64 { self.clock.now.wall }
 
+    /// Sets the wall clock ten seconds ahead of policy time.
+    func setWallClockAhead() { self.clock.change { $0.stepWall(by: 10_000) } }
+
     func failNextCommit() { self.under.failNextCommit() }
 
     func restart() throws {
@@ -203,11 +206,16 @@ final class EngineContract: OutputHolder {
 
     // MARK: ActivityCounters
 
-    func statistics(topic: Int? = nil) throws -> Statistics {
+    /// Sends one more request, waits for its answer, and returns its number.
+    func question(_ fill: (Requests, Int) -> Void) -> Int {
         self.lastQuestion += 1
-        let question = self.lastQuestion
-        self.ask { requests in
-            if let topic { requests.statistics(question, topic: topic) } else { requests.statistics(question) }
+        self.ask { fill($0, self.lastQuestion) }
+        return self.lastQuestion
+    }
+
+    func statistics(topic: Int? = nil) throws -> Statistics {
+        let question = self.question { requests, number in
+            if let topic { requests.statistics(number, topic: topic) } else { requests.statistics(number) }
         }
         guard case .statistics(let statistics) = self.outcome(question) else {
             throw RigFailure("statistics are answered \(self.answer(question))")

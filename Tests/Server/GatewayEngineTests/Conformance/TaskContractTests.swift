@@ -5,9 +5,12 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-/// Returns a contract in which every task is permitted and the device is registered.
-func taskContract(_ kind: EngineKind) throws -> EngineContract {
-    let contract = try EngineContract(kind) { $0.permittedTasks = .all }
+/// Returns a contract in which every task is permitted, with these parameters, and in which the device is registered.
+func taskContract(_ kind: EngineKind, _ parameters: [(PolicyParameter, Double)] = []) throws -> EngineContract {
+    let contract = try EngineContract(kind) {
+        $0.permittedTasks = .all
+        for (name, value) in parameters { precondition(name.set(value, in: &$0.policy), "\(name.rawValue) is invalid") }
+    }
     contract.ask { $0.register(900, 1) }
     return contract
 }

@@ -16,7 +16,7 @@ struct PushServiceTests {
         var limit: String?
         /// The configuration of the case.
         var configure: @Sendable (inout EngineConfiguration) -> Void = { _ in }
-        var prepare: @Sendable (ServiceRig) -> Void = { _ in }
+        var prepare: @Sendable (Requests) -> Void = { _ in }
         var topic = 0
     }
 
@@ -26,14 +26,14 @@ struct PushServiceTests {
             testDescription: "removed",
             word: "Unregistered",
             prepare: {
-                $0.rig.register(1)
-                $0.rig.engine.unregister($0.rig.index(1))
+                $0.register(900, 1)
+                $0.unregister(901, 1)
             }
         ),
         Case(
             testDescription: "of another topic",
             word: "DeviceTokenNotForTopic",
-            prepare: { $0.rig.register(1) },
+            prepare: { $0.register(900, 1) },
             topic: 1
         ),
         Case(
@@ -42,7 +42,7 @@ struct PushServiceTests {
             retryAfterSeconds: 300,
             limit: "devicesMax",
             configure: { $0.devicesMax = 1 },
-            prepare: { $0.rig.register(2) }
+            prepare: { $0.register(900, 2) }
         ),
         Case(
             testDescription: "one device of its topic too many",
@@ -50,7 +50,7 @@ struct PushServiceTests {
             retryAfterSeconds: 300,
             limit: "devicesPerTopicMax",
             configure: { $0.devicesPerTopicMax = 1 },
-            prepare: { $0.rig.register(2) }
+            prepare: { $0.register(900, 2) }
         ),
         Case(
             testDescription: "one topic too many",
@@ -58,7 +58,7 @@ struct PushServiceTests {
             retryAfterSeconds: 300,
             limit: "topicsMax",
             configure: { $0.topicsMax = 1 },
-            prepare: { $0.rig.register(2) },
+            prepare: { $0.register(900, 2) },
             topic: 1
         ),
         Case(
@@ -75,64 +75,72 @@ struct PushServiceTests {
             limit: "pendingBytesMax",
             configure: { $0.pendingBytesMax = 1 }
         ),
-        Case(testDescription: "in a shutdown", word: "Shutdown", prepare: { $0.room.isDraining = true }),
+        Case(testDescription: "in a shutdown", word: "Shutdown", prepare: { $0.drain() }),
     ]
+
+    /// Returns an engine without a store.
+    private func contract(_ change: (inout EngineConfiguration) -> Void = { _ in }) throws -> EngineContract {
+        let contract = try EngineContract(.all[0], change)
+        contract.setWallClockAhead()
+        return contract
+    }
+
+    /// Returns the limits that were reached, with their counts.
+    private func limits(_ contract: EngineContract) throws -> [String] {
+        let statistics = try JSONReader.read(contract.text(contract.question { $0.statistics($1) }))
+        return try #require(statistics["limits"]).members.map { "\($0.name) \($0.value.described)" }
+    }
 
     @Test("Every refusal has its reason and its retry time, and is counted", arguments: cases)
     func refused(refusal: Case) throws {
-        var configuration = EngineRig.open()
-        refusal.configure(&configuration)
-        let rig = ServiceRig(configuration)
-        refusal.prepare(rig)
-        rig.perform { $0.push(1, 1, topic: refusal.topic) }
-        let reply = try #require(rig.replies().first)
+        let contract = try self.contract(refusal.configure)
+        contract.ask(refusal.prepare)
+        let limits = refusal.limit.map { ["\($0) 1"] } ?? []
+        contract.ask { $0.push(1, 1, topic: refusal.topic) }
+        let reply = try #require(contract.reply(1))
         #expect(reply.word == refusal.word && reply.apnsID == EngineRig.apnsID(1))
         #expect(reply.retryAfterSeconds == refusal.retryAfterSeconds)
-        #expect(rig.records.rejections.total.reduce(0, +) == 1)
-        #expect(rig.limits.met(rig.dispatcher).map(\.name) == (refusal.limit.map { [$0] } ?? []))
-        if refusal.word == "Unregistered" { #expect(reply.timestamp == rig.rig.now + 10_000) }
+        #expect(try contract.statistics().rejected.reduce(0, +) == 1)
+        #expect(try self.limits(contract) == limits)
+        if refusal.word == "Unregistered" { #expect(reply.timestamp == contract.wall) }
 
-        rig.perform { $0.push(2, 1, topic: refusal.topic, isDryRun: true) }
-        #expect(rig.words() == [refusal.word])
-        #expect(rig.records.rejections.total.reduce(0, +) == 1, "a dry run is not counted")
-        #expect(rig.limits.met(rig.dispatcher).map(\.count).reduce(0, +) == (refusal.limit == nil ? 0 : 1))
+        contract.ask { $0.push(2, 1, topic: refusal.topic, isDryRun: true) }
+        #expect(contract.word(2) == refusal.word)
+        #expect(try contract.statistics().rejected.reduce(0, +) == 1, "a dry run is not counted")
+        #expect(try self.limits(contract) == limits)
     }
 
     @Test("No stream begins for a topic beyond the limit, which is counted")
-    func subscriptions() {
-        var configuration = EngineRig.open()
-        configuration.topicsMax = 1
-        let rig = ServiceRig(configuration)
-        rig.perform { $0.push(1, 1) }
-        _ = rig.heard()
-        rig.perform { $0.subscribe(3, topic: 1) }
-        #expect(rig.answers() == ["503 ServiceUnavailable"])
-        #expect(rig.limits.met(rig.dispatcher).map(\.name) == ["topicsMax"])
+    func subscriptions() throws {
+        let contract = try self.contract { $0.topicsMax = 1 }
+        contract.ask { $0.push(1, 1) }
+        contract.ask { $0.subscribe(3, topic: 1) }
+        #expect(contract.answer(3) == "503 ServiceUnavailable" && contract.answerCount(3) == 1)
+        #expect(try self.limits(contract) == ["topicsMax 1"])
     }
 
     @Test("An expiry is in wall clock time, and without one the policy's applies")
-    func expirations() {
-        let rig = ServiceRig()
-        let wall = rig.rig.now / 1000 + 10
-        rig.perform {
+    func expirations() throws {
+        let contract = try self.contract()
+        let wall = contract.wall / 1000
+        contract.ask {
             $0.push(1, 1, expiration: wall)
             $0.push(2, 2, expiration: wall + 1)
             $0.push(3, 3, expiration: 0)
             $0.push(4, 4)
         }
-        #expect(rig.words() == ["discarded", "scheduled", "discarded", "scheduled"])
+        #expect((1...4).map { contract.word($0) } == ["discarded", "scheduled", "discarded", "scheduled"])
     }
 
     @Test("A device's next eligible time is reported by the wall clock, rounded up to seconds")
     func eligibleAt() throws {
-        let rig = ServiceRig(EngineRig.open([(.launchInterval, 60.5)]))
-        rig.perform {
+        let contract = try self.contract { try? $0.policy.set(.launchInterval, to: 60.5) }
+        contract.ask {
             $0.subscribe(1)
             $0.push(2, 1)
             $0.push(3, 1)
         }
-        let replies = rig.replies()
-        #expect(replies.map(\.word) == ["launched", "scheduled"])
-        #expect(replies.map(\.eligibleAt) == [nil, rig.rig.now / 1000 + 10 + 61])
+        #expect((2...3).map { contract.word($0) } == ["launched", "scheduled"])
+        #expect((2...3).map { contract.reply($0)?.eligibleAt } == [nil, contract.wall / 1000 + 61])
     }
 }
