@@ -37,7 +37,7 @@ final class GatewayEngineRig {
         self.loop.attach { wakeup.deliver() }
         self.history = try HistoryThread(
             mailboxes: PerOutput(self.loop),
-            onDropped: { wakeup.drop($0) },
+            onDropped: { _ in },
             makeFile: { HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in } }
         )
         do {
@@ -453,47 +453,5 @@ extension HistoryQuestion {
             offset: WallOffset(wall: 1000, now: Instant(milliseconds: 0)),
             policies: PolicyVersions()
         )
-    }
-}
-
-/// The thread of a history, whose file cannot be opened until the test allows it.
-final class HistoryRig {
-    let wakeup = Wakeup()
-    private let loop = LoopMailbox()
-    private let mayOpen = DispatchSemaphore(value: 0)
-    private let thread: HistoryThread
-
-    init() throws {
-        let (wakeup, mayOpen) = (self.wakeup, self.mayOpen)
-        self.loop.attach { wakeup.deliver() }
-        self.thread = try HistoryThread(
-            mailboxes: PerOutput(self.loop),
-            onDropped: { wakeup.drop($0) },
-            makeFile: {
-                mayOpen.wait()
-                return HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in }
-            }
-        )
-        try self.thread.open()
-    }
-
-    /// Submits this many events of a device, and a request about it.
-    func submit(_ count: Int, of device: Int, asking request: Int) {
-        let number = HistoryEvent.device(of: device.token, EngineRig.historyKey)
-        let event = HistoryEvent(device: number, at: Instant(milliseconds: 1), kind: .conditions)
-        var batch = HistoryBatch()
-        batch.events = Array(repeating: event, count: count)
-        let topic = EngineRig.topicName(0)
-        batch.questions.append(
-            HistoryQuestion(request, about: .events(device.token, topic: topic, EventSelection(), for: .gateway))
-        )
-        self.thread.submit(&batch)
-    }
-
-    /// Lets the file open, waits for the end of the thread, and returns the answers.
-    func finish() -> [EngineOutput] {
-        self.mayOpen.signal()
-        self.thread.stop()
-        return EngineOutput.all(from: self.loop)
     }
 }

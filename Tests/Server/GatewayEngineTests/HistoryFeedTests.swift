@@ -3,6 +3,7 @@ import Foundation
 import Gateway
 import Policy
 import Storage
+import Synchronization
 import Testing
 import WakeGateTestKit
 import Wire
@@ -460,12 +461,30 @@ struct EngineHistoryTests {
 
     @Test("Excess waiting events are dropped and counted; questions are answered, and later events are kept")
     func dropped() throws {
-        let rig = try HistoryRig()
-        rig.submit(200_000, of: 1, asking: 1)
-        rig.submit(100_000, of: 2, asking: 2)
-        rig.submit(5, of: 3, asking: 3)
-        let answers = rig.finish()
-        #expect(rig.wakeup.droppedEvents == 100_000)
+        let loop = LoopMailbox()
+        let dropped = Mutex(0)
+        let thread = try HistoryThread(
+            mailboxes: PerOutput(loop),
+            onDropped: { count in dropped.withLock { $0 += count } },
+            makeFile: { HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in } }
+        )
+        try thread.open()
+        var waiting = HistoryBatch()
+        for (device, count) in [(1, 200_000), (2, 100_000), (3, 5)] {
+            let number = HistoryEvent.device(of: device.token, EngineRig.historyKey)
+            let event = HistoryEvent(device: number, at: Instant(milliseconds: 1), kind: .conditions)
+            let topic = EngineRig.topicName(0)
+            let batch = HistoryBatch()
+            batch.events = Array(repeating: event, count: count)
+            batch.questions.append(
+                HistoryQuestion(device, about: .events(device.token, topic: topic, EventSelection(), for: .gateway))
+            )
+            waiting.append(batch)
+        }
+        thread.submit(&waiting)
+        thread.stop()
+        let answers = EngineOutput.all(from: loop)
+        #expect(dropped.withLock { $0 } == 100_000)
         #expect(answers.map(\.request) == [1, 2, 3])
         #expect(answers.map(\.steps.count) == [EventSelection.limitByDefault, 0, 5])
     }

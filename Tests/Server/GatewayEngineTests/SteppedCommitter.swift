@@ -156,7 +156,6 @@ final class Wakeup: @unchecked Sendable {
     private let condition = NSCondition()
     private var isSignaled = false
     private var isDelivered = false
-    private var droppedEventsCount = 0
     private var failureTexts: [String] = []
 
     /// Signals that the engine needs a step.
@@ -165,14 +164,8 @@ final class Wakeup: @unchecked Sendable {
     /// Signals that the mailbox of the loop has contents.
     func deliver() { self.change { $0.isDelivered = true } }
 
-    /// Records that the history dropped events.
-    func drop(_ count: Int) { self.change { $0.droppedEventsCount += count } }
-
     /// Records that the engine reported a failure of its store.
     func fail(_ message: String) { self.change { $0.failureTexts.append(message) } }
-
-    /// The number of events that the history dropped.
-    var droppedEvents: Int { self.condition.withLock { self.droppedEventsCount } }
 
     /// The reports of the engine about its store, one per report.
     var failures: [String] { self.condition.withLock { self.failureTexts } }
