@@ -43,11 +43,8 @@ struct DurabilityContractTests {
         #expect(contract.wakes.count == 1)
         for request in 1...13 { #expect(contract.answerCount(request) == 1, "request \(request)") }
         let statistics = try contract.statistics()
-        let counters = statistics.counters
-        #expect(
-            (counters.accepted, counters.inFlight, counters.completed) == (1, 1, 0)
-                && counters.accepted == counters.accountedFor
-        )
+        let counters = try contract.counters()
+        #expect((counters.accepted, counters.inFlight, counters.completed) == (1, 1, 0))
         #expect(statistics.rejected[APNSReason.serviceUnavailable.index] == 3)
         #expect(statistics.workers.connected == 1, "the workers there were")
     }
@@ -207,8 +204,7 @@ struct TaskDurabilityContractTests {
         #expect(again.name == "refresh" && again.id != wake.id && again.attempt == 1, "the attempt does not count")
         let counters = try contract.counters()
         #expect(counters.requestResults(.lost) == 1 && counters.requests.waiting.sum == 1)
-        #expect(counters.requests.submitted.sum == counters.requestsAccountedFor)
-        #expect(counters.sessions.finished == 5 && counters.sessions.finished == counters.sessions.accountedFor)
+        #expect(counters.sessions.finished == 5)
     }
 
     @Test("After a restart a continued task resumes from its last reported progress", arguments: EngineKind.keeping)

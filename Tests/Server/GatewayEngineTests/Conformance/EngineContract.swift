@@ -227,6 +227,8 @@ final class EngineContract: OutputHolder {
     func counters() throws -> ActivityCounters {
         let counters = try self.statistics().counters
         #expect(counters.accepted == counters.accountedFor, "\(counters)")
+        #expect(counters.requests.submitted.sum == counters.requestsAccountedFor, "\(counters)")
+        #expect(counters.sessions.finished == counters.sessions.accountedFor, "\(counters)")
         return counters
     }
 }

@@ -37,7 +37,7 @@ struct TaskContractTests {
         #expect(contract.released(1) == [wake.id])
         let counters = try contract.counters()
         #expect(counters.requests.submitted.sum == 1 && counters.requestResults(.success) == 1)
-        #expect(counters.requests.submitted.sum == counters.requestsAccountedFor && counters.launched == 0)
+        #expect(counters.launched == 0)
     }
 
     @Test("A push accepts only a result", arguments: EngineKind.all)
@@ -143,9 +143,7 @@ struct TaskContractTests {
             $0.finish(13, 1, "s")
         }
         for request in 10...13 { #expect(contract.answer(request) == "410 Unregistered") }
-        let counters = try contract.counters()
-        #expect(counters.requests.discarded[.unregistered] == 1)
-        #expect(counters.requests.submitted.sum == counters.requestsAccountedFor)
+        #expect(try contract.counters().requests.discarded[.unregistered] == 1)
     }
 
     @Test("A request over a limit of the gateway is answered 429, with the limit's name", arguments: EngineKind.all)
