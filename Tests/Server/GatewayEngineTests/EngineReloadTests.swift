@@ -1,5 +1,4 @@
 import Engine
-import Foundation
 import Gateway
 import Policy
 import Synchronization
@@ -37,33 +36,6 @@ struct EngineReloadTests {
             $0.push(2, 2)
         }
         #expect(answers.map(\.status) == [200, 400])
-    }
-
-    @Test("A device that waits at a reload is launched by the new policy, and its launch names the version")
-    func waiting() throws {
-        let clock = SharedClock(boot: 5_000_000, wall: 1_700_000_000_000)
-        let world = EngineWorld(clock, seed: 1)
-        let rig = try GatewayEngineRig(SimulatedStore(), EngineRig.open([(.launchInterval, 3600)]), world: world)
-        rig.step { $0.subscribe(100) }
-        try rig.ask(1) { $0.push(1, 1) }
-        try rig.waitForWakes(1)
-        let first = try rig.lastWake()
-        try rig.ask(2) { $0.report(2, first, .newData) }
-        try rig.ask(3) { $0.push(3, 1) }
-        let before = try rig.ask(4) { $0.explain(4, 1) }
-        #expect(before.integer("policyVersion") == 1)
-        clock.change { $0.pass(60_000) }
-        rig.step()
-        #expect(rig.wakes.count == 1)
-        rig.step { $0.configure(EngineRig.open([(.launchInterval, 60)])) }
-        try rig.run("the second wake") { rig in
-            if rig.wakes.count < 2 { rig.step() }
-            return rig.wakes.count == 2
-        }
-        let after = try rig.ask(5) { $0.explain(5, 1) }
-        #expect(after.integer("policyVersion") == 2)
-        let launches = (after.value(["recent"]) as? [[String: Any]] ?? []).filter { $0["event"] as? String == "launch" }
-        #expect(launches.map { $0["policyVersion"] as? Int } == [2, 1])
     }
 
     @Test("The policy number survives a restart, and the next start with another policy increases it")

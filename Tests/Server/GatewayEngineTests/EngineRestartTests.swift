@@ -82,6 +82,8 @@ struct EngineRestartTests {
         #expect(before[0].integer("pushes", "pending") == 1 && before[0].integer("pushes", "inFlight") == 0)
         #expect(before[1].status == 409 && before[1].string("outcome") == "lost")
         #expect(before[2].status == 404)
+        let results = try third.ask(8) { $0.explain(8, 1) }.recent.filter { $0[0] == "result" }
+        #expect(results == [["result", GatewayEngineRig.apnsID(2), "lost"]])
         try third.ask(4) { $0.subscribe(4) }
         try third.waitForWakes(1)
         #expect(third.wakes[0].integer("attempt") == 1)

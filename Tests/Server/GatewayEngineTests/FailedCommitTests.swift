@@ -95,16 +95,6 @@ struct FailedCommitTests {
         rig.stop()
     }
 
-    @Test("A single push whose commit fails is refused, even without other events", arguments: [4, 5])
-    func loneFailure(operation: Int) throws {
-        let store = SimulatedStore()
-        store.failOperation(operation)
-        let rig = try GatewayEngineRig(store)
-        rig.step { $0.push(1, 1) }
-        #expect(try rig.answers(1...1)[0].text == "ServiceUnavailable")
-        #expect(rig.wakeup.failures.count == 1)
-    }
-
     @Test("The watchdog is satisfied while the engine reads a large durable state")
     func longReload() throws {
         let store = SimulatedStore()

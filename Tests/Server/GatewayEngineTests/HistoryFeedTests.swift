@@ -444,21 +444,6 @@ struct EngineHistoryTests {
         #expect(explained.string("pending", "apnsID") == GatewayEngineRig.apnsID(1))
     }
 
-    @Test("The loss of a wake at a restart is in the history, once")
-    func lost() throws {
-        let rig = try GatewayEngineRig()
-        try rig.ask(1) { $0.subscribe(1) }
-        try rig.ask(2) { $0.push(2, 1) }
-        try rig.waitForWakes(1)
-        let killed = SimulatedStore(rig.store.durable)
-        rig.stop()
-        let next = try GatewayEngineRig(killed)
-        let explained = try next.ask(1) { $0.explain(1, 1) }
-        #expect(explained.recent.first == ["result", GatewayEngineRig.apnsID(2), "lost"])
-        let again = try next.ask(2) { $0.explain(2, 1) }
-        #expect(again.recent == explained.recent, "the loss is recorded once")
-    }
-
     @Test("Excess waiting events are dropped and counted; questions are answered, and later events are kept")
     func dropped() throws {
         let loop = LoopMailbox()

@@ -344,5 +344,10 @@ struct ReloadContractTests {
         #expect(contract.wakes.count == devices.count)
         for _ in 0..<3 { contract.pass(seconds: 5) }
         #expect(contract.wakes.count == 2 * devices.count, "launches are half a minute apart")
+        contract.ask { $0.explain(9000, 1) }
+        #expect(contract.member(9000, "policyVersion") == "2")
+        let launches = (0..<6).filter { contract.member(9000, "recent", "\($0)", "event") == "launch" }
+        let versions = launches.map { contract.member(9000, "recent", "\($0)", "policyVersion") }
+        #expect(versions == ["2", "1"], "each launch names its policy: \(contract.text(9000))")
     }
 }

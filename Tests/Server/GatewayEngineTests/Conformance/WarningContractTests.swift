@@ -43,21 +43,6 @@ struct WarningContractTests {
         #expect(contract.warnings(1).isEmpty && contract.expired(1) == [wake.id])
     }
 
-    @Test(
-        "The lead of a warning is at most half of the window, and a lead of 0 disables it",
-        arguments: EngineKind.all
-    )
-    func leads(kind: EngineKind) throws {
-        let (half, _) = try self.launched(kind, lead: 300)
-        half.pass(milliseconds: 9999)
-        #expect(half.warnings(1).isEmpty)
-        half.pass(milliseconds: 1)
-        #expect(half.warnings(1).map(\.timeLeft) == [10_000])
-        let (none, wake) = try self.launched(kind, lead: 0)
-        for _ in 0..<20 { none.pass(seconds: 1) }
-        #expect(none.warnings(1).isEmpty && none.expired(1) == [wake.id])
-    }
-
     @Test("More time moves the warning, and each deadline has its own", arguments: EngineKind.all)
     func extensions(kind: EngineKind) throws {
         let (contract, wake) = try self.launched(kind)
