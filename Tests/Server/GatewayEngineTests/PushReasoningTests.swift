@@ -29,43 +29,37 @@ struct PushReasoningTests {
 
     /// A condition that holds pushes, and its explanation.
     struct Condition: Sendable {
-        let name: String
         let what: String
         let end: String
         let change: @Sendable (inout ConditionsReport) -> Void
 
+        init(_ what: String, until end: String, _ change: @escaping @Sendable (inout ConditionsReport) -> Void) {
+            (self.what, self.end, self.change) = (what, end, change)
+        }
+
         static let all = [
-            Condition(
-                name: "forceQuit",
-                what: "the app was force-quit",
-                end: "appState is reported as background or active"
-            ) { $0.appState = .forceQuit },
-            Condition(name: "denied", what: "background refresh is denied", end: "it is reported as available") {
+            Condition("the app was force-quit", until: "appState is reported as background or active") {
+                $0.appState = .forceQuit
+            },
+            Condition("background refresh is denied", until: "it is reported as available") {
                 $0.backgroundRefresh = .denied
             },
             Condition(
-                name: "restricted",
-                what: "background refresh is restricted, which the user of the device cannot change",
-                end: "the restriction (parental controls, or a profile of an administrator) is lifted and it is "
+                "background refresh is restricted, which the user of the device cannot change",
+                until: "the restriction (parental controls, or a profile of an administrator) is lifted and it is "
                     + "reported as available"
             ) { $0.backgroundRefresh = .restricted },
-            Condition(name: "network", what: "the device has no network", end: "it reports one") {
-                $0.network = false
+            Condition("the device has no network", until: "it reports one") { $0.network = false },
+            Condition(
+                "the thermal state is serious",
+                until: "the device reports that it is cooler, or with a push of priority 10"
+            ) { $0.thermalState = .serious },
+            Condition("the thermal state is critical", until: "the device reports that it is cooler") {
+                $0.thermalState = .critical
             },
             Condition(
-                name: "thermal",
-                what: "the thermal state is serious",
-                end: "the device reports that it is cooler, or with a push of priority 10"
-            ) { $0.thermalState = .serious },
-            Condition(
-                name: "critical",
-                what: "the thermal state is critical",
-                end: "the device reports that it is cooler"
-            ) { $0.thermalState = .critical },
-            Condition(
-                name: "battery",
-                what: "the battery is at 1 %, below the critical 5 %, and not charging",
-                end: "the device reports more charge or a charger, or with a push of priority 10"
+                "the battery is at 1 %, below the critical 5 %, and not charging",
+                until: "the device reports more charge or a charger, or with a push of priority 10"
             ) { $0.batteryLevel = 0.01 },
         ]
     }

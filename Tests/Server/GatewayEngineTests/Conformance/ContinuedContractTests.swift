@@ -9,16 +9,17 @@ import Wire
 /// time, and the end of a task.
 @Suite("The contract of an engine: continued tasks", .timeLimit(.minutes(15)))
 struct ContinuedContractTests {
+    /// Returns an engine with an active device, and a stream 1 that accepts continued tasks.
     private func contract(_ kind: EngineKind, continuedMax: Double = 1) throws -> EngineContract {
         let contract = try taskContract(kind, [(.continuedMax, continuedMax)])
         contract.ask { $0.conditions(901, 1) { $0.appState = .active } }
+        contract.ask { $0.subscribe(1, tasks: ["export.*"]) }
         return contract
     }
 
     @Test("A continued task starts only in the foreground, and continues in the background", arguments: EngineKind.all)
     func foreground(kind: EngineKind) throws {
         let contract = try self.contract(kind)
-        contract.ask { $0.subscribe(1, tasks: ["export.*"]) }
         let details = TaskDetails(title: "A", subtitle: "a")
         contract.ask { $0.submit(2, 1, "export.a", .continued(.queue), details: details) }
         contract.ask { $0.submit(3, 1, "export.b", .continued(.queue)) }
@@ -38,9 +39,8 @@ struct ContinuedContractTests {
     @Test("A continued task that cannot launch yet waits, or is refused by its strategy", arguments: EngineKind.all)
     func strategies(kind: EngineKind) throws {
         let contract = try self.contract(kind)
-        contract.ask { $0.submit(1, 1, "export.none", .continued(.fail)) }
-        #expect(contract.answer(1) == "409 ImmediateRunIneligible", "no stream takes it")
-        contract.ask { $0.subscribe(2, tasks: ["export.*"]) }
+        contract.ask { $0.submit(2, 1, "other", .continued(.fail)) }
+        #expect(contract.answer(2) == "409 ImmediateRunIneligible", "no stream takes it")
         contract.ask { $0.submit(3, 1, "export.a", .continued(.fail)) }
         contract.ask { $0.submit(4, 1, "export.b", .continued(.fail)) }
         contract.ask { $0.submit(5, 1, "export.c", .continued(.queue)) }
@@ -63,7 +63,6 @@ struct ContinuedContractTests {
     )
     func interrupted(kind: EngineKind) throws {
         let contract = try self.contract(kind)
-        contract.ask { $0.subscribe(1, tasks: ["export.*"]) }
         contract.ask { $0.submit(2, 1, "export.a", .continued(.queue)) }
         contract.ask { $0.conditions(3, 1) { $0.thermalState = .serious } }
         let hot = try contract.lastWake()
@@ -86,7 +85,6 @@ struct ContinuedContractTests {
     /// Returns three continued tasks in flight on one stream; the first has advanced most.
     private func pressed(_ kind: EngineKind, last: TaskSubmission.Strategy) throws -> (EngineContract, [WakeID]) {
         let contract = try self.contract(kind, continuedMax: 3)
-        contract.ask { $0.subscribe(1, tasks: ["export.*"]) }
         contract.ask { $0.submit(2, 1, "export.a", .continued(.queue)) }
         contract.ask { $0.submit(3, 1, "export.b", .continued(.queue)) }
         contract.ask { $0.submit(4, 1, "export.c", .continued(last)) }
@@ -172,7 +170,6 @@ struct ContinuedContractTests {
     @Test("Only an advance moves the deadline: an equal or lower report does not", arguments: EngineKind.all)
     func advance(kind: EngineKind) throws {
         let contract = try self.contract(kind)
-        contract.ask { $0.subscribe(1, tasks: ["export.*"]) }
         contract.ask { $0.submit(2, 1, "export.a", .continued(.queue)) }
         let wake = try contract.lastWake()
         let launched = contract.wall
@@ -197,7 +194,6 @@ struct ContinuedContractTests {
     @Test("Of a lost task and a pending one with the same identifier the later one remains", arguments: EngineKind.all)
     func twins(kind: EngineKind) throws {
         let contract = try self.contract(kind)
-        contract.ask { $0.subscribe(1, tasks: ["export.*"]) }
         contract.ask { $0.submit(2, 1, "export.a", .continued(.fail)) }
         let wake = try contract.lastWake()
         contract.ask { $0.submit(3, 1, "export.a", .continued(.queue), details: TaskDetails(title: "Later")) }
@@ -217,7 +213,7 @@ struct ContinuedContractTests {
     @Test("A task without an advance for fifteen seconds is stalled, until it advances", arguments: EngineKind.all)
     func stalled(kind: EngineKind) throws {
         let contract = try self.contract(kind, continuedMax: 2)
-        contract.ask { $0.subscribe(1, tasks: ["export.*", "refresh"]) }
+        contract.ask { $0.subscribe(9, tasks: ["refresh"]) }
         contract.ask { $0.submit(2, 1, "export.a", .continued(.queue)) }
         let wake = try contract.lastWake()
         contract.ask { $0.submit(3, 1, "export.b", .continued(.queue)) }
@@ -253,7 +249,6 @@ struct ContinuedContractTests {
     @Test("A running task that is cancelled launches no more, and an eleventh is refused", arguments: EngineKind.all)
     func bounds(kind: EngineKind) throws {
         let contract = try self.contract(kind)
-        contract.ask { $0.subscribe(1, tasks: ["export.*"]) }
         contract.ask { $0.submit(2, 1, "export.run", .continued(.queue)) }
         for number in 0..<10 { contract.ask { $0.submit(10 + number, 1, "export.\(number)", .continued(.queue)) } }
         contract.ask { $0.submit(30, 1, "export.more", .continued(.queue)) }

@@ -188,48 +188,24 @@ struct DeviceListContractTests {
         let contract = try EngineContract(kind)
         contract.ask { for device in 1...1100 { $0.register(10_000 + device, device) } }
         contract.ask { for device in 1101...1103 { $0.register(20_000 + device, device, topic: 1) } }
-        let own = Self.inOrder(1101...1103).map { EngineRig.token($0).hex }
-        let unknownPeer = try Caller.ofTopics([1])
-        var (after, found) = (DeviceToken?.none, [String]())
-        for request in 20...30 {
-            contract.ask {
-                $0.caller = unknownPeer
-                $0.devices(request) {
-                    $0.state = .idle
-                    $0.limit = 2
-                    $0.after = after
-                }
-            }
-            for index in 0..<2 { found.append(contract.member(request, "devices", "\(index)", "token")) }
+        let own = Self.inOrder(1101...1103)
+        let found = try self.list(contract, 20, .ofTopics([1])) { ($0.state, $0.limit) = (.idle, 2) }
+        #expect(found == own.map { "\($0) idle" })
+        for request in 20..<110 where contract.answerCount(request) > 0 {
             let next = contract.member(request, "next")
-            guard next != "null" else { break }
-            #expect(own.contains(next), "another's device")
-            after = next.withByteView { DeviceToken(hex: $0) }
+            #expect(next == "null" || own.contains { EngineRig.token($0).hex == next }, "another's device")
         }
-        #expect(found.filter { !$0.isEmpty } == own)
     }
 
     @Test("A list with few matching devices continues after a page without any", arguments: EngineKind.all)
     func sparse(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { for device in 1...1100 { $0.register(10_000 + device, device) } }
-        let order = Self.inOrder(1...1100)
-        let last = try #require(order.last)
+        let last = try #require(Self.inOrder(1...1100).last)
         contract.ask { $0.push(1, last) }
-        var after: DeviceToken?
-        var pages: [String] = []
-        for request in 20...30 {
-            contract.ask {
-                $0.devices(request) {
-                    $0.state = .held
-                    $0.after = after
-                }
-            }
-            pages.append(contract.member(request, "devices", "0", "token"))
-            after = contract.member(request, "next").withByteView { DeviceToken(hex: $0) }
-            if after == nil { break }
-        }
-        #expect(pages.count == 2 && pages.last == EngineRig.token(last).hex, "\(pages)")
+        #expect(try self.list(contract, 20) { $0.state = .held } == ["\(last) held"])
+        #expect(contract.member(20, "devices", "0").isEmpty && contract.answerCount(21) == 1, "on the second page")
+        #expect(contract.answerCount(22) == 0)
     }
 }
 
