@@ -62,18 +62,19 @@ struct WakeLedgerTests {
         #expect(ledger.expired.isEmpty == true)
     }
 
-    @Test("A restored device's wakes are known, unless one belongs to another device")
+    @Test("A restored device's wakes are known, unless one of them belongs to another device")
     func restored() {
         var devices = DeviceTable.registered(3)
         var former = WakeLedger()
         former.ended(Self.ended(1, at: 0), Self.device(0), in: &devices)
         former.ended(Self.ended(2, at: 0), Self.device(1), in: &devices)
         var ledger = WakeLedger()
-        #expect(ledger.restore(Self.device(0), inFlight: [Self.wake(7)], in: devices) == true)
+        #expect(ledger.restore(Self.device(0), devices[Self.device(0)], inFlight: [Self.wake(7)]) == true)
         #expect(ledger.device(of: Self.wake(1)) == Self.device(0) && ledger.device(of: Self.wake(7)) == Self.device(0))
         #expect(ledger.known.ids == 2 && ledger.known.devicesWithEnded == 1)
-        #expect(ledger.restore(Self.device(1), inFlight: [Self.wake(7)], in: devices) == false)
-        #expect(ledger.restore(Self.device(2), inFlight: [Self.wake(1)], in: devices) == false)
+        #expect(ledger.restore(Self.device(1), devices[Self.device(1)], inFlight: [Self.wake(7)]) == false)
+        #expect(ledger.restore(Self.device(2), devices[Self.device(2)], inFlight: [Self.wake(1)]) == false)
+        #expect(ledger.known.ids == 2 && ledger.device(of: Self.wake(2)) == nil, "all or none")
         #expect(ledger.forget(at: Instant(milliseconds: Self.tenMinutes), devicesMax: 9, in: &devices) == true)
         #expect(ledger.device(of: Self.wake(1)) == nil)
     }

@@ -97,8 +97,8 @@ extension DeviceEngine {
 
     /// Loads a row. If lanes of the device wait for a slot, `Dispatcher.flow` launches them in this step.
     ///
-    /// - Throws: `StoreError` if the row is inconsistent or its device is already loaded. If `takenCount` has grown,
-    ///   the row is loaded in part, and all rows must be unloaded.
+    /// - Throws: `StoreError` if the row is inconsistent or its device is already loaded; `unknownTopic` if the row may
+    ///   be accepted after `appendTopics`. The engine is then unchanged.
     package func take(_ row: SharedDevice) throws(StoreError) -> DeviceIndex {
         let step = self.step
         precondition(step.rows.count == self.devices.count, "rows are taken before the step begins")
@@ -108,14 +108,25 @@ extension DeviceEngine {
         guard var record = row.record.withByteView({ DeviceRecord(stored: $0) }) else {
             throw .unreadable("a device")
         }
-        let hash = HistoryEvent.device(of: row.token, self.events.key)
-        let isValid =
-            record.token.matches(row.token) && Int(record.topic.rawValue) < self.topics.count
-            && derived.isConsistent(with: record) && (derived.tasks == nil) == row.tasks.isEmpty
-            && self.devices.find(row.token, hash: hash) == nil
-        guard isValid else {
+        let (hash, readyCount) = (HistoryEvent.device(of: row.token, self.events.key), step.readyTasks.count)
+        let device = DeviceIndex(rawValue: UInt32(self.devices.count))
+        let tasks: TaskRow?
+        let inFlight: [WakeID]
+        do throws(StoreError) {
+            guard Int(record.topic.rawValue) < self.topics.count else { throw .unknownTopic }
+            let isValid =
+                record.token.matches(row.token) && derived.isConsistent(with: record)
+                && (derived.tasks == nil) == row.tasks.isEmpty && self.devices.find(row.token, hash: hash) == nil
+            guard isValid else { throw .unreadable("a device, which is there twice or is another one's") }
+            tasks = try Self.tasks(row.tasks, derived.tasks, device, record.topic, step)
+            inFlight = record.wakesInFlight(tasks)
+            guard self.wakes.restore(device, record, inFlight: inFlight) else {
+                throw .unreadable("a device, which has the wake of another")
+            }
+        } catch {
             record.deallocate()
-            throw .unreadable("a device, which is there twice or is another one's")
+            step.readyTasks.removeLast(step.readyTasks.count - readyCount)
+            throw error
         }
         record.isPending = derived.isPending
         record.isInFlight = derived.isInFlight
@@ -125,13 +136,8 @@ extension DeviceEngine {
         record.rateWindowCount = derived.rateWindowCount
         record.hasTasks = derived.tasks != nil
         let (topic, isPending) = (record.topic, record.isPending)
-        let device = self.devices.insert(record, hash: hash)
-        // From here on the table owns the record, and `unloadAll` frees it.
-        if let tasks = derived.tasks { try self.take(row.tasks, tasks, device, topic) }
-        let inFlight = self.wakesInFlight(device)
-        guard self.wakes.restore(device, inFlight: inFlight, in: self.devices) else {
-            throw .unreadable("a device, which has the wake of another")
-        }
+        _ = self.devices.insert(record, hash: hash)
+        if let tasks { self.tasks.insert(tasks, device) }
         step.append(topic, derived, inFlight: inFlight, ended: self.devices[device].endedWakes)
         self.schedule.set(device, to: derived.due)
         if derived.isReady { step.ready.append(device) }
@@ -141,29 +147,24 @@ extension DeviceEngine {
         return device
     }
 
-    /// Returns true if the topic of a row is unknown, so that `take` may accept the row later.
-    package func hasUnknownTopic(_ row: SharedDevice) -> Bool {
-        guard let record = row.record.withByteView({ DeviceRecord(stored: $0) }) else { return false }
-        defer { record.deallocate() }
-        return Int(record.topic.rawValue) >= self.topics.count
-    }
-
-    private func take(
+    /// Decodes the tasks of a device, if it has any, and appends those that wait for a slot to the step.
+    private static func tasks(
         _ bytes: [UInt8],
-        _ derived: DerivedState.Tasks,
+        _ derived: DerivedState.Tasks?,
         _ device: DeviceIndex,
-        _ topic: TopicIndex
-    ) throws(StoreError) {
-        guard bytes.withByteView({ self.tasks.restore(device, $0) }), let row = self.tasks[device] else {
-            throw .unreadable("the tasks of a device")
-        }
+        _ topic: TopicIndex,
+        _ step: SharedStep
+    ) throws(StoreError) -> TaskRow? {
+        guard let derived else { return nil }
+        guard let row = bytes.withByteView({ TaskRow(stored: $0) }) else { throw .unreadable("the tasks of a device") }
+        row.isKept = true
         row.counted = derived.counted
         row.ready = derived.ready
         for ready in derived.ready {
             guard let task = row.policy.waiting.first(where: { $0.arrival == ready.arrival }) else {
                 throw .unreadable("the tasks of a device that wait for a slot")
             }
-            self.step.readyTasks.append(
+            step.readyTasks.append(
                 ReadyTask(
                     device: device,
                     topic: topic,
@@ -173,6 +174,7 @@ extension DeviceEngine {
                 )
             )
         }
+        return row
     }
 
     /// Starts the step after all rows are loaded. All events of the step happen at `now`. It may be earlier than the
@@ -242,6 +244,13 @@ extension DeviceEngine {
             self.settle(device)
         }
     }
+}
+
+extension StoreError {
+    /// The damage of a row whose topic is not in the database.
+    package static let unknownTopic = StoreError(
+        message: "The table of topics lacks the topic of a device. Restore it from a backup."
+    )
 }
 
 extension DerivedState {

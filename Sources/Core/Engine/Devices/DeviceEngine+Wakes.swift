@@ -504,9 +504,16 @@ extension DeviceEngine {
     /// Returns the wakes of the device that are in flight.
     package func wakesInFlight(_ device: DeviceIndex) -> [WakeID] {
         let record = self.devices[device]
-        let push = record.state.inFlight == nil ? [] : [record.wake]
-        guard record.hasTasks, let row = self.tasks[device] else { return push }
-        return push + row.policy.inFlight.compactMap { row.flight(of: $0.task.arrival)?.wake }
+        return record.wakesInFlight(record.hasTasks ? self.tasks[device] : nil)
+    }
+}
+
+extension DeviceRecord {
+    /// Returns the wakes in flight of the device with these tasks.
+    func wakesInFlight(_ tasks: TaskRow?) -> [WakeID] {
+        let push = self.state.inFlight == nil ? [] : [self.wake]
+        guard let tasks else { return push }
+        return push + tasks.policy.inFlight.compactMap { tasks.flight(of: $0.task.arrival)?.wake }
     }
 }
 

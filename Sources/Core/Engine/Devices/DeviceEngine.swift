@@ -226,7 +226,7 @@ extension DeviceEngine {
                 if let content = push.flatMap({ PushContent($0.handle) }) { self.memory.hold(content, record.topic) }
             }
             if self.tasks[device] != nil { self.devices[device].hasTasks = true }
-            guard self.wakes.restore(device, inFlight: self.wakesInFlight(device), in: self.devices) else {
+            guard self.wakes.restore(device, record, inFlight: self.wakesInFlight(device)) else {
                 throw .unreadable("device \(number): it has the wake of another")
             }
             let parameters = self.parameters(record.topic)

@@ -45,7 +45,7 @@ package struct WakeLedger: ~Copyable {
     package mutating func ended(_ wake: EndedWake, _ device: DeviceIndex, in devices: inout DeviceTable) {
         let forgotten = devices[device].ended(wake)
         if let forgotten { self.devices[forgotten.id] = nil }
-        self.noteWhenForgotten(device, in: devices)
+        self.noteWhenForgotten(device, oldest: devices[device].endedWakes?.first)
     }
 
     /// Forgets the wakes of at most `devicesMax` devices that ended ten minutes before `now` or earlier.
@@ -58,7 +58,7 @@ package struct WakeLedger: ~Copyable {
             while let forgotten = devices[device].forgetEndedWake(endedBy: horizon) {
                 self.devices[forgotten.id] = nil
             }
-            self.noteWhenForgotten(device, in: devices)
+            self.noteWhenForgotten(device, oldest: devices[device].endedWakes?.first)
         }
         return self.forgetting.first.map { $0 > now } ?? true
     }
@@ -66,18 +66,22 @@ package struct WakeLedger: ~Copyable {
     /// Adds the wakes of a device whose row was restored from a store.
     ///
     /// - `inFlight`: its wakes in flight.
-    /// - Returns: false if one of the wakes already belongs to a device.
+    /// - Returns: false if one of the wakes already belongs to a device. No wake is then added.
     package mutating func restore(
         _ device: DeviceIndex,
-        inFlight: [WakeID],
-        in devices: borrowing DeviceTable
+        _ record: borrowing DeviceRecord,
+        inFlight: [WakeID]
     ) -> Bool {
-        let ended = devices[device].endedWakes?.elements.map(\.id) ?? []
-        for wake in ended + inFlight {
-            guard self.devices[wake] == nil else { return false }
-            self.devices[wake] = device
+        let ended = record.endedWakes?.elements.map(\.id) ?? []
+        let wakes = ended + inFlight
+        for place in wakes.indices {
+            guard self.devices[wakes[place]] == nil else {
+                for wake in wakes[..<place] { self.devices[wake] = nil }
+                return false
+            }
+            self.devices[wakes[place]] = device
         }
-        self.noteWhenForgotten(device, in: devices)
+        self.noteWhenForgotten(device, oldest: record.endedWakes?.first)
         return true
     }
 
@@ -97,8 +101,7 @@ package struct WakeLedger: ~Copyable {
         self.expired.removeAll()
     }
 
-    private mutating func noteWhenForgotten(_ device: DeviceIndex, in devices: borrowing DeviceTable) {
-        let oldest = devices[device].endedWakes?.first
+    private mutating func noteWhenForgotten(_ device: DeviceIndex, oldest: EndedWake?) {
         self.forgetting.set(device, to: oldest.map { $0.at + Self.endedWakeMemory })
     }
 }

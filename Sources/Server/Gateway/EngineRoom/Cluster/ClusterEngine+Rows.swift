@@ -66,29 +66,23 @@ extension ClusterEngine {
         return self.take(transaction)
     }
 
-    /// Loads rows into memory, except damaged rows and rows of unknown topics.
-    ///
-    /// - Returns: the devices of the other rows.
-    func takeRows(_ rows: [SharedDevice]) -> (unknown: Set<DeviceToken>, damaged: Set<DeviceToken>) {
-        var rows = rows
-        var (unknown, damaged): (Set<DeviceToken>, Set<DeviceToken>) = ([], [])
-        while self.engine.takenCount < rows.count {
-            let count = self.engine.takenCount
-            let row = rows[count]
+    /// The devices whose rows cannot be loaded into memory: those of unknown topics, and those of damaged rows.
+    typealias LeftOut = (unknown: Set<DeviceToken>, damaged: Set<DeviceToken>)
+
+    /// Loads rows into memory, and returns the devices of the rows that cannot be loaded.
+    func takeRows(_ rows: [SharedDevice]) -> LeftOut {
+        var left: LeftOut = ([], [])
+        for row in rows {
             do throws(StoreError) { _ = try self.engine.take(row) } catch {
-                rows.remove(at: count)
-                // A row of an unknown topic changes nothing.
-                guard !self.engine.hasUnknownTopic(row) else {
-                    unknown.insert(row.token)
+                guard error != .unknownTopic else {
+                    left.unknown.insert(row.token)
                     continue
                 }
-                damaged.insert(row.token)
-                // A row whose tasks are damaged is in memory in part.
-                if self.engine.takenCount > count { self.engine.unloadAll() }
+                left.damaged.insert(row.token)
                 self.noteUnreadable(row.token, error)
             }
         }
-        return (unknown, damaged)
+        return left
     }
 
     /// Records that the row of a device cannot be read, and reports a device that was not reported recently.

@@ -220,24 +220,22 @@ extension ClusterEngine {
     /// - Returns: false if the rows were not read for such requests.
     func answeredQuestions(_ number: TransactionNumber, _ loaded: LoadedDevices) -> Bool {
         guard let questions = self.deviceQuestions.ended(number) else { return false }
-        // If another gateway has just created a topic, read the topics and repeat the requests.
-        let unknown = Set(loaded.devices.filter { self.engine.hasUnknownTopic($0) }.map(\.token))
-        func isEarly(_ question: DeviceQuestions.Question) -> Bool {
-            unknown.contains(question.device) && question.topicReads < ClusterTransaction.triesMax
-        }
-        let early = questions.filter(isEarly)
-        if !early.isEmpty {
-            self.deviceQuestions.waitForTopics(early)
-            self.store.submit(.addTopics([]))
-        }
-        self.inMemory(loaded.devices, loaded) { leftOut in
-            for question in questions where !isEarly(question) {
-                if leftOut.contains(question.device) {
+        var early: [DeviceQuestions.Question] = []
+        self.inMemory(loaded.devices, loaded) { left in
+            for question in questions {
+                if left.unknown.contains(question.device), question.topicReads < ClusterTransaction.triesMax {
+                    early.append(question)
+                } else if left.unknown.contains(question.device) || left.damaged.contains(question.device) {
                     self.refuse([question.request], .unreadableDevice)
                 } else {
                     self.requests.perform(question.request, self.workspace)
                 }
             }
+        }
+        if !early.isEmpty {
+            // Another gateway may have just created a topic, so read the topics and repeat the requests.
+            self.deviceQuestions.waitForTopics(early)
+            self.store.submit(.addTopics([]))
         }
         return true
     }
@@ -301,7 +299,7 @@ extension ClusterEngine {
     private func inMemory<Result>(
         _ rows: [SharedDevice],
         _ loaded: LoadedDevices,
-        _ body: (_ leftOut: Set<DeviceToken>) -> Result
+        _ body: (_ left: LeftOut) -> Result
     ) -> Result {
         self.engine.takeWatched(into: &self.stage.group.watched)
         self.engine.watch(nil, at: self.clock.now)
@@ -317,7 +315,7 @@ extension ClusterEngine {
         let left = self.takeRows(rows)
         self.engine.beginSharedStep(now: loaded.now, deviceCount: self.members.deviceCount)
         for row in rows { if let device = self.engine.find(row.token) { _ = self.engine.catchUp(device) } }
-        let result = body(left.damaged.union(left.unknown))
+        let result = body(left)
         var unheard: [HistoryEvent] = []
         self.engine.takeEvents(into: &unheard)
         return result

@@ -78,10 +78,6 @@ extension StoreError {
         message: "The row of this device in the database is damaged. The gateway's log (deviceUnreadable) has the "
             + "beginning of its token and the damage. Restore the row from a backup."
     )
-    /// The damage of a row whose topic is not in the database.
-    static let unknownTopic = StoreError(
-        message: "The table of topics lacks the topic of a device. Restore it from a backup."
-    )
 
     /// Returns the same error with the name of the session, for operators.
     static func lockedDevice(by holder: LockHolder?) -> StoreError {
