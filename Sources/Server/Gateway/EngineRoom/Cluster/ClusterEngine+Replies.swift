@@ -336,7 +336,7 @@ extension ClusterEngine {
             for wake in wakes { self.held.look(wake, at: self.clock.now + 1000) }
         case .conditions(let changed):
             if moment != nil {
-                self.conditionsChanged.succeeded(changed)
+                self.conditionsChanged.succeeded()
             } else if self.isAttached {
                 self.conditionsChanged.failed(changed, at: self.clock.boot)
             }
@@ -404,8 +404,7 @@ extension ClusterEngine {
         case .answeredLate(let wake): self.endedElsewhere(wake, nil)
         case .conditions(let device, let topic):
             guard self.isAttached, self.dispatcher.receivesConditions(topic) else { return }
-            // If the queue is full, the streams are not notified.
-            self.conditionsChanged.append(device, countMax: 16 * Claims.countMax)
+            self.conditionsChanged.append(device)
         }
     }
 
