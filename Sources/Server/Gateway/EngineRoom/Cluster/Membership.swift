@@ -3,6 +3,9 @@ import Policy
 import Wire
 
 /// This gateway's membership in the cluster: its number, its report, and the dead gateways.
+///
+/// While a dead gateway's wakes are not yet recorded as lost, this gateway claims nothing and processes no due devices.
+/// A transaction records the wakes of at most `Claims.countMax` devices.
 struct Membership {
     /// The number of seconds after which due devices no longer wait for the first view. The view may be missing
     /// although the store works, for example because another session has locked the table of gateways.
