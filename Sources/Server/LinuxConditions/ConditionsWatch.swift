@@ -106,20 +106,17 @@ package final class ConditionsWatch {
 /// A pure state machine: every event carries the time in milliseconds of a monotonic clock. It sends nothing; the
 /// caller gets the fields to send from `timePassed`, no later than `nextAt`.
 package struct ConditionsReporter: Hashable, Sendable {
-    /// The delays in milliseconds.
-    package struct Timing: Hashable, Sendable {
+    /// Delays in milliseconds.
+    private enum Timing {
         /// The time for which a change must last before it is reported.
-        package var settling: Int64 = 1000
+        static let settling: Int64 = 1000
         /// The shortest time between two reports.
-        package var interval: Int64 = 10_000
+        static let interval: Int64 = 10_000
         /// The first and the last delay after a failed report; the delay doubles each time.
-        package var firstRetry: Int64 = 5000
-        package var lastRetry: Int64 = 300_000
-
-        package init() {}
+        static let firstRetry: Int64 = 5000
+        static let lastRetry: Int64 = 300_000
     }
 
-    private let timing: Timing
     private var isConnected = false
     private var current: MachineConditions?
     /// The conditions that the gateway has confirmed since the last connection.
@@ -131,9 +128,7 @@ package struct ConditionsReporter: Hashable, Sendable {
     private var failures = 0
     private var isRefused = false
 
-    package init(_ timing: Timing = Timing()) {
-        self.timing = timing
-    }
+    package init() {}
 
     /// Processes a reading of the machine.
     package mutating func conditionsRead(_ conditions: MachineConditions, now: Int64) {
@@ -161,7 +156,7 @@ package struct ConditionsReporter: Hashable, Sendable {
         self.isRefused = false
         self.retryAt = nil
         // Conditions from before the connection need no settling time.
-        self.changedAt = now - self.timing.settling
+        self.changedAt = now - Timing.settling
     }
 
     package mutating func disconnected() {
@@ -174,8 +169,8 @@ package struct ConditionsReporter: Hashable, Sendable {
             !current.changes(since: self.confirmed).isEmpty, let changedAt = self.changedAt
         else { return nil }
         return max(
-            changedAt + self.timing.settling,
-            self.reportedAt.map { $0 + self.timing.interval } ?? .min,
+            changedAt + Timing.settling,
+            self.reportedAt.map { $0 + Timing.interval } ?? .min,
             self.retryAt ?? .min
         )
     }
@@ -210,8 +205,8 @@ package struct ConditionsReporter: Hashable, Sendable {
     package mutating func reportFailed(now: Int64, mayHaveArrived: Bool = true) {
         self.inFlight = nil
         if mayHaveArrived { self.confirmed = nil }
-        let doubled = self.timing.firstRetry << Int64(min(self.failures, 16))
-        self.retryAt = now + min(self.timing.lastRetry, doubled)
+        let doubled = Timing.firstRetry << Int64(min(self.failures, 16))
+        self.retryAt = now + min(Timing.lastRetry, doubled)
         self.failures += 1
         self.changedAt = self.changedAt ?? now
     }
