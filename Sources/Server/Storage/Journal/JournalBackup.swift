@@ -10,7 +10,7 @@ package enum JournalBackup {
     /// The file is named `copy` only when it is complete, verified and durable.
     ///
     /// - Throws: `StoreError` if the backup fails, or if `copy` exists.
-    package static func make(of path: String, to copy: String, vfs: String? = nil) throws(StoreError) {
+    package static func make(of path: String, to copy: String) throws(StoreError) {
         let partial = copy + ".partial"
         guard !FileSystem.exists(copy) else {
             throw StoreError(backupExists: copy)
@@ -18,7 +18,7 @@ package enum JournalBackup {
         let location = try JournalLocation(partial)
         self.remove(location)
         do throws(StoreError) {
-            let database = try JournalFile.open(path, mode: .readOnly, vfs: vfs)
+            let database = try JournalFile.open(path)
             do throws(SQLiteError) { try database.backUp(to: partial) } catch { throw StoreError(backup: copy, error) }
             // The copy gets a new random journal number, so that a start notices if it is used with the original's log
             // or mark.

@@ -122,9 +122,9 @@ enum JournalFile {
         }
     }
 
-    /// Opens another connection to an existing journal.
-    static func open(_ path: String, mode: SQLiteDatabase.Mode, vfs: String?) throws(StoreError) -> SQLiteDatabase {
-        let database = try self.connect(try JournalLocation(path, vfs: vfs), mode)
+    /// Opens another connection, which only reads, to an existing journal.
+    static func open(_ path: String, vfs: String? = nil) throws(StoreError) -> SQLiteDatabase {
+        let database = try self.connect(try JournalLocation(path, vfs: vfs), .readOnly)
         try self.checkIdentity(database)
         return database
     }

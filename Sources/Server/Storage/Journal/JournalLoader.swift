@@ -51,7 +51,7 @@ package struct JournalLoader: ~Copyable {
         vfs: String? = nil,
         _ take: (RecordKey, ByteView) throws(StoreError) -> Void
     ) throws(StoreError) {
-        _ = try self.load(try JournalFile.open(path, mode: .readOnly, vfs: vfs), take)
+        _ = try self.load(try JournalFile.open(path, vfs: vfs), take)
     }
 
     private mutating func read(
@@ -154,12 +154,9 @@ package struct JournalEvents: Sendable {
     }
 
     private let path: String
-    private let vfs: String?
 
-    /// - `vfs`: the name of SQLite's file system layer; nil for the default one.
-    package init(path: String, vfs: String? = nil) {
+    package init(path: String) {
         self.path = path
-        self.vfs = vfs
     }
 
     /// Passes the records from `position` on to `take`, in the order of their numbers. Stops when `take` returns false
@@ -172,7 +169,7 @@ package struct JournalEvents: Sendable {
         from position: inout Position,
         _ take: (EventRecord) -> Bool
     ) throws(StoreError) -> Bool {
-        let database = try JournalFile.open(self.path, mode: .readOnly, vfs: self.vfs)
+        let database = try JournalFile.open(self.path)
         let statement = try JournalFile.explain(self.path) { () throws(SQLiteError) in
             try database.prepare("SELECT id, checksum, content FROM rows WHERE id >= \(position.row) ORDER BY id")
         }
