@@ -253,7 +253,7 @@ let unitTests: [Target] = [
         in: "Server",
         ["Engine", "Storage", "WakeGateTestKit", "Wire"]
     ),
-    tests("HTTPClientTests", in: "Server", ["HTTPClient", "WakeGateTestKit", "Wire"]),
+    tests("HTTPClientTests", in: "Server", ["HTTPClient", "Platform", "WakeGateTestKit", "Wire"]),
     tests(
         "HTTPTransportTests",
         in: "Server",

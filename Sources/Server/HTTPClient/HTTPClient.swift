@@ -1,6 +1,6 @@
 internal import CLibcurl
 import Glibc
-import Platform
+package import Platform
 
 /// A client for HTTP/2 and HTTP/1.1 that sends many concurrent requests over few connections.
 ///
@@ -117,7 +117,7 @@ package final class HTTPClient {
 
     /// Sends and receives available data, and returns events. Without events, waits until data arrives, one of
     /// `descriptors` is ready, the waker is used, or `timeoutMilliseconds` have passed.
-    package func poll(timeoutMilliseconds: Int, descriptors: [PollDescriptor] = []) -> [HTTPEvent] {
+    package func poll(timeoutMilliseconds: Int, descriptors: [Descriptor.Wait] = []) -> [HTTPEvent] {
         var running: Int32 = 0
         _ = unsafe curl_multi_perform(self.multi, &running)
         self.endCancelled()
@@ -127,7 +127,7 @@ package final class HTTPClient {
             var wait = curl_waitfd()
             wait.fd = descriptor.descriptor
             // CURL_WAIT_POLLIN and CURL_WAIT_POLLOUT
-            wait.events = descriptor.interest == .readable ? 1 : 4
+            wait.events = descriptor.readiness == .readable ? 1 : 4
             return wait
         }
         let count = UInt32(waits.count)

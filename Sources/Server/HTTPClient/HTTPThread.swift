@@ -104,7 +104,7 @@ package final class HTTPLoop {
     private var owners: [HTTPRequestID: any HTTPAgent] = [:]
     private var moments = MomentHeap<ObjectIdentifier>()
     private var sleepers: [ObjectIdentifier: any HTTPAgent] = [:]
-    private var watchers: [ObjectIdentifier: (agent: any HTTPAgent, descriptors: [PollDescriptor])] = [:]
+    private var watchers: [ObjectIdentifier: (agent: any HTTPAgent, descriptors: [Descriptor.Wait])] = [:]
 
     init(_ client: HTTPClient) {
         self.client = client
@@ -148,7 +148,7 @@ package final class HTTPLoop {
     ///   - agent: the agent to call.
     package func watch(_ descriptors: [Int32], writable: [Int32] = [], for agent: any HTTPAgent) {
         let watched =
-            descriptors.map { PollDescriptor($0, .readable) } + writable.map { PollDescriptor($0, .writable) }
+            descriptors.map { Descriptor.Wait($0, .readable) } + writable.map { Descriptor.Wait($0, .writable) }
         self.watchers[ObjectIdentifier(agent)] = watched.isEmpty ? nil : (agent, watched)
     }
 
@@ -166,14 +166,9 @@ package final class HTTPLoop {
             }
             owner?.received(event, on: self)
         }
-        for watcher in self.watchers.values where watcher.descriptors.contains(where: Self.isReady) {
-            watcher.agent.momentReached(on: self)
+        for (agent, var descriptors) in self.watchers.values where Descriptor.wait(for: &descriptors, milliseconds: 0) {
+            agent.momentReached(on: self)
         }
-    }
-
-    private static func isReady(_ descriptor: PollDescriptor) -> Bool {
-        let readiness: Descriptor.Readiness = descriptor.interest == .readable ? .readable : .writable
-        return Descriptor.wait(for: descriptor.descriptor, readiness, milliseconds: 0)
     }
 }
 

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import HTTPClient
+import Platform
 import Synchronization
 import Testing
 import WakeGateTestKit
@@ -123,7 +124,7 @@ struct HTTPClientTests {
         let pipe = Pipe()
         let client = try HTTPClient()
         try pipe.fileHandleForWriting.write(contentsOf: Data([1]))
-        let ready = PollDescriptor(pipe.fileHandleForReading.fileDescriptor, .readable)
+        let ready = Descriptor.Wait(pipe.fileHandleForReading.fileDescriptor, .readable)
         let start = ContinuousClock.now
         _ = client.poll(timeoutMilliseconds: 50_000, descriptors: [ready])
         #expect(ContinuousClock.now - start < .seconds(25))

@@ -96,7 +96,7 @@ final class WatchConnection {
         let until = self.request == nil ? self.asksAt : self.answeredAt + self.source.silenceMax
         let events = self.client.poll(
             timeoutMilliseconds: Int(max(0, min(1000, until - now))),
-            descriptors: descriptors.map { PollDescriptor($0, .readable) }
+            descriptors: descriptors.map { Descriptor.Wait($0, .readable) }
         )
         var news: [News] = []
         for event in events { news += try self.take(event) }
