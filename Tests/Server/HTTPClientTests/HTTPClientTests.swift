@@ -364,7 +364,7 @@ final class ScriptedServer {
     }
 
     let port: Int
-    private let pid: Int32
+    private let process = Process()
 
     private static let script = """
         import http.server, json, os, socket, sys, time
@@ -409,39 +409,21 @@ final class ScriptedServer {
         """
 
     init(_ handshake: Handshake = .plain) throws {
-        var ends: [Int32] = [-1, -1]
-        let made = Children.alone {
-            let made = unsafe pipe(&ends)
-            for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-            return made
-        }
-        try #require(made == 0)
-        var actions = unsafe posix_spawn_file_actions_t()
-        unsafe posix_spawn_file_actions_init(&actions)
-        defer { unsafe posix_spawn_file_actions_destroy(&actions) }
-        unsafe posix_spawn_file_actions_adddup2(&actions, ends[1], 1)
+        let output = Pipe.toChild()
+        self.process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        self.process.arguments = ["python3", "-c", Self.script, handshake.rawValue]
+        self.process.standardInput = FileHandle.nullDevice
+        self.process.standardOutput = output
         // The test runner waits until every process has closed its output.
-        unsafe posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
-        let words = ["python3", "-c", Self.script, handshake.rawValue]
-        var arguments: [UnsafeMutablePointer<CChar>?] = unsafe words.map { unsafe strdup($0) } + [nil]
-        defer { for index in unsafe arguments.indices { unsafe free(arguments[index]) } }
-        var pid: Int32 = 0
-        let code = Children.alone { unsafe posix_spawnp(&pid, "python3", &actions, nil, &arguments, environ) }
-        self.pid = pid
-        close(ends[1])
-        defer { close(ends[0]) }
-        var line: [UInt8] = []
-        var byte: UInt8 = 0
-        while unsafe read(ends[0], &byte, 1) == 1, byte != 0x0A { line.append(byte) }
-        try #require(code == 0)
+        self.process.standardError = FileHandle.nullDevice
+        try self.process.start()
+        var line = Data()
+        while let byte = try output.fileHandleForReading.read(upToCount: 1), byte != Data([0x0A]) { line += byte }
+        try? output.fileHandleForReading.close()
         self.port = try #require(Int(String(decoding: line, as: UTF8.self)))
     }
 
-    deinit {
-        kill(self.pid, SIGKILL)
-        var status: Int32 = 0
-        _ = unsafe waitpid(self.pid, &status, 0)
-    }
+    deinit { kill(self.process.processIdentifier, SIGKILL) }
 
     func url(_ path: String) -> String { "http://127.0.0.1:\(self.port)\(path)" }
 }
