@@ -149,6 +149,7 @@ struct DeviceTokenTests {
         #expect(token.hex == hex)
         let upper = try #require(Self.token(hex.uppercased()))
         #expect(upper == token)
+        #expect(upper.hash64(seed: 7) == token.hash64(seed: 7))
         #expect(upper.hashValue == token.hashValue)
         #expect(token.withBytes { DeviceToken(bytes: $0) } == token)
         let bytes = stride(from: 0, to: count, by: 2).map { index -> UInt8? in
@@ -176,21 +177,66 @@ struct DeviceTokenTests {
     func oneBit(count: Int) throws {
         let bytes = [UInt8](repeating: 0, count: count)
         let token = try #require(bytes.withByteView { DeviceToken(bytes: $0) })
+        var flipped = 0
         for bit in 0..<count * 8 {
             var changed = bytes
             changed[bit / 8] ^= 1 << UInt8(bit % 8)
             let other = try #require(changed.withByteView { DeviceToken(bytes: $0) })
             #expect(other != token)
-            #expect(other.hashValue != token.hashValue)
+            #expect(other.hash64(seed: 0) != token.hash64(seed: 0))
+            flipped += (other.hash64(seed: 0) ^ token.hash64(seed: 0)).nonzeroBitCount
         }
+        let mean = Double(flipped) / Double(count * 8)
+        #expect((28...36).contains(mean), "a good hash flips half of its 64 bits")
     }
 
-    @Test("Tokens of zeros differ if their lengths do")
+    @Test("Tokens of zeros differ if their lengths do, and so do their hashes")
     func zeros() {
         let tokens = (16...100).compactMap { count in
             [UInt8](repeating: 0, count: count).withByteView { DeviceToken(bytes: $0) }
         }
         #expect(Set(tokens).count == 85)
+        #expect(Set(tokens.map { $0.hash64(seed: 0) }).count == 85)
+    }
+
+    @Test("The low bits and the high bits of the hash spread consecutive tokens evenly")
+    func spread() throws {
+        var low = [Int](repeating: 0, count: 64)
+        var high = low
+        for number in 0..<64_000 {
+            var bytes = [UInt8](repeating: 0, count: 32)
+            bytes[30] = UInt8(number >> 8)
+            bytes[31] = UInt8(number & 255)
+            let hash = try #require(bytes.withByteView { DeviceToken(bytes: $0) }).hash64(seed: 0)
+            low[Int(hash & 63)] += 1
+            high[Int(hash >> 58)] += 1
+        }
+        // 1,000 in each bucket, within six standard deviations.
+        #expect(low.allSatisfy { (810...1190).contains($0) })
+        #expect(high.allSatisfy { (810...1190).contains($0) })
+    }
+
+    @Test("Tokens that are chosen to collide under every seed of the multiplication do not under a key")
+    func chosen() throws {
+        // One factor of each product is zero, so the other has no effect.
+        var tokens: [DeviceToken] = []
+        for number in UInt64(0)..<10_000 {
+            var bytes = ByteBuffer()
+            for word in [0xA076_1D64_78BD_642F, number, 0xA076_1D64_78BD_642F, 1] { bytes.append(word: word) }
+            tokens.append(try #require(DeviceToken(bytes: bytes.view)))
+        }
+        #expect(Set(tokens.map { $0.hash64(seed: 12_345) }).count == 1)
+        let key = HashKey((0x0123_4567_89AB_CDEF, 0xFEDC_BA98_7654_3210))
+        #expect(Set(tokens.map { key.hash($0) }).count == tokens.count)
+        #expect(Set(tokens.map { UInt32(truncatingIfNeeded: key.hash($0)) }).count > tokens.count - 5)
+        // The hash that dictionaries and sets use.
+        #expect(Set(tokens.map(\.hashValue)).count == tokens.count)
+    }
+
+    @Test("A different seed yields a different hash")
+    func seeds() throws {
+        let token = try #require(Self.token(Self.hex(count: 64, seed: 9)))
+        #expect(Set((0..<100).map { token.hash64(seed: $0) }).count == 100)
     }
 
     @Test("Counts of bytes outside 16...100 are no token", arguments: [0, 1, 15, 101, 104, 200])

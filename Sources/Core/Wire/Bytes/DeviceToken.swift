@@ -84,6 +84,23 @@ package struct DeviceToken: Hashable, BitwiseCopyable, Sendable {
         hasher.combine(self.words[12])
     }
 
+    /// Returns a hash of all bytes that is the same in every process. Any bits of the hash can be used.
+    ///
+    /// A table that clients fill must use a `HashKey` instead. Clients can choose tokens that collide under every seed
+    /// of this hash.
+    @inlinable
+    package func hash64(seed: UInt64) -> UInt64 {
+        let words = (self.count + 7) >> 3
+        var state = FoldedProduct.of(seed ^ 0x9E37_79B9_7F4A_7C15, UInt64(self.count) ^ 0xE703_7ED1_A0B4_28DB)
+        var index = 0
+        while index + 1 < words {
+            state = FoldedProduct.of(self.words[index] ^ 0xA076_1D64_78BD_642F, self.words[index + 1] ^ state)
+            index += 2
+        }
+        if index < words { state = FoldedProduct.of(self.words[index] ^ 0xA076_1D64_78BD_642F, state) }
+        return FoldedProduct.of(state ^ 0x8EBC_6AF0_9C88_C6E3, 0x5895_89B2_2C0F_7D1D)
+    }
+
     /// The first eight bytes as a big-endian number, which sorts like the bytes.
     @inlinable
     package var beginning: UInt64 { self.words[0].byteSwapped }

@@ -32,8 +32,7 @@ package struct FaultScript: Sendable {
             self.matched += 1
             let ordinal = self.ordinals[push.token, default: 0] + 1
             self.ordinals[push.token] = ordinal
-            // The key is fixed, so that the same seed chooses the same pushes in each run.
-            return self.rule.occasion.includes(ordinal, lane: HashKey((0, 0)).hash(push.token))
+            return self.rule.occasion.includes(ordinal, lane: push.token.hash64(seed: 0))
         }
     }
 
