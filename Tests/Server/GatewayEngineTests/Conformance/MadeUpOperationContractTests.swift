@@ -17,10 +17,7 @@ struct MadeUpOperationContractTests {
         .post,
         "/v1/devices/{token}/plug",
         on: .all,
-        by: .worker,
-        reaching: .topicOfSubject,
-        answers: [200, 400, 404, 410],
-        afterFailedStore: .refused
+        reaching: .topicOfSubject
     ) { call throws(APIError) in
         .asked(
             EngineWork(changing: try call.device()) { scope, device throws(APIError) in
@@ -40,10 +37,7 @@ struct MadeUpOperationContractTests {
         .get,
         "/v1/devices/{token}/plug",
         on: .all,
-        by: .worker,
-        reaching: .topicOfSubject,
-        answers: [200, 400, 404],
-        afterFailedStore: .answeredFromDurableState
+        reaching: .topicOfSubject
     ) { call throws(APIError) in
         .asked(
             EngineWork(reading: try call.device()) { scope, device in

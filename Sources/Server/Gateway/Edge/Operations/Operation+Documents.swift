@@ -9,10 +9,8 @@ extension Operation {
         "dashboard",
         .get,
         "/",
-        on: .admin,
         by: .unauthenticated,
         reaching: .nothing,
-        answers: [200],
         afterFailedStore: .answered
     ) { _ throws(APIError) in
         try Operation.page("index.html")
@@ -22,21 +20,19 @@ extension Operation {
         "dashboardFile",
         .get,
         "/dashboard/{file}",
-        on: .admin,
         by: .unauthenticated,
         reaching: .nothing,
-        answers: [200, 404],
         afterFailedStore: .answered
     ) { call throws(APIError) in
         try Operation.page(call.parameter.string)
     }
 
-    package static let openAPI = ofOperators(
+    package static let openAPI = Operation(
         "openAPI",
         .get,
         "/openapi.json",
         reaching: .nothing,
-        answers: [200]
+        afterFailedStore: .answered
     ) { _ in
         .answered(OperationAnswer(unsafe EmbeddedFile(wakegate_gateway_openapi).bytes))
     }

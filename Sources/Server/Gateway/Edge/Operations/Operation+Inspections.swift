@@ -11,101 +11,68 @@ extension Operation {
         topicWhatIf,
     ]
 
-    package static let explainDevice = ofSubject(
-        "explainDevice",
-        .get,
-        "/v1/devices/{token}",
-        on: .admin,
-        by: .operator,
-        answers: [200, 400, 404]
-    ) { call throws(APIError) in
+    package static let explainDevice = ofEngine("explainDevice", .get, "/v1/devices/{token}") { call throws(APIError) in
         .explain(try call.device())
     }
 
-    package static let devicePushes = ofSubject(
-        "devicePushes",
-        .get,
-        "/v1/devices/{token}/pushes",
-        on: .admin,
-        by: .operator,
-        answers: [200, 400, 404]
-    ) { call throws(APIError) in
+    package static let devicePushes = ofEngine("devicePushes", .get, "/v1/devices/{token}/pushes") {
+        call throws(APIError) in
         .devicePushes(try call.device())
     }
 
-    package static let deviceEvents = ofSubject(
-        "deviceEvents",
-        .get,
-        "/v1/devices/{token}/events",
-        on: .admin,
-        by: .operator,
-        answers: [200, 400, 404]
-    ) { call throws(APIError) in
+    package static let deviceEvents = ofEngine("deviceEvents", .get, "/v1/devices/{token}/events") {
+        call throws(APIError) in
         let selection = try EventSelection(query: call.query)
         return .deviceEvents(try call.device(), selection)
     }
 
-    package static let deviceTrace = ofSubject(
-        "deviceTrace",
-        .get,
-        "/v1/devices/{token}/trace",
-        on: .admin,
-        by: .operator,
-        answers: [200, 400, 404]
-    ) { call throws(APIError) in
+    package static let deviceTrace = ofEngine("deviceTrace", .get, "/v1/devices/{token}/trace") {
+        call throws(APIError) in
         .deviceTrace(try call.device())
     }
 
     /// Requires access to every topic, because the history records pushes without their topics.
-    package static let listPushes = ofOperators(
+    package static let listPushes = ofEngine(
         "listPushes",
         .get,
         "/v1/pushes",
         reaching: .everyTopic,
-        answers: [200, 400]
+        afterFailedStore: .answered
     ) { call throws(APIError) in
-        .asked(.pushes(try PushQuestion(query: call.query)))
+        .pushes(try PushQuestion(query: call.query))
     }
 
     /// Requires access to every topic, because the history records pushes without their topics.
-    package static let pushHistory = ofOperators(
+    package static let pushHistory = ofEngine(
         "pushWay",
         .get,
         "/v1/pushes/{apnsID}",
         reaching: .everyTopic,
-        answers: [200, 400, 404]
+        afterFailedStore: .answered
     ) { call throws(APIError) in
         let query = try PushQuery(call.query)
         guard let apnsID = APNsID(call.parameter) else { throw .unknownPush }
-        return .asked(.push(apnsID, device: query.device))
+        return .push(apnsID, device: query.device)
     }
 
-    package static let whatIf = Operation(
+    package static let whatIf = ofEngine(
         "whatIf",
         .post,
         "/v1/devices/{token}/what-if",
-        on: .admin,
-        by: .operator,
-        reaching: .topicOfSubject,
-        answers: [200, 400, 404, 500],
         afterFailedStore: .answeredFromDurableState
     ) { call throws(APIError) in
         let whatIf = try WhatIf(try RequestBody.object(call.body, reason: "BadPolicy"))
-        return .asked(.whatIf(try call.device(), whatIf))
+        return .whatIf(try call.device(), whatIf)
     }
 
-    package static let topicWhatIf = Operation(
+    package static let topicWhatIf = ofEngine(
         "topicWhatIf",
         .get,
         "/v1/topics/{topic}/what-if",
-        on: .admin,
-        by: .operator,
-        reaching: .topicInPath,
-        answers: [200, 400, 404, 500],
-        afterFailedStore: .answeredFromDurableState
+        reaching: .topicInPath
     ) { call throws(APIError) in
         let whatIf = try WhatIf(query: call.query)
-        return .asked(.topicWhatIf(topic: try call.topic(), whatIf))
+        return .topicWhatIf(topic: try call.topic(), whatIf)
     }
 }
 

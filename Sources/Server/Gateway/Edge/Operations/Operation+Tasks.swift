@@ -8,13 +8,11 @@ extension Operation {
         submitTask, listTasks, cancelTasks, cancelTask, transfersFinished, resources, allTasks,
     ]
 
-    package static let submitTask = ofSubject(
+    package static let submitTask = ofEngine(
         "submitTask",
         .post,
         "/v1/devices/{token}/tasks",
         on: .all,
-        by: .worker,
-        answers: [201, 400, 403, 404, 409, 410],
         rate: .submissions
     ) { call throws(APIError) in
         var task = try IncomingTask(try RequestBody.object(call.body, reason: "BadTaskRequest"))
@@ -22,25 +20,13 @@ extension Operation {
         return .submitTask(try call.device(), task)
     }
 
-    package static let listTasks = ofSubject(
-        "listTasks",
-        .get,
-        "/v1/devices/{token}/tasks",
-        on: .all,
-        by: .worker,
-        answers: [200, 400, 404, 410]
-    ) { call throws(APIError) in
+    package static let listTasks = ofEngine("listTasks", .get, "/v1/devices/{token}/tasks", on: .all) {
+        call throws(APIError) in
         .listTasks(try call.device())
     }
 
-    package static let cancelTasks = ofSubject(
-        "cancelTasks",
-        .delete,
-        "/v1/devices/{token}/tasks",
-        on: .all,
-        by: .worker,
-        answers: [204, 400, 404, 410]
-    ) { call throws(APIError) in
+    package static let cancelTasks = ofEngine("cancelTasks", .delete, "/v1/devices/{token}/tasks", on: .all) {
+        call throws(APIError) in
         // A misspelled request to cancel one task must not cancel all.
         guard call.query.isEmpty else {
             let message =
@@ -50,24 +36,20 @@ extension Operation {
         return .cancelTask(try call.device(), identifier: nil)
     }
 
-    package static let cancelTask = ofSubject(
+    package static let cancelTask = ofEngine(
         "cancelTask",
         .delete,
         "/v1/devices/{token}/tasks/{identifier}",
-        on: .all,
-        by: .worker,
-        answers: [204, 400, 404, 410]
+        on: .all
     ) { call throws(APIError) in
         .cancelTask(try call.device(), identifier: try call.identifier())
     }
 
-    package static let transfersFinished = ofSubject(
+    package static let transfersFinished = ofEngine(
         "transfersFinished",
         .post,
         "/v1/devices/{token}/sessions/{session}",
         on: .all,
-        by: .worker,
-        answers: [202, 400, 404, 409, 410],
         rate: .submissions
     ) { call throws(APIError) in
         let object = try RequestBody.object(call.body, reason: "BadSession")
@@ -75,27 +57,18 @@ extension Operation {
         return .transfersFinished(try call.device(), finished)
     }
 
-    package static let resources = Operation(
+    package static let resources = ofEngine(
         "resources",
         .get,
         "/v1/topics/{topic}/resources",
         on: .all,
-        by: .worker,
         reaching: .topicInPath,
-        answers: [200, 400],
         afterFailedStore: .refused
     ) { call throws(APIError) in
-        .asked(.resources(topic: try call.topic()))
+        .resources(topic: try call.topic())
     }
 
-    package static let allTasks = ofSubject(
-        "allTasks",
-        .get,
-        "/v1/tasks",
-        on: .admin,
-        by: .operator,
-        answers: [200, 400]
-    ) { call throws(APIError) in
+    package static let allTasks = ofEngine("allTasks", .get, "/v1/tasks") { call throws(APIError) in
         .tasks(try TaskQuestion(query: call.query))
     }
 }
@@ -104,24 +77,18 @@ extension Operation {
     /// The operations that simulate a task's launch and expiration, like the commands of the iOS debugger.
     package static let taskSimulations = [simulateTaskLaunch, simulateTaskExpiration]
 
-    package static let simulateTaskLaunch = ofSubject(
+    package static let simulateTaskLaunch = ofEngine(
         "simulateTaskLaunch",
         .post,
-        "/v1/devices/{token}/tasks/{identifier}/simulate-launch",
-        on: .admin,
-        by: .operator,
-        answers: [202, 400, 404, 409, 410]
+        "/v1/devices/{token}/tasks/{identifier}/simulate-launch"
     ) { call throws(APIError) in
         .simulateTaskLaunch(try call.device(), identifier: try call.identifier())
     }
 
-    package static let simulateTaskExpiration = ofSubject(
+    package static let simulateTaskExpiration = ofEngine(
         "simulateTaskExpiration",
         .post,
-        "/v1/devices/{token}/tasks/{identifier}/simulate-expiration",
-        on: .admin,
-        by: .operator,
-        answers: [202, 400, 404, 409]
+        "/v1/devices/{token}/tasks/{identifier}/simulate-expiration"
     ) { call throws(APIError) in
         .simulateTaskExpiration(try call.device(), identifier: try call.identifier())
     }
