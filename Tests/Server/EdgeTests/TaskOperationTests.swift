@@ -239,47 +239,18 @@ struct TaskOperationTests {
         func served(_ body: String) -> OperationService.Served {
             service.serve("POST \(Self.wake)/progress", on: .edge, body: body)
         }
-        let body = #"{"completed": 9007199254740991, "total": 0, "title": "a", "subtitle": "b"}"#
+        let title = String(repeating: "x", count: 256)
+        let body = #"{"completed":9007199254740991, "total" : 0, "title": "\#(title)", "subtitle": "b"}"#
         #expect(served(body).asked != nil)
         let progress = try body.withByteView { try RequestBody.progress($0) }
-        #expect(progress == TaskProgress(completed: 9_007_199_254_740_991, total: 0, title: "a", subtitle: "b"))
+        #expect(progress == TaskProgress(completed: 9_007_199_254_740_991, total: 0, title: title, subtitle: "b"))
         let bad = [
-            "{}", #"{"completed": 1}"#, #"{"completed": -1, "total": 1}"#, #"{"completed": 0.5, "total": 1}"#,
+            "{}", #"{"completed":1,"total":2,}"#, #"{"completed":07,"total":2}"#, #"{"completed": 1}"#,
+            #"{"completed": -1, "total": 1}"#, #"{"completed": 0.5, "total": 1}"#,
             #"{"completed": 9007199254740992, "total": 1}"#, #"{"completed": 1, "total": 1, "text": "a"}"#,
             #"{"completed": 1, "total": 1, "title": null}"#,
             #"{"completed": 1, "total": 1, "title": "\#(String(repeating: "x", count: 257))"}"#,
         ]
         for body in bad { #expect(served(body).refusal == "400 BadProgress", "\(body)") }
-    }
-
-    @Test("Progress in the layout of workers is read like progress in any other layout")
-    func progressLayouts() throws {
-        let service = try OperationService(requiresTokens: false)
-        func meaning(_ body: String) -> String {
-            let served = service.serve("POST \(Self.wake)/progress", on: .edge, body: body)
-            let progress = body.withByteView { try? RequestBody.progress($0) }
-            guard served.asked != nil, let progress else { return served.refusal ?? "nothing" }
-            return "\(progress)"
-        }
-        let texts = [256, 257].map { String(repeating: "x", count: $0) }
-        let numbers = [
-            "0", "7", "00", "07", "-0", "-1", "1.0", "1e3", "1.5", "9007199254740991", "9007199254740992",
-            "9999999999999999", "10000000000000000", "18446744073709551617", "\"1\"", "null", "",
-        ]
-        let bodies =
-            numbers.flatMap { ["{\"completed\":\($0),\"total\":2}", "{ \"total\" : 2 , \"completed\" : \($0) }"] }
-            + texts.flatMap { text in
-                ["title", "subtitle"].map { "{\"completed\":1,\"total\":2,\"\($0)\":\"\(text)\"}" }
-            } + [
-                #"{"completed":1,"total":2,"title":"","subtitle":"~ }"}"#, #"{"completed":1,"total":2,"title":"é"}"#,
-                #"{"completed":1,"total":2,"title":"a\nb"}"#, #"{"completed":1,"completed":3,"total":2}"#,
-                #"{"completed":1,"total":2,"total":"2"}"#, #"{"completed":1,"total":2,"title":"a","title":"b"}"#,
-                #"{"completed":1,"total":2,"titel":"a"}"#, #"{"completed":1,"total":2,}"#, #"{"completed":1,"total":2"#,
-                #"{"completed":1,"total":2}}"#, #"{"completed":1 "total":2}"#, #"{"completed":1,"total":2,"title":"a}"#,
-                "{\"completed\":1,\"total\":2,\"title\":\"a\tb\"}", #"{"completed" 1,"total":2}"#, "{}", "{", "", "[]",
-            ]
-        // With a leading line feed, the body is still JSON, but goes to the general parser.
-        for body in bodies { #expect(meaning(body) == meaning("\n" + body), "\(body)") }
-        #expect(meaning(bodies[2]).contains("completed: 7"), "counts are understood at all")
     }
 }

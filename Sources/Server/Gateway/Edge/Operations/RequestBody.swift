@@ -44,7 +44,7 @@ package enum RequestBody {
     }
 
     /// The maximum size of a title, a subtitle or the reason of a release, in bytes.
-    static let textBytesMax = 256
+    private static let textBytesMax = 256
 }
 
 /// A parameter of a query.
