@@ -202,38 +202,6 @@ struct DeclaredAccessTests {
     }
 }
 
-@Suite("An operation that does not exist")
-struct MadeUpOperationTests {
-    /// The only code that a new operation needs. An operation of the gateway must also be in the list at the top of its
-    /// file, in `openapi.json`, and in the access table of `DeclaredAccessTests`.
-    private static let applaud = Operation(
-        "applaud",
-        .put,
-        "/v1/topics/{topic}/applause",
-        reaching: .topicInPath,
-        afterFailedStore: .answered
-    ) { call throws(APIError) in
-        guard call.query == "loud" || call.query.isEmpty else {
-            throw APIError(400, "BadQuery", "Applause is loud, or takes nothing.")
-        }
-        let topic = String(decoding: try call.topic(), as: UTF8.self)
-        return .answered(OperationAnswer(Array(#"{"applauded":"\#(topic)"}"#.utf8)))
-    }
-
-    private static let path = "/v1/topics/\(OperationService.topic)/applause"
-
-    @Test("A declared operation is served in addition to all others")
-    func served() throws {
-        let service = try OperationService(Operation.all + [Self.applaud])
-        let applauded = #"{"applauded":"\#(OperationService.topic)"}"#
-        #expect(service.serve("PUT \(Self.path)", isLocal: true).text == applauded)
-        #expect(service.serve("PUT \(Self.path)?loud", token: try service.token(.operator)).text == applauded)
-        #expect(service.serve("PUT \(Self.path)?soft", isLocal: true).refusal == "400 BadQuery")
-        #expect(service.serve("GET /v1/stats", isLocal: true).asked != nil)
-        #expect(try OperationService().serve("PUT \(Self.path)", isLocal: true).refusal == "404 BadPath")
-    }
-}
-
 @Suite("Access by role and listener")
 struct AuthorizationTests {
     /// Returns an operation with this rule on every listener.

@@ -151,6 +151,7 @@ struct ConfigurationLoaderTests {
                 "{topics: {a: {policy: {maxAttempt: 1}}}}",
                 "topics.a.policy.maxAttempt: is not a key; did you mean topics.a.policy.maxAttempts?"
             ),
+            ("{topics: {a: {task: []}}}", "topics.a.task: is not a key; did you mean topics.a.tasks?"),
             ("{zzzzzzzzzz: 1}", "zzzzzzzzzz: is not a key; remove it; `wakegate serve --help keys` lists the keys"),
             ("{limits: {deviceMax: 1}}", "limits.deviceMax: is not a key; did you mean limits.devicesMax?"),
             ("{topicsMax: 1}", "topicsMax: is not a key; did you mean limits.topicsMax?"),

@@ -117,17 +117,6 @@ struct DatabaseAddressTests {
         #expect(configuration.faults().contains { $0.problem.contains("sslmode") } == isFault)
         #expect(try self.load("store=\(text)", "databaseInsecure=true").databaseFaults().isEmpty)
     }
-
-    @Test("A changed database waits for a restart, and the reload shows both addresses")
-    func reload() throws {
-        let old = try self.load("store=postgresql://localhost/a", "databaseConnections=4")
-        let new = try self.load("store=postgresql://localhost/b", "databaseConnections=8")
-        let transition = ConfigurationTransition(from: old, to: new)
-        #expect(transition.needsRestart.map(\.key) == ["store", "databaseConnections"])
-        #expect(transition.needsRestart[0].new == .string("postgresql://localhost/b"))
-        #expect(transition.next.store == old.store)
-        #expect(transition.next.databaseConnections == 4)
-    }
 }
 
 @Suite("Sockets that the service manager opened")

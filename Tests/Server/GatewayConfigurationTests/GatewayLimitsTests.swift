@@ -60,22 +60,6 @@ struct GatewayLimitsTests {
         #expect(limit.range.contains(limit.defaultValue))
         #expect(limit.rationale.hasSuffix(".") && !limit.summary.isEmpty)
     }
-
-    @Test("Limits in the file reach the engine and the transport")
-    func scope() throws {
-        let text =
-            "{ limits: { devicesMax: 1, topicsMax: 2, connectionsMax: 3, idleSeconds: 4, pushesPerDeviceMax: 5, "
-            + "pushesPerDeviceSeconds: 6, taskRequestsMax: 10, taskBytesMax: 1000, taskTopicPercentMax: 50 } }"
-        let configuration = try ConfigurationLoader.load(text: Data(text.utf8), name: "test.json5")
-        #expect(configuration.engine.devicesMax == 1)
-        #expect(configuration.engine.topicsMax == 2)
-        #expect(configuration.engine.pushRate.pushesMax == 5)
-        #expect(configuration.engine.pushRate.seconds == 6)
-        #expect(configuration.engine.taskRequestsMax == 10 && configuration.engine.taskRequestsPerTopicMax == 5)
-        #expect(configuration.engine.taskBytesMax == 1000 && configuration.engine.taskBytesPerTopicMax == 500)
-        #expect(configuration.limits.transport.connectionsMax == 3)
-        #expect(configuration.limits.transport.idleSeconds == 4)
-    }
 }
 
 @Suite("Available memory")

@@ -36,36 +36,6 @@ struct TaskConfigurationTests {
         }
     }
 
-    @Test(
-        "An invalid value and an unknown name of a parameter are refused with the remedy",
-        arguments: [
-            (
-                "{policy: {processingWindow: 0}}",
-                "policy.processingWindow: is 0; write \(PolicyParameter.processingWindow.requirement), "
-                    + "or such as \"10m\""
-            ),
-            ("{policy: {continuedMax: 1.5}}", "policy.continuedMax: is 1.5; write a whole number from 1 to 1000"),
-            (
-                "{topics: {a: {policy: {usageWindow: '7w'}}}}",
-                "topics.a.policy.usageWindow: is \"7w\"; write \(PolicyParameter.usageWindow.requirement), "
-                    + "or such as \"10m\""
-            ),
-            (
-                "{policy: {processingIntervall: 1}}",
-                "policy.processingIntervall: is not a key; did you mean policy.processingInterval?"
-            ),
-            (
-                "{topics: {a: {policy: {refreshflex: 1}}}}",
-                "topics.a.policy.refreshflex: is not a key; did you mean topics.a.policy.refreshFlex?"
-            ),
-            ("{refreshLead: 1}", "refreshLead: is not a key; did you mean policy.refreshLead?"),
-            ("{topics: {a: {task: []}}}", "topics.a.task: is not a key; did you mean topics.a.tasks?"),
-        ]
-    )
-    func refused(text: String, message: String) throws {
-        #expect(try Self.faults(text) == [message])
-    }
-
     // MARK: Permitted tasks
 
     @Test("A topic lists its permitted tasks; a topic with only such a list exists, with the common policy")
