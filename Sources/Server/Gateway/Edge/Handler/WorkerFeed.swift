@@ -190,14 +190,11 @@ package struct WorkerStreams {
     /// The time without data on a stream, in milliseconds, after which a comment is sent.
     package static let keepAliveInterval: Int64 = 15_000
 
-    /// The maximum number of free elements of `open` that remain after the last stream has ended.
-    package static let placesKeptMax = 64
-
     /// The workers' streams and wakes of one connection.
     package final class Load {
         fileprivate let connection: ConnectionID
-        /// The index of each open stream in `open`, by the stream's number.
-        fileprivate var places: [Int32: Int] = [:]
+        /// The open streams by number.
+        fileprivate var open: [Int32: OpenStream] = [:]
         /// The number of wakes in flight on the connection's streams.
         package fileprivate(set) var wakes = 0
 
@@ -207,18 +204,17 @@ package struct WorkerStreams {
 
         /// The open streams in ascending order of number.
         package var streams: [StreamID] {
-            self.places.keys.sorted().map { StreamID(connection: self.connection, number: $0) }
+            self.open.keys.sorted().map { StreamID(connection: self.connection, number: $0) }
         }
 
         /// The interval of PINGs in seconds; nil for no PINGs. It is shorter while a wake is in flight.
         package var pingSeconds: Int? {
             if self.wakes > 0 { return 5 }
-            return self.places.isEmpty ? nil : 30
+            return self.open.isEmpty ? nil : 30
         }
     }
 
-    private struct OpenStream {
-        let id: StreamID
+    fileprivate struct OpenStream {
         /// The proof that the worker showed; nil if no proof was required.
         let proof: ShownProof?
         /// The time of the last write, in milliseconds of the monotonic clock.
@@ -230,28 +226,14 @@ package struct WorkerStreams {
 
     /// The proofs of the streams for which the engine has not answered; nil for a stream without proof.
     private var asked: [StreamID: ShownProof?] = [:]
-    /// The open streams; nil for a free element. They are in contiguous memory, because each is examined every second.
-    private var open: [OpenStream?] = []
-    private var freePlaces: [Int] = []
     /// The loads of the connections, by connection index.
     private var loads: [Load?] = []
 
     package init() {}
 
-    package var isEmpty: Bool { self.freePlaces.count == self.open.count }
+    package var isEmpty: Bool { self.loads.allSatisfy { $0?.open.isEmpty != false } }
 
-    /// The number of elements of `open`, including free elements.
-    package var placeCount: Int { self.open.count }
-
-    package func isOpen(_ stream: StreamID) -> Bool { self.find(stream) != nil }
-
-    /// Returns the load of an open stream's connection, and the stream's index in `open`; nil if the stream is not
-    /// open.
-    @inline(__always)
-    private func find(_ stream: StreamID) -> (load: Load, place: Int)? {
-        guard let load = self.load(of: stream.connection), let place = load.places[stream.number] else { return nil }
-        return (load, place)
-    }
+    package func isOpen(_ stream: StreamID) -> Bool { self.load(of: stream.connection)?.open[stream.number] != nil }
 
     /// Returns the load of a connection. Returns nil if the connection has carried no worker's stream since the last
     /// `removeAll`.
@@ -259,6 +241,15 @@ package struct WorkerStreams {
         let place = Int(connection.index)
         guard place < self.loads.count, let load = self.loads[place], load.connection == connection else { return nil }
         return load
+    }
+
+    /// Changes an open stream, and returns the result of `change`; nil if the stream is not open.
+    @inline(__always)
+    private func update<Result>(_ stream: StreamID, _ change: (Load, inout OpenStream) -> Result) -> Result? {
+        guard let load = self.load(of: stream.connection), let place = load.open.index(forKey: stream.number) else {
+            return nil
+        }
+        return change(load, &load.open.values[place])
     }
 
     // MARK: Coming and going
@@ -286,15 +277,8 @@ package struct WorkerStreams {
     /// - `proof`: the proof that the worker showed; nil if no proof was required.
     package mutating func begin(_ stream: StreamID, _ proof: ShownProof?, now: Int64) {
         let load = self.load(of: stream.connection) ?? self.beginLoad(of: stream.connection)
-        guard load.places[stream.number] == nil else { return }
-        let opened = OpenStream(id: stream, proof: proof, lastWrite: now)
-        if let place = self.freePlaces.popLast() {
-            self.open[place] = opened
-            load.places[stream.number] = place
-        } else {
-            load.places[stream.number] = self.open.count
-            self.open.append(opened)
-        }
+        guard load.open[stream.number] == nil else { return }
+        load.open[stream.number] = OpenStream(proof: proof, lastWrite: now)
     }
 
     private mutating func beginLoad(of connection: ConnectionID) -> Load {
@@ -303,7 +287,6 @@ package struct WorkerStreams {
             self.loads += Array(repeating: nil, count: place + 1 - self.loads.count)
         }
         // The earlier connection with this index has closed, so its streams are removed.
-        if let former = self.loads[place] { _ = self.removeAll(of: former.connection) }
         self.loads[place] = load
         return load
     }
@@ -312,10 +295,9 @@ package struct WorkerStreams {
     ///
     /// - Returns: true if the stream was open.
     package mutating func remove(_ stream: StreamID) -> Bool {
-        guard let (load, place) = self.find(stream) else { return false }
-        load.places[stream.number] = nil
-        load.wakes -= self.open[place]?.wakes ?? 0
-        self.free(place)
+        guard let load = self.load(of: stream.connection), let ended = load.open.removeValue(forKey: stream.number)
+        else { return false }
+        load.wakes -= ended.wakes
         return true
     }
 
@@ -324,16 +306,8 @@ package struct WorkerStreams {
     /// - Returns: the removed streams.
     package mutating func removeAll(of connection: ConnectionID) -> [StreamID] {
         guard let load = self.load(of: connection) else { return [] }
-        for place in load.places.values { self.free(place) }
         self.loads[Int(connection.index)] = nil
         return load.streams
-    }
-
-    private mutating func free(_ place: Int) {
-        self.open[place] = nil
-        self.freePlaces.append(place)
-        // Otherwise up to thousands of free elements would be examined every second.
-        if self.isEmpty, self.placeCount > Self.placesKeptMax { (self.open, self.freePlaces) = ([], []) }
     }
 
     // MARK: Wakes
@@ -350,10 +324,11 @@ package struct WorkerStreams {
 
     /// - Returns: the connection's number of wakes after the change.
     private mutating func change(_ stream: StreamID, by change: Int) -> Int? {
-        guard let (load, place) = self.find(stream) else { return nil }
-        self.open[place]?.wakes += change
-        load.wakes += change
-        return load.wakes
+        self.update(stream) { load, open in
+            open.wakes += change
+            load.wakes += change
+            return load.wakes
+        }
     }
 
     // MARK: Bytes
@@ -364,20 +339,22 @@ package struct WorkerStreams {
     /// - `bytesMax`: the maximum number of queued bytes with which a stream gets new wakes.
     /// - Returns: true if the stream must get no new wakes.
     package mutating func wrote(to stream: StreamID, queued: Int, bytesMax: Int, now: Int64) -> Bool {
-        guard let place = self.find(stream)?.place else { return false }
-        self.open[place]?.lastWrite = now
-        guard queued > bytesMax, self.open[place]?.isPaused == false else { return false }
-        self.open[place]?.isPaused = true
-        return true
+        self.update(stream) { _, open in
+            open.lastWrite = now
+            guard queued > bytesMax, !open.isPaused else { return false }
+            open.isPaused = true
+            return true
+        } ?? false
     }
 
     /// Records that a stream's queue has drained to half of the limit.
     ///
     /// - Returns: true if the stream may get new wakes again.
     package mutating func drained(_ stream: StreamID) -> Bool {
-        guard let place = self.find(stream)?.place, self.open[place]?.isPaused == true else { return false }
-        self.open[place]?.isPaused = false
-        return true
+        self.update(stream) { _, open in
+            defer { open.isPaused = false }
+            return open.isPaused
+        } ?? false
     }
 
     // MARK: Every second
@@ -393,9 +370,12 @@ package struct WorkerStreams {
     }
 
     private func streams(where isMeant: (OpenStream) -> Bool) -> [StreamID] {
-        self.open.compactMap { stream in
-            guard let stream, isMeant(stream) else { return nil }
-            return stream.id
+        var streams: [StreamID] = []
+        for case let load? in self.loads {
+            for (number, stream) in load.open where isMeant(stream) {
+                streams.append(StreamID(connection: load.connection, number: number))
+            }
         }
+        return streams
     }
 }
