@@ -6,15 +6,12 @@ the machine.
 """
 
 import argparse
-import json
 import os
-import signal
-import sys
 import time
 
 import httpx
 
-from bench import instructions, push_load
+from bench import push_load
 from bench.tables import Table
 from clients import steady_load
 from clients.fleet_process import FleetProcess
@@ -28,14 +25,6 @@ MICROSECONDS_TARGET = 6.0
 RUNS_MAX = 3
 WAIT_SECONDS = 300
 NGHTTPD_STREAMS, NGHTTPD_REQUESTS = 100, 200_000
-# Under callgrind: a warm-up, and two runs whose difference counts.
-COUNTED = (2_000, 2_000, 10_000)
-
-
-def workers_of(folder: str, gateway: processes.Gateway) -> FleetProcess:
-    """Starts the workers of a herd on the cores that the gateway does not use."""
-    cores = tuple(steady_load.LOAD_CORES)
-    return FleetProcess(folder, gateway.plain, push_load.TOPIC, STREAMS, slots=SLOTS, prefix=cores)
 
 
 def switch(gateway: processes.Gateway, verb: str) -> None:
@@ -46,19 +35,16 @@ def switch(gateway: processes.Gateway, verb: str) -> None:
         raise SystemExit(f"deploy/bench: to {verb} the topic was answered {answer.status_code} {answer.text}")
 
 
-def push(folder: str, gateway: processes.Gateway, name: str, devices: int) -> None:
-    base, cores = f"http://{gateway.plain}", steady_load.LOAD_CORES
-    push_load.run(base, folder, name, CONNECTIONS, IN_FLIGHT, devices, prefix=cores)
-
-
 def run(products: str, folder: str, number: int) -> interleaved.Sample:
     """Measures each run with a new gateway, because devices that were woken once have used up their budget."""
     place = os.path.join(folder, str(number))
     os.mkdir(place)
     with processes.Gateway(products, place, steady_load.SERVER_CORE, ["store=sqlite"]) as gateway:
-        push(folder, gateway, "uris", DEVICES)
+        base, cores = f"http://{gateway.plain}", steady_load.LOAD_CORES
+        push_load.run(base, folder, "uris", CONNECTIONS, IN_FLIGHT, DEVICES, prefix=cores)
         switch(gateway, "pause")
-        with workers_of(place, gateway) as workers:
+        fleet = FleetProcess(place, gateway.plain, push_load.TOPIC, STREAMS, slots=SLOTS, prefix=tuple(cores))
+        with fleet as workers:
             started, spent = time.monotonic(), processes.cpu_seconds(gateway.pid)
             switch(gateway, "resume")
             workers.wait_for(DEVICES)
@@ -98,32 +84,3 @@ def measure(options: argparse.Namespace, folder: str) -> list[Table]:
         f"{DEVICES / middle['seconds']:,.0f} a second; in the same run a POST costs nghttpd {anchor:.2f} us"
     )
     return [table]
-
-
-def counted(products: str, folder: str, store: str, keep: str | None = None) -> float:
-    """Returns the instructions of a wake with its result in a herd, without those of its push; `keep` is a file for
-    the profile."""
-    count, gateway = instructions.counted(products, folder, store)
-    with gateway:
-        taken, wakes, workers = [], 0, None
-        for number, devices in enumerate(COUNTED):
-            push_load.write(folder, f"uris{number}", push_load.paths(devices, seed=7 + number), CONNECTIONS)
-            push(folder, gateway, f"uris{number}", devices // CONNECTIONS * CONNECTIONS)
-            if workers is None:
-                switch(gateway, "pause")
-                workers = workers_of(folder, gateway)
-            count.taken(gateway)
-            wakes += devices // CONNECTIONS * CONNECTIONS
-            switch(gateway, "resume")
-            workers.wait_for(wakes)
-            taken.append(count.taken(gateway))
-            switch(gateway, "pause")
-        workers.end(signal.SIGTERM)
-    if keep:
-        os.rename(f"{count.folder}/callgrind.{count.dumps}", keep)
-    return (taken[2] - taken[1]) / (COUNTED[2] - COUNTED[1])
-
-
-if __name__ == "__main__":
-    # PRODUCTS FOLDER STORE FILE: counts, and keeps the profile of the last run.
-    print(json.dumps(round(counted(*sys.argv[1:]))))
