@@ -767,7 +767,7 @@ def narrow(page, watcher):
     watcher.require(heads.bounding_box()["height"] >= 10, "a wide table has no heads")
 
 
-@scene(wait=wait_for_life)
+@scene()
 def held(page, watcher):
     """Tile, bars, topics, lists and devices agree on how many devices are held, and by which hold."""
     counts = {hold: number for hold, number in ask("GET", "/v1/stats")["devices"]["held"].items() if number > 0}
@@ -925,11 +925,6 @@ def empty(page, watcher):
     expect(steps.get_by_role("button").last).to_have_text("Copied")
     copied = page.evaluate("navigator.clipboard.readText()")
     watcher.require(copied == steps.locator("pre").last.inner_text(), "what is copied is not what is shown")
-    for scheme, width in (("light", 390), ("dark", 390), ("dark", 1400)):
-        other, found = open_page(page.context.browser, scheme, width, 844 if width == 390 else 900)
-        expect(other.locator("#first-steps")).to_be_visible()
-        check(other, found, f"empty-{scheme}-{width}")
-        watcher.faults += found.faults
     expect(page.locator("#topics")).to_contain_text("No topic yet")
     expect(page.locator("#workers")).to_contain_text("No worker is subscribed")
     check(page, watcher, "empty")

@@ -52,12 +52,10 @@ class Connection:
         status, header = await self.head()
         return status, header, await self.reader.readexactly(int(header.get("content-length", 0)))
 
-    async def request(
-        self, method: str, path: str, fields: str = "", body: bytes = b"", seconds: float = ANSWER_SECONDS
-    ) -> tuple[int, dict[str, str], bytes]:
+    async def request(self, method: str, path: str, fields: str, body: bytes) -> tuple[int, dict[str, str], bytes]:
         """Returns status, header and content. `fields` are complete header lines with CR LF."""
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(ANSWER_SECONDS):
                 self.send(method, path, fields, body)
                 return await self.answer()
         except (OSError, EOFError, ValueError, TimeoutError):
@@ -92,16 +90,15 @@ class Pool:
         self.connections: dict[int, Connection] = {}
 
     async def request(
-        self, number: int, address: str, method: str, path: str, fields: str = "", body: bytes = b"",
-        seconds: float = ANSWER_SECONDS,
-    ) -> tuple[int, dict[str, str], bytes]:  # fmt: skip
+        self, number: int, address: str, method: str, path: str, fields: str = "", body: bytes = b""
+    ) -> tuple[int, dict[str, str], bytes]:
         connection = self.connections.get(number)
         if connection is None or connection.address != address or connection.writer.is_closing():
             if connection is not None:
                 connection.close()
             connection = self.connections[number] = await Connection.open(address)
         try:
-            answer = await connection.request(method, path, fields, body, seconds)
+            answer = await connection.request(method, path, fields, body)
         except Lost:
             self.connections.pop(number, None)
             raise

@@ -24,8 +24,8 @@ COUNTED = "the counters have no more wakes with a result than workers got answer
 
 
 class Judge:
-    def __init__(self, load: Load, ways: int | None, source: random.Random):
-        """`ways` limits the number of acknowledged pushes whose history is read; None reads all."""
+    def __init__(self, load: Load, ways: int, source: random.Random):
+        """`ways` limits the number of acknowledged pushes whose history is read."""
         self.load, self.ledger, self.verdicts = load, load.ledger, load.verdicts
         self.ways, self.source = ways, source
         self.asked_again = 0
@@ -141,7 +141,7 @@ class Judge:
 
     async def compare_ways(self) -> None:
         asked = list(self.ledger.acknowledged)
-        if self.ways is not None and len(asked) > self.ways:
+        if len(asked) > self.ways:
             asked = self.source.sample(asked, self.ways)
         started = time.monotonic()
         known = True

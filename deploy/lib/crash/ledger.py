@@ -147,11 +147,11 @@ class Ledger:
         self.wakes[wake.id] = wake
         return wake
 
-    def outcomes(self, topic: str | None = None) -> dict[str, int]:
+    def outcomes(self) -> dict[str, int]:
         # A wake is forgotten if the gateway no longer knows its end and has never reported it.
         counts = dict.fromkeys((*OUTCOMES, "forgotten"), 0)
         for wake in self.wakes.values():
-            if wake.outcome and topic in (None, wake.device.topic):
+            if wake.outcome:
                 counts[wake.outcome] += 1
         return counts
 
