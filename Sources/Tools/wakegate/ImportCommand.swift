@@ -52,25 +52,11 @@ enum ImportCommand {
             throw .failed(error.message.replacing("--state DIR", with: "--from STATE"))
         }
         do throws(StoreError) {
-            let report = try StateImport.run(from: folder.path, configuration) { part, moved, all in
+            let moved = try StateImport.run(from: folder.path, configuration) { part, moved, all in
                 Console.error("wakegate: \(moved) of \(all) \(part.rawValue) moved")
             }
-            Console.out(self.text(report))
+            Console.out(moved)
             return 0
         } catch { throw .failed(error.message) }
-    }
-
-    private static func text(_ report: StateImport.Report) -> String {
-        var lines = [
-            "devices moved             \(report.devices)", "topics                    \(report.topics)",
-            "pushes accepted           \(report.pushesAccepted)", "  pending                 \(report.pushesPending)",
-            "tasks waiting             \(report.requestsWaiting)", "wakes lost                \(report.wakesLost)",
-            "events of the log         \(report.events)",
-        ]
-        if report.devicesBefore > 0 { lines.insert("  moved before            \(report.devicesBefore)", at: 1) }
-        if !report.kept.isEmpty {
-            lines.append("left as the database had  \(report.kept.joined(separator: ", "))")
-        }
-        return lines.map { "\($0)\n" }.joined()
     }
 }

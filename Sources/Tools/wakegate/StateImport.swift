@@ -4,23 +4,6 @@ import PostgresStore
 
 /// Moves the state of a gateway with its own store into a database.
 enum StateImport {
-    /// The result of an import.
-    struct Report: Sendable {
-        let devices: Int
-        /// The number of devices that an interrupted earlier import had already moved.
-        let devicesBefore: Int
-        let topics: Int
-        let pushesAccepted: Int64
-        let pushesPending: Int64
-        let requestsWaiting: Int64
-        /// The number of pushes, requests and transfers that were in flight. The import records their wakes as lost.
-        let wakesLost: Int64
-        /// The number of events of the delivery log.
-        let events: Int
-        /// The names of shared values that the database already had. The import did not change them.
-        let kept: [String]
-    }
-
     /// The parts of the state, which are moved one after the other.
     enum Part: String, Sendable {
         case devices = "devices"
@@ -36,13 +19,14 @@ enum StateImport {
     ///   - folder: the state folder. No other process may use it during the import.
     ///   - configuration: the policies to apply, and the address of the database.
     ///   - onProgress: receives the part, the number of moved elements, and their total number.
+    /// - Returns: the numbers of what was moved, as lines for people.
     /// - Throws: `StoreError` in four cases: the folder has no state; the database already has one of the state's
     ///   topics; the whole state was moved before; or the state has changed since an interrupted import.
     static func run(
         from folder: String,
         _ configuration: GatewayConfiguration,
         onProgress: (Part, _ moved: Int, _ all: Int) -> Void
-    ) throws(StoreError) -> Report {
+    ) throws(StoreError) -> String {
         let settings = try configuration.storeSettings()
         var old = configuration
         old.stateFolder = folder
@@ -56,6 +40,7 @@ enum StateImport {
             settings
         )
         let wakesLost = try state.begin(at: database.now)
+        // The devices that an interrupted earlier import had already moved.
         let before = database.next
         while database.next < state.deviceCount {
             let end = min(state.deviceCount, database.next + DatabaseImport.devicesMax)
@@ -63,6 +48,7 @@ enum StateImport {
             onProgress(.devices, database.next, state.deviceCount)
         }
         let counters = state.counters()
+        // The shared values that the database already had. The import does not change them.
         var kept: [String] = []
         if !database.isDone {
             kept = try database.finish(
@@ -73,17 +59,16 @@ enum StateImport {
             )
         }
         let events = try self.moveLog(state, database, settings, onProgress)
-        return Report(
-            devices: state.deviceCount,
-            devicesBefore: before,
-            topics: state.topics.count,
-            pushesAccepted: counters.total.accepted,
-            pushesPending: counters.total.pending,
-            requestsWaiting: counters.total.requests.waiting.sum,
-            wakesLost: wakesLost,
-            events: events,
-            kept: kept
-        )
+        let totals = counters.total
+        var lines = [
+            "devices moved             \(state.deviceCount)", "topics                    \(state.topics.count)",
+            "pushes accepted           \(totals.accepted)", "  pending                 \(totals.pending)",
+            "tasks waiting             \(totals.requests.waiting.sum)", "wakes lost                \(wakesLost)",
+            "events of the log         \(events)",
+        ]
+        if before > 0 { lines.insert("  moved before            \(before)", at: 1) }
+        if !kept.isEmpty { lines.append("left as the database had  \(kept.joined(separator: ", "))") }
+        return lines.map { "\($0)\n" }.joined()
     }
 
     /// Moves the delivery log. Gateways may already be using the database.
