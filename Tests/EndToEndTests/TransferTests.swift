@@ -414,17 +414,6 @@ final class TransferFaultTests: TransferScene {
         #expect(try faulty.requests("/posted", "content-length") == ["0"])
     }
 
-    @Test("A SHA-256 of digits outside ASCII is refused")
-    func digits() throws {
-        let agent = try RunningTransferAgent()
-        let sum = String(repeating: "\u{FF11}", count: 21) + "1"
-        #expect(sum.utf8.count == 64)
-        let body = #"{"kind":"download","url":"http://127.0.0.1:9/","sha256":"\#(sum)"}"#
-        #expect(try agent.transfer("session", Self.session).status == 0)
-        let answer = try agent.post("/v1/sessions/\(Self.session)/transfers", body)
-        #expect(answer.contains("BadTransfer") && answer.contains("64 hexadecimal digits"), "\(answer)")
-    }
-
     // MARK: Uploads
 
     @Test("A server that answers before it has read an upload fails it, unless the session accepts that")

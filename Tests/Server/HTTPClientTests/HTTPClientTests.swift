@@ -93,6 +93,10 @@ struct HTTPClientTests {
         }
         #expect(code(HTTPRequest("GET", server.url("/silent"), timeoutMilliseconds: 50)) == .timedOut)
         #expect(code(HTTPRequest("GET", server.url("/large"))) == .tooLarge)
+        // One field that libcurl does not read, and many that it does.
+        for fields in ["/fields/1/400000", "/fields/400/1000"] {
+            #expect(code(HTTPRequest("GET", server.url(fields))) == .headTooLarge, "\(fields)")
+        }
         #expect(code(HTTPRequest("GET", "ftp://127.0.0.1/")) == .badRequest)
         #expect(code(HTTPRequest("GET", "https://127.0.0.1:\(server.port)/")) == .untrusted)
     }
@@ -352,7 +356,8 @@ struct HTTPBodyTests {
 /// A real HTTP/1.1 server on a free loopback port, in a separate process.
 ///
 /// `GET /stream` sends two pieces and ends, `GET /cut` ends in the middle of its body, `GET /silent` never answers,
-/// `GET /large` sends 100,000 bytes, everything else echoes method, path, headers and body as JSON.
+/// `GET /large` sends 100,000 bytes, `GET /fields/A/B` sends A header fields of B bytes, everything else echoes method,
+/// path, headers and body as JSON.
 final class ScriptedServer {
     enum Handshake: String {
         /// The server does not support TLS, and answers in HTTP/1.1.
@@ -399,6 +404,9 @@ final class ScriptedServer {
                     "method": self.command, "path": self.path, "body": body.decode("latin-1"),
                     "headers": {k.lower(): v for k, v in self.headers.items()}}).encode()
                 self.send_response(418 if self.path == "/teapot" else 200)
+                if self.path.startswith("/fields/"):
+                    count, length = map(int, self.path.split("/")[2:])
+                    for number in range(count): self.send_header(f"x-{number}", "v" * length)
                 self.send_header("content-length", str(len(text))); self.end_headers()
                 self.wfile.write(text)
             do_GET = do_POST = do_PATCH = do_DELETE = answer

@@ -158,6 +158,14 @@ struct NetworkTests {
         }
     }
 
+    @Test("A SHA-256 of digits outside ASCII is refused")
+    func digits() throws {
+        let sum = String(repeating: "\u{FF11}", count: 21) + "1"
+        let body = Array(#"{"kind":"download","url":"http://h/","sha256":"\#(sum)"}"#.utf8)
+        let error = #expect(throws: APIError.self) { try AgentInput.submission(JSONValue(body)) }
+        #expect(sum.utf8.count == 64 && error?.message.contains("64 hexadecimal digits") == true)
+    }
+
     @Test(
         "Only the gateway's own refusals say that a device is not registered",
         arguments: [
