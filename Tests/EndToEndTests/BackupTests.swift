@@ -40,9 +40,7 @@ struct BackupTests {
             ],
             folder: folder.folder
         )
-        let line = try #require(try serve.line(), "\(serve.errors)")
-        let ready = try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
-        let admin = try #require(ready["admin"] as? String)
+        let admin = try #require(try serve.object()["admin"] as? String)
         func ask(_ path: String) throws -> Answer {
             try Answer.curl(["--silent", "--noproxy", "*", "--max-time", "20", "http://\(admin)\(path)"])
         }

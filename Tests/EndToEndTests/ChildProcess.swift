@@ -74,6 +74,11 @@ final class ChildProcess {
         try self.init(RunningGateway.python, all, input: input, isInputOpen: isInputOpen)
     }
 
+    /// Formats an argument or a line of input as JSON.
+    static func json(_ object: [String: Any]) throws -> String {
+        String(decoding: try JSONSerialization.data(withJSONObject: object), as: UTF8.self)
+    }
+
     deinit {
         if !self.hasEnded {
             kill(self.process.processIdentifier, SIGKILL)
@@ -119,6 +124,15 @@ final class ChildProcess {
             }
             if try !self.readMore(before: deadline) { return nil }
         }
+    }
+
+    /// Returns the next line of standard output, which is a JSON object.
+    func object(within seconds: Double = 60) throws -> [String: Any] {
+        let line = try self.line(within: seconds) ?? ""
+        guard let object = try? JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any] else {
+            throw self.failure("wrote no object: \(line)")
+        }
+        return object
     }
 
     /// Waits until the unread output contains a text. Returns all of the unread output, which stays unread.
@@ -205,8 +219,8 @@ struct PlayedScene: Decodable {
         let own: [String: Any] = [
             "program": RunningGateway.program, "url": "http://\(gateway.admin)", "scenes": scenes,
         ]
-        let data = try JSONSerialization.data(withJSONObject: own.merging(settings) { $1 })
-        return try ChildProcess(client: "terminals.py", [String(decoding: data, as: UTF8.self)], isInputOpen: true)
+        let all = try ChildProcess.json(own.merging(settings) { $1 })
+        return try ChildProcess(client: "terminals.py", [all], isInputOpen: true)
     }
 }
 

@@ -270,7 +270,7 @@ struct DashboardTests {
         let own: [String: Any] = [
             "url": url, "device": self.device, "push": push, "folder": folder.path, "scenes": scenes,
         ]
-        let data = try JSONSerialization.data(withJSONObject: own.merging(settings) { $1 })
-        return try ChildProcess(client: "dashboard.py", [String(decoding: data, as: UTF8.self)], isInputOpen: true)
+        let all = try ChildProcess.json(own.merging(settings) { $1 })
+        return try ChildProcess(client: "dashboard.py", [all], isInputOpen: true)
     }
 }

@@ -111,8 +111,8 @@ struct EventsTests {
         #expect(try self.line(text).hasSuffix("registered  \(self.topic)  \(self.token)"))
         let push = try self.line(text)
         #expect(push.contains("Z push        scheduled  \(self.topic)  \(self.token)  apns-id "), "\(push)")
-        let object = try JSONSerialization.jsonObject(with: Data(try self.line(json).utf8)) as? [String: Any]
-        #expect(object?["event"] as? String == "push" && object?["disposition"] as? String == "scheduled")
+        let object = try json.object()
+        #expect(object["event"] as? String == "push" && object["disposition"] as? String == "scheduled")
         let admin = gateway.admin
         #expect(try gateway.process.end().status == 0)
         gateway = try folder.start(admin: admin)

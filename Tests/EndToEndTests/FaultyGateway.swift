@@ -49,7 +49,7 @@ final class FaultyGateway {
 
     /// Starts a client that pushes on one connection with these settings for `push_frames.py`.
     static func client(_ settings: [String: Any], of gateway: RunningGateway) throws -> ChildProcess {
-        let argument = String(decoding: try JSONSerialization.data(withJSONObject: settings), as: UTF8.self)
+        let argument = try ChildProcess.json(settings)
         return try ChildProcess(client: "push_frames.py", [gateway.edge, gateway.certificateAuthority, argument])
     }
 

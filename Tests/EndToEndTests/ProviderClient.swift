@@ -75,7 +75,7 @@ struct ProviderClient: CustomTestStringConvertible, Sendable {
             throw ChildProcess.Failure(description: "\(self.program) is not there; run deploy/setup first")
         }
         let file = RunningGateway.client(self.script)
-        let argument = String(decoding: try JSONSerialization.data(withJSONObject: settings), as: UTF8.self)
+        let argument = try ChildProcess.json(settings)
         return try ChildProcess(self.program, [file, argument], isInputOpen: true)
     }
 }

@@ -108,7 +108,7 @@ final class ProviderTests {
             "host": parts[0], "port": Int(parts[1]) ?? 0, "ca": self.gateway.certificateAuthority, "topic": Self.topic,
             "tokens": tokens, "devices": devices, "rule": rule,
         ]
-        let argument = String(decoding: try JSONSerialization.data(withJSONObject: settings), as: UTF8.self)
+        let argument = try ChildProcess.json(settings)
         let ended = try ChildProcess.run("node", [RunningGateway.client("expired_token.mjs"), argument])
         let shown = try JSONSerialization.jsonObject(with: Data(ended.output.utf8)) as? [String: Any]
         #expect(shown?["answers"] as? [String] == devices.map { _ in "200" }, "\(ended.output) \(ended.errors)")

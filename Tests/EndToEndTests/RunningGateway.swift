@@ -56,9 +56,8 @@ final class RunningGateway {
         let command = launcher + [Self.program, "dev"] + free + arguments
         self.process = try ChildProcess(command[0], Array(command.dropFirst()), folder: self.folder)
         func first(_ value: Any?) -> String? { value as? String ?? (value as? [String])?.first }
-        guard let line = try self.process.line(),
-            let ready = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any],
-            ready["ready"] as? Bool == true, let edge = ready["edge"] as? String,
+        let ready = try self.process.object()
+        guard ready["ready"] as? Bool == true, let edge = ready["edge"] as? String,
             let admin = ready["admin"] as? String, let plain = first(ready["plain"])
         else { throw ChildProcess.Failure(description: "no ready line; standard error: \(self.process.errors)") }
         self.edge = edge

@@ -40,9 +40,8 @@ final class ServedGateway {
         try JSONSerialization.data(withJSONObject: configuration).write(to: file)
         let command = ["serve", "--config", file.path] + arguments
         self.process = try ChildProcess(wakegate: command, folder: self.folder)
-        guard let line = try self.process.line(),
-            let ready = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any],
-            let edge = ready["edge"] as? String, let plain = ready["plain"] as? String,
+        let ready = try self.process.object()
+        guard let edge = ready["edge"] as? String, let plain = ready["plain"] as? String,
             let admin = ready["admin"] as? [String]
         else { throw ChildProcess.Failure(description: "no ready line; standard error: \(self.process.errors)") }
         let port = admin[1].split(separator: ":").last ?? ""

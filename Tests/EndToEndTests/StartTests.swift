@@ -41,8 +41,7 @@ struct ServeTests {
             """
         try Data(configuration.utf8).write(to: file)
         let gateway = try ChildProcess(wakegate: ["serve", "--config", file.path], folder: folder)
-        let line = try #require(try gateway.line(), "\(gateway.errors)")
-        let ready = try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+        let ready = try gateway.object()
         let edge = try #require(ready["edge"] as? String)
         #expect((ready["admin"] as? [String])?.count == 2)
         // The certificate was made by a gateway for another directory, but by the authority that this one requires.

@@ -184,8 +184,7 @@ struct TaskWaitTests {
         while !line.contains("1 of 4") { line = try #require(try lines.line()) }
         #expect(line == "\(self.export)  continued  running  25 %  1 of 4  part 1" && !line.contains("\u{1B}"))
         let json = try ChildProcess(wakegate: list + ["--json"], folder: gateway.folder)
-        let object = try JSONSerialization.jsonObject(with: Data(try #require(try json.line()).utf8))
-        #expect(((object as? [String: Any])?["tasks"] as? [Any])?.count == 1)
+        #expect((try json.object()["tasks"] as? [Any])?.count == 1)
         for number in 1...4 { try self.go(gateway, number) }
         while line != "\(self.export) is over" { line = try #require(try lines.line()) }
         #expect(try wait.finish().status == 0)

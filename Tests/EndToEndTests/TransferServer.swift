@@ -168,7 +168,7 @@ final class TransferServer {
     func corrupt(at byte: Int, times: Int = 1) throws { try self.tell(["do": "corrupt", "at": byte, "times": times]) }
 
     private func tell(_ command: [String: Any]) throws {
-        try self.proxy.write(String(decoding: try JSONSerialization.data(withJSONObject: command), as: UTF8.self))
+        try self.proxy.write(try ChildProcess.json(command))
         guard try self.proxy.line() == "done" else {
             throw ChildProcess.Failure(description: "the proxy has ended: \(self.proxy.errors)")
         }

@@ -51,8 +51,7 @@ struct WatchTests {
         let device = try self.watch(gateway, "--device", self.token)
         #expect(try device.line()?.contains("in flight") == true)
         let json = try self.watch(gateway, "--json")
-        let object = try JSONSerialization.jsonObject(with: Data(try #require(try json.line()).utf8))
-        #expect((object as? [String: Any])?["stats"] is [String: Any])
+        #expect(try json.object()["stats"] is [String: Any])
         for process in [all, topic, device, json] {
             #expect(try process.end().status == 0)
         }

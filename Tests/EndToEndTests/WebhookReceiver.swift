@@ -34,27 +34,15 @@ final class WebhookReceiver {
         settings["certificate"] = state.appendingPathComponent("server.pem").path
         settings["key"] = state.appendingPathComponent("server.key").path
         if asksForCertificate { settings["clientCA"] = state.appendingPathComponent("ca.pem").path }
-        let argument = String(decoding: try JSONSerialization.data(withJSONObject: settings), as: UTF8.self)
+        let argument = try ChildProcess.json(settings)
         self.process = try ChildProcess("node", [script.path, argument])
-        guard let line = try self.process.line(),
-            let ready = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any],
-            let port = ready["port"] as? Int
-        else { throw ChildProcess.Failure(description: "no port; standard error: \(self.process.errors)") }
-        self.port = port
-    }
-
-    /// Returns the next request, or the notice that the gateway has cancelled one.
-    private func nextLine(within seconds: Double) throws -> [String: Any] {
-        guard let line = try self.process.line(within: seconds),
-            let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
-        else { throw ChildProcess.Failure(description: "the receiver ended: \(self.process.errors)") }
-        return object
+        self.port = try self.process.object()["port"] as? Int ?? 0
     }
 
     /// Returns the next request. Notices before it are skipped.
     func next(within seconds: Double = 20) throws -> Request {
         while true {
-            let object = try self.nextLine(within: seconds)
+            let object = try self.process.object(within: seconds)
             if let request = Self.request(object) { return request }
         }
     }
@@ -76,7 +64,7 @@ final class WebhookReceiver {
         var request: Request?
         var givenUp: String?
         while true {
-            let object = try self.nextLine(within: 60)
+            let object = try self.process.object(within: 60)
             request = Self.request(object) ?? request
             givenUp = object["closed"] as? String ?? givenUp
             if let request, let givenUp { return (request, givenUp) }
@@ -86,7 +74,7 @@ final class WebhookReceiver {
     /// Returns the wake of the next request that the gateway has cancelled. Requests before it are skipped.
     func nextGivenUp() throws -> String {
         while true {
-            if let wake = try self.nextLine(within: 60)["closed"] as? String { return wake }
+            if let wake = try self.process.object(within: 60)["closed"] as? String { return wake }
         }
     }
 }

@@ -180,8 +180,7 @@ final class ScriptedGateway {
     }
 
     private func command(_ command: [String: Any]) throws {
-        let data = try JSONSerialization.data(withJSONObject: command)
-        try self.process.write(String(decoding: data, as: UTF8.self))
+        try self.process.write(ChildProcess.json(command))
     }
 
     /// Returns the body of the next request whose path has this suffix.
