@@ -146,7 +146,7 @@ struct ServiceTests {
         let activation = ["--fdname=plain:admin"] + handedOn + paths.map { "--listen=\($0)" }
         // Started indirectly, because it closes the descriptor by which Foundation detects the end of a child.
         let service = try ManagedService([], ["systemd-socket-activate"] + activation + Self.serve)
-        try self.eventually("sockets") { paths.allSatisfy { FileManager.default.fileExists(atPath: $0) } }
+        try #require(Polling.isSo { paths.allSatisfy { FileManager.default.fileExists(atPath: $0) } }, "no sockets")
         let url = "http://localhost/readyz"
         let answer = try ChildProcess.run("curl", ["--silent", "--max-time", "60", "--unix-socket", paths[1], url])
         #expect(answer.status == 0, "\(answer.errors) \(service.errors)")
@@ -154,9 +154,5 @@ struct ServiceTests {
         #expect(ready["plain"] as? String == "unix:\(paths[0])" && ready["admin"] as? String == "unix:\(paths[1])")
         #expect(try service.end().status == 0)
         #expect(paths.allSatisfy { FileManager.default.fileExists(atPath: $0) }, "they are the service manager's")
-    }
-
-    private func eventually(_ what: String, _ holds: () -> Bool) throws {
-        guard Polling.isSo(holds) else { throw ChildProcess.Failure(description: "no \(what)") }
     }
 }

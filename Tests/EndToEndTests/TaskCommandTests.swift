@@ -15,11 +15,9 @@ struct TaskCommandTests {
         let watch = try ChildProcess(wakegate: line, folder: gateway.folder)
         try gateway.eventually("a subscription; \(watch.errors)") { watch.errors.contains("subscribed at") }
         #expect(try gateway.wakegate("device", "conditions", self.token, "thermalState=serious").status == 0)
-        let text = try #require(try watch.line())
-        let change = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any]
-        #expect(change?["device"] as? String == self.token)
-        #expect(change?["thermalState"] as? String == "serious")
-        #expect(change?["appState"] as? String == "background")
+        let change = try watch.object()
+        #expect(change["device"] as? String == self.token && change["thermalState"] as? String == "serious")
+        #expect(change["appState"] as? String == "background")
         #expect(try watch.end().status == 0)
     }
 }

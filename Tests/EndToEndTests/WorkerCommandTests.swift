@@ -54,19 +54,6 @@ struct WorkerCommandTests {
         try gateway.eventually("a result") { try gateway.stats().integer("wakes", "results", "newData") == 1 }
     }
 
-    @Test("A command that outlasts its wake gets SIGTERM")
-    func expiration() throws {
-        let gateway = try RunningGateway(
-            ["--set", "policy.executionWindow=1", "--set", "policy.expirationLead=0"]
-        )
-        let script = "trap 'echo stopped; exit 1' TERM; echo running; while :; do read -t 1 <> <(:); done"
-        let worker = try WorkerProcess(gateway, topic: self.topic, script: script)
-        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
-        #expect(try worker.line() == "running")
-        #expect(try worker.line() == "stopped")
-        #expect(try gateway.stats().integer("wakes", "results", "expired") == 1)
-    }
-
     @Test(
         "A command that ignores SIGTERM is killed at its deadline or two seconds later, with all that it started",
         arguments: ["policy.expirationLead=5", "policy.expirationLead=0"]
