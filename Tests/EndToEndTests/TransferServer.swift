@@ -161,11 +161,11 @@ final class TransferServer {
 
     func release() throws { try self.tell(["do": "release"]) }
 
-    /// Resets the next connections after this many bytes of answers.
-    func cut(after bytes: Int, times: Int = 1) throws { try self.tell(["do": "cut", "after": bytes, "times": times]) }
+    /// Resets the next connection after this many bytes of answers.
+    func cut(after bytes: Int) throws { try self.tell(["do": "cut", "after": bytes]) }
 
-    /// Changes a byte in the answers of the next connections.
-    func corrupt(at byte: Int, times: Int = 1) throws { try self.tell(["do": "corrupt", "at": byte, "times": times]) }
+    /// Changes a byte in the answers of the next connection.
+    func corrupt(at byte: Int) throws { try self.tell(["do": "corrupt", "at": byte]) }
 
     private func tell(_ command: [String: Any]) throws {
         try self.proxy.write(try ChildProcess.json(command))

@@ -4,9 +4,8 @@ Arguments: the paths of the server's sockets, or HOST:PORT of each. It listens o
 the ports. Each line of standard input is a command, a JSON object, which is followed by a line `done`:
 
 - `{"do": "hold", "after": N}`: every connection passes N bytes of the server's, then nothing; `release` lets all go on;
-- `{"do": "cut", "after": N, "times": M}`: the next M connections are reset after N bytes of the server's;
-- `{"do": "corrupt", "at": N, "times": M}`: of the next M connections the byte after N of the server's is another one;
-- `{"do": "refuse", "times": M}`: the next M connections are reset before anything is sent;
+- `{"do": "cut", "after": N}`: the next connection is reset after N bytes of the server's;
+- `{"do": "corrupt", "at": N}`: of the next connection the byte after N of the server's is another one;
 - `{"do": "swallow"}`: whatever comes on the connections that are open now is swallowed, in both directions.
 """
 
@@ -36,7 +35,7 @@ class Rules:
         elif command["do"] == "swallow":
             self.swallowing |= self.open
         else:
-            self.faults += [command] * command["times"]
+            self.faults.append(command)
 
 
 def reset(writer):
@@ -74,8 +73,6 @@ async def pass_answers(reader, writer, rules, fault, swallows):
 async def serve(target, rules):
     async def handle(reader, writer):
         fault = rules.faults.pop(0) if rules.faults else None
-        if fault and fault["do"] == "refuse":
-            return reset(writer)
         host, _, port = target.rpartition(":")
         opened = asyncio.open_connection(host, int(port)) if host else asyncio.open_unix_connection(target)
         server_reader, server_writer = await opened

@@ -153,7 +153,7 @@ class Server(ThreadingHTTPServer):
         pass
 
 
-server = Server(("127.0.0.1", int(os.environ.get("PORT", 0))), Handler)
+server = Server(("127.0.0.1", 0), Handler)
 with open(sys.argv[1] + ".new", "w") as file:
     file.write(str(server.server_port))
 os.rename(sys.argv[1] + ".new", sys.argv[1])

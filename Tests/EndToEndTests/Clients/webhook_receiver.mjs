@@ -1,8 +1,8 @@
 // A webhook over HTTP/2 and TLS that replies as each push specifies.
 //
 // Its one argument is a JSON object: `certificate` and `key`, PEM files; `clientCA`, a PEM file, when callers must show a
-// certificate; `port`, 0 for a free one; `streams`, the most that it lets run at once on a connection. The first line it
-// writes is {"port": ...}, each further one a request that has come.
+// certificate; `port`, 0 for a free one. The first line it writes is {"port": ...}, each further one a request that has
+// come.
 //
 // A push's payload has a list `replies`: the first time its device is woken the first is given, and so on; the last
 // stays. A reply is a result, a status, `head` with a number of header fields, or one of the words below. A task's reply,
@@ -22,7 +22,6 @@ const server = http2.createSecureServer({
   requestCert: Boolean(settings.clientCA),
   rejectUnauthorized: Boolean(settings.clientCA),
   maxSendHeaderBlockLength: 1 << 20,
-  settings: settings.streams ? { maxConcurrentStreams: settings.streams } : {},
 });
 server.on("session", (session) => { session.number = ++sessions; });
 server.on("stream", (stream, headers) => {
@@ -40,7 +39,7 @@ function answer(stream, headers, body) {
   const replies = wake.payload?.replies ?? [name.split(".").at(-1)];
   const reply = replies[Math.min(count, replies.length - 1)];
   const peer = settings.clientCA ? stream.session.socket.getPeerCertificate().subject.CN : null;
-  say({ path: headers[":path"], headers: { ...headers }, body, session: stream.session.number, peer, reply });
+  say({ path: headers[":path"], headers: { ...headers }, body, session: stream.session.number, peer });
   const respond = (status, text, fields = {}) => {
     stream.respond({ ":status": status, ...fields });
     stream.end(text);
