@@ -35,6 +35,7 @@ ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
 WRAPS, WRAPS_NOT = b"\x1b[?7h", b"\x1b[?7l"
 EXPORT = "com.example.tasks.export"
 COLOUR = re.compile(rb"\x1b\[3[0-7]")
+EXPECT_SECONDS = 30
 
 
 class Terminal:
@@ -63,12 +64,12 @@ class Terminal:
     def type(self, keys):
         os.write(self.terminal, keys)
 
-    def expect(self, what, holds, seconds=30):
+    def expect(self, what, holds):
         """Reads on until something holds."""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + EXPECT_SECONDS
         while not holds():
             if time.monotonic() > deadline:
-                self.faults.append(f"not within {seconds} s: {what}; the screen is:\n{self.text}")
+                self.faults.append(f"not within {EXPECT_SECONDS} s: {what}; the screen is:\n{self.text}")
                 return
             if not self.read(deadline - time.monotonic()):
                 if not holds():

@@ -94,7 +94,7 @@ class Ledger:
             return self.deadlines[following.id] - self.deadlines[wake.id]
         return following.launched_at - wake.launched_at
 
-    def first_after(self, moment: float, by: int | None = None) -> float | None:
+    def first_after(self, moment: float, by: int | None) -> float | None:
         """Returns the seconds from `moment` to the first answer 200 to a push that was sent after it."""
         # Answers are in the order in which they arrived. The requested ones are near the end.
         found = None

@@ -46,9 +46,9 @@ def run(command: list[str], folder: str) -> str:
     return done.stdout.strip()
 
 
-def wait_until(what: str, condition, seconds: float = WAIT_SECONDS) -> None:
-    if not waiting.until(condition, seconds):
-        raise PostgresFault(f"{what}: not within {seconds:g} s")
+def wait_until(what: str, condition) -> None:
+    if not waiting.until(condition, WAIT_SECONDS):
+        raise PostgresFault(f"{what}: not within {WAIT_SECONDS} s")
 
 
 def alive(pid: int) -> bool:
@@ -70,10 +70,10 @@ class Node:
 
     # MARK: The server's process
 
-    def initialise(self, settings: dict[str, object] | None = None) -> None:
+    def initialise(self, settings: dict[str, object]) -> None:
         run(["initdb", "-D", self.data, "-A", "trust", "-U", SUPERUSER, "--no-sync"], self.folder)
         with open(os.path.join(self.data, "postgresql.conf"), "a", encoding="utf-8") as file:
-            file.writelines(f"{name} = {value}\n" for name, value in {**SETTINGS, **(settings or {})}.items())
+            file.writelines(f"{name} = {value}\n" for name, value in {**SETTINGS, **settings}.items())
 
     def start(self) -> None:
         """Starts the server and returns once it accepts queries."""
@@ -156,7 +156,7 @@ class Node:
 class Database:
     """A primary and its standbys; each commit waits for one standby. Without standbys, a single server."""
 
-    def __init__(self, folder: str, standbys: int, settings: dict[str, object] | None = None):
+    def __init__(self, folder: str, standbys: int, settings: dict[str, object]):
         os.makedirs(folder, exist_ok=True)
         self.nodes = [Node(folder, f"node{number}") for number in range(1 + standbys)]
         self.primary = self.nodes[0]

@@ -6,7 +6,7 @@ from clients import http1
 from clients.h2_client import Client
 from crash.ledger import KEPT, NO_STATISTICS, POLICY, RESULTS, TOPICS, Device, Ledger, imbalance
 from crash.load import REMEMBERED, Load
-from crash.ways import AGAIN_MAX, Ways
+from crash.ways import Ways
 from shared.verdicts import Verdicts
 
 TOLERANCE_MS = 50
@@ -15,7 +15,7 @@ TOLERANCE_MS = 50
 class Audit:
     """A check of a gateway that has just started and has no other clients."""
 
-    def __init__(self, load: Load, is_restart: bool = True, ways_again_max: int | None = AGAIN_MAX):
+    def __init__(self, load: Load, is_restart: bool, ways_again_max: int | None):
         """`ways_again_max` limits the number of pushes with a known end that are read again; None for no limit."""
         self.load, self.is_restart, self.ways_again_max = load, is_restart, ways_again_max
         self.ledger: Ledger = load.ledger

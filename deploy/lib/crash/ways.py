@@ -21,7 +21,7 @@ AGAIN_MAX = 2000
 class Ways:
     """A check of the delivery log of a gateway that has no other clients."""
 
-    def __init__(self, load: Load, explained: dict[int, dict], again_max: int | None = AGAIN_MAX):
+    def __init__(self, load: Load, explained: dict[int, dict], again_max: int | None):
         """`explained` is the preceding answer to GET /v1/devices/<token> by the device's number. `again_max` limits
         the number of pushes with a known end that are read again, chosen at random; None reads all."""
         self.load, self.explained, self.again_max = load, explained, again_max

@@ -263,7 +263,7 @@ def soak(program: str, options: argparse.Namespace) -> Verdicts:
     # Other users than root must have access to its contents, because PostgreSQL runs as its own user.
     with tempfile.TemporaryDirectory(prefix="wakegate-cluster.") as folder:
         os.chmod(folder, 0o711)
-        with postgres.Database(os.path.join(folder, "database"), STANDBYS) as database:
+        with postgres.Database(os.path.join(folder, "database"), STANDBYS, {}) as database:
             asyncio.run(
                 play(program, options, folder, database, verdicts,
                      lambda scene: everything(scene, options), options.acknowledged)

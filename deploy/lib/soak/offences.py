@@ -149,9 +149,9 @@ def peers(target: Target, settings: bytes = b"", acknowledges: bool = True) -> I
             yield attacker
 
 
-def send_all(attacker: Peer, pieces: Callable[[int], bytes], count: int = 20_000) -> None:
-    """Sends one piece after another, without reading, until the server accepts no more or `count` were sent."""
-    for start in range(0, count, 500):
+def send_all(attacker: Peer, pieces: Callable[[int], bytes]) -> None:
+    """Sends up to 20,000 pieces one after another, without reading, until the server accepts no more."""
+    for start in range(0, 20_000, 500):
         if not attacker.send(b"".join(pieces(index) for index in range(start, start + 500))):
             break
 
