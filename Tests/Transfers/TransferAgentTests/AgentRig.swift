@@ -253,7 +253,6 @@ final class AgentRig {
     /// The names in the `files` folder of the state directory.
     func fileNames() -> [String] { FileSystem.names(in: "\(self.state)/files", countMax: .max) ?? [] }
 
-    var hostCount: Int { self.engine?.hostCount ?? 0 }
     var wait: Int64 { self.engine?.wait ?? 0 }
 }
 

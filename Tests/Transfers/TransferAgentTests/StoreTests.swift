@@ -20,7 +20,7 @@ struct StoreTests {
             id: TransferID((UInt64.max - 1, UInt64(sequence))),
             sequence: sequence,
             session: 3,
-            host: 0,
+            host: "https://h:443",
             kind: .download,
             createdAt: 5,
             deadline: 1000,
@@ -45,24 +45,17 @@ struct StoreTests {
         let first = try self.store()
         let transfer = Self.transfer(1)
         try first.commit([
-            .putSession(3, Array("{}".utf8)), .insertTransfer(transfer, host: "https://h:443", spec, TransferDetails()),
-            .insertTransfer(Self.transfer(2), host: "http://h:80", spec, TransferDetails()),
+            .putSession(3, Array("{}".utf8)), .insertTransfer(transfer, spec, TransferDetails()),
+            .insertTransfer(Self.transfer(2), spec, TransferDetails()),
             .updateTransfer(transfer, details), .deleteTransfer(sequence: 2),
         ])
         let second = try self.store()
         let found = try #require(try second.record(1))
         #expect(found.spec == spec && found.details == details)
         #expect(try second.record(2) == nil)
-        var hosts: [String] = []
         var all: [TransferStore.Stored] = []
-        try second.transfers(
-            host: { name in
-                hosts.append(name)
-                return 0
-            },
-            { all.append($0) }
-        )
-        #expect(all.map(\.transfer) == [transfer] && all.first?.details == details && hosts == ["https://h:443"])
+        try second.transfers { all.append($0) }
+        #expect(all.map(\.transfer) == [transfer] && all.first?.details == details)
     }
 
     @Test("An event for the gateway, and a part that is kept")
@@ -132,7 +125,7 @@ struct StoreTests {
         let store = try self.store()
         let transfer = Self.transfer(1)
         let spec = TransferSpec(url: "http://h/")
-        let insert = StoreWrite.insertTransfer(transfer, host: "h", spec, TransferDetails())
+        let insert = StoreWrite.insertTransfer(transfer, spec, TransferDetails())
         #expect(throws: SQLiteError.self) { try store.commit([insert, insert]) }
         #expect(try store.record(1) == nil)
         try store.commit([insert])

@@ -21,7 +21,7 @@ struct TransferSchedulerTests {
             }
         }
 
-        mutating func submit(_ name: String = "a", host: Int32 = 0, notBefore: Int64 = 0) -> TransferID? {
+        mutating func submit(_ name: String = "a", host: String = "h", notBefore: Int64 = 0) -> TransferID? {
             self.count += 1
             let transfer = Transfer(
                 id: TransferID((7, self.count)),
@@ -63,7 +63,7 @@ struct TransferSchedulerTests {
         limits.runningMax = 4
         var scene = Scene(limits, sessions: ["a", "b"])
         let long = (0..<10).compactMap { _ in scene.submit("a") }
-        let other = (0..<2).compactMap { scene.submit("b", host: Int32($0)) }
+        let other = (0..<2).compactMap { scene.submit("b", host: "\($0)") }
         let begun = scene.fill()
         #expect(begun.count == limits.runningMax)
         #expect(Set(other).isSubset(of: begun) && begun.contains(long[0]) && begun.contains(long[1]))
@@ -108,13 +108,18 @@ struct TransferSchedulerTests {
         var conditions = TransferConditions()
         conditions.hasNetwork = false
         #expect(scene.scheduler.conditionsChanged(conditions, now: scene.now).isEmpty)
-        scene.scheduler.hostNamed(5, isLocal: true)
-        let ids = [scene.submit(host: 0), scene.submit(host: 5)].compactMap(\.self)
+        let ids = [scene.submit(), scene.submit()].compactMap(\.self)
         // A route may exist nevertheless, so the attempt begins.
         #expect(scene.fill() == ids)
-        for id in ids {
-            let cut = TransferFault.connectionFailed("no route to host")
-            _ = scene.scheduler.attemptFailed(id, cut, hasProgressed: false, now: scene.now, using: &scene.generator)
+        for (id, isLocal) in zip(ids, [false, true]) {
+            _ = scene.scheduler.attemptFailed(
+                id,
+                .connectionFailed("no route to host"),
+                isLocal: isLocal,
+                hasProgressed: false,
+                now: scene.now,
+                using: &scene.generator
+            )
         }
         let holds = try ids.map { scene.scheduler.hold(of: try #require(scene.scheduler.transfer($0)), now: scene.now) }
         #expect(holds == [.network, .backoff] && TransferHold.network.sentence().contains("network is down"))

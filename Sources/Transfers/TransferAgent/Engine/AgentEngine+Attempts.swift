@@ -99,6 +99,7 @@ extension AgentEngine {
         let action = self.scheduler.attemptFailed(
             id,
             fault,
+            isLocal: self.scheduler.transfer(id).flatMap { HTTPURL($0.host)?.isLoopback } ?? false,
             hasProgressed: hasProgressed,
             repeats: repeats,
             now: self.now,

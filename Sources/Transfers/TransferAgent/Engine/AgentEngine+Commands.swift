@@ -159,7 +159,6 @@ extension AgentEngine {
             if let name = self.fileNames.removeValue(forKey: id) { self.removeAfterCommit(name) }
             self.unstored[id] = nil
         }
-        for transfer in transfers { self.hosts.leave(transfer.host) }
         self.writes += transfers.map { .deleteTransfer(sequence: $0.sequence) }
         for resumable in self.resumableParts.values where resumable.session == number {
             self.removeResumablePart(resumable)
@@ -187,14 +186,13 @@ extension AgentEngine {
             id: TransferID(self.random.pair()),
             sequence: self.nextSequence,
             session: number,
-            host: self.host(submission.host),
+            host: submission.host,
             kind: submission.kind,
             createdAt: self.now,
             deadline: max(self.now, earliest) + (submission.resourceTimeout ?? session.resourceTimeout),
             notBefore: earliest
         )
         guard self.scheduler.transferSubmitted(transfer, now: self.now) else {
-            self.hosts.leave(transfer.host)
             let maximum = self.settings.limits.transfersMax
             throw APIError(
                 409,
@@ -215,7 +213,7 @@ extension AgentEngine {
             self.writes.append(.deleteResumablePart(file: resumable.part.file))
         }
         self.inserted[transfer.id] = transfer.storedState
-        self.writes.append(.insertTransfer(transfer, host: submission.host, submission.spec, details))
+        self.writes.append(.insertTransfer(transfer, submission.spec, details))
         let withdraw = { self.withdraw(transfer, details.part == nil ? nil : resumable) }
         self.answerAfterCommit(stream, withdraw: withdraw) {
             self.answer(stream, AgentAnswer(201, JSONWriter.object { $0.member("transfer", "\(transfer.id)") }))
@@ -233,14 +231,13 @@ extension AgentEngine {
         guard self.scheduler.transfer(transfer.id) != nil else { return }
         self.scheduler.submissionWithdrawn(transfer.id)
         self.writes.removeAll { write in
-            if case .insertTransfer(let other, _, _, _) = write { other.id == transfer.id } else { false }
+            if case .insertTransfer(let other, _, _) = write { other.id == transfer.id } else { false }
         }
         self.fileNames[transfer.id] = nil
         if let resumable {
             self.resumableParts[resumable.part.file] = resumable
             self.writes.append(.putResumablePart(resumable))
         }
-        self.hosts.leave(transfer.host)
         // While this transfer was pending, the other transfers of the session may have ended.
         if self.scheduler.session(transfer.session)?.unannouncedCount ?? 0 > 0 {
             self.announceEnd(of: transfer.session)
@@ -320,7 +317,6 @@ extension AgentEngine {
     func forget(_ id: TransferID) {
         guard let transfer = self.scheduler.transfer(id), transfer.state.hasEnded else { return }
         self.scheduler.forgotten(id)
-        self.hosts.leave(transfer.host)
         self.unstored[id] = nil
         if let name = self.fileNames.removeValue(forKey: id) { self.removeAfterCommit(name) }
         self.writes.append(.deleteTransfer(sequence: transfer.sequence))

@@ -38,7 +38,7 @@ extension AgentEngine {
         }
         var moves: [(TransferID, PartFile, String)] = []
         var unreadable: Set<TransferID> = []
-        try self.store.transfers(host: self.host) { stored in
+        try self.store.transfers { stored in
             let transfer = stored.transfer
             self.scheduler.restoreTransfer(transfer, now: self.now)
             self.nextSequence = max(self.nextSequence, transfer.sequence + 1)

@@ -55,8 +55,6 @@ package final class AgentEngine {
     var machine = MachineState()
     var tally = Tally()
 
-    /// The numbers of servers, which are identified by scheme, host and port.
-    var hosts = HostTable()
     var nextSequence: Int64 = 1
     var running: [TransferID: Running] = [:]
     var nextAttempt = 0
@@ -384,17 +382,6 @@ package final class AgentEngine {
     /// Removes a file after the next commit. After that commit, no stored data refers to the file.
     func removeAfterCommit(_ name: String) { self.removals.append(name) }
 
-    /// The number of known servers.
-    package var hostCount: Int { self.hosts.count }
-
-    /// Returns the number of a server, and counts one more transfer for it.
-    func host(_ name: String) -> Int32 {
-        let (number, isNew) = self.hosts.use(name)
-        guard isNew else { return number }
-        self.scheduler.hostNamed(number, isLocal: HTTPURL(name)?.isLoopback ?? false)
-        return number
-    }
-
     /// Stops all attempts and stores their progress. No attempt runs after this.
     package func stop() {
         self.checkClocks()
@@ -414,42 +401,5 @@ package final class AgentEngine {
 
     func refuse(_ stream: StreamID, _ fault: APIError) {
         self.outputs.append(.answer(stream, AgentAnswer(fault)))
-    }
-}
-
-/// The numbers of servers. A server keeps its number as long as a transfer uses it.
-struct HostTable {
-    private var numbers: [String: Int32] = [:]
-    /// The rows by number: the server's name (empty if the number is free) and the number of its transfers.
-    private var rows: [(name: String, transfers: Int)] = []
-    private var free: [Int32] = []
-
-    var count: Int { self.numbers.count }
-
-    /// Counts one more transfer for a server.
-    ///
-    /// - Returns: the number of the server, and true if the number is new.
-    mutating func use(_ name: String) -> (number: Int32, isNew: Bool) {
-        if let number = self.numbers[name] {
-            self.rows[Int(number)].transfers += 1
-            return (number, false)
-        }
-        let number = self.free.popLast() ?? Int32(self.rows.count)
-        if Int(number) == self.rows.count {
-            self.rows.append((name, 1))
-        } else {
-            self.rows[Int(number)] = (name, 1)
-        }
-        self.numbers[name] = number
-        return (number, true)
-    }
-
-    /// Counts one transfer less for a server. After the last one, the number can be reused.
-    mutating func leave(_ number: Int32) {
-        self.rows[Int(number)].transfers -= 1
-        guard self.rows[Int(number)].transfers == 0 else { return }
-        self.numbers[self.rows[Int(number)].name] = nil
-        self.rows[Int(number)].name = ""
-        self.free.append(number)
     }
 }

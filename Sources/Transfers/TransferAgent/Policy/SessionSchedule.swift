@@ -10,12 +10,10 @@ struct SessionSchedule {
         var hasReady: Bool { self.head < self.ready.count }
     }
 
-    private var lanes: [Int32: Lane] = [:]
+    private var lanes: [String: Lane] = [:]
     /// The hosts with a ready transfer and a free connection, in the order of their turns.
-    private var queue: [Int32] = []
+    private var queue: [String] = []
     private var queueHead = 0
-    /// The number of running transfers of the session.
-    private(set) var running = 0
 
     var hasOpenLane: Bool { self.queueHead < self.queue.count }
 
@@ -27,7 +25,7 @@ struct SessionSchedule {
         }
     }
 
-    mutating func ready(_ id: TransferID, host: Int32, connectionsPerHost: Int) {
+    mutating func ready(_ id: TransferID, host: String, connectionsPerHost: Int) {
         self.lanes[host, default: Lane()].ready.append(id)
         self.open(host, connectionsPerHost)
     }
@@ -55,10 +53,7 @@ struct SessionSchedule {
                 lane.ready.removeFirst(lane.head)
                 lane.head = 0
             }
-            if found != nil {
-                lane.running += 1
-                self.running += 1
-            }
+            if found != nil { lane.running += 1 }
             if lane.hasReady || lane.running > 0 { self.lanes[host] = lane }
             self.open(host, connectionsPerHost)
             if found != nil { return found }
@@ -67,10 +62,9 @@ struct SessionSchedule {
     }
 
     /// Records that a transfer of the host has ended.
-    mutating func ended(host: Int32, connectionsPerHost: Int) {
+    mutating func ended(host: String, connectionsPerHost: Int) {
         guard var lane = self.lanes[host] else { return }
         lane.running -= 1
-        self.running -= 1
         self.lanes[host] = lane.hasReady || lane.running > 0 ? lane : nil
         self.open(host, connectionsPerHost)
     }
@@ -80,7 +74,7 @@ struct SessionSchedule {
         for host in Array(self.lanes.keys) { self.open(host, connectionsPerHost) }
     }
 
-    private mutating func open(_ host: Int32, _ connectionsPerHost: Int) {
+    private mutating func open(_ host: String, _ connectionsPerHost: Int) {
         guard let lane = self.lanes[host], !lane.isQueued, lane.hasReady, lane.running < connectionsPerHost else {
             return
         }

@@ -1,14 +1,13 @@
-/// The state of one transfer, on which decisions depend. Its URL, headers and further data are stored elsewhere.
-///
-/// The type contains no text, because memory must have space for a hundred thousand transfers.
+/// The state of one transfer, on which decisions depend. Its URL, headers and further data are stored elsewhere,
+/// because memory must have space for a hundred thousand transfers.
 @dynamicMemberLookup
 package struct Transfer: Hashable, Sendable {
     package let id: TransferID
     /// The number of the transfer in the order of submission.
     package let sequence: Int64
     package let session: Int32
-    /// The number of the server, which is identified by scheme, host and port.
-    package let host: Int32
+    /// The server as scheme, host and port.
+    package let host: String
     package let kind: TransferKind
     /// The time of submission, in milliseconds of the agent's clock. All times of this type use this clock, which never
     /// jumps.
@@ -51,7 +50,7 @@ package struct Transfer: Hashable, Sendable {
         id: TransferID,
         sequence: Int64,
         session: Int32,
-        host: Int32,
+        host: String,
         kind: TransferKind,
         createdAt: Int64,
         deadline: Int64,

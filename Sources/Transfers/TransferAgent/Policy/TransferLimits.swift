@@ -2,7 +2,7 @@
 package struct TransferLimits: Hashable, Sendable {
     /// The maximum number of sessions. The default of 1,000 is far more than the number of a user's apps.
     package var sessionsMax = 1_000
-    /// The maximum number of transfers, including ended ones. The default of 100,000 needs about 40 MB of memory.
+    /// The maximum number of transfers, including ended ones. The default of 100,000 needs about 50 MB of memory.
     package var transfersMax = 100_000
     /// The maximum number of running transfers. The default of 64 is more than enough to saturate a connection.
     package var runningMax = 64

@@ -40,8 +40,6 @@ package struct TransferScheduler {
     /// The sessions in the order of their turns.
     private var turns: [Int32] = []
     package private(set) var running: Set<TransferID> = []
-    /// The hosts that can be reached without a network.
-    private var localHosts: Set<Int32> = []
     private var changed: Set<TransferID> = []
     private var changedSessions: Set<Int32> = []
 
@@ -78,11 +76,6 @@ package struct TransferScheduler {
 
     /// Returns the number of times that the end of all transfers of a session was announced to followers.
     package func announcementCount(of number: Int32) -> Int { self.sessions[number]?.announcementCount ?? 0 }
-
-    /// Records whether a host can be reached without a network.
-    package mutating func hostNamed(_ host: Int32, isLocal: Bool) {
-        if isLocal { self.localHosts.insert(host) } else { self.localHosts.remove(host) }
-    }
 
     package func transfers(where isWanted: (Transfer) -> Bool) -> [TransferID] {
         self.transfers.values.filter(isWanted).map(\.id)
@@ -447,16 +440,17 @@ extension TransferScheduler {
         self.transfers[id] = transfer
     }
 
+    /// - `isLocal`: true if the server can be reached without a network.
     package mutating func attemptFailed(
         _ id: TransferID,
         _ fault: TransferFault,
+        isLocal: Bool = false,
         hasProgressed: Bool,
         repeats: Int = 1,
         now: Int64,
         using generator: inout some RandomNumberGenerator
     ) -> Transfer.AttemptFailedAction {
         let policy = self.retry
-        let isLocal = self.transfers[id].map { self.localHosts.contains($0.host) } ?? false
         let isOffline = self.conditions.hasNetwork == false && !isLocal
         let action = self.step(id) { transfer in
             transfer.attemptFailed(

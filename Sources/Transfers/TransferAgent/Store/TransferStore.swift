@@ -8,7 +8,7 @@ import Wire
 package enum StoreWrite: Sendable {
     case putSession(Int32, [UInt8])
     case deleteSession(Int32)
-    case insertTransfer(Transfer, host: String, TransferSpec, TransferDetails)
+    case insertTransfer(Transfer, TransferSpec, TransferDetails)
     /// An update of a transfer. Without new data, the stored data remains unchanged.
     case updateTransfer(Transfer, TransferDetails?)
     case changeSpec(sequence: Int64, TransferSpec)
@@ -201,7 +201,7 @@ package final class TransferStore {
         case .putSession(let number, let details):
             try self.run(self.insertSession, [Int64(number)], [2: details])
         case .deleteSession(let number): try self.run(self.deleteSession, [Int64(number)])
-        case .insertTransfer(let transfer, let host, let spec, let details):
+        case .insertTransfer(let transfer, let spec, let details):
             let storedState = transfer.storedState
             try self.run(
                 self.insert,
@@ -209,7 +209,7 @@ package final class TransferStore {
                     transfer.sequence, Int64(bitPattern: transfer.id.first), Int64(bitPattern: transfer.id.second),
                     Int64(transfer.session), Int64(transfer.kind.rawValue), 0, transfer.createdAt, transfer.deadline,
                 ] + Self.columns(storedState) + [details.part == nil ? 0 : 1],
-                [6: Array(host.utf8), 20: spec.stored, 21: details.stored]
+                [6: Array(transfer.host.utf8), 20: spec.stored, 21: details.stored]
             )
         case .updateTransfer(let transfer, let details):
             let values = [transfer.sequence] + Self.columns(transfer.storedState) + [transfer.deadline]
@@ -361,12 +361,7 @@ package final class TransferStore {
     }
 
     /// Passes all transfers to `take`, in order.
-    ///
-    /// - `host`: returns the number of a host.
-    package func transfers(
-        host: (String) -> Int32,
-        _ take: (Stored) -> Void
-    ) throws(SQLiteError) {
+    package func transfers(_ take: (Stored) -> Void) throws(SQLiteError) {
         let rows = try self.database.prepare(
             """
             SELECT sequence, first, second, session, kind, host, createdAt, deadline, state, notBefore, backsOff,
@@ -379,7 +374,7 @@ package final class TransferStore {
                 id: TransferID((UInt64(bitPattern: rows.integer(1)), UInt64(bitPattern: rows.integer(2)))),
                 sequence: rows.integer(0),
                 session: Int32(truncatingIfNeeded: rows.integer(3)),
-                host: host(rows.bytes(5).string),
+                host: rows.bytes(5).string,
                 kind: TransferKind(rawValue: UInt8(truncatingIfNeeded: rows.integer(4))) ?? .download,
                 createdAt: rows.integer(6),
                 deadline: rows.integer(7),
