@@ -133,7 +133,7 @@ extension AgentEngine {
     /// - `announcement`: the number of the last announcement that the follower has read; nil if it read none.
     func listenerLeft(_ stream: StreamID, hasRead announcement: Int?) {
         guard let number = self.listeners.removeValue(forKey: stream) else { return }
-        if case .wake(let device, _, let finished) = self.scheduler.listenerLeft(number, hasRead: announcement) {
+        if case .wake(let device, let finished) = self.scheduler.listenerLeft(number, hasRead: announcement) {
             self.wake(device, number, finished)
         }
     }

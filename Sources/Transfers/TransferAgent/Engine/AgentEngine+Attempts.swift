@@ -172,8 +172,8 @@ extension AgentEngine {
                     self.outputs.append(.confirm(stream, announcement: announcement))
                 }
             }
-        case .wake(let device, _, let finished): self.wake(device, number, finished)
-        case .none, .ignore: ()
+        case .wake(let device, let finished): self.wake(device, number, finished)
+        case .ignore: ()
         }
     }
 }

@@ -106,7 +106,7 @@ extension AgentEngine {
         switch self.scheduler.sessionSet(name, change.applied(to: before ?? TransferSession())) {
         case .made(let number):
             let withdraw = {
-                _ = self.scheduler.sessionRemoved(number)
+                self.scheduler.sessionRemoved(number)
                 self.writes.append(.deleteSession(number))
             }
             self.answerAfterCommit(stream, withdraw: withdraw) {
@@ -150,16 +150,11 @@ extension AgentEngine {
             let message = "A file of the session is being moved to its place; ask again when that is done."
             throw APIError(409, "TakeUnderWay", message)
         }
-        let transfers = self.scheduler.transfers(where: { $0.session == number }).compactMap {
-            self.scheduler.transfer($0)
+        for transfer in self.scheduler.transfers(where: { $0.session == number }) {
+            self.stopAttempt(transfer.id)
+            self.erase(transfer)
         }
-        let action = self.scheduler.sessionRemoved(number)
-        for id in action.stop { self.stopAttempt(id) }
-        for id in action.forget {
-            if let name = self.fileNames.removeValue(forKey: id) { self.removeAfterCommit(name) }
-            self.unstored[id] = nil
-        }
-        self.writes += transfers.map { .deleteTransfer(sequence: $0.sequence) }
+        self.scheduler.sessionRemoved(number)
         for resumable in self.resumableParts.values where resumable.session == number {
             self.removeResumablePart(resumable)
         }
@@ -212,7 +207,6 @@ extension AgentEngine {
             self.fileNames[transfer.id] = resumable.part.file
             self.writes.append(.deleteResumablePart(file: resumable.part.file))
         }
-        self.inserted[transfer.id] = transfer.storedState
         self.writes.append(.insertTransfer(transfer, submission.spec, details))
         let withdraw = { self.withdraw(transfer, details.part == nil ? nil : resumable) }
         self.answerAfterCommit(stream, withdraw: withdraw) {
@@ -317,8 +311,13 @@ extension AgentEngine {
     func forget(_ id: TransferID) {
         guard let transfer = self.scheduler.transfer(id), transfer.state.hasEnded else { return }
         self.scheduler.forgotten(id)
-        self.unstored[id] = nil
-        if let name = self.fileNames.removeValue(forKey: id) { self.removeAfterCommit(name) }
+        self.erase(transfer)
+    }
+
+    /// Removes the stored data and the file of a transfer.
+    private func erase(_ transfer: Transfer) {
+        self.unstored[transfer.id] = nil
+        if let name = self.fileNames.removeValue(forKey: transfer.id) { self.removeAfterCommit(name) }
         self.writes.append(.deleteTransfer(sequence: transfer.sequence))
     }
 
@@ -327,20 +326,20 @@ extension AgentEngine {
         guard self.scheduler.counts.all > self.scheduler.counts.live else { return }
         let ended = self.scheduler.transfers { transfer in
             transfer.state.hasEnded && (transfer.state != .finished || transfer.isTaken || transfer.kind == .upload)
-        }.compactMap { self.scheduler.transfer($0) }.sorted { $0.sequence < $1.sequence }
+        }.sorted { $0.sequence < $1.sequence }
         for transfer in ended.prefix(max(1, self.settings.limits.transfersMax / 100)) { self.forget(transfer.id) }
     }
 
     /// Removes the ended transfers and the kept parts that are older than `untakenFor`, with their files.
     func purge() {
         let before = self.now - self.settings.limits.untakenFor
-        for id in self.scheduler.transfers(where: { $0.state.hasEnded && $0.endedAt <= before }) {
-            guard !self.moving.contains(id), let transfer = self.scheduler.transfer(id) else { continue }
+        for transfer in self.scheduler.transfers(where: { $0.state.hasEnded && $0.endedAt <= before })
+        where !self.moving.contains(transfer.id) {
             if transfer.state == .finished, transfer.kind == .download, !transfer.isTaken {
                 self.tally.expiredUntaken += 1
                 self.log.write(.transferExpired, ["session": self.scheduler.name(of: transfer.session) ?? ""])
             }
-            self.forget(id)
+            self.forget(transfer.id)
         }
         for resumable in self.resumableParts.values where resumable.keptAt <= before {
             self.removeResumablePart(resumable)

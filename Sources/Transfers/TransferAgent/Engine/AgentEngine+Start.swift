@@ -137,7 +137,7 @@ extension AgentEngine {
     private func announceEndedSessions() {
         for name in self.scheduler.sessionNames {
             guard let number = self.scheduler.number(of: name) else { continue }
-            if case .wake(let device, _, let finished) = self.scheduler.announceEnd(of: number) {
+            if case .wake(let device, let finished) = self.scheduler.announceEnd(of: number) {
                 self.wake(device, number, finished)
             }
         }

@@ -64,8 +64,6 @@ package final class AgentEngine {
     /// not yet in `writes`.
     var unstored: [TransferID: TransferDetails] = [:]
     var changedDetails: Set<TransferID> = []
-    /// The transfers that were submitted in this turn, with their initial states.
-    var inserted: [TransferID: Transfer.StoredState] = [:]
     /// The transfers whose finished files are being moved to their destinations.
     var moving: Set<TransferID> = []
     /// The commands to take files whose moves were interrupted when an earlier process ended. They wait until the move
@@ -322,18 +320,14 @@ package final class AgentEngine {
     private func collect() {
         let changes = self.scheduler.takeChanges()
         for id in changes.transfers.subtracting(self.changedDetails) {
-            // A removal has its own write. A new transfer is already stored in the state in which it was submitted.
-            guard let transfer = self.scheduler.transfer(id), self.inserted[id] != transfer.storedState else {
-                continue
-            }
-            self.writes.append(.updateTransfer(transfer, nil))
+            // A removal has its own write.
+            if let transfer = self.scheduler.transfer(id) { self.writes.append(.updateTransfer(transfer, nil)) }
         }
         for id in self.changedDetails {
             guard let transfer = self.scheduler.transfer(id), let details = self.unstored[id] else { continue }
             self.writes.append(.updateTransfer(transfer, details))
         }
         self.changedDetails.removeAll(keepingCapacity: true)
-        self.inserted.removeAll(keepingCapacity: true)
         for number in changes.sessions { self.store(session: number) }
     }
 

@@ -77,9 +77,7 @@ package struct TransferScheduler {
     /// Returns the number of times that the end of all transfers of a session was announced to followers.
     package func announcementCount(of number: Int32) -> Int { self.sessions[number]?.announcementCount ?? 0 }
 
-    package func transfers(where isWanted: (Transfer) -> Bool) -> [TransferID] {
-        self.transfers.values.filter(isWanted).map(\.id)
-    }
+    package func transfers(where isWanted: (Transfer) -> Bool) -> [Transfer] { self.transfers.values.filter(isWanted) }
 
     /// Returns the reason why a transfer waits; nil if it does not wait.
     package func hold(of transfer: Transfer, now: Int64) -> TransferHold? {
@@ -187,20 +185,15 @@ extension TransferScheduler {
     }
 
     /// Removes a session and all of its transfers.
-    ///
-    /// - Returns: the running transfers, whose attempts must be stopped, and all transfers.
-    package mutating func sessionRemoved(_ number: Int32) -> (stop: [TransferID], forget: [TransferID]) {
-        let stop = self.running(in: number)
-        let all = self.transfers(where: { $0.session == number })
-        for id in all {
-            self.transfers[id] = nil
-            self.changed.remove(id)
+    package mutating func sessionRemoved(_ number: Int32) {
+        for transfer in self.transfers(where: { $0.session == number }) {
+            self.transfers[transfer.id] = nil
+            self.changed.remove(transfer.id)
+            self.running.remove(transfer.id)
         }
-        self.running.subtract(stop)
         if let entry = self.sessions.removeValue(forKey: number) { self.numbers[entry.name] = nil }
         self.turns.removeAll { $0 == number }
         self.changedSessions.remove(number)
-        return (stop, all)
     }
 
     package mutating func listenerCame(_ number: Int32) {
@@ -234,10 +227,9 @@ extension TransferScheduler {
         /// Announce the end of all transfers to the followers.
         case announce
         /// Wake the device for `finished` transfers.
-        case wake(device: String, topic: String?, finished: Int)
-        /// Announce nothing: the session does not have followers and does not wake a device.
-        case none
-        /// Do nothing: the session still has running or waiting transfers, or nothing is left to announce.
+        case wake(device: String, finished: Int)
+        /// Do nothing: the session still has running or waiting transfers, nothing is left to announce, or the session
+        /// has no followers and does not wake a device.
         case ignore
     }
 
@@ -255,8 +247,8 @@ extension TransferScheduler {
         self.sessions[number]?.unannouncedCount = 0
         self.changedSessions.insert(number)
         if entry.listeners > 0 { return .announce }
-        guard entry.session.sendsLaunchEvents, let device = entry.session.device else { return .none }
-        return .wake(device: device, topic: entry.session.topic, finished: min(entry.unannouncedCount, 100_000))
+        guard entry.session.sendsLaunchEvents, let device = entry.session.device else { return .ignore }
+        return .wake(device: device, finished: min(entry.unannouncedCount, 100_000))
     }
 
     private func running(in number: Int32) -> [TransferID] {
@@ -267,11 +259,12 @@ extension TransferScheduler {
 // MARK: - Transfers
 
 extension TransferScheduler {
+    /// Adds a submitted transfer, which the caller must store.
+    ///
     /// - Returns: false if there are too many transfers.
     package mutating func transferSubmitted(_ transfer: Transfer, now: Int64) -> Bool {
         guard self.transfers.count < self.limits.transfersMax else { return false }
         self.restoreTransfer(transfer, now: now)
-        self.changed.insert(transfer.id)
         return true
     }
 
@@ -394,7 +387,8 @@ extension TransferScheduler {
         let hasNetworkAgain = self.conditions.hasNetwork == false && conditions.hasNetwork != false
         self.conditions = conditions
         if hasNetworkAgain {
-            for id in self.transfers(where: \.awaitsNetwork) where self.step(id, { $0.networkCame() }) == true {
+            for id in self.transfers(where: \.awaitsNetwork).map(\.id)
+            where self.step(id, { $0.networkCame() }) == true {
                 if let transfer = self.transfers[id] { self.wait(transfer, now: now) }
             }
         }
@@ -424,7 +418,7 @@ extension TransferScheduler {
 
     /// Handles a step of the wall clock by `milliseconds`.
     package mutating func adjustForWallClockChange(by milliseconds: Int64, now: Int64) {
-        for id in self.transfers(where: { $0.state == .waiting && $0.notBefore > now }) {
+        for id in self.transfers(where: { $0.state == .waiting && $0.notBefore > now }).map(\.id) {
             guard self.step(id, { $0.adjustForWallClockChange(by: milliseconds, now: now) }) == true,
                 let transfer = self.transfers[id]
             else { continue }
