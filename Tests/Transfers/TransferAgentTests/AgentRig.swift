@@ -172,12 +172,13 @@ final class AgentRig {
     // MARK: Shortcuts
 
     /// Makes or changes a session. Unless `change` says so, it follows no force-quit.
-    func put(_ session: String = "s", _ change: (inout SessionChange) -> Void = { _ in }) -> Int {
-        var asked = SessionChange()
-        asked.device = Self.device
-        asked.continuesAfterForceQuit = true
-        change(&asked)
-        return self.ask(.putSession(session, asked)).status
+    func put(_ name: String = "s", _ change: @escaping SessionChange = { _ in }) -> Int {
+        let asked: SessionChange = { session in
+            session.device = Self.device
+            session.continuesAfterForceQuit = true
+            change(&session)
+        }
+        return self.ask(.putSession(name, asked)).status
     }
 
     static func download(_ url: String, earliestBegin: Int64 = 0) -> TransferSubmission {

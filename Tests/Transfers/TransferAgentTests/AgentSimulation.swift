@@ -186,9 +186,10 @@ struct AgentSimulation {
     private mutating func change() {
         let connections = self.generator.number(in: 1...4)
         let isDiscretionary = self.generator.once(in: 3)
-        var change = SessionChange()
-        change.connectionsPerHost = connections
-        change.isDiscretionary = isDiscretionary
+        let change: SessionChange = { session in
+            session.connectionsPerHost = connections
+            session.isDiscretionary = isDiscretionary
+        }
         _ = self.rig.submit(.putSession(self.generator.pick(Self.sessions), change))
     }
 

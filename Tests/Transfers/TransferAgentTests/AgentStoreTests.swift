@@ -40,8 +40,7 @@ struct AgentStoreTests {
 
     @Test("A session that cannot be stored stays unchanged, or is not created")
     func session() throws {
-        var change = SessionChange()
-        change.connectionsPerHost = 1
+        let change: SessionChange = { $0.connectionsPerHost = 1 }
         #expect(self.ask(.putSession("s", change)).status == 507)
         self.rig.pass(1000)
         #expect(self.rig.ask(.session("s")).body?["connectionsPerHost"]?.integer == 6)
@@ -102,10 +101,8 @@ struct AgentStoreTests {
     func deletedInTheSameTurn() throws {
         let host = "http://192.0.2.1:80/a"
         _ = try self.rig.download(host)
-        var change = SessionChange()
-        change.connectionsPerHost = 1
         self.rig.world.fault = .once
-        _ = self.rig.submit(.putSession("s", change))
+        _ = self.rig.submit(.putSession("s") { $0.connectionsPerHost = 1 })
         _ = self.rig.submit(.submit("s", AgentRig.download(host)))
         let deletion = self.rig.submit(.deleteSession("s"))
         self.rig.turn()

@@ -256,7 +256,7 @@ struct AgentForceQuitTests {
     }
 
     /// Makes or changes a session that follows force-quits.
-    private func put(_ session: String = "s", _ change: (inout SessionChange) -> Void = { _ in }) -> Int {
+    private func put(_ session: String = "s", _ change: @escaping SessionChange = { _ in }) -> Int {
         self.rig.put(session) {
             $0.continuesAfterForceQuit = false
             change(&$0)

@@ -149,7 +149,9 @@ struct NetworkTests {
         func read(_ timeout: String) throws(APIError) -> Int64? {
             let json = #"{"kind":"download","url":"http://h/","requestTimeout":\#(timeout)}"#
             guard ofSession else { return try AgentInput.submission(JSONValue(Array(json.utf8))).spec.requestTimeout }
-            return try AgentInput.change(JSONValue(Array("{\"requestTimeout\":\(timeout)}".utf8))).requestTimeout
+            var session = TransferSession()
+            try AgentInput.change(JSONValue(Array("{\"requestTimeout\":\(timeout)}".utf8)))(&session)
+            return session.requestTimeout
         }
         #expect(try read("0.001") == 1 && read("31622400") == 31_622_400_000)
         for timeout in ["0", "-1", "0.0001", "31622400.001", "\"1\""] {

@@ -1,38 +1,8 @@
 package import HTTPTransport
 import Wire
 
-/// A change of a session's settings. A nil member leaves its setting unchanged.
-package struct SessionChange: Hashable, Sendable {
-    package var device: String?
-    package var topic: String?
-    package var isDiscretionary: Bool?
-    package var sendsLaunchEvents: Bool?
-    package var allowsMetered: Bool?
-    package var allowsConstrained: Bool?
-    package var continuesAfterForceQuit: Bool?
-    package var acceptsEarlyAnswers: Bool?
-    package var requestTimeout: Int64?
-    package var resourceTimeout: Int64?
-    package var connectionsPerHost: Int?
-
-    package init() {}
-
-    package func applied(to session: TransferSession) -> TransferSession {
-        var changed = session
-        if let device = self.device { changed.device = device }
-        if let topic = self.topic { changed.topic = topic }
-        if let value = self.isDiscretionary { changed.isDiscretionary = value }
-        if let value = self.sendsLaunchEvents { changed.sendsLaunchEvents = value }
-        if let value = self.allowsMetered { changed.allowsMetered = value }
-        if let value = self.allowsConstrained { changed.allowsConstrained = value }
-        if let value = self.continuesAfterForceQuit { changed.continuesAfterForceQuit = value }
-        if let value = self.acceptsEarlyAnswers { changed.acceptsEarlyAnswers = value }
-        if let value = self.requestTimeout { changed.requestTimeout = value }
-        if let value = self.resourceTimeout { changed.resourceTimeout = value }
-        if let value = self.connectionsPerHost { changed.connectionsPerHost = value }
-        return changed
-    }
-}
+/// Changes some of a session's settings.
+package typealias SessionChange = @Sendable (inout TransferSession) -> Void
 
 /// A submitted transfer.
 package struct TransferSubmission: Hashable, Sendable {
@@ -53,7 +23,7 @@ package struct TransferSubmission: Hashable, Sendable {
 }
 
 /// A command of a caller.
-package enum AgentCommand: Hashable, Sendable {
+package enum AgentCommand: Sendable {
     case putSession(String, SessionChange)
     case sessions
     case session(String)

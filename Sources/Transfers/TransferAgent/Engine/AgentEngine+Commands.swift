@@ -103,7 +103,9 @@ extension AgentEngine {
     private func put(_ name: String, _ change: SessionChange, for stream: StreamID) throws(APIError) {
         self.nextQuestionCheck = self.now
         let before = self.scheduler.number(of: name).flatMap { self.scheduler.session($0)?.session }
-        switch self.scheduler.sessionSet(name, change.applied(to: before ?? TransferSession())) {
+        var session = before ?? TransferSession()
+        change(&session)
+        switch self.scheduler.sessionSet(name, session) {
         case .made(let number):
             let withdraw = {
                 self.scheduler.sessionRemoved(number)
