@@ -257,7 +257,7 @@ extension WakeWorker {
         _ task: BackgroundTask,
         action: @escaping @Sendable (BackgroundTaskContext) async throws -> Void
     ) throws(WakeWorkerError) {
-        try self.registry.register(task.name, .context(action))
+        try self.registry.register(task.name) { try await action(BackgroundTaskContext($0, $1)) }
     }
 
     /// Returns the resources that the topic's connected workers currently offer to background tasks, including this
@@ -286,7 +286,7 @@ extension WakeWorker {
         _ name: BackgroundTaskName,
         launched action: @escaping @Sendable (TaskLaunch) async throws -> Void
     ) throws(WakeWorkerError) {
-        try self.registry.register(name, .launch(action))
+        try self.registry.register(name) { launch, _ in try await action(launch) }
     }
 
     /// The scheduler of background tasks for the worker's device.

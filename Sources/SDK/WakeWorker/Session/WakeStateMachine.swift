@@ -96,7 +96,7 @@ extension WakeStateMachine {
     }
 
     /// Records that the gateway granted no more time, or did not answer the request.
-    package mutating func gotNoTime() -> EndedAction { self.askedAt == nil ? .nothing : self.ended(.expired) }
+    package mutating func gotNoTime() -> Action { self.askedAt == nil ? .nothing : self.ended(.expired) }
 
     /// Records that the wake continues at the gateway, but its deadline is unknown. The worker asks again after the
     /// grace.
@@ -106,15 +106,24 @@ extension WakeStateMachine {
         self.deadline = max(self.deadline, now)
     }
 
-    package enum EndedAction: Hashable, Sendable {
+    /// An action for the caller.
+    package enum Action: Hashable, Sendable {
         case nothing
+        /// Send the handler's result.
+        case send(BackgroundFetchResult)
         case cancelHandler
-        /// The handler was never started.
+        /// Ask the gateway for a short extension.
+        case ask
+        /// Remove the wake: its handler was never started, or its result does not count.
         case forget
+        /// Report that the gateway has the result.
+        case delivered(BackgroundFetchResult)
+        /// Report that the result was refused, or could not be delivered.
+        case dropped(BackgroundFetchResult)
     }
 
     /// Records that the gateway ended the wake, or that the stream broke.
-    package mutating func ended(_ ending: Ending) -> EndedAction {
+    package mutating func ended(_ ending: Ending) -> Action {
         self.hasEnded = true
         switch self.state {
         case .queued:
@@ -127,13 +136,8 @@ extension WakeStateMachine {
         }
     }
 
-    package enum HandlerEndedAction: Hashable, Sendable {
-        case send(BackgroundFetchResult)
-        case forget
-    }
-
     /// - Parameter result: the handler's result; nil if it threw an error.
-    package mutating func handlerEnded(_ result: BackgroundFetchResult?) -> HandlerEndedAction {
+    package mutating func handlerEnded(_ result: BackgroundFetchResult?) -> Action {
         switch (self.state, result) {
         case (.stopping(.lost), nil), (.queued, _), (.sending, _), (.pausing, _), (.over, _):
             // The gateway gives a lost wake to another worker. If a failure were reported, it would cost the push an
@@ -158,18 +162,12 @@ extension WakeStateMachine {
         case failed(retryAfter: Int64)
     }
 
-    package enum AnsweredAction: Hashable, Sendable {
-        case nothing
-        case delivered(BackgroundFetchResult)
-        case dropped(BackgroundFetchResult)
-        case retry(at: Int64)
-    }
-
+    /// Records the outcome of sending the result. After a failure, `nextMoment` is the time of the next try.
     package mutating func answered(
         _ answer: Answer,
         now: Int64,
         using generator: inout some RandomNumberGenerator
-    ) -> AnsweredAction {
+    ) -> Action {
         guard case .sending(let result) = self.state else { return .nothing }
         switch answer {
         case .accepted:
@@ -186,31 +184,17 @@ extension WakeStateMachine {
                 return .dropped(result)
             }
             self.state = .pausing(result, until: moment)
-            return .retry(at: moment)
+            return .nothing
         }
     }
 
-    package enum MomentReachedAction: Hashable, Sendable {
-        case nothing
-        case send(BackgroundFetchResult)
-        case cancelHandler
-        case forget
-        /// Ask the gateway for a short extension.
-        case ask
-    }
-
-    package mutating func momentReached(now: Int64) -> MomentReachedAction {
+    package mutating func momentReached(now: Int64) -> Action {
         guard let moment = self.nextMoment, moment <= now else { return .nothing }
         switch self.state {
         case .running where self.askedAt == nil, .expiring where self.askedAt == nil:
             self.askedAt = now
             return .ask
-        case .queued, .running, .expiring:
-            switch self.ended(.expired) {
-            case .nothing: return .nothing
-            case .cancelHandler: return .cancelHandler
-            case .forget: return .forget
-            }
+        case .queued, .running, .expiring: return self.ended(.expired)
         case .pausing(let result, _):
             self.state = .sending(result)
             return .send(result)

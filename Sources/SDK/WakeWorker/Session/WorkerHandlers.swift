@@ -4,7 +4,7 @@ import Wire
 struct WorkerHandlers: Sendable {
     typealias PushHandler = @Sendable (WakeNotification) async throws -> BackgroundFetchResult
     /// Handles one wake.
-    typealias Work = @Sendable () async throws -> BackgroundFetchResult
+    typealias Work = @Sendable (WakeLease) async throws -> BackgroundFetchResult
 
     /// The handler of pushes; nil if the worker accepts no pushes.
     let pushes: PushHandler?
@@ -26,32 +26,17 @@ struct WorkerHandlers: Sendable {
 
     /// Returns the work for the wake of a task or session; nil if no handler is registered. The result of the work is
     /// `newData` for success and `failed` for failure.
-    func work(for message: TaskMessage) -> (@Sendable (WakeLease) -> Work)? {
+    func work(for message: TaskMessage) -> Work? {
         let name =
             switch message.work {
             case .task(let identifier, _, _): BackgroundTaskName(identifier, isSession: false)
             case .session(let session, _): BackgroundTaskName(session, isSession: true)
             }
         guard let handler = self.tasks.handler(for: name) else { return nil }
-        switch handler {
-        case .launch(let action):
-            return { lease in
-                let launch = TaskLaunch(message: message, lease: lease)
-                return {
-                    try await action(launch)
-                    return .newData
-                }
-            }
-        case .context(let action):
-            guard let kind = BackgroundTaskKind(rawValue: message.kind.name) else { return nil }
-            let scheduler = BackgroundTaskScheduler(.token(message.device, self.caller), registry: self.registry)
-            return { lease in
-                let context = BackgroundTaskContext(message, kind, lease, scheduler)
-                return {
-                    try await action(context)
-                    return .newData
-                }
-            }
+        let scheduler = BackgroundTaskScheduler(.token(message.device, self.caller), registry: self.registry)
+        return { lease in
+            try await handler(TaskLaunch(message: message, lease: lease), scheduler)
+            return .newData
         }
     }
 }

@@ -14,8 +14,7 @@ extension WorkerSession {
         let timeLeft = message.timeLeft(wallClock: SystemClock.wall)
         let deadline = (here: loop.now + timeLeft, gateway: message.deadline)
         return self.take(message.wake, deadline: deadline, isTask: false, on: loop) { lease in
-            let notification = WakeNotification(message, lease)
-            return { try await handler(notification) }
+            try await handler(WakeNotification(message, lease))
         }
     }
 
@@ -39,7 +38,7 @@ extension WorkerSession {
         isTask: Bool,
         reporting: TaskReporting? = nil,
         on loop: HTTPLoop,
-        work: (WakeLease) -> WorkerHandlers.Work
+        work: @escaping WorkerHandlers.Work
     ) -> Bool {
         guard self.wakes[id] == nil else { return true }
         // The gateway frees a slot when the result arrives, but the worker frees it only when the answer to the result
@@ -56,7 +55,7 @@ extension WorkerSession {
             firstDeadline: deadline,
             gatewayDeadline: deadline.gateway,
             isTask: isTask,
-            work: work(lease)
+            work: work
         )
         // Finished wakes are removed from the queue, because the queue may grow while no handler is free.
         if self.queue.count >= 2 * self.wakesMax { self.queue.removeAll { self.wakes[$0]?.machine.isQueued != true } }
@@ -84,10 +83,10 @@ extension WorkerSession {
             self.runningHandlers += 1
             self.events.yield(.started(wake: id))
             let isExpiring = self.takeWarning(id, on: loop)
-            self.wakes[id]?.task = Task { [thread, work = wake.work] in
+            self.wakes[id]?.task = Task { [thread, lease = wake.lease, work = wake.work] in
                 let outcome: Outcome
                 do {
-                    outcome = .success(try await work())
+                    outcome = .success(try await work(lease))
                 } catch {
                     outcome = .failure(error)
                 }
@@ -116,22 +115,14 @@ extension WorkerSession {
             self.wakes[id]?.release = error as? WakeRelease
             if !(error is WakeRelease) { self.events.yield(.handlerFailed(wake: id, error: error)) }
         }
-        switch self.wakes[id]?.machine.handlerEnded(try? outcome.get()) {
-        case .send(let result): self.send(result, id, on: loop)
-        case .forget: self.forget(id)
-        case nil: break
-        }
+        self.perform(self.wakes[id]?.machine.handlerEnded(try? outcome.get()), id, on: loop)
     }
 
     /// Processes the end of a wake that ended at the gateway before its result arrived.
     ///
     /// - `reason`: the reason; nil if unknown.
     func wakeEnded(_ id: String, _ reason: ExpirationReason?, on loop: HTTPLoop) {
-        switch self.wakes[id]?.machine.ended(reason == .lost ? .lost : .expired) {
-        case .cancelHandler: self.cancelHandler(id, reason)
-        case .forget: self.forget(id)
-        case .nothing, nil: break
-        }
+        self.perform(self.wakes[id]?.machine.ended(reason == .lost ? .lost : .expired), id, reason, on: loop)
         self.releaseOutcome(id, on: loop)
         self.schedule(id)
     }
@@ -176,20 +167,40 @@ extension WorkerSession {
 
     func wakeMoment(_ id: String, on loop: HTTPLoop) {
         let now = loop.now
-        switch self.wakes[id]?.machine.momentReached(now: now) {
-        case .send(let result): self.send(result, id, on: loop)
-        case .cancelHandler: self.cancelHandler(id, .deadline)
-        case .forget: self.forget(id)
-        // Another process may have extended the deadline, such as a command that the handler runs.
-        case .ask: self.extend(id, milliseconds: 1000, nil, on: loop)
-        case .nothing, nil: break
-        }
+        self.perform(self.wakes[id]?.machine.momentReached(now: now), id, on: loop)
         if self.wakes[id]?.machine.isRunning == true, self.wakes[id]?.keepAlive.momentReached(now: now) == true {
             self.extend(id, milliseconds: KeepAlive.extensionLength, nil, on: loop)
         }
         if self.wakes[id]?.machine.isRunning == true { self.reportMoment(id, on: loop) }
         self.releaseOutcome(id, on: loop)
         self.schedule(id)
+    }
+
+    /// Performs an action of a wake's state machine.
+    ///
+    /// - Parameters:
+    ///   - action: the action; nil if the wake is over.
+    ///   - id: the wake.
+    ///   - reason: the reason why a handler is cancelled; nil if unknown.
+    ///   - error: the reason why a result is dropped; nil if the wake has ended.
+    ///   - loop: the loop of the session's thread.
+    private func perform(
+        _ action: WakeStateMachine.Action?,
+        _ id: String,
+        _ reason: ExpirationReason? = .deadline,
+        _ error: WakeWorkerError? = nil,
+        on loop: HTTPLoop
+    ) {
+        switch action {
+        case .send(let result): self.send(result, id, on: loop)
+        case .cancelHandler: self.cancelHandler(id, reason)
+        // Another process may have extended the deadline, such as a command that the handler runs.
+        case .ask: self.extend(id, milliseconds: 1000, nil, on: loop)
+        case .forget: self.forget(id)
+        case .delivered(let result): self.delivered(id, result, on: loop)
+        case .dropped(let result): self.dropped(id, result, error ?? Self.noSuchWake)
+        case .nothing, nil: break
+        }
     }
 
     private func cancelHandler(_ id: String, _ reason: ExpirationReason?) {
@@ -270,26 +281,24 @@ extension WorkerSession {
         _ error: WakeWorkerError?,
         on loop: HTTPLoop
     ) {
-        switch self.wakes[id]?.machine.answered(answer, now: loop.now, using: &self.generator) {
-        case .delivered(let result):
-            if let release = self.wakes[id]?.release {
-                self.releases.released(now: loop.now, using: &self.generator)
-                self.events.yield(.released(wake: id, reason: release.reason))
-                break
-            }
-            self.releases.answered()
-            let isTask = self.wakes[id]?.isTask == true
-            self.events.yield(
-                isTask ? .taskDelivered(wake: id, success: result.isSuccess) : .delivered(wake: id, result: result)
-            )
-        case .dropped(let result): self.dropped(id, result, error ?? Self.noSuchWake)
-        case .retry, .nothing, nil: break
-        }
+        let action = self.wakes[id]?.machine.answered(answer, now: loop.now, using: &self.generator)
+        self.perform(action, id, nil, error, on: loop)
         self.schedule(id)
     }
-}
 
-extension WorkerSession {
+    private func delivered(_ id: String, _ result: BackgroundFetchResult, on loop: HTTPLoop) {
+        if let release = self.wakes[id]?.release {
+            self.releases.released(now: loop.now, using: &self.generator)
+            self.events.yield(.released(wake: id, reason: release.reason))
+            return
+        }
+        self.releases.answered()
+        let isTask = self.wakes[id]?.isTask == true
+        self.events.yield(
+            isTask ? .taskDelivered(wake: id, success: result.isSuccess) : .delivered(wake: id, result: result)
+        )
+    }
+
     /// Emits the event for a result that was refused or could not be delivered.
     func dropped(_ id: String, _ result: BackgroundFetchResult, _ reason: WakeWorkerError) {
         let isTask = self.wakes[id]?.isTask == true
@@ -375,16 +384,8 @@ extension WorkerSession: WakeExtender {
             } else {
                 self.wakes[id]?.keepAlive.refused()
             }
-            self.gotNoTime(id)
+            self.perform(self.wakes[id]?.machine.gotNoTime(), id, on: loop)
             waiter?.complete(.failure(error))
-        }
-    }
-
-    private func gotNoTime(_ id: String) {
-        switch self.wakes[id]?.machine.gotNoTime() {
-        case .cancelHandler: self.cancelHandler(id, .deadline)
-        case .forget: self.forget(id)
-        case .nothing, nil: break
         }
     }
 
@@ -453,7 +454,7 @@ extension WorkerSession: WakeExtender {
             // Only progress moves the deadline of a continued task. This answer means that the task continues.
             self.wakes[id]?.machine.continues(now: loop.now)
         } else {
-            self.gotNoTime(id)
+            self.perform(self.wakes[id]?.machine.gotNoTime(), id, on: loop)
         }
         self.releaseOutcome(id, on: loop)
         self.schedule(id)

@@ -189,15 +189,11 @@ public struct BackgroundTaskContext: Identifiable, Sendable {
         self.reporting = TaskReporting(title: texts.title, subtitle: texts.subtitle)
     }
 
-    /// - `kind`: the kind in the message.
-    init(
-        _ message: TaskMessage,
-        _ kind: BackgroundTaskKind,
-        _ lease: WakeLease,
-        _ scheduler: BackgroundTaskScheduler
-    ) {
+    init(_ launch: TaskLaunch, _ scheduler: BackgroundTaskScheduler) {
+        let (message, lease) = (launch.message, launch.lease)
         self.id = message.wake
-        self.kind = kind
+        // A task's message has one of the known kinds.
+        self.kind = BackgroundTaskKind(rawValue: message.kind.name) ?? .processing
         switch message.work {
         case .task(let identifier, let title, let subtitle):
             (self.identifier, self.finishedTransferCount) = (identifier, 0)

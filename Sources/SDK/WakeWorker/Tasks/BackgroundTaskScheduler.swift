@@ -181,10 +181,9 @@ public struct BackgroundTaskScheduler: Sendable {
         using executor: (any TaskExecutor)? = nil,
         launchHandler: @escaping @Sendable (ScheduledTask) -> Void
     ) throws(WakeWorkerError) {
-        try self.registry.register(
-            BackgroundTask.appRefresh(identifier).name,
-            .context { try await ScheduledTask.run($0, on: executor, launchHandler) }
-        )
+        try self.registry.register(BackgroundTask.appRefresh(identifier).name) {
+            try await ScheduledTask.run(BackgroundTaskContext($0, $1), on: executor, launchHandler)
+        }
     }
 
     private func ask(

@@ -54,11 +54,8 @@ package struct BackgroundTaskTable<Handler: Sendable>: Sendable {
 
 /// The registered handlers. All handlers must be registered before the worker runs.
 final class BackgroundTaskRegistry: Sendable {
-    enum Handler: Sendable {
-        case context(@Sendable (BackgroundTaskContext) async throws -> Void)
-        /// A handler that receives launches of every kind, each with the unmodified message.
-        case launch(@Sendable (TaskLaunch) async throws -> Void)
-    }
+    /// Handles a launch. It also receives a scheduler for the launch's device.
+    typealias Handler = @Sendable (TaskLaunch, BackgroundTaskScheduler) async throws -> Void
 
     /// The registered handlers, and the subscription to condition changes.
     struct Registrations: Sendable {
@@ -72,7 +69,7 @@ final class BackgroundTaskRegistry: Sendable {
     private let state = Mutex(Registrations())
 
     /// - Throws: `alreadyRunning` if the worker was started, and the errors of the table.
-    func register(_ name: BackgroundTaskName, _ handler: Handler) throws(WakeWorkerError) {
+    func register(_ name: BackgroundTaskName, _ handler: @escaping Handler) throws(WakeWorkerError) {
         try self.state.withLock { state throws(WakeWorkerError) in
             guard !state.isSealed else {
                 let what = name.isSession ? "session" : "task"
