@@ -24,20 +24,10 @@ struct AppleNameTests {
         }
     }
 
-    /// Returns a scheduler of a gateway that permits no task.
-    private static func refused(_ gateway: TaskGateway) async throws -> BackgroundTaskScheduler {
-        let answer = #"{"reason":"NotPermitted","message":"The configuration of t does not permit a.b; name it."}"#
-        try await gateway.answer("POST", "/tasks", 403, answer)
-        return try gateway.worker(devices: [Self.token]).scheduler
-    }
-
-    @Test("A refusal is caught by the name of its code")
-    func caught() async throws {
-        let gateway = try await TaskGateway()
-        let scheduler = try await Self.refused(gateway)
+    @Test("An error is caught by the name of its code")
+    func caught() throws {
         do {
-            try await scheduler.submit(.appRefresh("a.b"))
-            Issue.record("the request was submitted")
+            throw BackgroundTaskError(.notPermitted, "the topic does not permit a.b")
         } catch BackgroundTaskError.unavailable {
             Issue.record("the code is another")
         } catch BackgroundTaskError.notPermitted {
@@ -70,8 +60,7 @@ struct AppleNameTests {
         try worker.scheduler.register(forTaskWithIdentifier: "com.b") { task in
             task.setTaskCompleted(success: !executor.isCurrent)
         }
-        let run = Task { try await worker.runTasks() }
-        try await gateway.request("/wakes")
+        let run = try await gateway.run(worker)
         for name in ["a", "b"] {
             try await gateway.wake(name, "appRefresh", #""task":"com.\#(name)""#)
             #expect(try await gateway.request("/v1/wakes/\(name)").body == #"{"success":true}"#)
@@ -84,8 +73,7 @@ struct AppleNameTests {
         let gateway = try await TaskGateway()
         let worker = try gateway.worker()
         try worker.backgroundTask(.continued("com.export.*")) { _ in }
-        let run = Task { try await worker.runTasks() }
-        try await gateway.request("/wakes")
+        let run = try await gateway.run(worker)
         for (identifier, pattern) in [("com.other.film", "com.other.*"), ("com.other.*", "com.other.*"), ("a", "a.*")] {
             let error = try #require(throws: WakeWorkerError.self) {
                 try worker.backgroundTask(.continued(identifier)) { _ in }

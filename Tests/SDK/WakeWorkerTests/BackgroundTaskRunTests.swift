@@ -8,7 +8,7 @@ import Wire
 struct BackgroundTaskRunTests {
     private struct Fault: Error {}
 
-    @Test("The subscription names the registered handlers, and each wake gets its handler and outcome")
+    @Test("A subscription names the handlers; each wake gets its handler, a scheduler of its device, and its outcome")
     func outcomes() async throws {
         let gateway = try await TaskGateway()
         let worker = try gateway.worker(resources: .gpu)
@@ -17,13 +17,17 @@ struct BackgroundTaskRunTests {
             try worker.backgroundTask(task) { context in
                 seen.withLock { $0[context.id] = context }
                 if context.id == "bad" { throw Fault() }
+                if context.id == "good" { try await context.scheduler.submit(.appRefresh(context.identifier)) }
             }
         }
         let run = Task { try await worker.runTasks() }
         let query = "task=com.a&task=com.export.*&session=photos&push=0&resource=gpu"
         #expect(try await gateway.request("/wakes").path == "/v1/topics/t/wakes?slots=4&name=n&\(query)")
 
+        try await gateway.answer("POST", "/tasks", 201, #"{"identifier":"com.a","disposition":"scheduled"}"#)
         try await gateway.wake("good", "appRefresh", #""task":"com.a","traceparent":"00-a-b-01""#)
+        let submitted = try await gateway.request("/tasks")
+        #expect(submitted.path == "/v1/devices/\(String(repeating: "ab", count: 16))/tasks")
         #expect(try await gateway.request("/v1/wakes/good").body == #"{"success":true}"#)
         try await gateway.wake("bad", "processing", #""task":"com.export.film""#)
         #expect(try await gateway.request("/v1/wakes/bad").body == #"{"success":false}"#)
@@ -110,30 +114,11 @@ struct BackgroundTaskRunTests {
             try #require(context.timeLeft > .seconds(60))
         }
         try await gateway.answer("POST", "/w/extend", 200, #"{"timeLeft":90000}"#)
-        let run = Task { try await worker.runTasks() }
-        try await gateway.request("/wakes")
+        let run = try await gateway.run(worker)
         try await gateway.wake("w", "processing", #""task":"com.a""#)
         #expect(try await gateway.request("/w/extend").body == #"{"seconds":90}"#)
         #expect(try await gateway.request("/v1/wakes/w").body == #"{"success":true}"#)
         #expect(left.withLock { $0 } == .seconds(90))
-        try await gateway.end(worker, run)
-    }
-
-    @Test("A handler submits the next of its kind for its wake's device")
-    func resubmission() async throws {
-        let gateway = try await TaskGateway()
-        let worker = try gateway.worker()
-        try worker.backgroundTask(.appRefresh("com.a")) { context in
-            try await context.scheduler.submit(.appRefresh(context.identifier))
-        }
-        let answer = #"{"identifier":"com.a","kind":"appRefresh","disposition":"scheduled","eligibleAt":1,"held":null}"#
-        try await gateway.answer("POST", "/tasks", 201, answer)
-        let run = Task { try await worker.runTasks() }
-        try await gateway.request("/wakes")
-        try await gateway.wake("w", "appRefresh", #""task":"com.a""#)
-        let submitted = try await gateway.request("/tasks")
-        #expect(submitted.path == "/v1/devices/\(String(repeating: "ab", count: 16))/tasks")
-        #expect(try await gateway.request("/v1/wakes/w").body == #"{"success":true}"#)
         try await gateway.end(worker, run)
     }
 
@@ -157,8 +142,7 @@ struct BackgroundTaskRunTests {
             default: break
             }
         }
-        let run = Task { try await worker.runTasks() }
-        try await gateway.request("/wakes")
+        let run = try await gateway.run(worker)
         for (name, outcome) in [("good", true), ("bad", false), ("silent", false)] {
             try await gateway.wake(name, "appRefresh", #""task":"com.\#(name)""#)
             #expect(try await gateway.request("/v1/wakes/\(name)").body == #"{"success":\#(outcome)}"#)

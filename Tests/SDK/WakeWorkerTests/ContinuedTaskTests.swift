@@ -42,8 +42,7 @@ struct ContinuedTaskTests {
             task.progress.completedUnitCount = last.completedUnitCount + 1
             task.update(subtitle: String(repeating: "é", count: 200))
         }
-        let run = Task { try await worker.runTasks() }
-        try await gateway.request("/wakes")
+        let run = try await gateway.run(worker)
         try await gateway.wake("first", "continued", #""task":"com.export.a","title":"Export","resumedFrom":null"#)
         #expect(try await gateway.request("/v1/wakes/first").body == #"{"success":true}"#)
         let last = #"{"completed":40,"total":80,"subtitle":"film 4"}"#
@@ -80,8 +79,7 @@ struct ContinuedTaskTests {
             task.progress.completedUnitCount = 1
             throw Fault()
         }
-        let run = Task { try await worker.runTasks() }
-        try await gateway.request("/wakes")
+        let run = try await gateway.run(worker)
         try await gateway.wake("w", "continued", #""task":"com.export.a""#)
         try await gateway.request("/w/progress")
         let member = reason.map { #","reason":"\#($0)""# } ?? ""
@@ -92,37 +90,11 @@ struct ContinuedTaskTests {
         try await gateway.end(worker, run)
     }
 
-    @Test("A failed report is sent again with the newest progress and title, and the result follows it")
-    func retried() async throws {
-        let gateway = try await TaskGateway()
-        let (goes, source) = AsyncStream<Void>.makeStream()
-        let worker = try self.worker(of: gateway) { task in
-            task.progress.totalUnitCount = 9
-            task.progress.completedUnitCount = 1
-            for await _ in goes {}
-            task.update(title: "Done")
-            task.progress.completedUnitCount = 9
-        }
-        let run = Task { try await worker.runTasks() }
-        try await gateway.request("/wakes")
-        try await gateway.answer("POST", "/progress", 503, #"{"reason":"ServiceUnavailable","message":"Later."}"#)
-        try await gateway.wake("w", "continued", #""task":"com.export.a""#)
-        #expect(try await gateway.request("/w/progress").body.hasSuffix(#""total":9}"#))
-        source.finish()
-        var body = ""
-        while body != #"{"completed":9,"total":9,"title":"Done"}"# {
-            body = try await gateway.request("/w/progress").body
-        }
-        #expect(try await gateway.request("/v1/wakes/w").body == #"{"success":true}"#)
-        try await gateway.end(worker, run)
-    }
-
     @Test("A refusal of progress is reported once, and the result is still sent")
     func refused() async throws {
         let gateway = try await TaskGateway()
         let worker = try self.worker(of: gateway) { $0.progress.completedUnitCount = 1 }
-        let run = Task { try await worker.runTasks() }
-        try await gateway.request("/wakes")
+        let run = try await gateway.run(worker)
         try await gateway.answer("POST", "/progress", 400, #"{"reason":"BadProgress","message":"No."}"#)
         try await gateway.wake("w", "continued", #""task":"com.export.a""#)
         #expect(try await gateway.request("/v1/wakes/w").body == #"{"success":true}"#)
@@ -144,8 +116,7 @@ struct ContinuedTaskTests {
             task.progress.completedUnitCount += 1
             task.setTaskCompleted(success: task.progress.fractionCompleted == 0.5)
         }
-        let run = Task { try await worker.runTasks() }
-        try await gateway.request("/wakes")
+        let run = try await gateway.run(worker)
         try await gateway.wake("w", "processing", #""task":"com.a""#)
         #expect(try await gateway.request("/v1/wakes/w").body == #"{"success":true}"#)
         try await gateway.wake("c", "continued", #""task":"com.a""#)

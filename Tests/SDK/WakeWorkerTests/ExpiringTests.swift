@@ -8,28 +8,6 @@ import Wire
 
 @Suite("Handlers close to their deadlines", .timeLimit(.minutes(15)))
 struct ExpiringTests {
-    @Test("A warned callback handler may complete its task until the deadline, and fails after it")
-    func callbacks() async throws {
-        let gateway = try await TaskGateway()
-        let worker = try gateway.worker()
-        let held = Mutex<[ScheduledTask]>([])
-        try worker.scheduler.register(forTaskWithIdentifier: "com.*") { task in
-            if task.identifier == "com.tidy" {
-                task.expirationHandler = { task.setTaskCompleted(success: true) }
-            }
-            held.withLock { $0.append(task) }
-        }
-        let run = Task { try await worker.runTasks() }
-        try await gateway.request("/wakes")
-        for (name, outcome) in [("tidy", true), ("silent", false)] {
-            try await gateway.wake(name, "appRefresh", #""task":"com.\#(name)""#, timeLeft: 1000)
-            try await gateway.send("expiring", #"{"wake":"\#(name)","deadline":99,"timeLeft":1000}"#)
-            if !outcome { try await gateway.send("expired", #"{"wake":"\#(name)","reason":"deadline"}"#) }
-            #expect(try await gateway.request("/v1/wakes/\(name)").body == #"{"success":\#(outcome)}"#)
-        }
-        try await gateway.end(worker, run)
-    }
-
     @Test("A handler's cancellation code that blocks delays no other wake")
     func blockedCancellation() async throws {
         let gateway = try await TaskGateway()
@@ -50,8 +28,7 @@ struct ExpiringTests {
             try Task.checkCancellation()
         }
         try worker.backgroundTask(.appRefresh("com.next")) { _ in }
-        let run = Task { try await worker.runTasks() }
-        try await gateway.request("/wakes")
+        let run = try await gateway.run(worker)
         try await gateway.wake("blocked", "appRefresh", #""task":"com.blocked""#)
         var call = calls.makeAsyncIterator()
         #expect(await call.next() == "begun")

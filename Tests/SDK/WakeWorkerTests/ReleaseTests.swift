@@ -5,30 +5,6 @@ import WakeWorker
 
 @Suite("Wakes that a worker gives back", .serialized, .timeLimit(.minutes(15)))
 struct ReleaseTests {
-    @Test("A handler that throws a release gives its wake back, with the reason")
-    func release() async throws {
-        let gateway = try await TaskGateway()
-        let worker = try gateway.worker()
-        try worker.backgroundTask(.processing("com.a")) { _ in throw WakeRelease("no model") }
-        let run = Task { try await worker.run { _ in throw WakeRelease("no \"interpreter\"") } }
-        try await gateway.request("/wakes")
-        try await gateway.wake("push", "push", #""payload":{}"#)
-        #expect(try await gateway.request("/v1/wakes/push/release").body == #"{"reason":"no \"interpreter\""}"#)
-        try await gateway.wake("task", "processing", #""task":"com.a""#)
-        #expect(try await gateway.request("/v1/wakes/task/release").body == #"{"reason":"no model"}"#)
-        try await gateway.end(worker, run)
-        worker.endEvents()
-        var released: [String] = []
-        for await event in worker.events {
-            switch event {
-            case .released(let wake, let reason): released.append("\(wake) \(reason)")
-            case .handlerFailed, .delivered, .dropped, .taskDelivered, .taskDropped: Issue.record("\(event)")
-            default: break
-            }
-        }
-        #expect(released == ["push no \"interpreter\"", "task no model"])
-    }
-
     @Test("If a gateway accepts no releases, the handler has failed")
     func earlierGateway() async throws {
         let gateway = try await TaskGateway()
@@ -42,31 +18,39 @@ struct ReleaseTests {
         try await gateway.end(worker, run)
     }
 
-    @Test("After three releases in a row a worker waits and subscribes again, without a second subscribed event")
+    @Test("Wakes are given back with their reasons; after three in a row a worker subscribes again, which is no event")
     func renewal() async throws {
         let gateway = try await TaskGateway()
         let worker = try gateway.worker()
-        let run = Task { try await worker.run { _ in throw WakeRelease("no interpreter") } }
+        try worker.backgroundTask(.processing("com.a")) { _ in throw WakeRelease("no model") }
+        let run = Task { try await worker.run { _ in throw WakeRelease("no \"interpreter\"") } }
         let first = try await gateway.request("/wakes").path
-        for wake in ["a", "b", "c"] {
-            try await gateway.wake(wake, "push", #""payload":{}"#)
-            try await gateway.request("/v1/wakes/\(wake)/release")
+        func release(_ wake: String, isTask: Bool = false) async throws {
+            let members = isTask ? #""task":"com.a""# : #""payload":{}"#
+            try await gateway.wake(wake, isTask ? "processing" : "push", members)
+            let reason = isTask ? "no model" : #"no \"interpreter\""#
+            #expect(try await gateway.request("/v1/wakes/\(wake)/release").body == #"{"reason":"\#(reason)"}"#)
         }
+        try await release("a")
+        try await release("b", isTask: true)
+        try await release("c")
         #expect(try await gateway.request("/wakes").path == first)
         // The gateway can drain an open stream.
-        try await gateway.wake("d", "push", #""payload":{}"#)
-        try await gateway.request("/v1/wakes/d/release")
+        try await release("d")
         try await gateway.end(worker, run)
         worker.endEvents()
-        var subscriptions = 0
+        var (subscriptions, released): (Int, [String]) = (0, [])
         for await event in worker.events {
             switch event {
             case .subscribed: subscriptions += 1
-            case .disconnected: Issue.record("\(event)")
-            default: break
+            case .released(let wake, let reason): released.append("\(wake) \(reason)")
+            case .started, .stopping: break
+            default: Issue.record("\(event)")
             }
         }
         #expect(subscriptions == 1)
+        let reason = #"no "interpreter""#
+        #expect(released == ["a \(reason)", "b no model", "c \(reason)", "d \(reason)"])
     }
 
     @Test("The wait begins with the third release in a row, grows, and starts over after an answer")

@@ -61,6 +61,13 @@ final class TaskGateway {
         )
     }
 
+    /// Runs a worker that handles tasks only, and waits until it subscribes.
+    func run(_ worker: WakeWorker) async throws -> Task<Void, any Error> {
+        let run = Task { try await worker.runTasks() }
+        try await self.request("/wakes")
+        return run
+    }
+
     /// Stops a worker, waits until it reports that it takes no more wakes, and then waits until it has ended.
     func end(_ worker: WakeWorker, _ run: Task<Void, any Error>) async throws {
         worker.stop()

@@ -25,8 +25,7 @@ struct TaskLaunchTests {
             if launch.message.work != .task("com.a", title: "Export", subtitle: nil) { throw Fault() }
             if launch.message.wake == "bad" { throw Fault() }
         }
-        let run = Task { try await worker.runTasks() }
-        try await gateway.request("/wakes")
+        let run = try await gateway.run(worker)
         try await gateway.wake("good", kind, #""task":"com.a","title":"Export""#)
         #expect(try await gateway.request("/v1/wakes/good").body == #"{"success":true}"#)
         try await gateway.wake("bad", kind, #""task":"com.a","title":"Export""#)
@@ -46,8 +45,7 @@ struct TaskLaunchTests {
             try await launch.tell(TaskProgress(completed: 1, total: 2, title: "T\"", subtitle: "s"))
             ends.withLock { $0.append(launch.deadline) }
         }
-        let run = Task { try await worker.runTasks() }
-        try await gateway.request("/wakes")
+        let run = try await gateway.run(worker)
         // By the gateway's clock, the wake's own deadline is 99. Before the second answer, that clock was set back.
         try await gateway.answer("POST", "/progress", 200, answer)
         try await gateway.wake("w", "continued", #""task":"com.a""#, timeLeft: 60_000)
@@ -76,8 +74,7 @@ struct TaskLaunchTests {
                 codes.withLock { $0.append(error.code) }
             }
         }
-        let run = Task { try await worker.runTasks() }
-        try await gateway.request("/wakes")
+        let run = try await gateway.run(worker)
         let reason = status == 404 ? "UnknownWake" : "NotContinued"
         try await gateway.answer("POST", "/progress", status, #"{"reason":"\#(reason)","message":"No."}"#)
         try await gateway.wake("w", "continued", #""task":"com.a""#)
