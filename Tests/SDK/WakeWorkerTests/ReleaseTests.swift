@@ -18,7 +18,7 @@ struct ReleaseTests {
         try await gateway.end(worker, run)
     }
 
-    @Test("Wakes are given back with their reasons; after three in a row a worker subscribes again, which is no event")
+    @Test("Wakes are given back with their reasons; after three in a row a worker subscribes again without an event")
     func renewal() async throws {
         let gateway = try await TaskGateway()
         let worker = try gateway.worker()
