@@ -361,11 +361,7 @@ extension DispatchSimulation {
             (.refreshLead, [0, 900]),
         ]
         for (name, choices) in values {
-            do {
-                try parameters.set(name, to: generator.pick(choices))
-            } catch {
-                preconditionFailure("\(name) must be \(name.requirement)")
-            }
+            precondition(name.set(generator.pick(choices), in: &parameters), "\(name) must be \(name.requirement)")
         }
     }
 

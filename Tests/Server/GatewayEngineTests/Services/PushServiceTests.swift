@@ -134,7 +134,7 @@ struct PushServiceTests {
 
     @Test("A device's next eligible time is reported by the wall clock, rounded up to seconds")
     func eligibleAt() throws {
-        let contract = try self.contract { try? $0.policy.set(.launchInterval, to: 60.5) }
+        let contract = try self.contract { _ = PolicyParameter.launchInterval.set(60.5, in: &$0.policy) }
         contract.ask {
             $0.subscribe(1)
             $0.push(2, 1)
