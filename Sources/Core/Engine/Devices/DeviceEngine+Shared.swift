@@ -272,7 +272,7 @@ extension DeviceEngine {
         // Rows are evicted at the end of the step, so delayed progress must be stored now.
         self.tasks.flushProgress()
         for device in self.tasks.takeChanges() { self.devices.noteChange(device) }
-        var changed: [(key: TokenSortKey, derived: DerivedState)] = []
+        var changed: [(device: DeviceIndex, derived: DerivedState)] = []
         changed.reserveCapacity(self.devices.count)
         for number in 0..<self.devices.count {
             let device = DeviceIndex(rawValue: UInt32(number))
@@ -280,14 +280,22 @@ extension DeviceEngine {
             // Derived state may change without a noted change of the record.
             let isChanged = self.step.row(device).map { !$0.derived.isSame(as: derived) } ?? true
             guard isChanged || self.devices[device].isChanged else { continue }
-            changed.append((TokenSortKey(device, self.devices[device].token.token), derived))
+            changed.append((device, derived))
         }
         _ = self.devices.takeChanges()
         // Rows were loaded in token order, and new devices follow them.
-        if zip(changed, changed.dropFirst()).contains(where: { $1.key.isBefore($0.key, self.devices) }) {
-            changed.sort { $0.key.isBefore($1.key, self.devices) }
+        if zip(changed, changed.dropFirst()).contains(where: { self.isBefore($1.device, $0.device) }) {
+            changed.sort { self.isBefore($0.device, $1.device) }
         }
-        return changed.map { self.change(of: $0.key.device, $0.derived) }
+        return changed.map { self.change(of: $0.device, $0.derived) }
+    }
+
+    /// Returns true if the token of `device` sorts before that of `other`.
+    private func isBefore(_ device: DeviceIndex, _ other: DeviceIndex) -> Bool {
+        // Whole tokens are copied only if their beginnings are equal.
+        let (beginning, others) = (self.devices[device].token.beginning, self.devices[other].token.beginning)
+        guard beginning == others else { return beginning < others }
+        return self.devices[device].token.token.isBefore(self.devices[other].token.token)
     }
 
     /// Returns a device's row for the migration from a local store to a shared one.
@@ -434,21 +442,5 @@ extension DeviceEngine {
             body(topic)
             self.resetCounts(topic)
         }
-    }
-}
-
-/// The sort key of a device: the first bytes of its token.
-private struct TokenSortKey {
-    let device: DeviceIndex
-    private let beginning: UInt64
-
-    init(_ device: DeviceIndex, _ token: borrowing DeviceToken) {
-        self.device = device
-        self.beginning = token.beginning
-    }
-
-    func isBefore(_ other: TokenSortKey, _ devices: borrowing DeviceTable) -> Bool {
-        guard self.beginning == other.beginning else { return self.beginning < other.beginning }
-        return devices[self.device].token.token.isBefore(devices[other.device].token.token)
     }
 }
