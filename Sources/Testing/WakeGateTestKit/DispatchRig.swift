@@ -74,6 +74,7 @@ package final class DispatchRig {
         resources: [String] = [],
         reportsConditions: Bool = false,
         devices: [Int] = [],
+        stallsWhenSilent: Bool = true,
         label: String = ""
     ) -> Bool {
         let request = SubscriptionRequest(
@@ -84,6 +85,7 @@ package final class DispatchRig {
             resources: resources,
             reportsConditions: reportsConditions,
             devices: devices.map { EngineRig.token($0) },
+            stallsWhenSilent: stallsWhenSilent,
             label: label
         )
         let limit = EngineRig.topicName(topic).withByteView { topic in

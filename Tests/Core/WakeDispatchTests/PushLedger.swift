@@ -144,26 +144,18 @@ struct PushLedger {
     }
 }
 
-/// A push with a client-supplied apns-id, and its answer.
+/// A push with a client-supplied apns-id.
 struct SentPush {
     let number: UInt64
-    let disposition: Disposition
-    let eligibleAt: Instant?
-    let held: Hold?
+    /// The answer to a repetition: that to the push, without a wake.
+    private(set) var answer: PushAnswer
     let at: Instant
 
     init(number: UInt64, _ answer: PushAnswer, at moment: Instant) {
         self.number = number
-        self.disposition = answer.disposition
-        self.eligibleAt = answer.eligibleAt
-        self.held = answer.held
+        self.answer = answer
+        self.answer.wake = nil
         self.at = moment
-    }
-
-    /// Returns true if `answer` equals the answer to this push.
-    func matches(_ answer: PushAnswer) -> Bool {
-        answer.disposition == self.disposition && answer.eligibleAt == self.eligibleAt && answer.held == self.held
-            && answer.wake == nil
     }
 }
 

@@ -89,12 +89,7 @@ struct StreamTests {
     func loggedStreams() {
         let rig = DispatchRig()
         func logged(_ count: Int, topic: Int) -> Int {
-            for number in 1...count {
-                EngineRig.topicName(topic).withByteView {
-                    let request = SubscriptionRequest(slots: 1, devices: [])
-                    _ = rig.dispatcher.subscribed(DispatchRig.address(100 * topic + number), topic: $0, request)
-                }
-            }
+            for number in 1...count { rig.subscribe(100 * topic + number, topic: topic) }
             return rig.engine.takeSubscriptions().count { $0.kind == .subscribed }
         }
         #expect(logged(70, topic: 0) == 64)
@@ -106,10 +101,7 @@ struct StreamTests {
     @Test("A stream that sees to its silence itself does not stall")
     func neverStalls() {
         let rig = DispatchRig()
-        let request = SubscriptionRequest(slots: 1, devices: [], stallsWhenSilent: false)
-        _ = EngineRig.topicName(0).withByteView {
-            rig.dispatcher.subscribed(DispatchRig.address(1), topic: $0, request)
-        }
+        rig.subscribe(1, stallsWhenSilent: false)
         for device in 0..<8 {
             rig.push(device)
             #expect(rig.output.deliveries.count == 1, "device \(device)")

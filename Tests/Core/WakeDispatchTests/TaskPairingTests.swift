@@ -119,28 +119,25 @@ private struct PairingRun {
             return
         }
         let devices = self.below(3) == 0 ? (0..<3).map { _ in self.below(Self.deviceCount) } : []
-        let stream = PairingModel.Stream(
-            slots: 1 + self.below(2),
-            takesPushes: self.below(3) > 0,
+        let slots = 1 + self.below(2)
+        let takes = StreamTakes(
+            isForPushes: self.below(3) > 0,
             tasks: self.some(Self.patterns, 3),
             sessions: self.some(Self.patterns, 3),
-            resources: Set(self.some(["gpu", "npu"], 2)),
-            devices: Set(devices)
+            resources: Set(self.some(["gpu", "npu"], 2))
         )
         self.nextStream += 1
-        self.model.streams[self.nextStream] = stream
-        let request = SubscriptionRequest(
-            slots: stream.slots,
-            takesPushes: stream.takesPushes,
-            tasks: stream.tasks.map { IdentifierPattern($0) },
-            sessions: stream.sessions.map { IdentifierPattern($0) },
-            resources: stream.resources.sorted(),
-            devices: devices.map { EngineRig.token($0) },
+        self.model.streams[self.nextStream] = PairingModel.Stream(slots: slots, takes: takes, devices: Set(devices))
+        self.rig.subscribe(
+            self.nextStream,
+            slots: slots,
+            kinds: takes.isForPushes ? [.push] : [],
+            tasks: takes.tasks,
+            sessions: takes.sessions,
+            resources: takes.resources.sorted(),
+            devices: devices,
             stallsWhenSilent: false
         )
-        _ = EngineRig.topicName(0).withByteView {
-            self.rig.dispatcher.subscribed(DispatchRig.address(self.nextStream), topic: $0, request)
-        }
     }
 
     private var given: [(item: PairingModel.Item, stream: Int)] = []
@@ -212,10 +209,7 @@ private struct PairingRun {
 struct PairingModel {
     struct Stream {
         var slots: Int
-        let takesPushes: Bool
-        let tasks: [String]
-        let sessions: [String]
-        let resources: Set<String>
+        let takes: StreamTakes
         let devices: Set<Int>
         var isPaused = false
         var wakes: Set<WakeID> = []
@@ -224,9 +218,9 @@ struct PairingModel {
 
         func takes(_ item: Item) -> Bool {
             guard self.devices.isEmpty || self.devices.contains(item.device) else { return false }
-            guard let name = item.name else { return self.takesPushes }
-            if item.isSession { return StreamTakes.matches(self.sessions, name) }
-            return self.resources.isSuperset(of: item.resources) && StreamTakes.matches(self.tasks, name)
+            // Streams do not distinguish the kinds of requests.
+            let kind: LaunchKind = item.isPush ? .push : item.isSession ? .urlSession : .processing
+            return self.takes.takes(LaunchTarget(kind: kind, name: item.name ?? "", resources: item.resources))
         }
     }
 
@@ -355,7 +349,7 @@ struct StreamTakes {
     }
 
     /// Returns true if one of the patterns matches the name.
-    static func matches(_ patterns: [String], _ name: String) -> Bool {
+    private static func matches(_ patterns: [String], _ name: String) -> Bool {
         patterns.contains { pattern in
             guard pattern.hasSuffix(".*") else { return pattern == name }
             let beginning = pattern.dropLast()
