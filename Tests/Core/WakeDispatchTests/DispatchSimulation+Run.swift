@@ -33,8 +33,6 @@ extension DispatchSimulation {
         if drainStep == nil || self.lives != nil { self.calm() }
         self.coverage.add(self.rig.engine.totals)
         self.coverage.note(.stall, self.models.checker.stalls)
-        self.coverage.note(.exactLaunch, self.models.spacing.exact)
-        self.coverage.note(.jump, self.models.spacing.jumps)
         return self.fault.map { "after the faults: \($0)" }
     }
 

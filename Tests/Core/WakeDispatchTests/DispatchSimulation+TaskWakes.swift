@@ -48,7 +48,6 @@ extension DispatchSimulation {
     private func taskEnded(_ delivery: Delivery, _ outcome: TaskOutcome, takingBackAttempt: Bool = false) {
         self.taskCoverage.note("\(delivery.kind) \(outcome)")
         self.models.remember(delivery.wake, of: delivery.token)
-        if outcome == .lost, delivery.kind.lane == .short { self.models.spacing.lost(delivery.token) }
         self.models.tasks.ended(
             delivery,
             outcome,
@@ -97,13 +96,6 @@ extension DispatchSimulation {
             && delivery.kind != .urlSession
         let parameters = self.parameters(token)
         self.models.tasks.launched(delivery, at: self.now, isForced: isForced, parameters)
-        if delivery.kind.lane == .short {
-            if isForced || self.models.isActive.contains(token) {
-                self.models.spacing.free(token)
-            } else {
-                self.models.spacing.charged(token, .considerate, at: self.now, parameters)
-            }
-        }
         self.taskCoverage.note("launched \(delivery.kind)")
         if case .progress? = task.resumedFrom { self.taskCoverage.note("resumed") }
         self.pass(delivery)

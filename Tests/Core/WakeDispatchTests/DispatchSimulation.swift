@@ -264,7 +264,6 @@ extension DispatchSimulation {
         let conditions = self.rig.dispatcher.conditions(report, index)
         let after = conditions.appState
         self.reported(report, token, former, conditions)
-        if after == .active { self.models.isActive.insert(token) } else { self.models.isActive.remove(token) }
         if after == .forceQuit, before != .forceQuit { self.models.ledger.discarded(token, .forceQuit) }
         self.took()
         self.quitting = nil
@@ -282,7 +281,6 @@ extension DispatchSimulation {
         guard case .device = admission else { return self.fail("a registration was refused") }
         if self.models.removed.remove(token) != nil {
             self.models.forgetPushes(of: token)
-            self.models.isActive.remove(token)
             self.models.tasks.startedAfresh(token, at: self.now, self.parameters(token))
         }
         self.settle()
@@ -295,8 +293,6 @@ extension DispatchSimulation {
         if self.models.removed.insert(token).inserted {
             self.coverage.note(.removal)
             self.models.ledger.discarded(token, .unregistered)
-            self.models.spacing.forgotten(token)
-            self.models.isActive.remove(token)
             self.models.tasks.startedAfresh(token, at: self.now, self.parameters(token))
         }
         self.settle()
@@ -352,7 +348,6 @@ extension DispatchSimulation {
     func ended(_ delivery: Delivery, _ outcome: WakeOutcome, takingBackAttempt: Bool = false) {
         self.models.results[outcome] += 1
         self.models.remember(delivery.wake, of: delivery.token)
-        if outcome == .lost { self.models.spacing.lost(delivery.token) }
         self.models.ledger.ended(
             delivery.token,
             outcome,
@@ -395,11 +390,6 @@ extension DispatchSimulation {
         self.models.ledger.launched(delivery.apnsID, token, attempt: push.attempts)
         if delivery.apnsID == nil { self.coverage.note(.emptyWake) }
         if self.models.checker.streams[delivery.stream]?.devices.isEmpty == false { self.coverage.note(.namedDelivery) }
-        if self.forced == token || self.models.isActive.contains(token) {
-            self.models.spacing.free(token)
-        } else {
-            self.models.spacing.charged(token, push.priority, at: self.now, self.parameters(delivery.topic))
-        }
         self.models.launched += 1
         if let id = delivery.apnsID, self.payloads[id].map({ Array($0.utf8) }) != delivery.payload {
             self.fail("wake \(delivery.wake) carries another push's payload")
@@ -486,8 +476,7 @@ extension DispatchSimulation {
         self.models.ledger.compare(self.rig.engine.totals)
         self.models.tasks.ledger.compare(self.rig.engine.totals)
         let faults =
-            self.models.checker.faults + self.models.ledger.faults + self.models.spacing.faults
-            + self.models.tasks.allFaults
+            self.models.checker.faults + self.models.ledger.faults + self.models.tasks.allFaults
         if let first = faults.first { self.fail(first) }
     }
 }

@@ -7,9 +7,7 @@ import Wire
 struct SimulationModels {
     var checker = WakeChecker()
     var ledger = PushLedger()
-    var spacing = SpacingChecker()
     var tasks = TaskModels()
-    var isActive: Set<DeviceToken> = []
     var removed: Set<DeviceToken> = []
     var launched: Int64 = 0
     var results = PerCase<WakeOutcome>()
@@ -182,8 +180,6 @@ enum SimulationEvent: Hashable {
     case launchOfPaused, launchByResuming
     /// A device waited for a worker while no stream could take the launch.
     case wait
-    /// A launch at the first time that the interval allows, or one of priority 10 before that.
-    case exactLaunch, jump
 
     /// Events that must occur.
     static let expected: [SimulationEvent] = {
@@ -192,8 +188,7 @@ enum SimulationEvent: Hashable {
         let others: [SimulationEvent] = [
             .launched, .completed, .coalesced, .stall, .repeatedAnswer, .lateAnswer, .unknownAnswer, .slotChange,
             .namedDelivery, .emptyWake, .drainedStream, .simulatedExpiration, .removal, .repeatedPush, .lossAlone,
-            .extended, .refusedExtension, .heldBackByPause, .launchOfPaused, .launchByResuming, .wait, .exactLaunch,
-            .jump,
+            .extended, .refusedExtension, .heldBackByPause, .launchOfPaused, .launchByResuming, .wait,
         ]
         return others + discards + results
     }()
