@@ -203,7 +203,7 @@ struct RefusedStartTests {
         let path = folder.appending(path: "journal.sqlite").path
         try Self.write(records, path)
         // The unchanged records start without an error.
-        #expect(try GatewayEngineRig.refusal(of: try Journal(path: path)) == nil)
+        #expect(GatewayEngineRig.refusal(of: try Journal(path: path)) == nil)
         fault.change(&records)
         for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
             try FileManager.default.removeItem(at: folder.appending(path: name))
@@ -211,7 +211,7 @@ struct RefusedStartTests {
         try Self.write(records, path)
         let before = try Self.contents(folder)
         #expect(before.count == 3, "file, log and mark")
-        let refusal = try #require(try GatewayEngineRig.refusal(of: try Journal(path: path)))
+        let refusal = try #require(GatewayEngineRig.refusal(of: Journal(path: path)))
         #expect(refusal.message.contains(fault.words), "\(refusal.message)")
         #expect(try Self.contents(folder) == before)
     }

@@ -49,10 +49,7 @@ final class GatewayEngineRig {
                     try CommitPipeline(store: store, output: output, batching: batching, signal: signal)
                 },
                 store: store,
-                output: GroupOutput(
-                    mailboxes: PerOutput(self.loop),
-                    history: self.history
-                ),
+                output: GroupOutput(mailboxes: PerOutput(self.loop), history: self.history),
                 pulse: self.pulse,
                 signal: { wakeup.signal() },
                 onFailure: { wakeup.fail($0.message) }
@@ -65,21 +62,15 @@ final class GatewayEngineRig {
 
     /// Returns the reason for which an engine does not start on `store` if workers need no credential; nil if it
     /// starts.
-    static func refusal(of store: any RecordStore) throws -> StoreError? {
-        let loop = LoopMailbox()
-        let history = try HistoryThread(
-            mailboxes: PerOutput(loop),
-            onDropped: { _ in },
-            makeFile: { HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in } }
-        )
-        defer { history.stop() }
+    static func refusal(of store: any RecordStore) -> StoreError? {
+        let outputs = PerOutput(LoopMailbox())
         do throws(StoreError) {
             let engine = try LocalEngine(
                 configuration: EngineRig.open(),
                 historyKey: EngineRig.historyKey,
                 workers: .notRequired(folder: "/state"),
                 store: store,
-                output: GroupOutput(mailboxes: PerOutput(loop), history: history),
+                output: GroupOutput(mailboxes: outputs, history: SteppedHistory(MemoryMedium(), outputs)),
                 signal: {},
                 onFailure: { _ in }
             )

@@ -72,6 +72,14 @@ struct HistoryFeedTests {
             return batch
         }
 
+        /// Commits events of each of these devices, passes them to the history, and makes them durable there.
+        func store(_ count: Int, devices: ClosedRange<UInt64>) throws {
+            for device in devices { self.feed.take(try self.commit(count, device: device)) }
+            self.catchUp()
+            self.feed.flush()
+            self.feed.sync()
+        }
+
         func catchUp() {
             while self.feed.isBehind, self.feed.catchUp() {}
         }
@@ -137,18 +145,13 @@ struct HistoryFeedTests {
         let folder = try TemporaryFolder()
         do {
             let rig = try Rig(folder)
-            rig.feed.take(try rig.commit(5, device: 1))
-            rig.feed.flush()
-            rig.feed.sync()
+            try rig.store(5, devices: 1...1)
             _ = try rig.commit(7, device: 2)
         }
         let other = EventRecord.sequencesOfSecond * 1_700_000_000
         do {
             let rig = try Rig(folder, after: other, path: folder.copy)
-            rig.feed.take(try rig.commit(9, device: 3))
-            rig.catchUp()
-            rig.feed.flush()
-            rig.feed.sync()
+            try rig.store(9, devices: 3...3)
             #expect(rig.count(device: 3) == 9)
         }
         let recovery = EventRecovery(EngineRig.historyKey)
@@ -157,9 +160,7 @@ struct HistoryFeedTests {
         rig.recover(recovery, at: 4)
         #expect(!rig.feed.isBehind && rig.file.durableSequence == other + 1)
         #expect(rig.faults.count == 1 && rig.faults[0].contains("another journal was restored"))
-        rig.feed.take(try rig.commit(11, device: 4))
-        rig.catchUp()
-        rig.feed.flush()
+        try rig.store(11, devices: 4...4)
         #expect((1...4).map { rig.count(device: $0) } == [5, 7, 0, 11])
         #expect(rig.feed.takeDropped() == 0)
     }
@@ -167,31 +168,15 @@ struct HistoryFeedTests {
     @Test("Events that a restored journal never had are void, until the journal that had them returns")
     func undone() throws {
         let folder = try TemporaryFolder()
-        do {
-            let rig = try Rig(folder)
-            for device in 1...3 as ClosedRange<UInt64> { rig.feed.take(try rig.commit(5, device: device)) }
-            rig.feed.flush()
-            rig.feed.sync()
-        }
+        try Rig(folder).store(5, devices: 1...3)
         // Record 1 is the last one that the restored journal has, and record 2 that of another, newer copy.
         for (last, first, counts) in [(1, 4, [5, 0, 0, 5]), (2, 5, [5, 5, 0, 0, 5])] as [(Int, Int64, [Int])] {
             let recovery = EventRecovery(EngineRig.historyKey)
-            var record = ByteBuffer()
-            _ = EventRecord.write(
-                [HistoryEvent(device: UInt64(last), at: Instant(milliseconds: Int64(last)), kind: .conditions)],
-                from: 0,
-                sequence: UInt64(last),
-                keyMark: HistoryEvent.mark(of: EngineRig.historyKey),
-                to: &record
-            )
-            try recovery.take(record.view)
+            try recovery.take(UInt64(last), device: UInt64(last), at: Int64(last))
             let numbering = EventRecord.sequencesOfSecond * (1_700_000_000 + UInt64(last))
             let rig = try Rig(folder, after: numbering, path: folder.copy + "\(last)")
             rig.recover(recovery, at: first)
-            rig.feed.take(try rig.commit(5, device: UInt64(first)))
-            rig.catchUp()
-            rig.feed.flush()
-            rig.feed.sync()
+            try rig.store(5, devices: UInt64(first)...UInt64(first))
             #expect((1...UInt64(counts.count)).map { rig.count(device: $0) } == counts, "\(rig.faults)")
         }
         // A start without another journal leaves them void.
@@ -202,12 +187,7 @@ struct HistoryFeedTests {
     @Test("A history restarted at run time gets the journal's remaining events, and reports since when")
     func damaged() throws {
         let folder = try TemporaryFolder()
-        do {
-            let rig = try Rig(folder)
-            for device in 1...3 as ClosedRange<UInt64> { rig.feed.take(try rig.commit(5, device: device)) }
-            rig.feed.flush()
-            rig.feed.sync()
-        }
+        try Rig(folder).store(5, devices: 1...3)
         try SQLiteDatabase(path: folder.history, mode: .readWrite).execute("UPDATE chunk SET content = zeroblob(100)")
         let rig = try Rig(folder, after: 3)
         #expect(rig.count(device: 1) == 0)
@@ -235,16 +215,7 @@ struct EventRecoveryTests {
         let recovery = EventRecovery(EngineRig.historyKey)
         for sequence in records + foreign {
             let key = foreign.contains(sequence) ? HashKey((1, 2)) : EngineRig.historyKey
-            let at = Instant(milliseconds: Int64(sequence % 1000) * Self.hour)
-            var content = ByteBuffer()
-            _ = EventRecord.write(
-                [HistoryEvent(device: 1, at: at, kind: .conditions)],
-                from: 0,
-                sequence: sequence,
-                keyMark: HistoryEvent.mark(of: key),
-                to: &content
-            )
-            try recovery.take(content.view)
+            try recovery.take(sequence, device: 1, at: Int64(sequence % 1000) * Self.hour, key)
         }
         let now = Instant(milliseconds: 10 * Self.hour)
         recovery.finish(isFirst: isFirst, now: now, offset: WallOffset(wall: 10 * Self.hour, now: now))
@@ -472,6 +443,22 @@ struct EngineHistoryTests {
         #expect(dropped.withLock { $0 } == 100_000)
         #expect(answers.map(\.request) == [1, 2, 3])
         #expect(answers.map(\.steps.count) == [EventSelection.limitByDefault, 0, 5])
+    }
+}
+
+extension EventRecovery {
+    /// Adds a record with one event, at a policy time in milliseconds.
+    fileprivate func take(
+        _ sequence: UInt64,
+        device: UInt64,
+        at milliseconds: Int64,
+        _ key: HashKey = EngineRig.historyKey
+    ) throws {
+        let event = HistoryEvent(device: device, at: Instant(milliseconds: milliseconds), kind: .conditions)
+        let keyMark = HistoryEvent.mark(of: key)
+        var record = ByteBuffer()
+        _ = EventRecord.write([event], from: 0, sequence: sequence, keyMark: keyMark, to: &record)
+        try self.take(record.view)
     }
 }
 
