@@ -153,37 +153,6 @@ extension WakeID {
     }
 }
 
-/// The counters of all topics, as reported by the statistics.
-struct RoomCounters: Hashable {
-    let accepted: Int64
-    let completed: Int64
-    let coalesced: Int64
-    let discarded: Int64
-    let pending: Int64
-    let inFlight: Int64
-    let launched: Int64
-
-    init?(_ told: EngineOutput) {
-        func pushes(_ name: String) -> Int64? { told.integer("pushes", name) }
-        guard let accepted = pushes("accepted"), let completed = pushes("completed"),
-            let coalesced = pushes("coalesced"), let pending = pushes("pending"), let inFlight = pushes("inFlight"),
-            let launched = told.integer("wakes", "launched"),
-            let discarded = told.value(["pushes", "discarded"]) as? [String: Any]
-        else { return nil }
-        self.accepted = accepted
-        self.completed = completed
-        self.coalesced = coalesced
-        self.discarded = discarded.values.reduce(0) { $0 + (($1 as? Int).map(Int64.init) ?? 0) }
-        self.pending = pending
-        self.inFlight = inFlight
-        self.launched = launched
-    }
-
-    var balance: Bool {
-        self.accepted == self.completed + self.coalesced + self.discarded + self.pending + self.inFlight
-    }
-}
-
 /// The events that occurred in simulations, so that a test can require each of them.
 struct Coverage<Event: CaseIterable & Hashable> {
     private var counts: [Event: Int] = [:]

@@ -278,7 +278,7 @@ extension RoomSimulation {
             }
         }
         var rounds = 0
-        var last: RoomCounters?
+        var last: ActivityCounters?
         while self.fault == nil {
             rounds += 1
             guard rounds < 4000 else {
@@ -309,13 +309,19 @@ extension RoomSimulation {
 extension RoomSimulation {
     /// Checks that every accepted push is in one state, and that none that was answered is missing.
     @discardableResult
-    private func checkCounters(_ when: String, _ holds: (RoomCounters) -> Bool = { _ in true }) -> RoomCounters? {
+    private func checkCounters(
+        _ when: String,
+        _ holds: (ActivityCounters) -> Bool = { _ in true }
+    ) -> ActivityCounters? {
         guard let told = self.ask({ $0.statistics($1) }), self.fault == nil else { return nil }
-        guard let counters = RoomCounters(told) else {
+        guard case .answer(_, .statistics(let statistics)) = told else {
             self.wrong("\(when) statistics are \(told)")
             return nil
         }
-        if !counters.balance || !holds(counters) { self.wrong("\(when) the counters are \(counters)") }
+        let counters = statistics.counters
+        if counters.accepted != counters.accountedFor || !holds(counters) {
+            self.wrong("\(when) the counters are \(counters)")
+        }
         if counters.accepted < self.clients.accepted.count {
             self.wrong(
                 "\(when) \(counters.accepted) pushes are counted, and \(self.clients.accepted.count) answered 200"
@@ -357,7 +363,7 @@ extension RoomSimulation {
             ends[state, default: 0] += 1
         }
         let counted = [
-            "completed": counters.completed, "coalesced": counters.coalesced, "discarded": counters.discarded,
+            "completed": counters.completed, "coalesced": counters.coalesced, "discarded": counters.discarded.sum,
         ]
         if self.fault == nil, ends != counted.filter({ $0.value > 0 }) {
             self.wrong("the pushes end as \(ends), and the counters are \(counted)")

@@ -177,8 +177,8 @@ struct WhatIfContractTests {
         #expect(names.map { counts[$0]?.number } == [4, 3, 1, 3], "\(summary)")
     }
 
-    /// A device whose pushes a missing network holds for ten minutes.
-    private func heldContract(_ kind: EngineKind) throws -> EngineContract {
+    @Test("Recorded conditions hold pushes in the replay, too", arguments: EngineKind.all)
+    func conditions(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask {
             $0.register(900, 1)
@@ -196,12 +196,6 @@ struct WhatIfContractTests {
         let wake = try contract.lastWake()
         contract.pass(seconds: 5)
         contract.ask { $0.report(21, wake.id, .newData) }
-        return contract
-    }
-
-    @Test("Recorded conditions hold pushes in the replay, too", arguments: EngineKind.all)
-    func conditions(kind: EngineKind) throws {
-        let contract = try self.heldContract(kind)
         try self.ask(contract, 100, #"{"policy":{"launchInterval":600}}"#)
         for outcome in ["recorded", "replayed", "whatIf"] {
             #expect(try self.counts(contract, 100, outcome) == [1, 2, 0, 0], "\(outcome): \(contract.text(100))")
