@@ -107,13 +107,3 @@ final class ScriptedRequests: RequestHandler {
         }
     }
 }
-
-/// A handler of a test ignores the calls that it does not implement.
-extension RequestHandler {
-    func connectionClosed(_: ConnectionID) {}
-    func streamDrained(_: StreamID) {}
-    func turnEnded() {}
-    func woken() {}
-    func secondPassed(_: Int64) {}
-    func alarmRang(_: Int64) {}
-}

@@ -115,16 +115,5 @@ final class RecordingHandler: RequestHandler {
     }
 
     func streamClosed(_ stream: StreamID) { self.events.append("closed \(stream.number)") }
-    func connectionClosed(_: ConnectionID) { self.events.append("connection closed") }
     func streamDrained(_ stream: StreamID) { self.events.append("drained \(stream.number)") }
-}
-
-/// A handler of a test ignores the calls that it does not implement.
-extension RequestHandler {
-    func connectionClosed(_: ConnectionID) {}
-    func streamDrained(_: StreamID) {}
-    func turnEnded() {}
-    func woken() {}
-    func secondPassed(_: Int64) {}
-    func alarmRang(_: Int64) {}
 }

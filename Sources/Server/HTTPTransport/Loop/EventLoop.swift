@@ -323,12 +323,6 @@ private final class NoHandler: RequestHandler {
     func bodyBytesMax(for _: Request) -> Int { 0 }
     func requestReceived(_: Request) {}
     func streamClosed(_: StreamID) {}
-    func connectionClosed(_: ConnectionID) {}
-    func streamDrained(_: StreamID) {}
-    func turnEnded() {}
-    func woken() {}
-    func secondPassed(_: Int64) {}
-    func alarmRang(_: Int64) {}
 }
 
 /// The functions that the handler may call, on the loop's thread.

@@ -379,15 +379,27 @@ package protocol RequestHandler: AnyObject {
     func alarmRang(_ monotonicMilliseconds: Int64)
 }
 
+/// Only the requests and the ends of streams must be handled. By default, a handler ignores all other events.
 extension RequestHandler {
+    package func certificateShown(_: ClientCertificate, on _: ConnectionID) {}
+
     package func handshakeFailed(_: String) {}
 
     package func headerListTooLarge(_: Request) -> Bool { false }
 
+    package func connectionClosed(_: ConnectionID) {}
+
+    package func streamDrained(_: StreamID) {}
+
+    package func turnEnded() {}
+
+    package func woken() {}
+
+    package func secondPassed(_: Int64) {}
+
     package func loopEnds() {}
 
-    /// Does nothing, for servers that request no certificates.
-    package func certificateShown(_: ClientCertificate, on _: ConnectionID) {}
+    package func alarmRang(_: Int64) {}
 }
 
 /// The head of a response. One object is reused for all answers.

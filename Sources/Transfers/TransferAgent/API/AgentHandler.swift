@@ -245,8 +245,6 @@ package final class AgentHandler: RequestHandler {
         self.users[connection] = nil
     }
 
-    package func streamDrained(_ stream: StreamID) {}
-
     package func turnEnded() {
         self.written.removeAll(keepingCapacity: true)
         guard !self.collected.isEmpty else { return }
@@ -265,8 +263,6 @@ package final class AgentHandler: RequestHandler {
         self.keepAliveAt = monotonicMilliseconds + Self.keepAliveEvery
         for stream in self.streams { self.write(stream, ByteView(": keep-alive\n\n")) }
     }
-
-    package func alarmRang(_ monotonicMilliseconds: Int64) {}
 }
 
 /// An operation of the agent's API, with its method, path and decoder.
