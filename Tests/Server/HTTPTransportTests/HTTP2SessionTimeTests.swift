@@ -73,6 +73,10 @@ struct HTTP2SessionTimeTests {
         #expect(fixture.passSeconds(1))
         #expect(fixture.produce().map(\.type) == [.ping])
         #expect(fixture.session.isQuietUntil == 31_000 + 10_001)
+        fixture.receive(ScriptedPeer.frame(.ping, flags: .ack, [UInt8](repeating: 0, count: 8)))
+        #expect(fixture.session.isQuietUntil == 61_000)
+        #expect(fixture.passSeconds(30))
+        #expect(fixture.produce().map(\.type) == [.ping])
         #expect(fixture.passSeconds(10))
         #expect(!fixture.passSeconds(1))
     }
@@ -133,29 +137,6 @@ struct HTTP2SessionTimeTests {
     private static func taken(_ times: [Int64]) -> [Bool] {
         var budget = ControlFrameBudget(burst: 3, perSecond: 10, now: 0)
         return times.map { budget.frameReceived(now: $0) }
-    }
-
-    @Test("HEADERS with a used stream number are a fault, unless parts of that request may still arrive")
-    func numbers() {
-        var numbers = StreamNumbers()
-        #expect(numbers.faultUnlessOpen(1) == nil)
-        numbers.opened(5)
-        #expect(numbers.faultUnlessOpen(3) == .protocolError)
-        #expect(numbers.faultUnlessOpen(4) == .protocolError)
-        #expect(numbers.faultUnlessOpen(5) == .streamClosed)
-        #expect(numbers.faultUnlessOpen(7) == nil)
-        numbers.opened(7)
-        #expect(numbers.faultUnlessOpen(5) == .streamClosed)
-        #expect(numbers.faultUnlessOpen(6) == .protocolError)
-        numbers.cutShort(3)
-        #expect(numbers.faultUnlessOpen(1) == .protocolError)
-        #expect(numbers.faultUnlessOpen(3) == nil)
-        #expect(numbers.faultUnlessOpen(5) == .streamClosed)
-        numbers.resetByPeer(7)
-        numbers.cutShort(7)
-        #expect(numbers.faultUnlessOpen(7) == .streamClosed)
-        numbers.resetByPeer(3)
-        #expect(numbers.faultUnlessOpen(3) == .protocolError)
     }
 
     @Test("The latest streams that were cut short are known individually, and older ones are accepted")

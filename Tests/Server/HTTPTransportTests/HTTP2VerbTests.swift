@@ -2,51 +2,24 @@ import HTTPTransport
 import Testing
 import Wire
 
-@Suite(.serialized, .timeLimit(.minutes(15)))
-struct HTTP2ServerTests {
-    @Test("The settings of APNs are sent first, before any request", arguments: [1000, 4])
-    func settings(streamsMax: Int) throws {
-        let server = try TestServer(TransportLimits { $0.streamsPerConnectionMax = streamsMax })
-        let peer = try ScriptedPeer(server.address)
-        peer.send(ScriptedPeer.preface)
-        let first = try #require(peer.nextFrame())
-        #expect(first.type == .settings)
-        let wanted: KeyValuePairs<SettingIdentifier, Int> = [
-            .headerTableSize: 4096, .maxConcurrentStreams: streamsMax, .initialWindowSize: 65_535,
-            .maxFrameSize: 16_384, .maxHeaderListSize: 8000,
-        ]
-        #expect(first.payload == wanted.flatMap { ScriptedPeer.setting($0.key, UInt32($0.value)) })
-    }
-
-    @Test("A peer that answers PING stays")
-    func pingAnswered() throws {
-        let server = try TestServer(TransportLimits { $0.pingSeconds = 1 })
-        let peer = try server.peer()
-        peer.send(ScriptedPeer.request("/stream", stream: 1))
-        for _ in 0..<3 {
-            let ping = try #require(peer.frame(type: .ping))
-            peer.send(ScriptedPeer.frame(.ping, flags: .ack, ping.payload))
-        }
-    }
-
-    @Test("A closed connection closes its streams, then itself")
-    func disconnect() async throws {
-        let server = try TestServer()
-        let peer = try server.peer()
-        peer.send(ScriptedPeer.request("/wait", stream: 1))
-        await server.log.wait(for: "waiting 1")
-        peer.close()
-        await server.log.wait(for: "closed 1")
-        await server.log.wait(for: "connection closed")
-    }
-}
-
-/// A handler's calls on a connection other than answers.
+/// The settings of a connection, and a handler's calls on it other than answers.
 @Suite(.timeLimit(.minutes(15)))
 struct HTTP2VerbTests {
     private typealias Peer = ScriptedPeer
 
     private static let acknowledgement = Peer.frame(.settings, flags: .ack)
+
+    @Test("The settings of APNs are sent first, before any request", arguments: [1000, 4])
+    func settings(streamsMax: Int) {
+        let limits = TransportLimits { $0.streamsPerConnectionMax = streamsMax }
+        let first = SessionFixture(limits, hasBegun: false).produce().first
+        #expect(first?.type == .settings)
+        let wanted: KeyValuePairs<SettingIdentifier, Int> = [
+            .headerTableSize: 4096, .maxConcurrentStreams: streamsMax, .initialWindowSize: 65_535,
+            .maxFrameSize: 16_384, .maxHeaderListSize: 8000,
+        ]
+        #expect(first?.payload == wanted.flatMap { Peer.setting($0.key, UInt32($0.value)) })
+    }
 
     private static func fixture(openStreams: Int) -> SessionFixture {
         let fixture = SessionFixture()
@@ -125,17 +98,6 @@ struct HTTP2VerbTests {
         )
     }
 
-    @Test("A peer that acknowledges nothing gets a limited number of window changes, and none after the end")
-    func streamWindowsAreBounded() {
-        let fixture = SessionFixture()
-        let areTaken = (0...StreamLimit.unacknowledgedMax).map { fixture.session.setStreamWindow($0) }
-        #expect(areTaken.filter { $0 }.count == StreamLimit.unacknowledgedMax)
-        #expect(areTaken.last == false)
-        #expect(fixture.produce().map(\.payload) == (0..<32).map { Self.window($0) })
-        fixture.session.end()
-        #expect(!fixture.session.setStreamWindow(nil))
-    }
-
     @Test("A held stream is freed when its peer gives up or its time is over")
     func abandonedStreams() {
         let fixture = Self.fixture(openStreams: 0)
@@ -197,8 +159,6 @@ struct HTTP2VerbTests {
             #expect(Set(fixture.takeEvents()) == Set(row.closed), "\(row.inFlight)")
             #expect(fixture.isOver == row.isOver, "\(row.inFlight)")
             #expect(fixture.respond(1) == row.isAnswered, "\(row.inFlight)")
-            fixture.session.end()
-            #expect(!fixture.session.setStreamLimit(1))
         }
     }
 

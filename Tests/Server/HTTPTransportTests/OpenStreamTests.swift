@@ -2,30 +2,6 @@ import HTTPTransport
 import Testing
 import Wire
 
-@Suite("The open streams of a connection")
-struct OpenStreamTests {
-    private let pool = StreamPool(streamsMax: 5)
-
-    @Test("The stream being read is found, and the oldest waiting or sending one, and no others")
-    func find() throws {
-        var open = OpenStreams(now: 0)
-        var slots: [StreamSlot] = []
-        for number: Int32 in [1, 3, 5, 7, 9] {
-            slots.append(try #require(self.pool.take(number: number, now: 0)))
-            open.begin(slots[slots.count - 1])
-        }
-        for index in 0..<2 { open.move(slots[index], to: .sending, now: 1) }
-        for index in 2..<4 { open.move(slots[index], to: .waiting, now: 2) }
-        #expect(open.count == 5)
-        #expect([1, 3, 5, 7, 9, 11].map { open.find($0) } == [slots[0], nil, slots[2], nil, slots[4], nil])
-        for slot in slots {
-            open.end(slot, now: 3)
-            self.pool.giveBack(slot)
-        }
-        #expect(open.first == nil && open.find(9) == nil)
-    }
-}
-
 @Suite(.timeLimit(.minutes(15)))
 struct StreamLimitTests {
     /// A change of a limit of 10 that the peer has acknowledged. The tests check the limit in effect afterwards.
@@ -98,6 +74,8 @@ struct StreamLimitTests {
         let areTaken = (0..<StreamLimit.unacknowledgedMax).map { limit.change(to: $0) }
         #expect(areTaken.filter { $0 }.count == StreamLimit.unacknowledgedMax - 1)
         #expect(areTaken.last == false)
+        let isRepeated = limit.repeatNewest()
+        #expect(!isRepeated)
         _ = limit.sent(now: 0)
         limit.acknowledged(now: 0)
         let isTaken = limit.change(to: 99)

@@ -51,6 +51,13 @@ struct SessionBoundTests {
 
     static let floods = [
         Flood(testDescription: "PING") { _ in ScriptedPeer.frame(.ping, [UInt8](repeating: 7, count: 8)) },
+        Flood(testDescription: "WINDOW_UPDATE") { _ in ScriptedPeer.update(1) },
+        Flood(testDescription: "WINDOW_UPDATE on a stream", before: ScriptedPeer.request("/wait", stream: 1)) { _ in
+            ScriptedPeer.update(stream: 1, 1)
+        },
+        Flood(testDescription: "GOAWAY", before: ScriptedPeer.request("/wait", stream: 1)) { _ in
+            ScriptedPeer.frame(.goAway, [UInt8](repeating: 0, count: 8))
+        },
         Flood(testDescription: "SETTINGS") { _ in ScriptedPeer.frame(.settings) },
         Flood(testDescription: "PRIORITY") { _ in ScriptedPeer.frame(.priority, stream: 1, [0, 0, 0, 0, 1]) },
         Flood(testDescription: "RST_STREAM") { index in
@@ -108,6 +115,14 @@ struct SessionBoundTests {
         #expect(self.goAway(fixture.produce()) == .enhanceYourCalm)
         #expect(fixture.isOver)
         #expect(fixture.times(.controlFramesPerSecond) == 1)
+    }
+
+    @Test("A peer that floods in one piece cannot queue more answers than its budget has frames")
+    func queuedAnswers() {
+        let fixture = SessionFixture()
+        fixture.receive((0..<1500).flatMap { _ in Peer.frame(.ping, Self.ping) })
+        #expect(fixture.session.framesPending <= fixture.memory.limits.controlFramesBurst + 2)
+        #expect(self.goAway(fixture.produce()) == .enhanceYourCalm)
     }
 
     @Test("Streams beyond the limit take from the same budget; until it is acknowledged, as many as it allows do not")

@@ -1,190 +1,165 @@
 import HTTPTransport
 import Testing
+import Wire
 
-@Suite("RFC 9113 and RFC 7541, rule by rule", .serialized, .timeLimit(.minutes(15)))
+@Suite("RFC 9113 and RFC 7541, rule by rule", .timeLimit(.minutes(15)))
 struct ConformanceTests {
-    @Test("Frames have the effect required by the RFC, and others are served", arguments: ConformanceCase.all)
-    func rule(_ rule: ConformanceCase) throws {
-        let server = try TestServer()
-        let peer = try ScriptedPeer(server.address)
-        peer.send(rule.opening)
-        if !rule.first.isEmpty {
-            peer.send(rule.first)
-            // The answer to a PING may overtake earlier answers, but not answers to anything sent before the previous
-            // PING.
-            for mark in [UInt8](1...2) { #expect(Self.frames(of: peer, toPing: mark) != nil) }
-        }
-        peer.send(rule.sent)
+    private typealias Peer = ScriptedPeer
+
+    @Test("Frames have the effect required by the RFC, and their memory is freed", arguments: ConformanceCase.all)
+    func rule(_ rule: ConformanceCase) {
+        let fixture = SessionFixture(hasBegun: false)
+        fixture.receive(rule.opening)
+        fixture.receive(rule.first)
+        _ = (fixture.produce(), fixture.takeEvents())
+        fixture.receive(rule.sent)
+        let frames = fixture.produce()
+        let answer = frames.first { [.headers, .reset].contains($0.type) && $0.stream == rule.stream }
+        var continues = true
         switch rule.outcome {
         case .connectionError(let codes):
-            let code = peer.frame(type: .goAway)?.errorCode
+            let code = frames.first { $0.type == .goAway }?.errorCode
             #expect(codes.contains { $0 == code }, "GOAWAY \(code?.rawValue ?? "none")")
-            #expect(peer.hasEnded())
+            continues = false
         case .streamError(let code):
-            let answer = peer.nextFrame { $0.stream == rule.stream && $0.type != .windowUpdate || $0.type == .goAway }
             #expect(answer?.type == .reset)
             #expect(answer?.errorCode == code)
-            Self.expectGoesOn(peer)
         case .answered(let status):
-            let answer = peer.nextFrame {
-                [.headers, .reset].contains($0.type) && $0.stream == rule.stream || $0.type == .goAway
-            }
             #expect(answer?.type == .headers)
             #expect(answer?.status == status)
-            Self.expectGoesOn(peer)
+        case .delivered:
+            #expect(fixture.takeEvents().contains { $0.hasPrefix("\(rule.stream) ") })
         case .ignored:
-            for mark in [UInt8](3...4) {
-                let frames = try #require(Self.frames(of: peer, toPing: mark))
-                #expect(!frames.contains { $0.type == .reset })
-            }
-            Self.expectGoesOn(peer)
+            #expect(!frames.contains { $0.type == .reset })
         case .ended:
-            while let frame = peer.nextFrame() { #expect(frame.type != .goAway || frame.errorCode == .noError) }
-            #expect(peer.hasEnded())
+            #expect(!frames.contains { $0.type == .goAway && $0.errorCode != .noError })
+            continues = false
         }
-        try server.expectServed()
-    }
-
-    /// Sends PING and reads until its answer.
-    ///
-    /// - Returns: the frames before it; nil if the connection has ended, or the server is ending it.
-    private static func frames(of peer: ScriptedPeer, toPing mark: UInt8) -> [ScriptedPeer.Frame]? {
-        peer.send(ScriptedPeer.ping(mark))
-        var frames: [ScriptedPeer.Frame] = []
-        while let frame = peer.nextFrame(), frame.type != .goAway {
-            if frame.type == .ping && frame.flags == .ack && frame.payload[0] == mark { return frames }
-            frames.append(frame)
-        }
-        return nil
-    }
-
-    /// Checks that another request on the connection is answered.
-    private static func expectGoesOn(_ peer: ScriptedPeer, _ location: SourceLocation = #_sourceLocation) {
-        peer.send(ScriptedPeer.request("/echo", stream: 101))
-        let answer = peer.nextFrame { $0.stream == 101 || $0.type == .goAway }
-        #expect(answer?.type == .headers, sourceLocation: location)
+        #expect(fixture.isOver == !continues)
+        fixture.receive(Peer.request("/echo", stream: 101))
+        #expect(fixture.takeEvents().contains { $0.hasPrefix("101 ") } == continues)
+        #expect(fixture.produce().contains { $0.type == .headers && $0.stream == 101 } == continues)
+        fixture.session.end()
+        #expect(fixture.memory.streams.usedCount == 0)
     }
 
     @Test("5.1.1 the highest number is a stream, and the last of its connection")
-    func highestNumber() throws {
-        let server = try TestServer()
-        let peer = try server.peer()
-        peer.send(ScriptedPeer.request("/echo", stream: 0x7FFF_FFFF))
-        #expect(peer.frame(type: .headers, stream: 0x7FFF_FFFF)?.status == 200)
-        peer.send(ScriptedPeer.request("/echo", stream: 3))
-        #expect(peer.frame(type: .goAway)?.errorCode == .protocolError)
-        #expect(peer.hasEnded())
+    func highestNumber() {
+        let fixture = SessionFixture()
+        fixture.receive(Peer.request("/echo", stream: 0x7FFF_FFFF))
+        #expect(fixture.produce().first?.status == 200)
+        fixture.receive(Peer.request("/echo", stream: 3))
+        #expect(fixture.produce().first { $0.type == .goAway }?.errorCode == .protocolError)
+        #expect(fixture.isOver)
     }
 
     @Test("5.1.2 a stream over the limit is refused, and its fields stay in the table")
-    func refusedStreamIsDecoded() throws {
-        let server = try TestServer(TransportLimits { $0.streamsPerConnectionMax = 1 })
-        let peer = try server.peer()
-        let added = ScriptedPeer.headers("/echo") + [0x40, 1, 0x61, 1, 0x62]
-        peer.send(ScriptedPeer.request("/wait", stream: 1))
-        peer.send(ScriptedPeer.frame(.headers, flags: .whole, stream: 3, added))
-        #expect(peer.frame(type: .reset, stream: 3)?.errorCode == .refusedStream)
-        peer.send(ScriptedPeer.frame(.reset, stream: 1, ScriptedPeer.bytes(.cancel)))
-        peer.send(ScriptedPeer.frame(.headers, flags: .whole, stream: 5, ScriptedPeer.headers("/echo") + [0xBE]))
-        #expect(peer.frame(type: .headers, stream: 5)?.status == 200)
+    func refusedStreamIsDecoded() {
+        let fixture = SessionFixture(TransportLimits { $0.streamsPerConnectionMax = 1 })
+        let added = Peer.headers("/echo") + [0x40, 1, 0x61, 1, 0x62]
+        fixture.receive(Peer.request("/wait", stream: 1) + Peer.request(block: added, stream: 3))
+        let refusal = fixture.produce().first
+        #expect(refusal?.stream == 3 && refusal?.errorCode == .refusedStream)
+        fixture.receive(Peer.frame(.reset, stream: 1, Peer.bytes(.cancel)))
+        fixture.receive(Peer.request(block: Peer.headers("/echo") + [0xBE], stream: 5))
+        #expect(fixture.produce().first?.status == 200)
     }
 
     @Test("5.4.1 GOAWAY names the last accepted stream, which was answered")
     func lastStream() throws {
-        let server = try TestServer()
-        let peer = try server.peer()
-        peer.send(ScriptedPeer.request("/echo", stream: 5))
-        #expect(peer.frame(type: .headers, stream: 5)?.status == 200)
-        peer.send(ScriptedPeer.frame(.ping, stream: 1, ConformanceCase.ping))
-        let goAway = try #require(peer.frame(type: .goAway))
+        let fixture = SessionFixture()
+        fixture.receive(Peer.request("/echo", stream: 5))
+        #expect(fixture.produce().first?.status == 200)
+        fixture.receive(Peer.frame(.ping, stream: 1, ConformanceCase.ping))
+        let goAway = try #require(fixture.produce().first { $0.type == .goAway })
         #expect(goAway.stream == 0)
-        #expect(ScriptedPeer.number(goAway.payload[0..<4]) == 5)
+        #expect(Peer.number(goAway.payload[0..<4]) == 5)
     }
 
     @Test("HPACK 4.2 a table of no entries is announced once, in the first response", arguments: [0, 4096])
-    func headerTableSize(allowed: UInt32) throws {
-        let server = try TestServer()
-        let peer = try server.peer(settings: ScriptedPeer.setting(.headerTableSize, allowed))
-        peer.send(ScriptedPeer.request("/echo", stream: 1))
-        #expect(peer.frame(type: .headers, stream: 1)?.payload.prefix(2) == [0x20, 0x88])
-        peer.send(ScriptedPeer.request("/echo", stream: 3))
-        #expect(peer.frame(type: .headers, stream: 3)?.payload.first == 0x88)
+    func headerTableSize(allowed: UInt32) {
+        let fixture = SessionFixture(settings: Peer.setting(.headerTableSize, allowed))
+        fixture.receive(Peer.request("/echo", stream: 1))
+        #expect(fixture.produce().first?.payload.prefix(2) == [0x20, 0x88])
+        fixture.receive(Peer.request("/echo", stream: 3))
+        #expect(fixture.produce().first?.payload.first == 0x88)
     }
 
     @Test("6.5.3 settings are applied in order, and acknowledged immediately")
-    func settingsInOrder() throws {
-        let server = try TestServer()
-        let peer = try server.peer(
-            settings: ScriptedPeer.setting(.initialWindowSize, 100) + ScriptedPeer.setting(.initialWindowSize, 1)
-        )
-        let answer = try #require(peer.nextFrame { $0.type == .settings && $0.flags == .ack })
-        #expect(answer.payload == [])
-        peer.send(ScriptedPeer.request("/big", stream: 1))
-        #expect(peer.frame(type: .data, stream: 1)?.payload.count == 1)
+    func settingsInOrder() {
+        let fixture = SessionFixture(hasBegun: false)
+        let settings = Peer.setting(.initialWindowSize, 100) + Peer.setting(.initialWindowSize, 1)
+        fixture.receive(Peer.preface + Peer.frame(.settings, settings) + Peer.request("/wait", stream: 1))
+        #expect(fixture.produce().first { $0.type == .settings && $0.flags == .ack }?.payload == [])
+        #expect(fixture.respond(1, body: "answer"))
+        #expect(Self.dataBytes(fixture) == 1)
     }
 
     @Test("6.8 a client that sends GOAWAY still gets its answers, then the connection ends")
-    func goAway() async throws {
-        let server = try TestServer()
-        let peer = try server.peer()
-        peer.send(ScriptedPeer.request("/wait", stream: 1))
-        peer.send(ScriptedPeer.frame(.goAway, [UInt8](repeating: 0, count: 8)))
-        await server.log.wait(for: "waiting 1")
-        let other = try server.peer()
-        other.send(ScriptedPeer.request("/release", stream: 1))
-        #expect(peer.body(stream: 1) == [UInt8]("released".utf8))
-        #expect(peer.hasEnded())
+    func goAway() {
+        let fixture = SessionFixture()
+        fixture.receive(Peer.request("/wait", stream: 1) + Peer.frame(.goAway, [UInt8](repeating: 0, count: 8)))
+        #expect(fixture.produce().isEmpty && !fixture.isOver)
+        #expect(fixture.respond(1, body: "released"))
+        #expect(fixture.produce().last?.payload == [UInt8]("released".utf8))
+        #expect(fixture.isOver)
     }
 
     @Test("6.9 DATA on a stream that the server has reset gives its window back to the connection")
-    func windowOfDiscardedData() throws {
-        let server = try TestServer()
-        let peer = try server.peer()
+    func windowOfDiscardedData() {
+        let fixture = SessionFixture()
         // A malformed request, which is reset before it has ended.
-        let block = ScriptedPeer.headers("/echo", isPost: true) + ScriptedPeer.field("X", "1")
-        peer.send(ScriptedPeer.frame(.headers, flags: .endHeaders, stream: 1, block))
-        #expect(peer.frame(type: .reset, stream: 1)?.errorCode == .protocolError)
+        let block = Peer.headers("/echo", isPost: true) + Peer.field("X", "1")
+        fixture.receive(Peer.request(block: block, flags: .endHeaders))
+        #expect(fixture.produce().first?.errorCode == .protocolError)
         // The total exceeds the connection's window.
-        for _ in 0..<80 { peer.send(ScriptedPeer.frame(.data, stream: 1, ConformanceCase.largest)) }
-        Self.expectGoesOn(peer)
+        for _ in 0..<80 {
+            fixture.receive(Peer.frame(.data, stream: 1, ConformanceCase.largest))
+            _ = fixture.produce()
+        }
+        fixture.receive(Peer.request("/echo", stream: 3))
+        #expect(fixture.produce().first { $0.stream == 3 }?.status == 200)
     }
 
     @Test("6.9.1 DATA does not exceed the window of the connection")
-    func connectionWindow() throws {
-        let server = try TestServer()
-        let peer = try server.peer(settings: ScriptedPeer.setting(.initialWindowSize, 0x7FFF_FFFF))
-        peer.send(ScriptedPeer.request("/big", stream: 1))
-        #expect(try Self.dataBytes(peer) == 65_535)
-        peer.send(ScriptedPeer.update(stream: 1, 10))
-        #expect(try Self.dataBytes(peer) == 0)
-        peer.send(ScriptedPeer.update(10))
-        #expect(try Self.dataBytes(peer) == 10)
+    func connectionWindow() {
+        let fixture = Self.answering(window: 0x7FFF_FFFF)
+        #expect(Self.dataBytes(fixture) == 65_535)
+        fixture.receive(Peer.update(stream: 1, 10))
+        #expect(Self.dataBytes(fixture) == 0)
+        fixture.receive(Peer.update(10))
+        #expect(Self.dataBytes(fixture) == 10)
     }
 
     @Test("6.9.2 a new initial window applies to open streams, and may make theirs negative")
-    func initialWindow() throws {
-        let server = try TestServer()
-        let peer = try server.peer(settings: ScriptedPeer.setting(.initialWindowSize, 0))
-        peer.send(ScriptedPeer.request("/big", stream: 1))
-        #expect(try Self.dataBytes(peer) == 0)
-        peer.send(ScriptedPeer.frame(.settings, ScriptedPeer.setting(.initialWindowSize, 3)))
-        #expect(try Self.dataBytes(peer) == 3)
-        peer.send(ScriptedPeer.frame(.settings, ScriptedPeer.setting(.initialWindowSize, 1)))
-        peer.send(ScriptedPeer.update(stream: 1, 2))
-        #expect(try Self.dataBytes(peer) == 0)
-        peer.send(ScriptedPeer.update(stream: 1, 5))
-        #expect(try Self.dataBytes(peer) == 5)
+    func initialWindow() {
+        let fixture = Self.answering(window: 0)
+        #expect(Self.dataBytes(fixture) == 0)
+        fixture.receive(Peer.frame(.settings, Peer.setting(.initialWindowSize, 3)))
+        #expect(Self.dataBytes(fixture) == 3)
+        fixture.receive(Peer.frame(.settings, Peer.setting(.initialWindowSize, 1)))
+        fixture.receive(Peer.update(stream: 1, 2))
+        #expect(Self.dataBytes(fixture) == 0)
+        fixture.receive(Peer.update(stream: 1, 5))
+        #expect(Self.dataBytes(fixture) == 5)
     }
 
-    /// Returns the number of DATA bytes that arrive without sending anything further.
-    private static func dataBytes(_ peer: ScriptedPeer) throws -> Int {
-        var count = 0
-        for mark in [UInt8](1...2) {
-            let frames = try #require(Self.frames(of: peer, toPing: mark))
-            #expect(!frames.contains { $0.payload.count > 16_384 })
-            for frame in frames where frame.type == .data { count += frame.payload.count }
-        }
-        return count
+    /// Returns a session that answers stream 1 with a long body.
+    ///
+    /// - Parameter window: the initial window of the client's streams.
+    private static func answering(window: UInt32) -> SessionFixture {
+        let fixture = SessionFixture(settings: Peer.setting(.initialWindowSize, window))
+        fixture.receive(Peer.request("/wait", stream: 1))
+        let body = [UInt8](repeating: 0x61, count: 100_000)
+        #expect(body.withByteView { fixture.session.respond(1, Response(), body: $0) })
+        return fixture
+    }
+
+    /// Returns the number of DATA bytes that the session sends now.
+    private static func dataBytes(_ fixture: SessionFixture) -> Int {
+        let data = fixture.produce().filter { $0.type == .data }
+        #expect(!data.contains { $0.payload.count > 16_384 })
+        return data.reduce(0) { $0 + $1.payload.count }
     }
 }
 
@@ -198,6 +173,8 @@ struct ConformanceCase: CustomTestStringConvertible, Sendable {
         case streamError(HTTP2ErrorCode)
         /// A response with this status on `stream`; the connection continues.
         case answered(Int)
+        /// A request on `stream` that the handler does not answer; the connection continues.
+        case delivered
         /// No reaction; the connection continues.
         case ignored
         /// The connection ends without an error.
@@ -244,9 +221,6 @@ extension ConformanceCase.Outcome {
 }
 
 extension ScriptedPeer {
-    /// Returns a PING whose bytes are all `mark`.
-    static func ping(_ mark: UInt8) -> [UInt8] { Self.frame(.ping, [UInt8](repeating: mark, count: 8)) }
-
     /// Returns HEADERS with this whole field block: a request, or trailers.
     static func request(block: [UInt8], stream: Int = 1, flags: FrameFlags = .whole) -> [UInt8] {
         Self.frame(.headers, flags: flags, stream: stream, block)

@@ -89,7 +89,7 @@ extension ConformanceCase {
             ]
         )
         + Self.rules(
-            .answered(404),
+            .delivered,
             [
                 "8.3.1 OPTIONS for *": Peer.request(
                     block: Self.method("OPTIONS") + [0x86] + Peer.field(":path", "*") + Self.host
@@ -175,7 +175,8 @@ extension ConformanceCase {
             .connectionError(.streamClosed),
             after: Self.closed + Peer.request("/wait", stream: 3),
             [
-                "5.1 closed: DATA, with newer streams": Self.data
+                "5.1 closed: DATA, with newer streams": Self.data,
+                "5.1 closed: HEADERS, with newer streams": Self.trailers,
             ]
         )
         + Self.rules(
