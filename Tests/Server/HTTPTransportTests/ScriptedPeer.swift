@@ -112,7 +112,7 @@ final class ScriptedPeer {
         try #require(unsafe getaddrinfo(host, port, nil, &found) == 0)
         let info = try unsafe #require(found)
         defer { unsafe freeaddrinfo(info) }
-        let descriptor = socket(unsafe info.pointee.ai_family, Int32(SOCK_STREAM.rawValue), 0)
+        let descriptor = Glibc.socket(unsafe info.pointee.ai_family, Int32(SOCK_STREAM.rawValue), 0)
         if let source {
             var from: UnsafeMutablePointer<addrinfo>?
             try #require(unsafe getaddrinfo(source, nil, nil, &from) == 0)
@@ -125,22 +125,29 @@ final class ScriptedPeer {
     }
 
     private static func connected(unix path: String) throws -> Int32 {
-        var name = sockaddr_un()
-        name.sun_family = sa_family_t(AF_UNIX)
-        unsafe withUnsafeMutableBytes(of: &name.sun_path) { unsafe $0.copyBytes(from: path.utf8) }
-        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
-        let result = unsafe withUnsafePointer(to: &name) { pointer in
-            unsafe connect(
-                descriptor,
-                UnsafeRawPointer(pointer).assumingMemoryBound(to: sockaddr.self),
-                UInt32(MemoryLayout<sockaddr_un>.size)
-            )
-        }
+        let (descriptor, result) = unsafe Self.socket(unix: path) { unsafe connect($0, $1, $2) }
         guard result == 0 else {
             _ = Glibc.close(descriptor)
             throw Refused(path: path)
         }
         return descriptor
+    }
+
+    /// Creates a Unix socket.
+    ///
+    /// - `call`: connects or binds the socket to an address of this size.
+    static func socket(
+        unix path: String,
+        _ call: (Int32, UnsafePointer<sockaddr>?, socklen_t) -> Int32
+    ) -> (descriptor: Int32, result: Int32) {
+        var name = sockaddr_un()
+        name.sun_family = sa_family_t(AF_UNIX)
+        unsafe withUnsafeMutableBytes(of: &name.sun_path) { unsafe $0.copyBytes(from: path.utf8) }
+        let descriptor = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        let result = unsafe withUnsafeBytes(of: &name) { bytes in
+            unsafe call(descriptor, bytes.baseAddress?.assumingMemoryBound(to: sockaddr.self), socklen_t(bytes.count))
+        }
+        return (descriptor, result)
     }
 
     deinit {
@@ -408,11 +415,7 @@ final class ScriptedHandler: RequestHandler {
         if request.isBodyTooLarge {
             self.response.begin(status: 413)
             self.loop.respond(request.stream, self.response, body: ByteView("too large"))
-        } else if request.shortage != .none {
-            self.response.begin(status: request.shortage == .server ? 503 : 429)
-            self.loop.respond(request.stream, self.response, body: ByteView("no room"))
         } else if request.path == "/echo" {
-            self.response.add("x-authority", request.authority)
             self.loop.respond(request.stream, self.response, body: request.body)
         } else if request.path == "/big" {
             _ = [UInt8](repeating: 0x61, count: 300_000).withByteView {

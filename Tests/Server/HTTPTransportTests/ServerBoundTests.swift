@@ -224,46 +224,6 @@ struct ServerBoundTests {
         try server.expectServed()
         #expect(peer.hasEnded())
     }
-
-    @Test("With HTTP/1.1 bytes beyond a body's limit are discarded, up to a limit, and counted")
-    func discarded() throws {
-        let server = try TestServer(TransportLimits { $0.discardedBytesMax = 10_000 })
-        for (bytes, times) in [(10_000, 0), (10_001, 1)] {
-            let peer = try Peer(server.address)
-            peer.send("POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n")
-            // The first chunk has the maximum size of a body.
-            for count in [4096, bytes] {
-                peer.send(String(count, radix: 16) + "\r\n" + String(repeating: "x", count: count) + "\r\n")
-            }
-            if times == 1 {
-                #expect(peer.hasEnded())
-            } else {
-                peer.send("0\r\n\r\n")
-                #expect(peer.text(through: "too large")?.hasPrefix("HTTP/1.1 413 ") == true)
-            }
-            #expect(server.times(.discardedBytesMax) == times)
-        }
-        try server.expectServed()
-    }
-
-    @Test("With HTTP/1.1 a body over the limit of all requests is refused, and its rest discarded")
-    func requestBytes() throws {
-        let server = try TestServer(TransportLimits { $0.requestBytesMax = 100 })
-        let peer = try Peer(server.address)
-        func ask(_ bytes: Int) {
-            peer.send("POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: \(bytes)\r\n\r\n")
-            peer.send([UInt8](repeating: 0x61, count: bytes))
-        }
-        ask(100)
-        let all = String(repeating: "a", count: 100)
-        #expect(peer.text(through: all)?.hasPrefix("HTTP/1.1 200 ") == true)
-        #expect(server.times(.requestBytesMax) == 0)
-        ask(101)
-        #expect(peer.text(through: "no room")?.hasPrefix("HTTP/1.1 503 ") == true)
-        #expect(server.times(.requestBytesMax) == 1)
-        ask(100)
-        #expect(peer.text(through: all) != nil)
-    }
 }
 
 @Suite(.serialized, .timeLimit(.minutes(15)))
@@ -301,17 +261,7 @@ struct ListenerTests {
 
     /// Creates a socket that is bound to a file but does not listen, like one left by another program.
     private func bind(_ path: String) throws -> Int32 {
-        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
-        var name = sockaddr_un()
-        name.sun_family = sa_family_t(AF_UNIX)
-        unsafe withUnsafeMutableBytes(of: &name.sun_path) { unsafe $0.copyBytes(from: Array(path.utf8)) }
-        let result = unsafe withUnsafeBytes(of: &name) { bytes in
-            unsafe Glibc.bind(
-                descriptor,
-                bytes.baseAddress?.assumingMemoryBound(to: sockaddr.self),
-                socklen_t(bytes.count)
-            )
-        }
+        let (descriptor, result) = unsafe ScriptedPeer.socket(unix: path) { unsafe Glibc.bind($0, $1, $2) }
         try #require(result == 0)
         return descriptor
     }

@@ -174,6 +174,7 @@ struct HTTP1ConformanceTests {
             #expect(fixture.statuses == [413])
             fixture.receive([UInt8](repeating: 0x61, count: count))
             #expect(fixture.session.isFinished == !isToldToEnd)
+            #expect(fixture.memory.tally.times(.discardedBytesMax) == (isToldToEnd ? 0 : 1))
             fixture.session.closeAfterAnswer()
             #expect(fixture.session.isFinished)
             #expect(fixture.memory.streams.usedCount == 0)
@@ -237,6 +238,17 @@ struct HTTP1ConformanceTests {
         #expect(fixture.statuses == [503])
         #expect(fixture.session.isFinished)
         #expect(fixture.memory.requestBytes.held == 0)
+        #expect(fixture.memory.tally.times(.requestBytesMax) == 1)
+    }
+
+    @Test("A body over the limit of all requests is refused, its rest is discarded, and the next one is served")
+    func bodyRoom() {
+        let fixture = HTTP1Fixture(TransportLimits { $0.requestBytesMax = 100 })
+        for bytes in [100, 101, 100] {
+            fixture.receive([UInt8]("POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: \(bytes)\r\n\r\n".utf8))
+            fixture.receive([UInt8](repeating: 0x61, count: bytes))
+        }
+        #expect(fixture.statuses == [200, 503, 200])
         #expect(fixture.memory.tally.times(.requestBytesMax) == 1)
     }
 }
@@ -356,6 +368,13 @@ extension HTTP1Case {
         ),
         .good("an extension", "\(chunked)3;a=b;c=\"d\"\r\nabc\r\n0;e\r\n\r\n", "POST /a h abc"),
         .good("blanks before an extension", "\(chunked)3 \t;a\r\nabc\r\n0\r\n\r\n", "POST /a h abc"),
+        HTTP1Case(
+            rule: "chunks that are too large together are thrown away, and the next request answered",
+            sent: [UInt8]("\(chunked)1\r\na\r\n1000\r\n\(String(repeating: "a", count: 4096))\r\n0\r\n\r\n".utf8),
+            statuses: [413],
+            isEnded: false,
+            requests: nil
+        ),
         .good("trailers", "\(chunked)3\r\nabc\r\n0\r\nHost: evil\r\nContent-Length: 9\r\n\r\n", "POST /a h abc"),
         .good(
             "chunks and a request behind them",
