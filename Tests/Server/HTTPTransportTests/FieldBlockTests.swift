@@ -15,16 +15,6 @@ struct FieldBlockTests {
         }
     }
 
-    @Test("A block has no stream before the library has accepted it, nor after it was dropped")
-    func stream() {
-        var block = FieldBlock()
-        #expect(block.stream == nil)
-        block.taken(for: 3, isRequest: true)
-        #expect(block.stream == 3)
-        block.drop()
-        #expect(block.stream == nil)
-    }
-
     @Test(
         "The field list of each block is kept up to its limit, and abandoned at four times the limit, kept or not"
     )

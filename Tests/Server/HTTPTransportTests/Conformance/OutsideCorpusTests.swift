@@ -177,18 +177,6 @@ enum OutsideCorpus {
         return object
     }
 
-    /// Parses hexadecimal digits; returns nil for any other text.
-    private static func bytes(_ value: Any?) -> [UInt8]? {
-        guard let text = value as? String else { return nil }
-        var digits: [UInt8] = []
-        for letter in text {
-            guard let digit = letter.hexDigitValue else { return nil }
-            digits.append(UInt8(digit))
-        }
-        var bytes: [UInt8] = []
-        for index in stride(from: 0, to: digits.count - 1, by: 2) {
-            bytes.append(digits[index] << 4 | digits[index + 1])
-        }
-        return bytes
-    }
+    /// Parses hexadecimal digits; returns nil if the value is not a text.
+    private static func bytes(_ value: Any?) -> [UInt8]? { (value as? String).map(FieldDecoderTests.bytes) }
 }

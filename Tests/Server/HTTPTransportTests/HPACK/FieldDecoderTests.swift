@@ -42,8 +42,9 @@ struct FieldDecoderTests {
         }
     }
 
-    private static func bytes(_ hex: String) -> [UInt8] {
-        let digits = hex.filter { $0 != " " }.compactMap(\.hexDigitValue)
+    /// Parses hexadecimal digits, and ignores spaces.
+    static func bytes(_ hex: String) -> [UInt8] {
+        let digits = hex.compactMap(\.hexDigitValue)
         return stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
     }
 
