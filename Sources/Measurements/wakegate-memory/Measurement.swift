@@ -101,6 +101,6 @@ struct Measurement {
     }
 
     private static func write(_ text: String, to file: Int32) {
-        text.withByteView { _ = Descriptor.writeAll(file, $0) }
+        text.withByteView { _ = try? Descriptor.writeWhole(file, $0) }
     }
 }

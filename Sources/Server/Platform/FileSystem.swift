@@ -409,14 +409,6 @@ package enum Descriptor {
         return count
     }
 
-    /// Writes all of `bytes`, and waits as long as needed.
-    ///
-    /// - Returns: false if the rest cannot be written.
-    @discardableResult
-    package static func writeAll(_ descriptor: Int32, _ bytes: ByteView) -> Bool {
-        (try? self.writeWhole(descriptor, bytes)) != nil
-    }
-
     /// Opens a placeholder for each closed standard descriptor. Otherwise a file or socket opened later would get the
     /// descriptor and receive the standard output.
     package static func holdStandardOnes() {

@@ -22,11 +22,6 @@ struct FileTests {
         return path
     }
 
-    private func number(_ body: () throws(SystemError) -> Void) -> Int32? {
-        do throws(SystemError) { try body() } catch { return error.number }
-        return nil
-    }
-
     @Test(
         "A written file is read back, up to the given number of bytes, also if it is longer than one read",
         arguments: [(1, 4), (20_000, 100_000)]
@@ -60,17 +55,17 @@ struct FileTests {
     func errors() throws {
         let path = try self.made("a", "")
         let none = self.file("none")
-        #expect(self.number { () throws(SystemError) in _ = try OpenFile(none, O_RDONLY) } == ENOENT)
-        #expect(self.number { () throws(SystemError) in _ = try FileSystem.status(none) } == ENOENT)
-        #expect(self.number { () throws(SystemError) in _ = try FileSystem.linkStatus(none) } == ENOENT)
-        #expect(self.number { () throws(SystemError) in _ = try FileSystem.target(of: none) } == ENOENT)
-        #expect(self.number { () throws(SystemError) in try FileSystem.checkAccess(none, R_OK) } == ENOENT)
-        #expect(self.number { () throws(SystemError) in try FileSystem.remove(none) } == ENOENT)
-        #expect(self.number { () throws(SystemError) in try FileSystem.rename(none, to: path) } == ENOENT)
-        #expect(self.number { () throws(SystemError) in try FileSystem.link(path, to: path) } == EEXIST)
-        #expect(self.number { () throws(SystemError) in try FileSystem.makeFolder(path, mode: 0o700) } == EEXIST)
-        #expect(self.number { () throws(SystemError) in try FileSystem.removeFolder(path) } == ENOTDIR)
-        #expect(self.number { () throws(SystemError) in try FileSystem.syncFolder(path) } == ENOTDIR)
+        #expect(throws: SystemError(ENOENT)) { _ = try OpenFile(none, O_RDONLY) }
+        #expect(throws: SystemError(ENOENT)) { try FileSystem.status(none) }
+        #expect(throws: SystemError(ENOENT)) { try FileSystem.linkStatus(none) }
+        #expect(throws: SystemError(ENOENT)) { try FileSystem.target(of: none) }
+        #expect(throws: SystemError(ENOENT)) { try FileSystem.checkAccess(none, R_OK) }
+        #expect(throws: SystemError(ENOENT)) { try FileSystem.remove(none) }
+        #expect(throws: SystemError(ENOENT)) { try FileSystem.rename(none, to: path) }
+        #expect(throws: SystemError(EEXIST)) { try FileSystem.link(path, to: path) }
+        #expect(throws: SystemError(EEXIST)) { try FileSystem.makeFolder(path, mode: 0o700) }
+        #expect(throws: SystemError(ENOTDIR)) { try FileSystem.removeFolder(path) }
+        #expect(throws: SystemError(ENOTDIR)) { try FileSystem.syncFolder(path) }
         #expect(SystemError(ENOENT).message == "No such file or directory")
         #expect(!FileSystem.exists(none) && FileSystem.unreadable(none) != nil)
         #expect(MappedFile(path)?.withView { $0.count } == nil, "there is nothing to map of an empty file")
@@ -196,14 +191,15 @@ struct FileTests {
 struct DescriptorTests {
     @Test("A pipe is readable once it has data, and the written data is read")
     func waiting() throws {
-        let pipe = try TestPipe()
+        let pipe = try Descriptor.pipe()
+        defer { for end in [pipe.reading, pipe.writing] { Descriptor.close(end) } }
         #expect(!Descriptor.wait(for: pipe.reading, .readable, milliseconds: 0))
         #expect(Descriptor.wait(for: pipe.writing, .writable, milliseconds: -1))
         var waits = [Descriptor.Wait(pipe.reading, .readable), Descriptor.Wait(pipe.writing, .writable)]
         #expect(Descriptor.wait(for: &waits, milliseconds: -1))
         #expect(waits.map(\.isOver) == [false, true])
         #expect(try Descriptor.write(pipe.writing, [1, 2, 3]) == 3)
-        #expect([UInt8]([4, 5]).withByteView { Descriptor.writeAll(pipe.writing, $0) })
+        try [UInt8]([4, 5]).withByteView { try Descriptor.writeWhole(pipe.writing, $0) }
         #expect(Descriptor.wait(for: &waits, milliseconds: -1))
         #expect(waits.map(\.isOver) == [true, true])
         var room = [UInt8](repeating: 0, count: 8)
@@ -213,7 +209,7 @@ struct DescriptorTests {
 
     @Test("A write to a closed descriptor fails")
     func nobody() {
-        #expect(![UInt8]([1]).withByteView { Descriptor.writeAll(-1, $0) })
+        #expect(throws: SystemError(EBADF)) { try [UInt8]([1]).withByteView { try Descriptor.writeWhole(-1, $0) } }
         #expect(throws: SystemError(EBADF)) { try Descriptor.write(-1, [1]) }
     }
 
@@ -228,23 +224,5 @@ struct DescriptorTests {
             arrived.store(count.value, ordering: .relaxed)
         }.join()
         #expect(arrived.load(ordering: .relaxed) == 2)
-    }
-}
-
-/// A pipe that is closed with this object.
-private final class TestPipe {
-    let reading: Int32
-    let writing: Int32
-
-    init() throws(SystemError) {
-        var ends: [Int32] = [-1, -1]
-        guard unsafe pipe(&ends) == 0 else { throw SystemError(errno) }
-        self.reading = ends[0]
-        self.writing = ends[1]
-    }
-
-    deinit {
-        close(self.reading)
-        close(self.writing)
     }
 }

@@ -277,7 +277,7 @@ package struct StandardError: LogSink {
 
     package func write(_ line: LogLine, _ format: LogFormat) -> Bool {
         let text = format == .json ? line.json : line.text
-        return "\(text)\n".withByteView { Descriptor.writeAll(self.descriptor, $0) }
+        return "\(text)\n".withByteView { (try? Descriptor.writeWhole(self.descriptor, $0)) != nil }
     }
 }
 
