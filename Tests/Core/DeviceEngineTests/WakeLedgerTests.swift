@@ -52,16 +52,6 @@ struct WakeLedgerTests {
         #expect(ledger.known.ids == 0 && ledger.known.devicesWithEnded == 0)
     }
 
-    @Test("Expired wakes are taken once, in order")
-    func expired() {
-        var ledger = WakeLedger()
-        for number in [3, 1, 2] { ledger.expired.append((Self.wake(number), .deadline)) }
-        #expect(ledger.expired.popFirst().map { $0 == (Self.wake(3), .deadline) } == true)
-        ledger.expired.append((Self.wake(4), .operator))
-        #expect([1, 2, 4].allSatisfy { ledger.expired.popFirst()?.id == Self.wake($0) })
-        #expect(ledger.expired.isEmpty == true)
-    }
-
     @Test("A restored device's wakes are known, unless one of them belongs to another device")
     func restored() {
         var devices = DeviceTable.registered(3)

@@ -26,7 +26,7 @@ package struct WakeLedger: ~Copyable {
     /// The time at which each device's oldest ended wake is forgotten; one entry per device.
     private var forgetting = DueIndex()
     /// The wakes that ended without a result of their worker, oldest first. Their slots must be freed.
-    package var expired = FIFOQueue<(id: WakeID, reason: ExpirationReason)>()
+    var expired = FIFOQueue<(id: WakeID, reason: ExpirationReason)>()
     /// The wakes whose deadline is near. A wake may be in the queue several times.
     var expiring = FIFOQueue<(id: WakeID, deadline: Instant)>()
 
