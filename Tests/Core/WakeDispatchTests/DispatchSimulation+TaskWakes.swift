@@ -92,8 +92,7 @@ extension DispatchSimulation {
         guard let task = delivery.task else { return self.fail("a wake is neither a push nor a task") }
         let token = delivery.token
         let isForced =
-            self.forcedTask?.token == token && self.forcedTask?.identifier == task.name
-            && delivery.kind != .urlSession
+            self.forced?.token == token && self.forced?.identifier == task.name && delivery.kind != .urlSession
         let parameters = self.parameters(token)
         self.models.tasks.launched(delivery, at: self.now, isForced: isForced, parameters)
         self.taskCoverage.note("launched \(delivery.kind)")

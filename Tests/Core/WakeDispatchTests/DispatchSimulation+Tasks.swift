@@ -121,39 +121,6 @@ extension DispatchSimulation {
         }
         self.settle()
     }
-
-    func simulateTaskLaunch(_ device: Int, _ identifier: String) {
-        guard let index = self.rig.rig.find(device) else { return }
-        let token = self.tokens[device]
-        let expected: Dispatcher.SimulatedLaunch
-        if let item = self.models.tasks.ledger.request(identifier, token) {
-            let lane = item.kind.lane
-            let maximum = lane == .continued ? Int(self.parameters(token).continuedMax) : 1
-            let isFull = self.models.checker.count(token, lane) >= maximum
-            let topic = EngineRig.topicName(self.topic(of: device))
-            let couldTake = self.models.checker.couldTakeForced(token, topic: topic, item.target)
-            expected = isFull ? .laneIsFull : couldTake ? .launched : .noWorker
-        } else {
-            expected = .notPending
-        }
-        self.forcedTask = (token, identifier)
-        let outcome = self.rig.dispatcher.simulateLaunch(index, identifier: identifier)
-        if outcome != expected { self.fail("launching \(identifier) answered \(outcome), and not \(expected)") }
-        self.taskCoverage.note("simulated launch: \(outcome)")
-        self.took()
-        self.forcedTask = nil
-        self.check()
-    }
-
-    func simulateTaskExpiration(_ device: Int, _ identifier: String) {
-        guard let index = self.rig.rig.find(device) else { return }
-        let token = self.tokens[device]
-        let isInFlight = self.models.tasks.ledger[token].inFlight.contains { $0.item.name == identifier }
-        let happened = self.rig.dispatcher.simulateExpiration(index, identifier: identifier)
-        if happened != isInFlight { self.fail("expiring \(identifier) answered \(happened)") }
-        if happened { self.taskCoverage.note("simulated expiration") }
-        self.settle()
-    }
 }
 
 /// Random operations on requests and sessions.
@@ -184,13 +151,13 @@ extension DispatchSimulation {
         case 0..<15: self.submitSomething(device, identifier)
         case 15..<20: self.finishSomething(device)
         case 20..<22: self.cancel(device, self.someName(device, identifier))
-        case 22: if self.draw({ $0.once(in: 3) }) { self.cancel(device, nil) }
+        case 22: if self.generator.once(in: 3) { self.cancel(device, nil) }
         case 23..<25: self.progressSomething()
-        case 25..<27: self.simulateTaskLaunch(device, self.someName(device, identifier))
-        case 27..<29: self.simulateTaskExpiration(device, self.someName(device, identifier))
+        case 25..<27: self.simulateLaunch(device, self.someName(device, identifier))
+        case 27..<29: self.simulateExpiration(device, self.someName(device, identifier))
         case 29..<36: self.reportSomething(device)
-        case 36: if self.draw({ $0.once(in: 3) }) { self.reload() }
-        case 37: if self.draw({ $0.once(in: 2) }) { self.misreport() } else { self.cancelAndLose() }
+        case 36: if self.generator.once(in: 3) { self.reload() }
+        case 37: if self.generator.once(in: 2) { self.misreport() } else { self.cancelAndLose() }
         default: self.submitBurst(device)
         }
     }

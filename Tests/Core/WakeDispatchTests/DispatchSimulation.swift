@@ -36,10 +36,8 @@ final class DispatchSimulation {
     private var answers: [(at: Int64, number: Int, wake: WakeID, deed: SimulatedDeed)] = []
     private var answerCount = 0
     private(set) var wakesSeen: [WakeID] = []
-    /// The device that an operator is launching.
-    var forced: DeviceToken?
-    /// The request that an operator is launching.
-    var forcedTask: (token: DeviceToken, identifier: String)?
+    /// The device that an operator is launching, and the request.
+    private(set) var forced: (token: DeviceToken, identifier: String?)?
     /// The wakes that must end because their requests are being cancelled.
     var cancelledWakes: Set<WakeID> = []
     /// The device that is becoming `forceQuit`.
@@ -298,29 +296,48 @@ extension DispatchSimulation {
         self.settle()
     }
 
-    func simulateLaunch(_ device: Int) {
+    /// - Parameter identifier: the request to launch; nil for the pending push, or an empty wake.
+    func simulateLaunch(_ device: Int, _ identifier: String? = nil) {
         guard let index = self.rig.rig.find(device) else { return }
         let token = self.tokens[device]
-        let isInFlight = self.models.checker.count(token, .short) > 0
         let topic = EngineRig.topicName(self.topic(of: device))
-        let couldTake = self.models.checker.couldTakeForced(token, topic: topic)
-        let expected: Dispatcher.SimulatedLaunch = isInFlight ? .laneIsFull : couldTake ? .launched : .noWorker
-        let outcome = self.rig.dispatcher.simulateLaunch(index)
-        if outcome != expected { self.fail("simulate-launch answered \(outcome), and not \(expected)") }
-        let isPaused = self.models.checker.pausedTopics.contains(topic)
-        if outcome == .launched, isPaused { self.coverage.note(.launchOfPaused) }
-        self.forced = token
+        var expected = Dispatcher.SimulatedLaunch.notPending
+        if let target = identifier.map({ self.models.tasks.ledger.request($0, token)?.target }) ?? LaunchTarget.push {
+            let lane = target.kind.lane
+            let isFull = self.models.checker.count(token, lane) >= self.laneMax(lane, token)
+            let couldTake = self.models.checker.couldTakeForced(token, topic: topic, target)
+            expected = isFull ? .laneIsFull : couldTake ? .launched : .noWorker
+        }
+        let outcome = self.rig.dispatcher.simulateLaunch(index, identifier: identifier)
+        let name = identifier ?? "a push"
+        if outcome != expected { self.fail("launching \(name) answered \(outcome), and not \(expected)") }
+        if identifier != nil {
+            self.taskCoverage.note("simulated launch: \(outcome)")
+        } else if outcome == .launched, self.models.checker.pausedTopics.contains(topic) {
+            self.coverage.note(.launchOfPaused)
+        }
+        self.forced = (token, identifier)
         self.took()
         self.forced = nil
         self.check()
     }
 
-    func simulateExpiration(_ device: Int) {
+    /// Returns the maximum number of wakes of the lane in flight on the device.
+    private func laneMax(_ lane: Lane, _ token: DeviceToken) -> Int {
+        lane == .continued ? Int(self.parameters(token).continuedMax) : 1
+    }
+
+    /// - Parameter identifier: the request or session to end; nil for the wake in the short lane.
+    func simulateExpiration(_ device: Int, _ identifier: String? = nil) {
         guard let index = self.rig.rig.find(device) else { return }
-        let isInFlight = self.models.checker.count(self.tokens[device], .short) > 0
-        let happened = self.rig.dispatcher.simulateExpiration(index)
+        let token = self.tokens[device]
+        let isInFlight =
+            identifier.map { self.models.tasks.ledger[token].inFlight.map(\.item.name).contains($0) }
+            ?? (self.models.checker.count(token, .short) > 0)
+        let happened = self.rig.dispatcher.simulateExpiration(index, identifier: identifier)
         if happened != isInFlight { self.fail("simulate-expiration answered \(happened)") }
-        if happened { self.coverage.note(.simulatedExpiration) }
+        if happened, identifier == nil { self.coverage.note(.simulatedExpiration) }
+        if happened, identifier != nil { self.taskCoverage.note("simulated expiration") }
         self.settle()
     }
 
@@ -383,8 +400,8 @@ extension DispatchSimulation {
 
     private func delivered(_ delivery: Delivery) {
         let token = delivery.token
-        let laneMax = delivery.kind == .continued ? Int(self.parameters(token).continuedMax) : 1
-        let isForced = self.forced == token || self.forcedTask.map { $0.token == token } ?? false
+        let laneMax = self.laneMax(delivery.kind.lane, token)
+        let isForced = self.forced?.token == token
         self.models.checker.delivered(delivery, at: self.now, laneMax: laneMax, isForced: isForced)
         guard let push = delivery.push else { return self.taskDelivered(delivery) }
         self.models.ledger.launched(delivery.apnsID, token, attempt: push.attempts)
