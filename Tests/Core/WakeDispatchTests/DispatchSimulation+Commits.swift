@@ -5,13 +5,6 @@ import Wire
 
 /// Commits as the gateway makes them: one at a time, each with all changes since the last, while steps continue.
 extension DispatchSimulation {
-    func clocksPassed(_ milliseconds: Int64) {
-        guard self.lives != nil else { return }
-        self.lives?.boot += milliseconds
-        self.lives?.wall += milliseconds
-        if let lives = self.lives, lives.clock.now(boot: lives.boot) != self.now { self.fail("policy time stepped") }
-    }
-
     /// Stages an effect that is published once it is durable.
     func tell(_ effect: SimulatedLives.Effect) {
         self.lives?.staged.append(effect)
@@ -21,7 +14,7 @@ extension DispatchSimulation {
     func keep() {
         guard let faultsEvery = self.lives?.faultsEvery, self.fault == nil else { return }
         if faultsEvery > 0, self.generator.once(in: faultsEvery) {
-            if self.generator.once(in: 2) { return self.die(self.generator.pick(SimulatedDeath.allCases)) }
+            if self.generator.once(in: 2) { return self.die() }
             self.lives?.medium.planFault(&self.generator)
         }
         if self.lives?.underWay != nil, faultsEvery == 0 || self.generator.once(in: 3) { self.endCommit() }
@@ -44,12 +37,10 @@ extension DispatchSimulation {
     func takeCommit() -> SimulatedLives.Commit {
         guard var lives = self.lives else { preconditionFailure("only what has lives makes commits") }
         lives.commits += 1
-        let clock = ClockRecord(now: self.now, wall: lives.wall)
         // Every other commit includes the progress of continued tasks.
         let hasProgress = lives.commits.isMultiple(of: 2)
         if hasProgress { self.rig.engine.flushProgress() }
         var batch = RecordBatch()
-        batch.append(RecordKey(.clock)) { clock.store(to: &$0) }
         batch.append(RecordKey(.origin)) { $0.append(memoryOf: lives.commits.littleEndian) }
         self.rig.engine.takeStep(into: &batch)
         var commit = SimulatedLives.Commit(number: lives.commits, sequence: lives.durable.sequence)
@@ -65,7 +56,7 @@ extension DispatchSimulation {
         commit.hasProgress = hasProgress
         commit.devices = self.frozenDevices(self.rig, hasProgress: hasProgress)
         commit.counters = self.rig.engine.totals
-        commit.clock = clock
+        commit.now = self.now
         commit.records = records
         commit.effects = lives.staged
         lives.staged = []
@@ -93,7 +84,7 @@ extension DispatchSimulation {
             self.lives?.coverage.note(.failedCommit)
             self.lives?.medium.clearFaults()
             self.checkAfterFailure(store)
-            self.die(self.generator.pick(SimulatedDeath.allCases))
+            self.die()
         }
     }
 
@@ -167,72 +158,47 @@ extension DispatchSimulation {
     func live(on medium: MemoryMedium, faultsEvery: Int) {
         self.lives = SimulatedLives(medium, faultsEvery: faultsEvery)
         self.lives?.durable.devices = self.tokens.map { _ in nil }
-        self.start()
+        self.start(at: self.now)
     }
 
-    func die(_ death: SimulatedDeath) {
+    func die() {
         guard self.lives != nil else { return }
-        self.lives?.coverage.note(death == .kill ? .kill : .powerLoss)
-        self.lives?.medium.die(death, &self.generator)
+        self.lives?.coverage.note(.death)
+        self.lives?.medium.die(.kill, &self.generator)
         let effects = (self.lives?.underWay?.effects ?? []) + (self.lives?.staged ?? [])
         self.lives?.coverage.note(.keptBackEffects, effects.count)
         for case .accepted(let id) in effects { self.lives?.unanswered.insert(id) }
         for case .taken(let number) in effects { self.lives?.unansweredTasks.insert(number) }
         self.lives?.staged = []
-        self.beOff(death)
-        self.start()
+        // Some time passes while the gateway is off.
+        self.start(at: self.now + self.generator.pick([0, 0, 1, 1000, 60_000, 3_600_000] as [Int64]))
         self.beginSteps()
     }
 
-    /// Advances the clocks for the time that the gateway is off; sometimes the wall clock is also set.
-    private func beOff(_ death: SimulatedDeath) {
-        let off = self.generator.pick([0, 0, 1, 1000, 60_000, 3_600_000] as [Int64])
-        self.lives?.wall += off
-        // The uptime restarts only if the machine lost its power.
-        switch death {
-        case .kill: self.lives?.boot += off
-        case .powerLoss: self.lives?.boot = Int64(self.generator.number(below: 100_000))
-        }
-        if self.generator.once(in: 3) { self.setWallClock() }
-    }
-
-    func setWallClock() {
-        let jump = self.generator.pick([-7_200_000, -3_600_000, -1, 1, 3_600_000, 86_400_000] as [Int64])
-        self.lives?.wall += jump
-        self.lives?.coverage.note(.wallJump)
-    }
-
     /// Starts the gateway until a start succeeds.
-    private func start() {
+    private func start(at now: Instant) {
         if self.lives?.faultsEvery != 0, self.generator.once(in: 4) { self.lives?.medium.planFault(&self.generator) }
         for _ in 0..<5 where self.fault == nil {
             do throws(StoreError) {
-                return try self.tryToStart()
+                return try self.tryToStart(at: now)
             } catch {
                 self.lives?.coverage.note(.failedStart)
                 self.lives?.medium.clearFaults()
                 self.lives?.store = nil
-                self.lives?.medium.die(self.generator.pick(SimulatedDeath.allCases), &self.generator)
+                self.lives?.medium.die(.kill, &self.generator)
                 if self.lives?.faultsEvery == 0 { self.fail("a start failed without a fault: \(error.message)") }
             }
         }
         self.fail("no start succeeds")
     }
 
-    private func tryToStart() throws(StoreError) {
+    private func tryToStart(at now: Instant) throws(StoreError) {
         guard let medium = self.lives?.medium else { return }
         self.lives?.store = nil
         let store = try medium.open()
         let records = try store.loadAll()
         guard let found = self.foundCommit(records) else { return }
         guard self.restored(records, as: found, "after a restart") else { return }
-        guard let lives = self.lives else { return }
-        let clock =
-            found.clock.map {
-                PolicyClock.resumed($0, wall: lives.wall, boot: lives.boot, bootID: nil, jumpMax: .max).clock
-            } ?? PolicyClock(wall: lives.wall, boot: lives.boot)
-        let now = clock.now(boot: lives.boot)
-        self.checkClock(found.clock, now)
         let rig = DispatchRig(self.configuration, start: now.milliseconds, seed: self.generator.next())
         rig.rig.lastPush = self.rig.rig.lastPush
         try rig.restore(records)
@@ -242,7 +208,6 @@ extension DispatchSimulation {
         // The state found is durable from here on, and no commit is under way.
         self.lives?.durable = found
         self.lives?.underWay = nil
-        self.lives?.clock = clock
         self.lives?.bornAt = now
         self.lives?.store = store
         self.begin(rig)
@@ -276,11 +241,10 @@ extension DispatchSimulation {
 
     /// Compares the restored state with the state at the commit.
     func restored(_ records: SimulatedStore.Records, as commit: SimulatedLives.Commit, _ when: String) -> Bool {
-        let now = commit.clock?.now ?? Instant(milliseconds: 0)
-        let rig = DispatchRig(commit.configuration, start: now.milliseconds, seed: 1)
+        let rig = DispatchRig(commit.configuration, start: commit.now.milliseconds, seed: 1)
         do throws(StoreError) {
             try rig.restore(records)
-            try rig.engine.finishRestoring(now: now)
+            try rig.engine.finishRestoring(now: commit.now)
         } catch {
             self.fail("\(when) the records are refused: \(error.message)")
             return false
@@ -295,15 +259,6 @@ extension DispatchSimulation {
             return false
         }
         return true
-    }
-
-    /// Checks that policy time advanced by the elapsed wall clock time, and never backwards.
-    private func checkClock(_ stored: ClockRecord?, _ now: Instant) {
-        guard let stored, let wall = self.lives?.wall else { return }
-        if wall < stored.wall { self.lives?.coverage.note(.wallJumpBackAcrossRestart) }
-        if now.milliseconds != stored.now.milliseconds + max(0, wall - stored.wall) {
-            self.fail("policy time advanced from \(stored.now) to \(now)")
-        }
     }
 
     /// Ends every wake in flight as lost and takes its attempt back. The streams of workers are gone.

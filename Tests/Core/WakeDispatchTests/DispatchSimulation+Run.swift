@@ -8,17 +8,11 @@ extension DispatchSimulation {
     ///
     /// - Parameters:
     ///   - deadStep: the step at which the gateway certainly dies.
-    ///   - death: the kind of that death.
     ///   - drainStep: the step at which it begins to shut down. A gateway that never dies ends with the shutdown.
     /// - Returns: the first fault that was found, and its step.
-    func run(
-        steps: Int,
-        dyingAt deadStep: Int? = nil,
-        _ death: SimulatedDeath = .kill,
-        drainingAt drainStep: Int? = nil
-    ) -> String? {
+    func run(steps: Int, dyingAt deadStep: Int? = nil, drainingAt drainStep: Int? = nil) -> String? {
         for step in 0..<steps {
-            if step == deadStep { self.die(death) }
+            if step == deadStep { self.die() }
             if step == drainStep { self.drain() }
             self.pass(self.someTime())
             self.answer()
@@ -46,7 +40,6 @@ extension DispatchSimulation {
 
     private func act() {
         if self.lives != nil {
-            if self.generator.once(in: 30) { self.setWallClock() }
             // Workers reconnect after the gateway was gone.
             if self.workers.count < 2 { self.subscribeSomebody() }
             if self.generator.once(in: 8) { return self.reanswer() }
@@ -76,23 +69,13 @@ extension DispatchSimulation {
                 .at(self.now + 600_000),
             ] as [Expiration]
         )
-        let moment = self.lives.map { lives in
-            // Computed as in the edge, from whole seconds on the wall clock.
-            let seconds = (lives.wall + self.generator.pick([1000, 40_000, 600_000])) / 1000
-            let expiry = WallOffset(wall: lives.wall, now: self.now).instant(wallSeconds: UInt64(seconds))
-            if expiry.milliseconds != self.now.milliseconds + seconds * 1000 - lives.wall {
-                self.fail("an expiry moved")
-            }
-            return expiry
-        }
         let priority = self.generator.pick([.immediate, .considerate, .considerate, .passive] as [Priority])
-        let isAtEdge = moment != nil && self.generator.once(in: 4)
         self.push(
             device,
             priority,
-            isAtEdge ? moment.map { .at($0) } ?? expiration : expiration,
+            expiration,
             wakes: !self.generator.once(in: 20),
-            isNamed: self.repeats.once(in: 2)
+            isNamed: self.generator.once(in: 2)
         )
     }
 
@@ -174,7 +157,7 @@ extension DispatchSimulation {
         self.lives?.faultsEvery = 0
         self.lives?.medium.clearFaults()
         // A store that has failed refuses the next commit.
-        if self.lives != nil { self.die(.kill) }
+        self.die()
         while let stream = self.someStream() { self.endStream(stream) }
         self.calmTasks()
         self.resumeEveryTopic()
@@ -197,7 +180,7 @@ extension DispatchSimulation {
         self.answer()
         self.keepAll()
         if self.lives?.underWay != nil || self.lives?.staged.isEmpty == false { self.fail("effects are kept forever") }
-        if self.lives != nil { self.die(.powerLoss) }
+        self.die()
         if self.rig.dispatcher.workerCounts(nil).busy != 0 { self.fail("a wake is in flight forever") }
         if self.models.ledger.ends.count != self.models.ledger.accepted { self.fail("a push has no end") }
         if self.models.checker.open.count != 0 { self.fail("a worker still holds a wake") }

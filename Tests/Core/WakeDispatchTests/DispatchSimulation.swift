@@ -110,7 +110,6 @@ extension DispatchSimulation {
     /// Advances the time and applies what is due, a few devices at a time.
     func pass(_ milliseconds: Int64) {
         self.rig.rig.pass(milliseconds)
-        self.clocksPassed(milliseconds)
         self.advance()
         self.check()
     }

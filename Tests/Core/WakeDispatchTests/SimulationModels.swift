@@ -31,7 +31,7 @@ struct SimulationModels {
     }
 }
 
-/// The state of a simulated gateway across restarts: its records, the clocks, and the published effects.
+/// The state of a simulated gateway across restarts: its records and the published effects.
 struct SimulatedLives {
     /// An effect that is published once its commit has returned.
     enum Effect {
@@ -54,7 +54,7 @@ struct SimulatedLives {
         /// True if it includes all progress of continued tasks.
         var hasProgress = true
         var counters = ActivityCounters()
-        var clock: ClockRecord?
+        var now = Instant(milliseconds: 0)
         var records: SimulatedStore.Records = [:]
         var effects: [Effect] = []
         /// The events since the previous commit, and the number of the newest record of events.
@@ -80,11 +80,8 @@ struct SimulatedLives {
     var staged: [Effect] = []
     /// The number of commits, across restarts.
     var commits: UInt64 = 0
-    var wall: Int64 = 1_700_000_000_000
-    var boot: Int64 = 5_000_000
     /// The start of the current run, in policy time.
     var bornAt = Instant(milliseconds: 0)
-    var clock: PolicyClock
     /// The average number of steps between two faults or deaths.
     var faultsEvery: Int
     /// Pushes that were answered 200.
@@ -102,7 +99,6 @@ struct SimulatedLives {
     init(_ medium: MemoryMedium, faultsEvery: Int) {
         self.medium = medium
         self.faultsEvery = faultsEvery
-        self.clock = PolicyClock(wall: self.wall, boot: self.boot)
     }
 }
 
@@ -124,8 +120,8 @@ struct Coverage<Event: Hashable> {
 
 /// Events of gateways that die and restart.
 enum CrashEvent: CaseIterable {
-    case kill, powerLoss, commit, failedCommit, failedStart, uncertainFound, uncertainLost
-    case wakeLostAtRestart, wallJump, wallJumpBackAcrossRestart, answeredPushFound, unansweredPushFound
+    case death, commit, failedCommit, failedStart, uncertainFound, uncertainLost
+    case wakeLostAtRestart, answeredPushFound, unansweredPushFound
     case repeatedAnswer, forgottenAnswer, repeatedPush, repeatedPushAfterRestart, keptBackEffects, reload
     case eventsFound
 }

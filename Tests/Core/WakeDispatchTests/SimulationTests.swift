@@ -92,13 +92,13 @@ struct CrashSimulationTests {
         #expect(missing == [], "group \(group): cases that never happened prove nothing")
     }
 
-    @Test("A gateway may die after any of its steps", arguments: SimulatedDeath.allCases)
-    func everyStep(death: SimulatedDeath) {
+    @Test("A gateway may die after any of its steps")
+    func everyStep() {
         for step in 0..<30 {
             let seed = UInt64(step % 4 + 7)
             let simulation = DispatchSimulation(seed: seed)
             simulation.live(on: MemoryMedium(), faultsEvery: 0)
-            let fault = simulation.run(steps: step + 5, dyingAt: step, death)
+            let fault = simulation.run(steps: step + 5, dyingAt: step)
             #expect(fault == nil, "step \(step) of seed \(seed)")
         }
     }
@@ -152,13 +152,13 @@ struct TaskSimulationTests {
         #expect(missing == [], "dies: \(dies), group \(group): cases that never happened prove nothing")
     }
 
-    @Test("A gateway with requests may die after any of its steps", arguments: SimulatedDeath.allCases)
-    func everyStep(death: SimulatedDeath) {
+    @Test("A gateway with requests may die after any of its steps")
+    func everyStep() {
         for step in 0..<30 {
             let seed = UInt64(step % 4 + 7)
             let simulation = DispatchSimulation(seed: seed, hasTasks: true)
             simulation.live(on: MemoryMedium(), faultsEvery: 0)
-            let fault = simulation.run(steps: step + 5, dyingAt: step, death)
+            let fault = simulation.run(steps: step + 5, dyingAt: step)
             #expect(fault == nil, "step \(step) of seed \(seed)")
         }
     }
