@@ -17,10 +17,10 @@ extension DispatchSimulation {
             self.pass(self.someTime())
             self.answer()
             for _ in 0..<self.generator.number(in: 1...3) { self.act() }
-            if self.repeats.once(in: 2), !self.isDraining { self.repeatPush() }
-            if self.webhooks.once(in: 4) { self.actAsWebhook() }
+            if self.generator.once(in: 2), !self.isDraining { self.repeatPush() }
+            if self.generator.once(in: 4) { self.actAsWebhook() }
             self.actOnTasks()
-            if self.waiting.once(in: 3) { self.actOnWaiting() }
+            if self.generator.once(in: 3) { self.actOnWaiting() }
             if let fault = self.fault { return "step \(step): \(fault)" }
         }
         if drainStep != nil { self.endDrain() }
@@ -195,21 +195,21 @@ extension DispatchSimulation {
 
     /// Repeats one of the last four pushes of a sender to a device, within the time for which they are remembered.
     func repeatPush() {
-        let device = self.repeats.number(below: self.deviceCount)
+        let device = self.generator.number(below: self.deviceCount)
         let token = self.tokens[device]
         let sent = (self.models.sentPushes[token] ?? []).filter {
             self.now.milliseconds - $0.at.milliseconds < Self.memory
         }
         guard !sent.isEmpty, !self.models.removed.contains(token) else { return }
-        let first = self.repeats.pick(sent)
+        let first = self.generator.pick(sent)
         let counters = self.rig.engine.totals
         let before = self.rig.rig.find(device).map { FrozenDevice(self.rig.engine.snapshot($0)) }
         let number = self.rig.rig.lastPush
         let answer = self.rig.push(
             device,
             topic: self.topic(of: device),
-            self.repeats.pick(Priority.allCases),
-            self.repeats.pick([.absent, .nowOrNever] as [Expiration]),
+            self.generator.pick(Priority.allCases),
+            self.generator.pick([.absent, .nowOrNever] as [Expiration]),
             clientID: first.number
         )
         // The repetition must not consume a number, because no new push exists.
@@ -264,16 +264,16 @@ extension DispatchSimulation {
     func actAsWebhook() {
         let streams = self.workers.keys.sorted { $0.number < $1.number }
         guard !streams.isEmpty else { return }
-        let stream = self.webhooks.pick(streams)
+        let stream = self.generator.pick(streams)
         let open = self.models.checker.streams[stream]?.open ?? []
         let wakes = open.sorted { ($0.first, $0.second) < ($1.first, $1.second) }
-        if wakes.isEmpty || self.webhooks.once(in: 2) {
-            let slots = self.webhooks.pick([0, 1, 2, 4, 4])
+        if wakes.isEmpty || self.generator.once(in: 2) {
+            let slots = self.generator.pick([0, 1, 2, 4, 4])
             self.coverage.note(.slotChange)
             self.changeSlots(stream, to: slots)
         } else {
             self.coverage.note(.lossAlone)
-            self.lose(self.webhooks.pick(wakes), on: stream, takingBackAttempt: self.webhooks.once(in: 2))
+            self.lose(self.generator.pick(wakes), on: stream, takingBackAttempt: self.generator.once(in: 2))
         }
     }
 }

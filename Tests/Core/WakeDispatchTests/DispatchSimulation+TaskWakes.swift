@@ -102,8 +102,7 @@ extension DispatchSimulation {
 
     /// Returns the actions of a stream's worker on the wake of a task.
     func deeds(_ delivery: Delivery) -> [(after: Int64, deed: SimulatedDeed)] {
-        guard let worker = self.workers[delivery.stream], var generator = self.tasks else { return [] }
-        defer { self.tasks = generator }
+        guard let worker = self.workers[delivery.stream] else { return [] }
         let tasks = self.parameters(delivery.topic)
         let window: Int64 =
             switch delivery.kind {
@@ -111,18 +110,18 @@ extension DispatchSimulation {
             case .processing: tasks.processingWindow
             case .push, .appRefresh, .urlSession: self.parameters(delivery.topic).executionWindow
             }
-        var deeds = worker.answers(&generator, window: window).map { answer in
-            let result: TaskResult = answer.result == .failed || generator.once(in: 4) ? .failure : .success
+        var deeds = worker.answers(&self.generator, window: window).map { answer in
+            let result: TaskResult = answer.result == .failed || self.generator.once(in: 4) ? .failure : .success
             return (after: answer.after, deed: SimulatedDeed.report(.task(result)))
         }
         guard delivery.kind == .continued, worker != .frozen else { return deeds }
         var after: Int64 = 0
-        for step in 1...UInt64(generator.number(in: 1...6)) {
-            after += Int64(generator.number(below: Int(window * 5 / 4))) + 1
+        for step in 1...UInt64(self.generator.number(in: 1...6)) {
+            after += Int64(self.generator.number(below: Int(window * 5 / 4))) + 1
             // Some workers repeat their progress.
-            deeds.append((after, .progress(generator.once(in: 4) ? 1 : step)))
+            deeds.append((after, .progress(self.generator.once(in: 4) ? 1 : step)))
         }
-        if generator.once(in: 2) { deeds.append((after + 1, .report(.task(.success)))) }
+        if self.generator.once(in: 2) { deeds.append((after + 1, .report(.task(.success)))) }
         return deeds
     }
 }
@@ -213,12 +212,12 @@ extension DispatchSimulation {
 /// Operators pause and resume topics, and discard pending pushes.
 extension DispatchSimulation {
     func actOnWaiting() {
-        let topic = self.waiting.number(below: self.topicCount)
-        switch self.waiting.number(below: 5) {
+        let topic = self.generator.number(below: self.topicCount)
+        switch self.generator.number(below: 5) {
         case 0: self.setPaused(topic, true)
         case 1, 2: self.setPaused(topic, false)
-        case 3: self.dropPending(self.waiting.number(below: self.deviceCount))
-        default: self.simulateLaunch(self.waiting.number(below: self.deviceCount))
+        case 3: self.dropPending(self.generator.number(below: self.deviceCount))
+        default: self.simulateLaunch(self.generator.number(below: self.deviceCount))
         }
     }
 

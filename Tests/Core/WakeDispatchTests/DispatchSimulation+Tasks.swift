@@ -11,8 +11,6 @@ enum SimulatedDeed {
 
 /// Operations of devices, workers and operators on requests and sessions.
 extension DispatchSimulation {
-    var hasTasks: Bool { self.tasks != nil }
-
     func isPermitted(_ identifier: String, topic: Int) -> Bool {
         guard let patterns = self.configuration.permittedTasks[EngineRig.topicName(topic)] else { return true }
         return patterns.contains { $0.text == identifier || $0.text == "a.*" && identifier.hasPrefix("a.") }
@@ -131,23 +129,16 @@ extension DispatchSimulation {
     private static let sessions = (0..<9).map { "s.\($0)" } + ["a.r0", "b.c0"]
 
     func actOnTasks() {
-        guard var generator = self.tasks else { return }
-        let count = generator.number(in: 0...3)
-        self.tasks = generator
-        for _ in 0..<count where self.fault == nil { self.actOnTask() }
-    }
-
-    private func draw<Result>(_ body: (inout SeededGenerator) -> Result) -> Result {
-        guard var generator = self.tasks else { preconditionFailure("nothing happens of tasks") }
-        defer { self.tasks = generator }
-        return body(&generator)
+        guard self.hasTasks else { return }
+        for _ in 0..<self.generator.number(in: 0...3) where self.fault == nil { self.actOnTask() }
     }
 
     private func actOnTask() {
         // A few devices and names occur often.
-        let device = self.draw { $0.number(below: $0.once(in: 3) ? self.deviceCount : min(2, self.deviceCount)) }
-        let identifier = self.draw { $0.pick($0.once(in: 3) ? ["a.r0", "a.p0", "b.c0"] : Self.identifiers) }
-        switch self.draw({ $0.number(below: 40) }) {
+        let devices = self.generator.once(in: 3) ? self.deviceCount : min(2, self.deviceCount)
+        let device = self.generator.number(below: devices)
+        let identifier = self.generator.pick(self.generator.once(in: 3) ? ["a.r0", "a.p0", "b.c0"] : Self.identifiers)
+        switch self.generator.number(below: 40) {
         case 0..<15: self.submitSomething(device, identifier)
         case 15..<20: self.finishSomething(device)
         case 20..<22: self.cancel(device, self.someName(device, identifier))
@@ -166,42 +157,38 @@ extension DispatchSimulation {
     private func someName(_ device: Int, _ other: String) -> String {
         let known = self.models.tasks.ledger[self.tokens[device]]
         let names = known.waiting.map(\.name) + known.inFlight.map(\.item.name)
-        return self.draw { names.isEmpty || $0.once(in: 5) ? other : $0.pick(names) }
+        return names.isEmpty || self.generator.once(in: 5) ? other : self.generator.pick(names)
     }
 
     private func submitSomething(_ device: Int, _ identifier: String) {
-        let kind = self.draw { generator -> TaskSubmission.Kind in
-            let first = generator.once(in: 12) ? generator.pick(["a.r", "a.p", "b.c"]) : String(identifier.prefix(3))
-            switch first {
-            case "a.r": return .appRefresh
-            case "a.p":
-                let needs: [TaskNeeds] = [[], [], .network, .externalPower, [.network, .externalPower]]
-                return .processing(generator.pick(needs))
-            default: return .continued(generator.once(in: 3) ? .fail : .queue)
-            }
+        let kind: TaskSubmission.Kind
+        switch self.generator.once(in: 12) ? self.generator.pick(["a.r", "a.p", "b.c"]) : String(identifier.prefix(3)) {
+        case "a.r": kind = .appRefresh
+        case "a.p":
+            let needs: [TaskNeeds] = [[], [], .network, .externalPower, [.network, .externalPower]]
+            kind = .processing(self.generator.pick(needs))
+        default: kind = .continued(self.generator.once(in: 3) ? .fail : .queue)
         }
-        if case .continued = kind, self.draw({ !$0.once(in: 4) }) {
+        if case .continued = kind, !self.generator.once(in: 4) {
             var report = Self.wellBeing
             report.appState = .active
             self.conditions(device, report)
         }
-        let earliest: Instant? = self.draw { generator in
-            let after = generator.pick([nil, nil, nil, 0, 1, 5000, 61_000, 1_800_000] as [Int64?])
-            return after.map { self.now + $0 }
-        }
+        let after = self.generator.pick([nil, nil, nil, 0, 1, 5000, 61_000, 1_800_000] as [Int64?])
+        let earliest = after.map { self.now + $0 }
         var details = TaskDetails()
         if case .continued = kind {
-            details.title = self.draw { $0.pick([nil, "Export", "A title that is longer than others"]) }
-            details.resources = self.draw { $0.pick([[], [], [], ["gpu"], ["disk", "gpu"]]) }
+            details.title = self.generator.pick([nil, "Export", "A title that is longer than others"])
+            details.resources = self.generator.pick([[], [], [], ["gpu"], ["disk", "gpu"]])
         }
         self.submit(device, IncomingTask(identifier: identifier, kind: kind, earliestBegin: earliest, details: details))
     }
 
     /// Submits more requests of one kind than are allowed.
     private func submitBurst(_ device: Int) {
-        guard self.draw({ $0.once(in: 3) }) else { return }
+        guard self.generator.once(in: 3) else { return }
         for number in 0..<11 {
-            if self.draw({ $0.once(in: 2) }) {
+            if self.generator.once(in: 2) {
                 self.submit(device, IncomingTask(identifier: "a.p\(number)", kind: .processing([])))
             } else {
                 self.finish(device, Self.sessions[number % Self.sessions.count], count: 1, id: nil)
@@ -210,13 +197,13 @@ extension DispatchSimulation {
     }
 
     private func finishSomething(_ device: Int) {
-        let session = self.draw { $0.pick($0.once(in: 2) ? ["s.0", "a.r0"] : Self.sessions) }
-        let count = self.draw { $0.pick([1, 1, 2, 100_000] as [UInt64]) }
-        let id = self.draw { generator -> String? in
-            guard generator.once(in: 2) else { return nil }
+        let session = self.generator.pick(self.generator.once(in: 2) ? ["s.0", "a.r0"] : Self.sessions)
+        let count = self.generator.pick([1, 1, 2, 100_000] as [UInt64])
+        var id: String?
+        if self.generator.once(in: 2) {
             let (models, token) = (self.models.tasks, self.tokens[device])
             let known = (models.eventIDs[token] ?? []) + (models.formerEventIDs[token] ?? [])
-            return known.isEmpty || generator.once(in: 2) ? "event-\(self.taskCount)" : generator.pick(known)
+            id = known.isEmpty || self.generator.once(in: 2) ? "event-\(self.taskCount)" : self.generator.pick(known)
         }
         self.finish(device, session, count: count, id: id)
     }
@@ -231,27 +218,25 @@ extension DispatchSimulation {
     private func progressSomething() {
         let open = self.openWakes
         let continued = open.filter { $0.kind == .continued }
-        let meant = self.draw { $0.once(in: 3) || continued.isEmpty ? open : continued }
+        let meant = self.generator.once(in: 3) || continued.isEmpty ? open : continued
         guard !meant.isEmpty else { return }
-        self.progress(self.draw { UInt64($0.number(below: 8)) }, self.draw { $0.pick(meant) }.wake)
+        self.progress(UInt64(self.generator.number(below: 8)), self.generator.pick(meant).wake)
     }
 
     private func reportSomething(_ device: Int) {
-        let report = self.draw { generator -> ConditionsReport in
-            var report = ConditionsReport()
-            switch generator.number(below: 10) {
-            case 0, 1: report.appState = .active
-            case 2, 3: report.appState = .background
-            case 4: report.appState = generator.once(in: 2) ? .forceQuit : .background
-            case 5: report.charging = generator.once(in: 2)
-            case 6: report.backgroundRefresh = generator.pick([.available, .available, .denied, .restricted])
-            case 7 where generator.once(in: 2): report.memoryPressure = generator.pick([.normal, .warning, .critical])
-            case 7: report.thermalState = generator.pick([.nominal, .serious, .critical])
-            default:
-                report = Self.wellBeing
-                report.charging = true
-            }
-            return report
+        var report = ConditionsReport()
+        switch self.generator.number(below: 10) {
+        case 0, 1: report.appState = .active
+        case 2, 3: report.appState = .background
+        case 4: report.appState = self.generator.once(in: 2) ? .forceQuit : .background
+        case 5: report.charging = self.generator.once(in: 2)
+        case 6: report.backgroundRefresh = self.generator.pick([.available, .available, .denied, .restricted])
+        case 7 where self.generator.once(in: 2):
+            report.memoryPressure = self.generator.pick([.normal, .warning, .critical])
+        case 7: report.thermalState = self.generator.pick([.nominal, .serious, .critical])
+        default:
+            report = Self.wellBeing
+            report.charging = true
         }
         self.conditions(device, report)
     }
@@ -261,7 +246,7 @@ extension DispatchSimulation {
         let open = self.openWakes
         let meant = open.filter { $0.kind == .appRefresh || $0.kind == .processing }
         guard !meant.isEmpty else { return }
-        let delivery = self.draw { $0.pick(meant) }
+        let delivery = self.generator.pick(meant)
         guard let device = self.tokens.firstIndex(of: delivery.token), let task = delivery.task else { return }
         self.cancel(device, task.name)
         if self.models.checker.open[delivery.wake] != nil { self.endStream(delivery.stream) }
@@ -271,7 +256,7 @@ extension DispatchSimulation {
     private func misreport() {
         let open = self.openWakes
         guard !open.isEmpty else { return }
-        let delivery = self.draw { $0.pick(open) }
+        let delivery = self.generator.pick(open)
         self.report(delivery.kind == .push ? .task(.success) : .push(.newData), delivery.wake)
     }
 }
@@ -287,34 +272,30 @@ extension DispatchSimulation {
     /// Returns the parameters of a new subscription.
     func someTakes() -> StreamTakes {
         guard self.hasTasks else { return .pushes }
-        return self.draw { generator in
-            var takes = generator.once(in: 3) ? StreamTakes() : self.allTakes
-            takes.isForPushes = !generator.once(in: 4)
-            if generator.once(in: 2) {
-                takes.tasks = generator.pick([[], ["a.*"], ["b.*"], ["a.r0", "b.c0"], ["a.*", "a.r0", "b.c0"]])
-                takes.sessions = generator.pick([[], ["s.*"], ["s.0"], ["a.r0"], ["s.*", "a.*"]])
-                takes.resources = generator.pick([[], ["gpu"], ["disk", "gpu", "net"]])
-            }
-            takes.receivesConditions = generator.once(in: 4)
-            if !takes.isForPushes, takes.tasks.isEmpty, takes.sessions.isEmpty { takes.isForPushes = true }
-            return takes
+        var takes = self.generator.once(in: 3) ? StreamTakes() : self.allTakes
+        takes.isForPushes = !self.generator.once(in: 4)
+        if self.generator.once(in: 2) {
+            takes.tasks = self.generator.pick([[], ["a.*"], ["b.*"], ["a.r0", "b.c0"], ["a.*", "a.r0", "b.c0"]])
+            takes.sessions = self.generator.pick([[], ["s.*"], ["s.0"], ["a.r0"], ["s.*", "a.*"]])
+            takes.resources = self.generator.pick([[], ["gpu"], ["disk", "gpu", "net"]])
         }
+        takes.receivesConditions = self.generator.once(in: 4)
+        if !takes.isForPushes, takes.tasks.isEmpty, takes.sessions.isEmpty { takes.isForPushes = true }
+        return takes
     }
 
     /// Changes the policy of background tasks and the permitted identifiers.
     func reload() {
         var configuration = self.configuration
-        self.draw { generator in
-            Self.change(&configuration.policy, &generator)
-            for topic in configuration.topicPolicies.keys.sorted() {
-                guard var policy = configuration.topicPolicies[topic] else { continue }
-                Self.change(&policy, &generator)
-                configuration.topicPolicies[topic] = policy
-            }
-            configuration.permittedTasks = .all
-            if generator.once(in: 4) {
-                configuration.permittedTasks[EngineRig.topicName(0)] = ["a.*", "b.c0"].map { IdentifierPattern($0) }
-            }
+        Self.change(&configuration.policy, &self.generator)
+        for topic in configuration.topicPolicies.keys.sorted() {
+            guard var policy = configuration.topicPolicies[topic] else { continue }
+            Self.change(&policy, &self.generator)
+            configuration.topicPolicies[topic] = policy
+        }
+        configuration.permittedTasks = .all
+        if self.generator.once(in: 4) {
+            configuration.permittedTasks[EngineRig.topicName(0)] = ["a.*", "b.c0"].map { IdentifierPattern($0) }
         }
         self.reconfigure(configuration)
         self.taskCoverage.note("reload")

@@ -9,14 +9,8 @@ final class DispatchSimulation {
     let topicCount: Int
     private(set) var rig: DispatchRig
     var generator: SeededGenerator
-    /// The generator for repeated pushes. Separate, so that other random choices are the same without them.
-    var repeats: SeededGenerator
-    /// The generator for actions of webhooks that other streams do not perform.
-    var webhooks: SeededGenerator
-    /// The generator for operator actions on pending pushes.
-    var waiting: SeededGenerator
-    /// The generator for requests and sessions; nil if there are none.
-    var tasks: SeededGenerator?
+    /// True if there are requests and sessions.
+    let hasTasks: Bool
     /// The number of accepted requests and transfers, across restarts.
     var taskCount = 0
     private(set) var configuration: EngineConfiguration
@@ -56,12 +50,8 @@ final class DispatchSimulation {
         self.tokens = (0..<self.deviceCount).map { EngineRig.token($0, bytes: 32) }
         self.rig = DispatchRig(self.configuration, seed: generator.next())
         self.generator = generator
-        self.repeats = SeededGenerator(seed: ~seed)
-        self.webhooks = SeededGenerator(seed: seed &* 3 &+ 1)
-        self.waiting = SeededGenerator(seed: seed &* 7 &+ 3)
-        guard hasTasks else { return }
-        self.tasks = SeededGenerator(seed: seed &* 5 &+ 2)
-        self.reload()
+        self.hasTasks = hasTasks
+        if hasTasks { self.reload() }
     }
 
     private static func configuration(_ generator: inout SeededGenerator) -> EngineConfiguration {
