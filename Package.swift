@@ -233,7 +233,7 @@ let testKit: [Target] = [
 ]
 
 let unitTests: [Target] = [
-    tests("APNSProtocolTests", in: "Core", ["WakeGateTestKit", "Wire"]),
+    tests("APNSProtocolTests", in: "Core", ["Wire"]),
     tests("BytesTests", in: "Core", ["WakeGateTestKit", "Wire"]),
     tests("FaultInjectionTests", in: "Core", ["Wire"]),
     tests("LaunchPolicyTests", in: "Core", ["Policy", "Wire"]),
