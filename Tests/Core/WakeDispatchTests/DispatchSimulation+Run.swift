@@ -152,6 +152,18 @@ extension DispatchSimulation {
         self.report(self.generator.once(in: 4) ? other : again.result, again.wake)
     }
 
+    /// Passes the time from one event to the next until the condition holds.
+    func pass(until isDone: () -> Bool) {
+        for _ in 0..<10_000 {
+            guard !isDone(), self.fault == nil else { return }
+            let moments = [self.rig.engine.nextDue?.milliseconds, self.nextAnswer].compactMap { $0 }
+            guard let next = moments.min() else { break }
+            self.pass(max(1, next - self.now.milliseconds))
+            self.answer()
+        }
+        self.fail("something never ends")
+    }
+
     /// Stops all faults. Everything that was accepted must end.
     private func calm() {
         self.lives?.faultsEvery = 0
@@ -165,16 +177,7 @@ extension DispatchSimulation {
             self.subscribe(.good, topic: topic, slots: 64, devices: [], self.allTakes)
         }
         for device in 0..<self.deviceCount { self.conditions(device, Self.wellBeing) }
-        var rounds = 0
-        while !self.isDone, self.fault == nil {
-            rounds += 1
-            let moments = [self.rig.engine.nextDue?.milliseconds, self.nextAnswer].compactMap { $0 }
-            guard rounds < (self.hasTasks ? 10_000 : 2000), let next = moments.min() else {
-                return self.fail("something never ends")
-            }
-            self.pass(max(0, next - self.now.milliseconds))
-            self.answer()
-        }
+        self.pass { self.isDone }
         // Empty wakes must end, too.
         self.pass(60_000)
         self.answer()

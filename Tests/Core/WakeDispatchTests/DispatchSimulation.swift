@@ -159,8 +159,8 @@ extension DispatchSimulation {
         let address = DispatchRig.address(self.streamCount)
         self.workers[address] = worker
         let tokens = Set(devices.map { self.tokens[$0] })
-        let stream = WakeChecker.Stream(topic: EngineRig.topicName(topic), slots: slots, devices: tokens, takes: takes)
-        self.models.checker.subscribed(address, stream)
+        self.models.checker.streams[address] =
+            WakeChecker.Stream(topic: EngineRig.topicName(topic), slots: slots, devices: tokens, takes: takes)
         self.rig.subscribe(
             self.streamCount,
             topic: topic,
@@ -184,7 +184,7 @@ extension DispatchSimulation {
 
     /// Drains a stream whose worker is stopping.
     func drain(_ address: StreamAddress) {
-        self.models.checker.draining(address)
+        self.models.checker.streams[address]?.isDraining = true
         if !self.rig.dispatcher.streamDraining(address, isAdmitted: { _ in true }) { self.fail("a stream is unknown") }
         self.settle()
     }
@@ -207,13 +207,13 @@ extension DispatchSimulation {
     }
 
     func pause(_ address: StreamAddress, _ isPaused: Bool) {
-        self.models.checker.paused(address, isPaused)
+        self.models.checker.streams[address]?.isPaused = isPaused
         self.rig.dispatcher.streamPaused(address, isPaused)
         self.settle()
     }
 
     func changeSlots(_ address: StreamAddress, to slots: Int) {
-        self.models.checker.slotsChanged(address, to: slots)
+        self.models.checker.streams[address]?.slots = slots
         self.rig.dispatcher.slotsChanged(address, to: slots)
         self.settle()
     }

@@ -138,15 +138,12 @@ extension RequestLedger {
 
 extension RequestLedger {
     /// Records a delivered wake.
-    ///
-    /// - Returns: the launched item; nil if no such item is pending.
-    mutating func launched(_ delivery: Delivery, tolerated: Set<Hold>) -> Item? {
-        guard let task = delivery.task else { return nil }
+    mutating func launched(_ delivery: Delivery, tolerated: Set<Hold>) {
+        guard let task = delivery.task else { return }
         let (token, name) = (delivery.token, "wake \(delivery.wake) of \(task.name)")
         let index = self[token].waiting.firstIndex { $0.name == task.name && $0.kind == task.task.kind }
         guard let index, var item = self.devices[token]?.waiting.remove(at: index) else {
-            self.fail("\(name) has no pending request")
-            return nil
+            return self.fail("\(name) has no pending request")
         }
         item.attempts += 1
         item.waitsForMemory = false
@@ -155,7 +152,6 @@ extension RequestLedger {
         if item.transfers != task.task.transfers { self.fail("\(name) says \(task.task.transfers) transfers") }
         if item.resources != task.details.resources { self.fail("\(name) has other resources") }
         self.devices[token]?.inFlight.append(Flight(item: item, wake: delivery.wake, tolerated: tolerated))
-        return item
     }
 
     /// - Parameter takingBackAttempt: true if the gateway restarted, or the wake never reached its worker.

@@ -113,12 +113,12 @@ extension TaskModels {
     /// - Parameter isForced: true if an operator requested it.
     mutating func launched(_ delivery: Delivery, at now: Instant, isForced: Bool, _ parameters: Parameters) {
         let token = delivery.token
-        guard let waiting = self.waiting(for: delivery) else {
-            _ = self.ledger.launched(delivery, tolerated: [])
-            return
+        let waiting = self.ledger[token].waiting.first {
+            $0.name == delivery.task?.name && LaunchKind($0.kind) == delivery.kind
         }
+        guard let waiting else { return self.ledger.launched(delivery, tolerated: []) }
         let holds = self.holds(waiting, token, at: now, parameters)
-        _ = self.ledger.launched(delivery, tolerated: isForced ? holds : [])
+        self.ledger.launched(delivery, tolerated: isForced ? holds : [])
         guard !isForced else { return }
         if !holds.isEmpty { self.faults.append("\(waiting.name) was launched in spite of \(holds)") }
         if now < waiting.notBefore { self.faults.append("\(waiting.name) was launched before \(waiting.notBefore)") }
@@ -128,12 +128,6 @@ extension TaskModels {
         }
         self.lastBefore[delivery.wake] = .some(self.lastProcessing[token])
         self.lastProcessing[token] = now
-    }
-
-    private func waiting(for delivery: Delivery) -> RequestLedger.Item? {
-        self.ledger[delivery.token].waiting.first {
-            $0.name == delivery.task?.name && LaunchKind($0.kind) == delivery.kind
-        }
     }
 
     mutating func ended(

@@ -24,7 +24,7 @@ struct WakeChecker {
         }
     }
 
-    private(set) var streams: [StreamAddress: Stream] = [:]
+    var streams: [StreamAddress: Stream] = [:]
     private(set) var open: [WakeID: Delivery] = [:]
     /// The deadlines of open wakes that were extended.
     private var extended: [WakeID: Instant] = [:]
@@ -47,12 +47,6 @@ struct WakeChecker {
     /// The paused topics.
     var pausedTopics: Set<String> = []
 
-    mutating func subscribed(_ address: StreamAddress, _ stream: Stream) { self.streams[address] = stream }
-
-    mutating func paused(_ address: StreamAddress, _ isPaused: Bool) { self.streams[address]?.isPaused = isPaused }
-
-    mutating func slotsChanged(_ address: StreamAddress, to slots: Int) { self.streams[address]?.slots = slots }
-
     /// Records that a wake was lost while its stream stayed open.
     ///
     /// - Returns: the wake, if it was in flight.
@@ -60,8 +54,6 @@ struct WakeChecker {
         self.answerers[wake] = nil
         return self.close(wake)
     }
-
-    mutating func draining(_ address: StreamAddress) { self.streams[address]?.isDraining = true }
 
     /// Records that the gateway ended the stream.
     mutating func drained(_ address: StreamAddress) {
