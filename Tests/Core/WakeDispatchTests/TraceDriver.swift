@@ -230,21 +230,36 @@ extension TraceDriver {
         _ = self.rig.dispatcher.report(kind == .push ? .push(.noData) : .task(.failure), wake: wake)
     }
 
+    /// Adds the simulator's line for an event, if it has one.
     private func note(_ entry: HistoryEntry, _ device: Int, isCancelled: Bool) {
         let event = entry.event
-        let what: String
+        let id = event.apnsID.flatMap { self.identifiers[$0] } ?? "nobody"
+        let name = entry.name ?? "nobody"
+        let task = (event.kind.task == .urlSession ? "session " : "task ") + name
+        let line: String
         switch event.kind {
-        case .registered, .removed, .conditions, .extended, .worker, .subscribed: return
-        case .push(let disposition): what = "push \(disposition)"
-        case .launch(.push, let attempt, let coalesced): what = "launch \(coalesced) \(attempt)"
-        case .result(.push(let outcome)): what = "result \(outcome.rawValue)"
-        case .discard(.push, let reason): what = "discard \(reason.rawValue)"
-        case .launch, .result, .discard, .taskSubmitted, .taskRefused, .transfersFinished, .namePart:
-            if let line = self.taskLine(entry, isCancelled: isCancelled) { self.add(line, device) }
+        case .push(let disposition): line = "\(id) push \(disposition)"
+        case .launch(.push, let attempt, let coalesced): line = "\(id) launch \(coalesced) \(attempt)"
+        case .result(.push(let outcome)): line = "\(id) result \(outcome.rawValue)"
+        case .discard(.push, let reason): line = "\(id) discard \(reason.rawValue)"
+        case .taskSubmitted(_, let disposition): line = "\(task) submit \(disposition.rawValue)"
+        case .launch(_, let attempt, _):
+            if let kind = event.kind.task, let wake = self.takeLaunched(name, kind),
+                wake.task.attempts == UInt32(attempt)
+            {
+                line = "\(task) launch \(kind.rawValue) \(wake.task.transfers) \(attempt)"
+            } else {
+                line = "\(name) was launched, and no stream got it"
+            }
+        case .result(let outcome): line = "\(task) result \(outcome.name)"
+        case .discard(_, .replaced): return
+        case .discard(_, .cancelled) where isCancelled: return
+        case .discard(_, let reason): line = "\(task) discard \(reason.rawValue)"
+        case .registered, .removed, .conditions, .extended, .worker, .subscribed, .taskRefused, .transfersFinished,
+            .namePart:
             return
         }
-        let id = event.apnsID.flatMap { self.identifiers[$0] } ?? "nobody"
-        self.add("\(event.at.milliseconds) \(id) \(what)", device)
+        self.add("\(event.at.milliseconds) \(line)", device)
     }
 
     /// Returns and removes the first launch of this name that no line reports yet.
@@ -253,30 +268,6 @@ extension TraceDriver {
             delivery.task?.name == name && delivery.task?.task.kind == kind
         }
         return index.flatMap { self.launched.remove(at: $0).task }
-    }
-
-    /// Returns the simulator's line for an event of a request or a session; nil if it has none.
-    private func taskLine(_ entry: HistoryEntry, isCancelled: Bool) -> String? {
-        let name = entry.name ?? "nobody"
-        guard let kind = entry.event.kind.task else { return nil }
-        let what: String
-        switch entry.event.kind {
-        case .taskSubmitted(_, let disposition): what = "submit \(disposition.rawValue)"
-        case .launch(_, let attempt, _):
-            guard let wake = self.takeLaunched(name, kind), wake.task.attempts == UInt32(attempt) else {
-                return "\(entry.event.at.milliseconds) \(name) was launched, and no stream got it"
-            }
-            what = "launch \(kind.rawValue) \(wake.task.transfers) \(attempt)"
-        case .result(let outcome): what = "result \(outcome.name)"
-        case .discard(_, .replaced): return nil
-        case .discard(_, .cancelled) where isCancelled: return nil
-        case .discard(_, let reason): what = "discard \(reason.rawValue)"
-        case .registered, .removed, .conditions, .extended, .push, .taskRefused, .transfersFinished, .worker,
-            .subscribed, .namePart:
-            return nil
-        }
-        let subject = kind == .urlSession ? "session" : "task"
-        return "\(entry.event.at.milliseconds) \(subject) \(name) \(what)"
     }
 }
 
