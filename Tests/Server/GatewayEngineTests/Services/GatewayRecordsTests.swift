@@ -104,19 +104,6 @@ struct EngineClockTests {
         #expect(clock.now.milliseconds == 1_700_000_000_500 && clock.monotonic == 1500)
     }
 
-    @Test("A wall clock that is set moves the offset and no step, one that is a little off moves nothing")
-    func wallIsSet() {
-        var clock = self.makeClock()
-        self.shared.change { $0.stepWall(by: 49) }
-        clock.step()
-        #expect(clock.offset.milliseconds == 0)
-        self.shared.change { $0.stepWall(by: -3_600_049) }
-        clock.step()
-        #expect(clock.offset.milliseconds == -3_600_000 && clock.now.milliseconds == 1_700_000_000_000)
-        let record = clock.record(at: clock.now)
-        #expect(record.now == clock.now && record.wall == 1_699_996_400_000)
-    }
-
     @Test("A start resumes at the last commit's time plus the elapsed time, unless the jump is not plausible")
     func resumed() {
         var clock = self.makeClock()
