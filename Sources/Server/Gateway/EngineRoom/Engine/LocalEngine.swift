@@ -57,21 +57,18 @@ package final class LocalEngine: EngineShell, GatewayEngine {
         onLossAccepted: (StoreLoss) -> Void = { _ in },
         onFailure: @escaping @Sendable (StoreError) -> Void
     ) throws(StoreError) {
-        var start = try LocalEngineStart(
+        let start = try LocalEngineStart(
             configuration: configuration,
             historyKey: historyKey,
             workers: workers,
             jumpWatch: jumpWatch,
             world: world,
             store: store,
-            history: output.history,
+            output: output,
             onLossAccepted: onLossAccepted
         )
-        let stage = EffectStage(group: output.makeGroup(), offset: start.clock.offset)
-        if let store { try start.commit(to: store, stage) }
-        start.recoverEvents(stage, output)
         let commits = CommitService(
-            stage: stage,
+            stage: start.stage,
             output: output,
             committer: try store.map { store throws(StoreError) in try makeCommitter(store, output, signal) },
             numbers: start.numbers,
@@ -84,7 +81,7 @@ package final class LocalEngine: EngineShell, GatewayEngine {
         self.onFailure = onFailure
         super.init(
             start.engine,
-            stage,
+            start.stage,
             output,
             RoomState(start.records, limits, commitTimes: { commits.times }),
             configuration,

@@ -12,11 +12,12 @@ struct LocalEngineStart {
     /// The record numbers of the events; nil if nothing is stored.
     private(set) var numbers: EventNumbers?
     private(set) var clock: EngineClock
-    private let requiresWorkerAuthentication: Bool
-    /// True if the store had no state before.
-    private let isFirst: Bool
-    private let events: EventRecovery?
+    /// Collects the effects of steps.
+    let stage: EffectStage
 
+    /// Makes the changes of the start durable, and passes events to the history that the previous process did not
+    /// write.
+    ///
     /// - `workers`: the requirement for workers to authenticate.
     /// - `store`: nil if nothing is stored.
     /// - `onLossAccepted`: called if the store lacks committed data and the start continues without it.
@@ -27,24 +28,22 @@ struct LocalEngineStart {
         jumpWatch: ClockJumpWatch,
         world: EngineWorld,
         store: (any RecordStore)?,
-        history: any HistoryOutput,
+        output: GroupOutput,
         onLossAccepted: (StoreLoss) -> Void
     ) throws(StoreError) {
         let reading = EngineClock.Reading(world)
-        self.events = store.map { _ in EventRecovery(historyKey) }
+        let events = store.map { _ in EventRecovery(historyKey) }
         self.engine = DeviceEngine(
             configuration: configuration,
             now: Instant(milliseconds: reading.wall),
             historyKey: historyKey,
             random: world.makeRandom()
         )
-        var stored = StoredGateway(engine: self.engine, events: self.events)
+        var stored = StoredGateway(engine: self.engine, events: events)
         try store?.load { key, content throws(StoreError) in try stored.take(key, content) }
         if stored.wasWorkerAuthenticationRequired, case .notRequired(let folder) = workers {
             throw StoredGateway.workerAuthenticationWasRequired(folder)
         }
-        self.isFirst = stored.clock == nil
-        self.requiresWorkerAuthentication = workers == .required
         self.clock = EngineClock(resuming: stored.clock, at: reading, world, jumpWatch)
         try self.engine.finishRestoring(now: self.clock.now)
         // The workers of the previous process are disconnected.
@@ -57,33 +56,30 @@ struct LocalEngineStart {
             acceptedLoss: store?.loss,
             rejections: stored.rejections,
             policies: stored.policies,
-            wasWorkerAuthenticationRequired: stored.wasWorkerAuthenticationRequired || self.requiresWorkerAuthentication
+            wasWorkerAuthenticationRequired: stored.wasWorkerAuthenticationRequired || workers == .required
         )
         try store?.begin()
-        try history.open()
-        self.events?.compare(with: history.waitUntilOpened())
+        try output.history.open()
+        events?.compare(with: output.history.waitUntilOpened())
         self.records.begin(configuration, at: self.clock.now)
-        self.numbers = self.events?.numbers(wall: reading.wall, isFork: isFork)
+        self.numbers = events?.numbers(wall: reading.wall, isFork: isFork)
+        self.stage = EffectStage(group: output.makeGroup(), offset: self.clock.offset)
+        guard let store, let events else { return }
+        try self.commit(to: store, isAsking: workers == .required)
+        events.finish(isFirst: stored.clock == nil, now: self.clock.now, offset: self.clock.offset)
+        self.stage.group.history.recovery = events
+        output.release(self.stage.group)
     }
 
-    /// Makes the changes of the start durable.
-    mutating func commit(to store: any RecordStore, _ stage: EffectStage) throws(StoreError) {
+    private mutating func commit(to store: any RecordStore, isAsking: Bool) throws(StoreError) {
         var beginning = RecordBatch()
-        self.records.takeBeginning(into: &beginning, isAsking: self.requiresWorkerAuthentication)
+        self.records.takeBeginning(into: &beginning, isAsking: isAsking)
         let record = self.clock.record(at: self.clock.now)
         beginning.append(RecordKey(.clock)) { record.store(to: &$0) }
         self.engine.takeStep(into: &beginning)
-        self.engine.takeEvents(into: &stage.group.history.events)
-        self.numbers?.write(stage.group.history, to: &beginning)
+        self.engine.takeEvents(into: &self.stage.group.history.events)
+        self.numbers?.write(self.stage.group.history, to: &beginning)
         try store.commit(beginning)
-    }
-
-    /// Passes events to the history that the previous process did not write.
-    func recoverEvents(_ stage: EffectStage, _ output: GroupOutput) {
-        guard let events = self.events else { return }
-        events.finish(isFirst: self.isFirst, now: self.clock.now, offset: self.clock.offset)
-        stage.group.history.recovery = events
-        output.release(stage.group)
     }
 }
 
