@@ -120,3 +120,18 @@ package struct GatewayFigures: Sendable {
         self.topics = topics
     }
 }
+
+/// A report about finished transfers of a background session.
+package struct FinishedTransfers: Hashable, Sendable {
+    package let session: String
+    /// The number of transfers, at least 1.
+    package let count: UInt64
+    /// The id of the report. Reports with the same id count once; nil if every report counts.
+    package let id: String?
+
+    package init(session: String, count: UInt64, id: String? = nil) {
+        self.session = session
+        self.count = count
+        self.id = id
+    }
+}

@@ -370,3 +370,16 @@ package struct DeviceQuestion: Hashable, Sendable {
         self.order != .token || (self.state == nil && self.hold == nil) ? self.limit : Self.examinedMax
     }
 }
+
+/// The filter of a list of the tasks of all devices. A property that is nil matches every task.
+package struct TaskQuestion: Hashable, Sendable {
+    package var topic: String?
+    package var kind: TaskKind?
+    package var state: TaskFilter.State?
+
+    package init(topic: String? = nil, kind: TaskKind? = nil, state: TaskFilter.State? = nil) {
+        self.topic = topic
+        self.kind = kind
+        self.state = state
+    }
+}
