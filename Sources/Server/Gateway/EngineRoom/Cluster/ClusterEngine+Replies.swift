@@ -48,7 +48,7 @@ extension ClusterEngine {
 
     /// Completes an attachment once all transactions of the previous attachment have ended.
     private func attachIfOver() {
-        guard let attachment = self.attachment, self.open.isEmpty, self.orphans.isEmpty else { return }
+        guard let attachment = self.attachment, self.open.isEmpty else { return }
         self.attachment = nil
         if self.members.number != nil { self.restart() }
         self.clock.observed(attachment.now, wall: attachment.wall)
@@ -142,11 +142,8 @@ extension ClusterEngine {
         self.refusePauses(error)
         self.refuse(self.questions.takeAll().compactMap(\.request), error)
         self.refuse(self.listings.map(\.request), error)
-        self.orphans.formUnion(self.listings.compactMap(\.number))
         self.listings = []
-        let asked = self.deviceQuestions.takeAll()
-        self.refuse(asked.questions.map(\.request), error)
-        self.orphans.formUnion(asked.open)
+        self.refuse(self.deviceQuestions.takeAll().map(\.request), error)
     }
 
     /// Refuses all unanswered requests, because the gateway stops.
@@ -162,7 +159,6 @@ extension ClusterEngine {
 
     private func loaded(_ number: TransactionNumber, _ loaded: LoadedDevices) {
         self.clock.observed(loaded.now, wall: loaded.wall)
-        self.orphans.remove(number)
         guard !self.listed(number, loaded), !self.answeredQuestions(number, loaded) else { return }
         // Without an open transaction, the rows are for a list, or for a request that was refused in the meantime.
         guard let transaction = self.open[number] else { return }
@@ -280,7 +276,6 @@ extension ClusterEngine {
     }
 
     private func failed(_ number: TransactionNumber, _ failure: ClusterFailure) {
-        self.orphans.remove(number)
         let error: StoreError
         switch failure {
         case .conflict: error = StoreError(message: "Others were faster with the same devices, time and again.")

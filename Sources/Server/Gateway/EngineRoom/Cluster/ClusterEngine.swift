@@ -69,8 +69,6 @@ package final class ClusterEngine: EngineShell, GatewayEngine {
     /// The transactions that wait for topics, and those whose topics were created and that wait until they may begin.
     var waitingForTopics: [ClusterTransaction] = []
     var waitingForRoom: [ClusterTransaction] = []
-    /// The open reads whose requests have been refused in the meantime.
-    var orphans: Set<TransactionNumber> = []
     var subscriptions: [EngineRequest] = []
     /// The callers who wait for topics to be paused or resumed, and the stored pauses by topic.
     var pauses: [EngineRequest] = []

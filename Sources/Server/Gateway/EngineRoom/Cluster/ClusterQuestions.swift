@@ -165,11 +165,11 @@ struct DeviceQuestions {
         return self.waitingForTopics
     }
 
-    /// Removes and returns all requests, and the numbers of all open reads, because nothing can be read for now.
-    mutating func takeAll() -> (questions: [Question], open: [TransactionNumber]) {
+    /// Removes and returns all requests, because nothing can be read for now.
+    mutating func takeAll() -> [Question] {
         defer { self = DeviceQuestions() }
         let open = self.open.sorted { $0.key.rawValue < $1.key.rawValue }
-        return (open.flatMap(\.value) + self.waitingForTopics + self.waiting, open.map(\.key))
+        return open.flatMap(\.value) + self.waitingForTopics + self.waiting
     }
 }
 
