@@ -270,8 +270,7 @@ extension ClusterEngine {
         for moment in step.due { self.due.note(moment) }
         for (wake, reason) in step.endedSince { self.endedElsewhere(wake, reason) }
         if case .refusals = transaction.purpose { self.rejectionsStored = step.rejections }
-        self.tell(step, endedElsewhere)
-        self.reportLateAnswers(transaction)
+        self.tell(transaction, endedElsewhere)
         self.ended(transaction, at: moment ?? step.moment)
     }
 
@@ -357,8 +356,10 @@ extension ClusterEngine {
 
     // MARK: Other gateways
 
-    /// Notifies other gateways of the effects of a durable transaction.
-    private func tell(_ step: ClusterTransaction.Step, _ endedElsewhere: [HeldElsewhere]) {
+    /// Notifies other gateways of the effects of a durable transaction, and of wakes that were answered here too late,
+    /// because it shows that their workers are alive.
+    private func tell(_ transaction: ClusterTransaction, _ endedElsewhere: [HeldElsewhere]) {
+        let step = transaction.step
         var notices: [ClusterNotice] = []
         for topic in step.ready.sorted(by: { $0.rawValue < $1.rawValue }) where self.remote.hasStreams(topic) {
             notices.append(.ready(topic))
@@ -372,16 +373,12 @@ extension ClusterEngine {
                 notices.append(.ended(holder: ended.holder, ended.wake, reason: reasons[ended.wake] ?? nil))
             }
         }
-        if !notices.isEmpty { self.store.submit(.sendNotices(notices)) }
-    }
-
-    /// Notifies the gateways of wakes that were answered here too late, because it shows that their workers are alive.
-    /// `tell` has notified them of the wakes that the transaction itself has ended.
-    private func reportLateAnswers(_ transaction: ClusterTransaction) {
-        guard transaction.hasReports else { return }
-        let ended = Set(transaction.step.ended)
-        let late = transaction.step.streams.endedElsewhere.filter { $0.reason == nil && !ended.contains($0.wake) }
-        let notices = late.map { ClusterNotice.answeredLate($0.wake) }
+        if transaction.hasReports {
+            let ended = Set(step.ended)
+            for late in step.streams.endedElsewhere where late.reason == nil && !ended.contains(late.wake) {
+                notices.append(.answeredLate(late.wake))
+            }
+        }
         if !notices.isEmpty { self.store.submit(.sendNotices(notices)) }
     }
 
