@@ -323,25 +323,6 @@ package struct DatabaseLog {
     }
 }
 
-/// Planned events, ordered by virtual time. Events of the same time remain in the order of the calls of `plan`.
-package struct EventCalendar {
-    private var queue = MomentQueue<() -> Void>()
-
-    package init() {}
-
-    /// The time of the first event; nil if none is planned.
-    package var firstAt: Int64? { self.queue.first?.moment }
-
-    package mutating func plan(at moment: Int64, _ event: @escaping () -> Void) {
-        self.queue.insert(event, at: moment)
-    }
-
-    /// Removes and returns the first event.
-    package mutating func popFirst() -> (at: Int64, event: () -> Void)? {
-        self.queue.popDue(.max).map { ($0.moment, $0.value) }
-    }
-}
-
 extension ReadyPlan {
     /// Returns true if the plan includes lanes that wait for `target`.
     func takes(_ target: LaunchTarget) -> Bool {

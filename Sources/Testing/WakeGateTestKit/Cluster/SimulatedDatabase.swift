@@ -32,7 +32,8 @@ package final class SimulatedDatabase {
 
     let isImmediate: Bool
     var generator: SeededGenerator
-    private var calendar = EventCalendar()
+    /// The planned events by virtual time. Events of the same time remain in the order in which they were planned.
+    private var calendar = MomentQueue<() -> Void>()
     private var isRunning = false
 
     /// The offset of the primary's clock from virtual time. `shift` is the offset of policy time from the primary's
@@ -80,31 +81,31 @@ package final class SimulatedDatabase {
     }
 
     /// The time of the next planned event; nil if there is none.
-    package var nextEventAt: Int64? { self.calendar.firstAt }
+    package var nextEventAt: Int64? { self.calendar.first?.moment }
 
     /// Advances to the next event and runs it.
     ///
     /// - Returns: false if no event is planned.
     @discardableResult
     package func step() -> Bool {
-        guard let (moment, event) = self.calendar.popFirst() else { return false }
-        if self.now < moment { self.now = moment }
-        event()
+        guard let event = self.calendar.popDue(.max) else { return false }
+        if self.now < event.moment { self.now = event.moment }
+        event.value()
         return true
     }
 
     /// Advances to a time, and runs all events that are due by then.
     package func run(until moment: Int64) {
-        while let next = self.calendar.firstAt, next <= moment { self.step() }
+        while let next = self.nextEventAt, next <= moment { self.step() }
         if self.now < moment { self.now = moment }
     }
 
     func plan(after milliseconds: Int, _ event: @escaping () -> Void) {
-        self.calendar.plan(at: self.now + Int64(milliseconds), event)
+        self.calendar.insert(event, at: self.now + Int64(milliseconds))
     }
 
     func plan(at moment: Int64, _ event: @escaping () -> Void) {
-        self.calendar.plan(at: max(self.now, moment), event)
+        self.calendar.insert(event, at: max(self.now, moment))
     }
 
     /// With `DatabasePace.immediate`, runs all events that are due now.

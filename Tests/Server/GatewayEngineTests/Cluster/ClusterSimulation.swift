@@ -31,7 +31,7 @@ final class ClusterSimulation {
     var gateways: [ClusterGateway?] = Array(repeating: nil, count: ClusterSimulation.gatewayCount)
     var clients = ClusterClients()
     var ledger = ClusterLedger(attemptsMax: 3)
-    var calendar = EventCalendar()
+    private var calendar = MomentQueue<() -> Void>()
     var coverage = Coverage<ClusterEvent>()
     /// The last number used. Requests, streams and pushes share the sequence.
     var numbers = 0
@@ -76,7 +76,7 @@ final class ClusterSimulation {
     func run(until end: Int64) {
         while self.fault == nil {
             let stepAt = self.gateways.compactMap { $0?.isPaused == false ? $0?.nextStepAt : nil }.min()
-            let next = [self.calendar.firstAt, self.database.nextEventAt, stepAt].compactMap { $0 }.min() ?? end
+            let next = [self.calendar.first?.moment, self.database.nextEventAt, stepAt].compactMap { $0 }.min() ?? end
             guard next <= end else { break }
             let before = self.database.now
             self.pass(until: next)
@@ -90,7 +90,7 @@ final class ClusterSimulation {
     private func pass(until moment: Int64) {
         self.database.run(until: moment)
         self.clock.change { $0.pass(self.database.now - self.start - ($0.boot - 5_000_000)) }
-        while let next = self.calendar.firstAt, next <= self.database.now { self.calendar.popFirst()?.event() }
+        while let event = self.calendar.popDue(self.database.now) { event.value() }
         for _ in 0..<50 where self.fault == nil {
             let due = self.gateways.compactMap { $0 }.filter { $0.isDue(at: self.database.now) }
             guard !due.isEmpty else { break }
@@ -116,7 +116,7 @@ final class ClusterSimulation {
     }
 
     func plan(after milliseconds: Int, _ event: @escaping () -> Void) {
-        self.calendar.plan(at: self.database.now + Int64(milliseconds), event)
+        self.calendar.insert(event, at: self.database.now + Int64(milliseconds))
     }
 
     // MARK: Lives
