@@ -1,6 +1,6 @@
 // The only file that uses libpq.
 internal import CPostgreSQL
-internal import Wire
+package import Wire
 
 /// A libpq connection: the handle, its calls, and the notices of the server.
 @safe
@@ -162,9 +162,9 @@ final class LibPQ {
     var isBusy: Bool { unsafe PQisBusy(self.connection) != 0 }
 
     /// Returns the next result; nil at the end of a statement's results.
-    func next() -> LibPQResult? {
+    func next() -> PostgresRows? {
         guard let result = unsafe PQgetResult(self.connection) else { return nil }
-        return unsafe LibPQResult(result)
+        return unsafe PostgresRows(result)
     }
 
     func notification() -> PostgresNotification? {
@@ -194,9 +194,9 @@ final class LibPQ {
     }
 }
 
-/// The result of a statement, freed with the last reference.
+/// The result of a statement: its rows, each value in binary. Freed with the last reference.
 @safe
-final class LibPQResult {
+package final class PostgresRows {
     enum Status {
         case rows, failed, aborted, synced
     }
@@ -216,15 +216,22 @@ final class LibPQResult {
         }
     }
 
-    var rowCount: Int { unsafe Int(PQntuples(self.result)) }
+    /// The number of rows.
+    package var count: Int { unsafe Int(PQntuples(self.result)) }
     private var columnCount: Int { unsafe Int(PQnfields(self.result)) }
-    var tag: String { unsafe String(cString: PQcmdStatus(self.result)) }
-    var affected: String { unsafe String(cString: PQcmdTuples(self.result)) }
+    /// The server's command tag of the statement, such as `UPDATE 3`.
+    package var tag: String { unsafe String(cString: PQcmdStatus(self.result)) }
+    /// The number of rows the statement returned or changed; 0 for other kinds of statements.
+    package var affectedCount: Int { unsafe Int(String(cString: PQcmdTuples(self.result))) ?? 0 }
     var fields: ResultFields { unsafe ResultFields(self.result) }
 
-    /// Returns the bytes of a value, valid as long as this object; nil for NULL.
-    func bytes(_ row: Int, _ column: Int) -> ByteView? {
-        precondition(row >= 0 && row < self.rowCount && column >= 0 && column < self.columnCount, "no such value")
+    package func isNull(_ row: Int, _ column: Int) -> Bool { self.value(row, column) == nil }
+
+    /// Returns the bytes of a value, empty for NULL; valid as long as this object.
+    package func bytes(_ row: Int, _ column: Int) -> ByteView { self.value(row, column) ?? ByteView() }
+
+    private func value(_ row: Int, _ column: Int) -> ByteView? {
+        precondition(row >= 0 && row < self.count && column >= 0 && column < self.columnCount, "no such value")
         let (row, column) = (Int32(row), Int32(column))
         guard unsafe PQgetisnull(self.result, row, column) == 0 else { return nil }
         let count = unsafe Int(PQgetlength(self.result, row, column))

@@ -238,7 +238,7 @@ package final class PostgresLink {
             switch result.status {
             case .synced: return .synced
             case .aborted: return .aborted
-            case .rows: return .rows(PostgresRows(result))
+            case .rows: return .rows(result)
             case .failed:
                 let fields = result.fields
                 let error = PostgresError(fields, server: self.server)

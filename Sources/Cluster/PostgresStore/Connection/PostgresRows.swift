@@ -1,26 +1,5 @@
 package import Wire
 
-/// The rows of a statement's result, each value in binary. Bytes are valid as long as this object.
-package final class PostgresRows {
-    private let result: LibPQResult
-
-    init(_ result: LibPQResult) { self.result = result }
-
-    /// The number of rows.
-    package var count: Int { self.result.rowCount }
-
-    /// The server's command tag of the statement, such as `UPDATE 3`.
-    package var tag: String { self.result.tag }
-
-    /// The number of rows the statement returned or changed; 0 for other kinds of statements.
-    package var affectedCount: Int { Int(self.result.affected) ?? 0 }
-
-    package func isNull(_ row: Int, _ column: Int) -> Bool { self.result.bytes(row, column) == nil }
-
-    /// Returns the bytes of a value, empty for NULL; valid as long as this object.
-    package func bytes(_ row: Int, _ column: Int) -> ByteView { self.result.bytes(row, column) ?? ByteView() }
-}
-
 /// Typed values. NULL and values of another size read as 0, false or empty.
 extension PostgresRows {
     package func int32(_ row: Int, _ column: Int) -> Int32 { self.integer(row, column) }
