@@ -13,21 +13,18 @@ struct HistoryTablesTests {
     private static let hour: Int64 = 3_600_000
     private static let now: Int64 = 1_800_000_000_000
 
-    private let server: PostgresServer
-    private let database: String
-    private let address: String
+    private let database: TestDatabase
+    private var address: String { self.database.address }
 
     init() throws {
-        self.server = try PostgresServer.shared()
-        self.address = try self.server.database()
-        self.database = self.address.split(separator: "/").last.map(String.init) ?? ""
+        self.database = try TestDatabase()
         try StoreRig(self.address).stop()
         // The age of events is measured from this moment.
         try self.query("UPDATE wakegate.connection SET moment = \(Self.now)")
     }
 
     @discardableResult
-    private func query(_ sql: String) throws -> String { try self.server.query(sql, database: self.database) }
+    private func query(_ sql: String) throws -> String { try self.database.query(sql) }
 
     private func history(_ limits: HistoryLimits = HistoryLimits()) throws -> PostgresHistory {
         PostgresHistory(try PostgresAddress(self.address), limits: limits)
@@ -169,7 +166,7 @@ struct HistoryTablesTests {
         _ = try newer.view { $0.members.count == 2 }
         #expect(try self.query("SELECT oldest FROM wakegate.meta") == "6")
         older.stop()
-        try self.server.wait(for: "7", of: "SELECT oldest FROM wakegate.meta", database: self.database)
+        try self.database.wait(for: "7", of: "SELECT oldest FROM wakegate.meta")
         try newer.tell(Self.burst(at: Self.now + 1, from: 120, count: 40))
         newer.stop()
         // The rows of both gateways form one log.
@@ -290,13 +287,12 @@ struct HistoryTablesTests {
     func bundlesTidied() throws {
         try self.writeBursts()
         // The log depends on the server's own row counts.
-        try self.server.wait(
+        try self.database.wait(
             for: "20|10",
             of: """
                 SELECT pg_stat_get_live_tuples('wakegate.event'::regclass),
                     pg_stat_get_live_tuples('wakegate.bundle'::regclass)
-                """,
-            database: self.database
+                """
         )
         let young = try self.history(HistoryLimits(ageMillisecondsMax: 5 * 60_000 + 30_000))
         while young.tidy() {}

@@ -235,8 +235,7 @@ struct LoadPlanTests {
     @Test("Devices with tasks are read page by page in the order of tokens")
     func pages() throws {
         try self.rig.write(Array(1...5)) { .of($0, $1, tasks: $0 == 3 ? [] : [1]) }
-        var plan = ReadPlan()
-        plan.selection = .withTasks(topic: nil, after: nil, countMax: 2)
+        var plan = ReadPlan(selection: .withTasks(topic: nil, after: nil, countMax: 2))
         let first = try self.rig.read(plan)
         #expect(first.devices.map(\.token) == self.tokens([1, 2]))
         #expect(first.hasMore)
@@ -258,8 +257,7 @@ struct LoadPlanTests {
             """
         )
         let few = TopicIndex(rawValue: 7)
-        var list = ReadPlan()
-        list.selection = .inOrder(topics: [few], after: nil, countMax: 256)
+        var list = ReadPlan(selection: .inOrder(topics: [few], after: nil, countMax: 256))
         let all = try self.rig.list(list)
         #expect(all.devices.count == 10 && !all.hasMore)
         #expect(all.devices.map(\.token.hex) == all.devices.map(\.token.hex).sorted())
@@ -285,8 +283,7 @@ struct LoadPlanTests {
             FROM generate_series(3000, 32999) i
             """
         )
-        var list = ReadPlan()
-        list.selection = .pending(topics: nil, after: nil, countMax: 1024)
+        var list = ReadPlan(selection: .pending(topics: nil, after: nil, countMax: 1024))
         let all = try self.rig.list(list)
         #expect(all.devices.count == 20 && all.devices.allSatisfy { $0.derived == [1, 255] })
         #expect(all.devices.map(\.token.hex) == all.devices.map(\.token.hex).sorted())
@@ -304,8 +301,7 @@ struct LoadPlanTests {
         let other = try PostgresClient(try PostgresAddress(self.database.address), application: "other")
         try other.query("BEGIN")
         try other.query("LOCK TABLE wakegate.device IN ACCESS EXCLUSIVE MODE")
-        var plan = ReadPlan()
-        plan.tokens = self.tokens([1])
+        let plan = ReadPlan(tokens: self.tokens([1]))
         let failure = #expect(throws: ClusterFailure.self) { try rig.read(plan) }
         guard case .refused(let error) = failure else {
             Issue.record("\(String(describing: failure))")
@@ -322,9 +318,7 @@ struct LoadPlanTests {
         try rig.write([1, 2]) { .of($0, $1, launched: [(.numbered(UInt64($0)), $1.now + 1000)]) }
         // The only connection for commits has an open transaction that locks the rows.
         let (open, _) = try rig.load(.tokens([1, 2]))
-        var plan = ReadPlan()
-        plan.tokens = self.tokens([1])
-        plan.wakes = [.numbered(2)]
+        let plan = ReadPlan(tokens: self.tokens([1]), wakes: [.numbered(2)])
         func nextTransaction() throws -> Int {
             try #require(Int(self.database.query("SELECT pg_snapshot_xmax(pg_current_snapshot())")))
         }
@@ -342,8 +336,7 @@ struct LoadPlanTests {
     @Test("A question whose connection is lost is answered by the next one")
     func questionAgain() throws {
         try self.rig.write([1]) { .of($0, $1) }
-        var plan = ReadPlan()
-        plan.tokens = self.tokens([1])
+        let plan = ReadPlan(tokens: self.tokens([1]))
         _ = try self.rig.read(plan)
         let end = """
             SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity

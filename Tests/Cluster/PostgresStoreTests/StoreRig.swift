@@ -338,17 +338,9 @@ extension TopicIndex {
 }
 
 extension LoadPlan {
-    static func tokens(_ devices: [Int]) -> LoadPlan {
-        var plan = LoadPlan()
-        plan.tokens = devices.map { .numbered($0) }
-        return plan
-    }
+    static func tokens(_ devices: [Int]) -> LoadPlan { LoadPlan(tokens: devices.map { .numbered($0) }) }
 
-    static func selection(_ selection: Selection) -> LoadPlan {
-        var plan = LoadPlan()
-        plan.selection = selection
-        return plan
-    }
+    static func selection(_ selection: Selection) -> LoadPlan { LoadPlan(selection: selection) }
 }
 
 extension DeviceToken {

@@ -255,9 +255,7 @@ private final class LockingSession {
 
     init(_ database: SimulatedDatabase, _ devices: ClosedRange<Int>) {
         self.store = SimulatedClusterStore(database, signal: {})
-        var plan = LoadPlan()
-        plan.tokens = devices.map { EngineRig.token($0) }
-        self.store.submit(.load(self.number, plan))
+        self.store.submit(.load(self.number, LoadPlan(tokens: devices.map { EngineRig.token($0) })))
     }
 
     /// The number of devices that it has locked.
