@@ -4,8 +4,8 @@ internal import CSystemFaults
 /// advances the monotonic clock. May be used from several threads.
 @safe
 package final class SystemFaults: @unchecked Sendable {  // The C code has its own lock.
-    /// The kinds of calls that may fail.
-    package enum Step: Hashable, Sendable, CaseIterable {
+    /// The kinds of calls that may fail, in the order of the C enumeration.
+    package enum Step: Int32, Sendable, CaseIterable {
         case accept, receive, send
         /// Adding, changing or removing the watch of a descriptor (`epoll_ctl`).
         case watch
@@ -26,32 +26,6 @@ package final class SystemFaults: @unchecked Sendable {  // The C code has its o
         /// Syncing a file or a folder (`fsync`).
         case sync
         case tlsBegin, tlsHandshake, tlsRead, tlsWrite
-
-        fileprivate var code: Int32 {
-            let code =
-                switch self {
-                case .accept: WAKEGATE_FAULTS_ACCEPT
-                case .receive: WAKEGATE_FAULTS_RECEIVE
-                case .send: WAKEGATE_FAULTS_SEND
-                case .watch: WAKEGATE_FAULTS_WATCH
-                case .wait: WAKEGATE_FAULTS_WAIT
-                case .close: WAKEGATE_FAULTS_CLOSE
-                case .shutdown: WAKEGATE_FAULTS_SHUTDOWN
-                case .option: WAKEGATE_FAULTS_OPTION
-                case .clear: WAKEGATE_FAULTS_CLEAR
-                case .open: WAKEGATE_FAULTS_OPEN
-                case .bind: WAKEGATE_FAULTS_BIND
-                case .listen: WAKEGATE_FAULTS_LISTEN
-                case .thread: WAKEGATE_FAULTS_THREAD
-                case .link: WAKEGATE_FAULTS_LINK
-                case .sync: WAKEGATE_FAULTS_SYNC
-                case .tlsBegin: WAKEGATE_FAULTS_TLS_BEGIN
-                case .tlsHandshake: WAKEGATE_FAULTS_TLS_HANDSHAKE
-                case .tlsRead: WAKEGATE_FAULTS_TLS_READ
-                case .tlsWrite: WAKEGATE_FAULTS_TLS_WRITE
-                }
-            return Int32(code)
-        }
     }
 
     /// A value to use instead of an error number. It makes the call send or receive only one byte.
@@ -60,6 +34,7 @@ package final class SystemFaults: @unchecked Sendable {  // The C code has its o
     private let faults: OpaquePointer
 
     package init() {
+        precondition(Step.allCases.count == Int(WAKEGATE_FAULTS_STEPS), "each kind has a case")
         guard let faults = unsafe wakegate_faults_make() else { preconditionFailure("out of memory") }
         unsafe self.faults = faults
     }
@@ -76,7 +51,7 @@ package final class SystemFaults: @unchecked Sendable {  // The C code has its o
     /// Restarts the counts, and makes calls `number` to `number + times - 1` of a step fail with `error`. The next call
     /// has the number 0. This plan replaces the previous plan.
     package func fail(_ step: Step, number: Int, error: Int32, times: Int = 1) {
-        unsafe wakegate_faults_plan(self.faults, step.code, Int64(number), Int64(times), error)
+        unsafe wakegate_faults_plan(self.faults, step.rawValue, Int64(number), Int64(times), error)
     }
 
     /// Removes the plan, and restarts the counts. A limit of `limitSocketTransfers` stays.
@@ -89,7 +64,7 @@ package final class SystemFaults: @unchecked Sendable {  // The C code has its o
     package func advance(milliseconds: Int64) { unsafe wakegate_faults_advance(self.faults, milliseconds) }
 
     /// Returns the number of calls of a step since the counts were restarted.
-    package func calls(_ step: Step) -> Int { unsafe Int(wakegate_faults_calls(self.faults, step.code)) }
+    package func calls(_ step: Step) -> Int { unsafe Int(wakegate_faults_calls(self.faults, step.rawValue)) }
 
     /// The number of calls that the plan has made fail since it was set.
     package var failureCount: Int { unsafe Int(wakegate_faults_met(self.faults)) }
