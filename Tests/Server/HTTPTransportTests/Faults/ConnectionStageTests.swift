@@ -45,27 +45,11 @@ struct ConnectionStageTests {
 
     /// The outcome of each event at each stage.
     private static let outcomes: [ConnectionStage: [Event: Outcome]] = [
-        .sniffing: [
-            .bytes: .answered, .partOfBytes: .open, .faultyBytes: .lingering, .peerEnded: .ended, .peerReset: .ended,
-            .secondPassed: .open, .timePassed: .ended, .handlerCloses: .open, .handlerGoesAway: .open,
-            .serverStops: .ended, .readFails: .ended, .writeFails: .ended, .watchFails: .ended,
-        ],
+        .sniffing: Self.early.merging([.watchFails: .ended]) { $1 },
         // At this stage the watched events change only if the socket accepts no bytes.
-        .handshaking: [
-            .bytes: .answered, .partOfBytes: .open, .faultyBytes: .lingering, .peerEnded: .ended, .peerReset: .ended,
-            .secondPassed: .open, .timePassed: .ended, .handlerCloses: .open, .handlerGoesAway: .open,
-            .serverStops: .ended, .readFails: .ended, .writeFails: .ended, .watchFails: .answered,
-        ],
-        .http2: [
-            .bytes: .answered, .partOfBytes: .open, .faultyBytes: .lingering, .peerEnded: .ended, .peerReset: .ended,
-            .secondPassed: .open, .timePassed: .lingering, .handlerCloses: .ended, .handlerGoesAway: .lingering,
-            .serverStops: .ended, .readFails: .ended, .writeFails: .ended, .watchFails: .answered,
-        ],
-        .http1: [
-            .bytes: .answered, .partOfBytes: .open, .faultyBytes: .lingering, .peerEnded: .ended, .peerReset: .ended,
-            .secondPassed: .open, .timePassed: .ended, .handlerCloses: .ended, .handlerGoesAway: .lingering,
-            .serverStops: .ended, .readFails: .ended, .writeFails: .ended, .watchFails: .answered,
-        ],
+        .handshaking: Self.early,
+        .http2: Self.ordinary.merging([.timePassed: .lingering]) { $1 },
+        .http1: Self.ordinary,
         // Received bytes are discarded, and nothing is sent.
         .lingering: [
             .bytes: .lingering, .partOfBytes: .lingering, .faultyBytes: .lingering, .peerEnded: .ended,
@@ -75,6 +59,15 @@ struct ConnectionStageTests {
         ],
         .closed: Dictionary(uniqueKeysWithValues: Event.allCases.map { ($0, .ended) }),
     ]
+
+    private static let ordinary: [Event: Outcome] = [
+        .bytes: .answered, .partOfBytes: .open, .faultyBytes: .lingering, .peerEnded: .ended, .peerReset: .ended,
+        .secondPassed: .open, .timePassed: .ended, .handlerCloses: .ended, .handlerGoesAway: .lingering,
+        .serverStops: .ended, .readFails: .ended, .writeFails: .ended, .watchFails: .answered,
+    ]
+
+    /// The outcomes before HTTP has begun, when the handler does not know the connection.
+    private static let early = Self.ordinary.merging([.handlerCloses: .open, .handlerGoesAway: .open]) { $1 }
 
     @Test(
         "After each event a connection continues, lingers or ends as the table says, and leaks nothing",
