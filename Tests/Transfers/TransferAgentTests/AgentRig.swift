@@ -310,8 +310,8 @@ final class ScriptedAgentWorld: AgentWorld {
     func random() -> UInt64 { self.generator.next() }
 
     func commit(_ writes: [StoreWrite]) throws(SQLiteError) {
-        let failure = SQLiteError(kind: .full, code: 13, message: "the disk of the test is full")
-        let death = SQLiteError(kind: .io, code: 10, message: "the process of the test has ended")
+        let failure = SQLiteError(kind: .full, message: "the disk of the test is full")
+        let death = SQLiteError(kind: .io, message: "the process of the test has ended")
         guard !self.isDead else { throw death }
         if self.isDiskFull() { throw failure }
         let fault = self.fault

@@ -136,7 +136,7 @@ struct StoreTests {
     func powerLoss() throws {
         func open(_ disk: SimulatedDisk) throws -> TransferStore {
             try TransferStore(path: "/transfers.sqlite", vfs: disk.vfsName) { _ throws(SQLiteError) in
-                guard disk.syncFolder() else { throw SQLiteError(kind: .io, code: 0, message: "no sync") }
+                guard disk.syncFolder() else { throw SQLiteError(kind: .io, message: "no sync") }
             }
         }
         let early = OutboxEntry(sequence: 1, device: "0b", session: "s", finished: 1, event: "e")

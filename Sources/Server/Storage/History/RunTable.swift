@@ -82,7 +82,7 @@ final class RunTable {
     }
 
     static func damage(_ message: String) -> SQLiteError {
-        SQLiteError(kind: .corrupt, code: 0, message: message)
+        SQLiteError(kind: .corrupt, message: message)
     }
 
     /// - Returns: true if the file already contains a history.

@@ -549,7 +549,7 @@ struct JournalTable {
         defer { self.selection.reset() }
         do throws(SQLiteError) {
             try self.selection.bind(1, row)
-            if try !self.selection.step() { throw SQLiteError(kind: .corrupt, code: 0, message: "row \(row) is gone") }
+            if try !self.selection.step() { throw SQLiteError(kind: .corrupt, message: "row \(row) is gone") }
         } catch { throw StoreError(journal: self.database.path, error) }
         let content = self.selection.bytes(1)
         if let fault = JournalRow.fault(content, checksum: self.selection.integer(0), row: row) {

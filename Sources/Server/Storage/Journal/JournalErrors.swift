@@ -29,25 +29,18 @@ extension StoreError {
             )
         case .notDatabase:
             self.init(foreign: path)
-        case .corrupt:
+        case .corrupt, .content:
             self.init(damaged: path, cause)
         case .busy:
             self.init(
                 message: "\(path) is locked by another program (\(cause)). End that program and start WakeGate again."
             )
-        case .other where Self.isOfContent(error):
-            self.init(damaged: path, cause)
         case .io, .other:
             self.init(
                 message: "Reading or writing \(path) failed (\(cause)). Check the disk and the system's log, "
                     + "then start WakeGate again."
             )
         }
-    }
-
-    /// Returns true if SQLite reported a fault of the file's content, such as a missing table.
-    private static func isOfContent(_ error: SQLiteError) -> Bool {
-        error.code == 1
     }
 
     /// Returns true if one more page in the journal's file or its log would exceed the process's file size limit.

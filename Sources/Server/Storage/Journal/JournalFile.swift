@@ -61,7 +61,7 @@ enum JournalFile {
                 // loss, also truncates the log, because the next start would find the abandoned commits in it.
                 let (logPages, copiedPages) = try database.checkpoint(found.loss == nil ? .passive : .truncate)
                 guard copiedPages == logPages else {
-                    throw SQLiteError(kind: .busy, code: 0, message: "its log cannot be copied into it")
+                    throw SQLiteError(kind: .busy, message: "its log cannot be copied into it")
                 }
             }
             if let early { return (database, early, mark) }

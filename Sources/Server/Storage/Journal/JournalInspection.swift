@@ -214,7 +214,7 @@ extension JournalPosition {
             guard try statement.step() else { return nil }
             let (row, checksum, content) = (statement.integer(0), statement.integer(1), statement.bytes(2))
             if let fault = JournalRow.fault(content, checksum: checksum, row: row) {
-                throw SQLiteError(kind: .corrupt, code: 0, message: fault)
+                throw SQLiteError(kind: .corrupt, message: fault)
             }
             return row == 0 ? nil : JournalPosition(row: row, checksum: checksum, stamp: JournalRow.stamp(of: content))
         }

@@ -99,7 +99,7 @@ package final class SQLiteDatabase {
             sqlite3_prepare_v3(self.connection, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil)
         )
         guard let prepared = unsafe statement else {
-            throw SQLiteError(kind: .other, code: SQLITE_MISUSE, message: "no statement in \"\(sql)\"")
+            throw SQLiteError(kind: .other, message: "no statement in \"\(sql)\"")
         }
         return unsafe SQLiteStatement(prepared, of: self)
     }
@@ -314,7 +314,7 @@ package final class SQLiteFile {
     /// - `mode`: with `create`, the first sync also makes the file's name durable.
     package init(path: String, mode: SQLiteDatabase.Mode, vfs: String? = nil) throws(SQLiteError) {
         guard let layer = unsafe sqlite3_vfs_find(vfs) else {
-            throw SQLiteError(kind: .other, code: SQLITE_ERROR, message: "no file system layer \(vfs ?? "")")
+            throw SQLiteError(kind: .other, message: "no file system layer \(vfs ?? "")")
         }
         let bytes = unsafe Int(layer.pointee.szOsFile)
         let memory = UnsafeMutableRawPointer.allocate(byteCount: bytes, alignment: 16)
@@ -327,7 +327,7 @@ package final class SQLiteFile {
         guard code == SQLITE_OK else { throw unsafe SQLiteError(code, layer) }
         // SQLite's Unix layer opens a file without write permission as read-only.
         guard flags & SQLITE_OPEN_READWRITE == 0 || opened & SQLITE_OPEN_READONLY == 0 else {
-            throw SQLiteError(kind: .readOnly, code: SQLITE_READONLY, message: "it may not be written")
+            throw SQLiteError(kind: .readOnly, message: "it may not be written")
         }
     }
 
@@ -374,7 +374,7 @@ extension SQLiteError {
         var message = plain.message
         let cause = unsafe layer.map { unsafe $0.pointee.xGetLastError($0, 0, nil) } ?? 0
         if cause != 0 { message += unsafe " (\(String(cString: strerror(cause))))" }
-        self.init(kind: plain.kind, code: code, message: message)
+        self.init(kind: plain.kind, message: message)
     }
 
     fileprivate init(_ code: Int32, _ connection: OpaquePointer?) {
@@ -387,6 +387,7 @@ extension SQLiteError {
         case SQLITE_CORRUPT: kind = .corrupt
         case SQLITE_BUSY, SQLITE_LOCKED: kind = .busy
         case SQLITE_IOERR: kind = .io
+        case SQLITE_ERROR where code == SQLITE_ERROR: kind = .content
         default: kind = .other
         }
         var message = unsafe connection.flatMap { unsafe sqlite3_errmsg($0) }.map { unsafe String(cString: $0) } ?? ""
@@ -395,7 +396,7 @@ extension SQLiteError {
         if cause == EFBIG, kind == .io || kind == .full { kind = .tooLarge }
         if cause == ENOSPC || cause == EDQUOT, kind == .io { kind = .full }
         if cause != 0 { message += unsafe " (\(String(cString: strerror(cause))))" }
-        self.init(kind: kind, code: code, message: message)
+        self.init(kind: kind, message: message)
     }
 }
 
@@ -415,6 +416,8 @@ package struct SQLiteError: Error, Hashable, Sendable {
         case notDatabase
         /// The file is damaged.
         case corrupt
+        /// The file's content does not fit, such as a missing table.
+        case content
         /// Another connection holds a lock.
         case busy
         /// Reading, writing or syncing failed.
@@ -423,14 +426,11 @@ package struct SQLiteError: Error, Hashable, Sendable {
     }
 
     package let kind: Kind
-    /// SQLite's extended result code.
-    package let code: Int32
     /// The messages of SQLite and the operating system, as a clause without a period.
     package let message: String
 
-    package init(kind: Kind, code: Int32, message: String) {
+    package init(kind: Kind, message: String) {
         self.kind = kind
-        self.code = code
         self.message = message
     }
 }

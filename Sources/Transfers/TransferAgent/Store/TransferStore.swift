@@ -114,12 +114,12 @@ package final class TransferStore {
             let message =
                 "it is new, and there are files of transfers that it does not know: put the one back that "
                 + "knew them, or move the files away"
-            throw SQLiteError(kind: .other, code: 0, message: message)
+            throw SQLiteError(kind: .other, message: message)
         } else if found == 0 {
             try database.execute("BEGIN IMMEDIATE; \(Self.tables) PRAGMA user_version = \(Self.version); COMMIT;")
         } else if found != Self.version {
             let message = "\(path) was written by another version (\(found)); run that, or name another state folder"
-            throw SQLiteError(kind: .other, code: 0, message: message)
+            throw SQLiteError(kind: .other, message: message)
         }
         try database.execute(Self.addedTables)
         let slash = path.lastIndex(of: "/")
@@ -158,7 +158,7 @@ package final class TransferStore {
         do throws(SystemError) {
             try FileSystem.syncFolderIfPossible(folder)
         } catch {
-            throw SQLiteError(kind: .io, code: 0, message: "\(folder) cannot be synced (\(error.message))")
+            throw SQLiteError(kind: .io, message: "\(folder) cannot be synced (\(error.message))")
         }
     }
 
