@@ -33,7 +33,7 @@ extension EventLoop {
                 let network = bits == 0 ? nil : ClientNetwork(listener: index, bits: bits)
                 if let network, !self.server.clients.begin(network) {
                     self.memory.tally.met(.connectionsPerAddressMax)
-                    System.close(descriptor)
+                    Descriptor.close(descriptor)
                     continue
                 }
                 if network != nil { System.setNoDelay(descriptor) }
@@ -439,7 +439,7 @@ extension EventLoop {
         connection.http1?.end()
         self.endsUnread = false
         connection.tls = nil
-        System.close(connection.descriptor)
+        Descriptor.close(connection.descriptor)
         guard connection.isKnownToHandler else { return }
         self.handler.connectionClosed(connection.id)
     }

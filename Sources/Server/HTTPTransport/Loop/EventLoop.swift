@@ -100,7 +100,7 @@ package final class EventLoop: @unchecked Sendable {
         }
     }
 
-    deinit { System.close(self.wakeEvent) }
+    deinit { Descriptor.close(self.wakeEvent) }
 
     /// Sets the limits of the loop. Call it on the loop's thread, from the handler's `woken`.
     ///
@@ -222,7 +222,7 @@ package final class EventLoop: @unchecked Sendable {
 
     /// Waits for a call of `wake` without reading any socket.
     private func waitForWake() {
-        System.wait(self.wakeEvent, milliseconds: self.millisecondsToWait)
+        Descriptor.wait(for: self.wakeEvent, .readable, milliseconds: self.millisecondsToWait)
         self.memory.now = SystemClock.monotonic
         self.dispatch(.readable, Self.wakeToken)
     }

@@ -18,7 +18,7 @@ final class ServerState: @unchecked Sendable {
             // Remove the file first. Until the socket is closed, a process that starts finds that the socket is in use,
             // and does not replace the file.
             self.file?.remove()
-            System.close(self.descriptor)
+            Descriptor.close(self.descriptor)
         }
     }
 

@@ -79,10 +79,6 @@ enum System {
     /// Returns true if the peer of a socket file has read everything that was sent.
     static func hasBeenRead(_ descriptor: Int32) -> Bool { wakegate_unread_bytes(descriptor) == 0 }
 
-    static func close(_ descriptor: Int32) {
-        _ = Glibc.close(descriptor)
-    }
-
     /// Signals to the peer that no more bytes follow.
     static func shutdownWriting(_ descriptor: Int32) {
         _ = shutdown(descriptor, Int32(SHUT_WR))
@@ -146,7 +142,7 @@ enum System {
         guard Glibc.listen(descriptor, Self.backlog) == 0 else {
             let error = wakegate_error()
             if bound == nil, case .unix(let path) = address.kind { SocketFile(path)?.remove() }
-            Self.close(descriptor)
+            Descriptor.close(descriptor)
             throw Self.bindError(address, error)
         }
         return descriptor
@@ -195,7 +191,7 @@ enum System {
             if self.descriptor < 0 { return nil }
         }
 
-        deinit { System.close(self.descriptor) }
+        deinit { Descriptor.close(self.descriptor) }
 
         /// Removes the file, unless another file has its name now.
         func remove() {
@@ -247,11 +243,6 @@ enum System {
 
     static func signal(_ event: Int32) {
         _ = eventfd_write(event, 1)
-    }
-
-    /// Waits up to `milliseconds` for a signal, and does not clear it.
-    static func wait(_ event: Int32, milliseconds: Int32) {
-        Descriptor.wait(for: event, .readable, milliseconds: milliseconds)
     }
 
     static func clear(_ event: Int32) {
@@ -319,7 +310,7 @@ final class Poll {
     }
 
     deinit {
-        if self.descriptor >= 0 { System.close(self.descriptor) }
+        if self.descriptor >= 0 { Descriptor.close(self.descriptor) }
         unsafe self.events.deallocate()
     }
 
@@ -407,7 +398,7 @@ package enum ListenProbe {
             do throws(TransportError) {
                 // The socket is bound but does not listen. No client can connect, and another process may still listen
                 // on the address.
-                System.close(try System.bindTCP(address, host: host, port: port))
+                Descriptor.close(try System.bindTCP(address, host: host, port: port))
                 return nil
             } catch {
                 return error
