@@ -8,10 +8,6 @@ import Wire
 
 import class Gateway.Operation
 
-struct NoReloads: Reloads {
-    func start(reply _: StreamAddress) throws(APIError) { throw .nothingToReload }
-}
-
 /// Serves requests in memory as a loop does: finds the operation, admits the caller, and performs it.
 final class OperationService {
     /// The result of a request.
@@ -83,7 +79,7 @@ final class OperationService {
                 mailboxes: PerOutput(loops: [], webhooks: LoopMailbox())
             ),
             metrics: MetricsService(engine: Mailbox<CommandBatch>()),
-            reloads: NoReloads()
+            reload: { _ throws(APIError) in throw .nothingToReload }
         )
     }
 

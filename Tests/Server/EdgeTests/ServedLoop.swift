@@ -76,7 +76,7 @@ final class ServedLoop {
             loopCount: 1,
             providerKeys: nil,
             clientTrusts: nil,
-            reloads: NoReloads(),
+            reload: { _ throws(APIError) in throw .nothingToReload },
             log: GatewayLog(level: .info, format: .text, sink: self.log),
             onIdle: {}
         )

@@ -17,14 +17,17 @@ final class CredentialFileTests {
         try String(contentsOfFile: "\(self.folder)/\(name)", encoding: .utf8)
     }
 
+    private func mode(of path: String) throws -> Int? {
+        try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+    }
+
     @Test("The key is created once, for its owner alone, and no other file is created")
     func key() throws {
         #expect(!TokenKey.exists(in: self.folder))
         let key = try TokenKey.make(in: self.folder)
         #expect(try TokenKey.make(in: self.folder) == key)
         let path = "\(self.folder)/token.key"
-        let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
-        #expect(mode == 0o600)
+        #expect(try self.mode(of: path) == 0o600)
         #expect(try FileManager.default.contentsOfDirectory(atPath: self.folder) == ["token.key"])
         #expect(try self.text("token.key").utf8.count == 65)
     }
@@ -64,8 +67,7 @@ final class CredentialFileTests {
         let drawn = try HistoryKey.prepare(in: self.folder)
         #expect(!FileManager.default.fileExists(atPath: path))
         try drawn.save()
-        let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
-        #expect(mode == 0o600)
+        #expect(try self.mode(of: path) == 0o600)
         let found = try HistoryKey.prepare(in: self.folder)
         #expect(found.key == drawn.key)
         try found.save()
@@ -107,8 +109,7 @@ final class CredentialFileTests {
         try RevokedTokens.add(ids[1], in: self.folder)
         let lines = try self.text("token.revoked").split(separator: "\n")
         #expect(lines == [ids[0][...], "0123", ids[1][...]])
-        let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
-        #expect(mode == 0o600)
+        #expect(try self.mode(of: path) == 0o600)
     }
 }
 
@@ -143,8 +144,7 @@ extension CredentialFileTests {
         #expect(try Set(TokenUses.read(in: self.folder).keys) == Set(kept))
         let files = try FileManager.default.contentsOfDirectory(atPath: self.folder)
         #expect(files.sorted() == ["token.issued", "token.used"])
-        let mode = try FileManager.default.attributesOfItem(atPath: "\(self.folder)/token.issued")[.posixPermissions]
-        #expect(mode as? Int == 0o600)
+        #expect(try self.mode(of: "\(self.folder)/token.issued") == 0o600)
     }
 }
 

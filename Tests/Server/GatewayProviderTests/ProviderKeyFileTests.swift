@@ -2,6 +2,7 @@ import Foundation
 import Gateway
 import Glibc
 import HTTPTransport
+import Synchronization
 import Testing
 import Wire
 
@@ -157,16 +158,6 @@ struct KeptKeysTests {
 
 @Suite("Watching the folder of providers' keys", .timeLimit(.minutes(15)))
 struct ProviderKeyWatchTests {
-    /// The faults reported by the watch.
-    private final class Reported: @unchecked Sendable {
-        private let lock = NSLock()
-        private var messages: [String] = []
-
-        func add(_ message: String) { self.lock.withLock { self.messages.append(message) } }
-
-        var all: [String] { self.lock.withLock { self.messages } }
-    }
-
     /// Repeats a check until it succeeds, for at most ten seconds.
     private func eventually(_ ask: () throws -> Bool) async rethrows -> Bool {
         let deadline = ContinuousClock.now + .seconds(10)
@@ -184,8 +175,8 @@ struct ProviderKeyWatchTests {
         let fixture = try ProviderFixture()
         let folder = ProviderKeyFolder("\(fixture.folder)/keys")
         try folder.add(keyFile: fixture.privateKey, team: "T", keyID: "A", topics: [])
-        let reported = Reported()
-        let watch = try ProviderKeyWatch(folder.path) { reported.add($0.message) }
+        let reported = Mutex<[String]>([])
+        let watch = try ProviderKeyWatch(folder.path) { fault in reported.withLock { $0.append(fault.message) } }
         #expect(self.keyIDs(watch) == ["A"])
         try folder.add(keyFile: fixture.privateKey, team: "T", keyID: "B", topics: [])
         #expect(await self.eventually { self.keyIDs(watch) == ["A", "B"] })
@@ -193,10 +184,10 @@ struct ProviderKeyWatchTests {
         #expect(await self.eventually { self.keyIDs(watch) == ["B", "C"] })
         try folder.remove(keyID: "B")
         #expect(await self.eventually { self.keyIDs(watch) == ["C"] })
-        #expect(reported.all.isEmpty)
+        #expect(reported.withLock { $0.isEmpty })
         try Data("no key".utf8).write(to: URL(fileURLWithPath: "\(folder.path)/C.pem"))
         #expect(await self.eventually { self.keyIDs(watch).isEmpty })
-        #expect(await self.eventually { reported.all.count == 1 })
+        #expect(await self.eventually { reported.withLock { $0.count } == 1 })
         watch.stop()
     }
 
@@ -205,13 +196,13 @@ struct ProviderKeyWatchTests {
         let fixture = try ProviderFixture()
         let folder = ProviderKeyFolder("\(fixture.folder)/keys")
         try folder.add(keyFile: fixture.privateKey, team: "T", keyID: "A", topics: [])
-        let reported = Reported()
-        let watch = try ProviderKeyWatch(folder.path) { reported.add($0.message) }
+        let reported = Mutex<[String]>([])
+        let watch = try ProviderKeyWatch(folder.path) { fault in reported.withLock { $0.append(fault.message) } }
         let generation = watch.keys.current().generation
         // The second report shows that the first reading, which reported the first file, is complete.
         for name in ["a", "b"] {
             try Data().write(to: URL(fileURLWithPath: "\(folder.path)/\(name).txt"))
-            #expect(await self.eventually { reported.all.contains { $0.contains("/\(name).txt") } })
+            #expect(await self.eventually { reported.withLock { $0 }.contains { $0.contains("/\(name).txt") } })
         }
         #expect(watch.keys.current().generation == generation)
         watch.stop()

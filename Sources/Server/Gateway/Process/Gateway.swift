@@ -56,7 +56,7 @@ package final class Gateway: Sendable {
             loopCount: loopCount,
             providerKeys: watches.providerKeys?.keys,
             clientTrusts: watches.clientTrust?.trusts,
-            reloads: reloads,
+            reload: { reply throws(APIError) in try reloads.start(reply: reply) },
             log: log,
             onIdle: onIdle
         )

@@ -1,6 +1,5 @@
 import Engine
 package import FoundationEssentials
-import Glibc
 import HTTPTransport
 import Platform
 import Policy
@@ -63,11 +62,12 @@ package struct ConfigurationLoader {
             let remedy = remedy ?? "name a readable file with \(option)"
             return ConfigurationError(faults: [ConfigurationFault(key: path, problem: problem, remedy: remedy)])
         }
-        guard !OrdinaryFile.isOther(path) else { throw fault("is not a regular file") }
-        do throws(SystemError) {
-            let bytes = try OpenFile(path, O_RDONLY | O_NOCTTY | O_CLOEXEC).contents(bytesMax: bytesMax + 1)
-            if bytes.count <= bytesMax { return Data(bytes) }
-        } catch { throw fault("cannot be read (\(error.reason))") }
+        let bytes: [UInt8]?
+        do throws(SystemError) { bytes = try OrdinaryFile.contents(path, bytesMax: bytesMax + 1) } catch {
+            throw fault("cannot be read (\(error.reason))")
+        }
+        guard let bytes else { throw fault("is not a regular file") }
+        if bytes.count <= bytesMax { return Data(bytes) }
         throw fault("is larger than \(bytesMax) bytes", remedy: "name another file with \(option)")
     }
 }

@@ -113,16 +113,9 @@ extension WebhookKey {
             summary: summary,
             isText: false,
             assign: { configuration, value in
-                guard case .array(let elements) = value, elements.count <= WebhookConfiguration.patternsMax else {
-                    return false
-                }
-                var patterns: [IdentifierPattern] = []
-                for element in elements {
-                    guard case .string(let text) = element else { return false }
-                    let pattern = IdentifierPattern(text)
-                    guard pattern.isWellFormed, !patterns.contains(pattern) else { return false }
-                    patterns.append(pattern)
-                }
+                guard case .array(let elements) = value, elements.count <= WebhookConfiguration.patternsMax,
+                    let patterns = try? PermittedTasksKey.read(value, key: name)
+                else { return false }
                 configuration[keyPath: field] = patterns
                 return true
             },

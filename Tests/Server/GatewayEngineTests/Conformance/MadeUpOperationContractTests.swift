@@ -118,10 +118,6 @@ struct MadeUpOperationContractTests {
 }
 
 extension Requests {
-    private struct NoReloads: Reloads {
-        func start(reply _: StreamAddress) throws(APIError) { throw .nothingToReload }
-    }
-
     private static let services = {
         let configuration = GatewayConfiguration()
         return GatewayServices(
@@ -131,7 +127,7 @@ extension Requests {
                 mailboxes: PerOutput(loops: [], webhooks: LoopMailbox())
             ),
             metrics: MetricsService(engine: Mailbox<CommandBatch>()),
-            reloads: NoReloads()
+            reload: { _ throws(APIError) in throw .nothingToReload }
         )
     }()
 

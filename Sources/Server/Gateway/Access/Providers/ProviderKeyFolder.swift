@@ -117,17 +117,16 @@ package struct ProviderKeyFolder: Sendable {
 
     /// Returns the bytes of a file. Opens only regular files, because opening a pipe could block.
     private static func bytes(of file: String) throws(CredentialError) -> [UInt8] {
-        let status: FileStatus
-        do throws(SystemError) { status = try FileSystem.status(file) } catch { throw Self.error(file, "read", error) }
-        guard status.kind == .file else {
-            throw CredentialError(message: "\(file) is not a regular file; name a key in PEM.")
+        let bytesMax = ProviderKeyFile.bytesMax
+        let bytes: [UInt8]?
+        do throws(SystemError) { bytes = try OrdinaryFile.contents(file, bytesMax: bytesMax + 1) } catch {
+            throw Self.error(file, "read", error)
         }
-        guard status.size <= ProviderKeyFile.bytesMax else {
-            throw CredentialError(message: "\(file) is larger than \(ProviderKeyFile.bytesMax) bytes; name a key.")
+        guard let bytes else { throw CredentialError(message: "\(file) is not a regular file; name a key in PEM.") }
+        guard bytes.count <= bytesMax else {
+            throw CredentialError(message: "\(file) is larger than \(bytesMax) bytes; name a key.")
         }
-        do throws(SystemError) {
-            return try OpenFile(file, O_RDONLY | O_NONBLOCK | O_CLOEXEC).contents(bytesMax: ProviderKeyFile.bytesMax)
-        } catch { throw Self.error(file, "read", error) }
+        return bytes
     }
 
     private static func error(_ path: String, _ what: String, _ cause: SystemError) -> CredentialError {

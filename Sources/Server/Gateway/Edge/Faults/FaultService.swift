@@ -102,24 +102,24 @@ package final class FaultService: @unchecked Sendable {
         self.monitor.withLock { self.script.resetCounters() }
     }
 
-    /// Writes `{"rules": [...]}` with all rules and their counters, and `warnings` if there are any.
-    func write(to writer: inout JSONWriter, warnings: [String] = []) {
+    /// Returns `{"rules": [...]}` with all rules and their counters, and `warnings` if there are any.
+    func written(warnings: [String] = []) -> [UInt8] {
         let entries = self.monitor.withLock { self.script.entries }
-        writer.beginObject()
-        writer.beginArray("rules")
-        for entry in entries {
-            writer.beginObject()
-            writer.member("id", entry.id)
-            writer.member("matched", entry.matched)
-            writer.member("fired", entry.fired)
-            writer.member("spent", entry.isSpent)
-            writer.key("rule")
-            entry.rule.text.withByteView { writer.raw($0) }
-            writer.endObject()
+        return JSONWriter.object { writer in
+            writer.beginArray("rules")
+            for entry in entries {
+                writer.beginObject()
+                writer.member("id", entry.id)
+                writer.member("matched", entry.matched)
+                writer.member("fired", entry.fired)
+                writer.member("spent", entry.isSpent)
+                writer.key("rule")
+                entry.rule.text.withByteView { writer.raw($0) }
+                writer.endObject()
+            }
+            writer.endArray()
+            if !warnings.isEmpty { Self.write(warnings, to: &writer) }
         }
-        writer.endArray()
-        if !warnings.isEmpty { Self.write(warnings, to: &writer) }
-        writer.endObject()
     }
 
     /// Writes the member `warnings`.

@@ -160,13 +160,11 @@ final class FaultPerformer {
             case .drop: .dropped
             }
         if goAway.inFlight == .answer { self.pass(push) }
-        var writer = JSONWriter()
-        writer.beginObject()
-        writer.member("reason", goAway.reason)
-        writer.endObject()
         let connection = push.stream.connection
         let code = HTTP2ErrorCode.allCases.first { $0.number == goAway.code } ?? .noError
-        let last = self.parts.loop.goAway(connection, debugData: writer.buffer.view, code: code, inFlight: inFlight)
+        let last = JSONWriter.object { $0.member("reason", goAway.reason) }.withByteView { data in
+            self.parts.loop.goAway(connection, debugData: data, code: code, inFlight: inFlight)
+        }
         guard let last else { return }
         self.effects.abandon(connection, after: goAway.inFlight == .drop ? 0 : last)
     }
@@ -223,17 +221,15 @@ extension AnswerWriter {
         self.addID(apnsID)
         self.response.add("content-type", "application/json")
         if let seconds = answer.retryAfterSeconds { self.response.add("retry-after", Int64(seconds)) }
-        var writer = JSONWriter()
-        writer.beginObject()
-        writer.member("reason", answer.reason)
-        switch answer.timestamp {
-        case .absent: ()
-        case .usual:
-            if answer.status == 410 { writer.member("timestamp", SystemClock.wall) }
-        case .at(let moment):
-            writer.member("timestamp", moment)
+        let body = JSONWriter.object { writer in
+            writer.member("reason", answer.reason)
+            switch answer.timestamp {
+            case .absent: ()
+            case .usual:
+                if answer.status == 410 { writer.member("timestamp", SystemClock.wall) }
+            case .at(let moment): writer.member("timestamp", moment)
+            }
         }
-        writer.endObject()
-        return self.loop.respond(stream, self.response, body: writer.buffer.view)
+        return body.withByteView { self.loop.respond(stream, self.response, body: $0) }
     }
 }

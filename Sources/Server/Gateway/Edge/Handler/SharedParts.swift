@@ -51,7 +51,7 @@ package final class SharedParts: Sendable {
         loopCount: Int,
         providerKeys: ProviderKeys?,
         clientTrusts: ClientTrusts?,
-        reloads: any Reloads,
+        reload: @escaping GatewayServices.Reload,
         log: GatewayLog,
         onIdle: @escaping @Sendable () -> Void
     ) {
@@ -75,7 +75,7 @@ package final class SharedParts: Sendable {
             configuration,
             backups: BackupService(store: GatewayStore(configuration), mailboxes: self.mailboxes),
             metrics: MetricsService(engine: self.engine),
-            reloads: reloads
+            reload: reload
         )
     }
 

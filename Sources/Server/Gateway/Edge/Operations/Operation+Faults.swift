@@ -8,9 +8,7 @@ extension Operation {
     ]
 
     package static let faultRules = fault("faultRules", .get, "/v1/faults") { _, service in
-        var writer = JSONWriter()
-        service.write(to: &writer)
-        return OperationAnswer(writer.buffer.view.array)
+        OperationAnswer(service.written())
     }
 
     package static let replaceFaultRules = fault(
@@ -22,9 +20,7 @@ extension Operation {
             try FaultRuleReader.rules(text, name: "the body")
         }
         service.replace(with: read.rules)
-        var writer = JSONWriter()
-        service.write(to: &writer, warnings: read.warnings)
-        return OperationAnswer(writer.buffer.view.array)
+        return OperationAnswer(service.written(warnings: read.warnings))
     }
 
     package static let addFaultRule = fault("addFaultRule", .post, "/v1/faults") { call, service throws(APIError) in

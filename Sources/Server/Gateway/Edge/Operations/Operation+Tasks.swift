@@ -318,8 +318,6 @@ extension FinishedTransfers {
 
 /// Parses the request for a background task field by field.
 struct TaskRequestReader {
-    /// The maximum number of resources in a request.
-    static let resourcesMax = SubscriptionRequest.resourcesMax
     static let resourceRequirement = "1 to 64 characters out of A-Z, a-z, 0-9, '.', '-' and '_'"
 
     /// The fields of a request, each with the kinds of task that allow it.
@@ -410,8 +408,9 @@ struct TaskRequestReader {
 
     private func resources() throws(APIError) -> [String] {
         guard let value = self.object["resources"] else { return [] }
-        let takes = "a list of at most \(Self.resourcesMax) names, each of \(Self.resourceRequirement)"
-        guard case .array(let elements) = value, elements.count <= Self.resourcesMax else {
+        let countMax = SubscriptionRequest.resourcesMax
+        let takes = "a list of at most \(countMax) names, each of \(Self.resourceRequirement)"
+        guard case .array(let elements) = value, elements.count <= countMax else {
             throw self.fault("resources", takes)
         }
         var resources: [String] = []

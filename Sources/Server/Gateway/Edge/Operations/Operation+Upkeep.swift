@@ -24,7 +24,7 @@ extension Operation {
         reaching: .everyTopic,
         afterFailedStore: .answered
     ) { call throws(APIError) in
-        try call.services.reloads.start(reply: call.reply)
+        try call.services.reload(call.reply)
         return .handedOn
     }
 }

@@ -118,13 +118,17 @@ package struct OperationAnswer {
 
 /// The services that operations use in addition to the engine.
 package final class GatewayServices: Sendable {
+    /// Starts a reload of the configuration. The stream receives an answer when the new configuration is in effect, or
+    /// the error if it was refused. Throws if the gateway has no configuration to read again.
+    package typealias Reload = @Sendable (StreamAddress) throws(APIError) -> Void
+
     package let backups: BackupService
     package let metrics: MetricsService
     /// The service for the live samples that operators watch.
     package let live: LiveService
     /// The service for the events that operators follow.
     package let events: EventService
-    let reloads: any Reloads
+    let reload: Reload
     /// The fault rules; nil unless this is `wakegate dev`.
     let faults: FaultService?
     /// The rules for operators' test pushes as of the last reload; nil if operators may send none.
@@ -137,7 +141,7 @@ package final class GatewayServices: Sendable {
         _ configuration: GatewayConfiguration,
         backups: BackupService,
         metrics: MetricsService,
-        reloads: any Reloads
+        reload: @escaping Reload
     ) {
         self.backups = backups
         self.metrics = metrics
@@ -146,7 +150,7 @@ package final class GatewayServices: Sendable {
             readersMax: configuration.limits.eventStreamsMax,
             heldMax: configuration.limits.eventsHeldMax
         )
-        self.reloads = reloads
+        self.reload = reload
         self.testPushRules = Mutex(configuration.testPushRules)
         var random = RandomBits()
         self.streamNames = StreamNames(key: HashKey(random.pair()))
@@ -164,13 +168,4 @@ package final class GatewayServices: Sendable {
         }
         return token
     }
-}
-
-/// Reloads the configuration at the request of an operator.
-package protocol Reloads: Sendable {
-    /// Starts a reload. The stream `reply` receives an answer when the new configuration is in effect, or the error if
-    /// it was refused.
-    ///
-    /// - Throws: `APIError` if the gateway has no configuration to read again.
-    func start(reply: StreamAddress) throws(APIError)
 }

@@ -12,7 +12,7 @@ import Wire
 ///
 /// Reloads run one at a time on a serial queue. The class is `@unchecked Sendable`: after `attach` was called, only
 /// `queue` uses its mutable state.
-final class ReloadService: Reloads, @unchecked Sendable {
+final class ReloadService: @unchecked Sendable {
     /// The parts of the gateway that a reload changes.
     struct Target: Sendable {
         let server: HTTPServer
@@ -89,7 +89,7 @@ final class ReloadService: Reloads, @unchecked Sendable {
     /// Begins a reload. Answers `reply` when the new configuration is in effect or was refused.
     ///
     /// - Throws: `APIError` if the gateway has no configuration to read again.
-    package func start(reply: StreamAddress) throws(APIError) {
+    func start(reply: StreamAddress) throws(APIError) {
         guard self.source != nil else { throw .nothingToReload }
         self.queue.async {
             self.reload { result in
