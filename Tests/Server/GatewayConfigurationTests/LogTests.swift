@@ -9,33 +9,6 @@ import Wire
 
 @Suite("The log", .timeLimit(.minutes(15)))
 struct LogTests {
-    /// Keeps the written lines, or blocks its writer while it is on hold.
-    private final class Sink: LogSink, @unchecked Sendable {
-        private let condition = NSCondition()
-        private var taken: [LogLine] = []
-        private var isHeld = false
-        private var fails = false
-
-        var lines: [LogLine] { self.condition.withLock { self.taken } }
-
-        func hold(_ isHeld: Bool) {
-            self.condition.withLock {
-                self.isHeld = isHeld
-                self.condition.broadcast()
-            }
-        }
-
-        func fail(_ fails: Bool) { self.condition.withLock { self.fails = fails } }
-
-        func write(_ line: LogLine, _: LogFormat) -> Bool {
-            self.condition.withLock {
-                while self.isHeld { self.condition.wait() }
-                if !self.fails { self.taken.append(line) }
-                return !self.fails
-            }
-        }
-    }
-
     private func line(_ event: GatewayEvent, _ fields: [String: String] = [:]) -> LogLine {
         LogLine(time: 0, event: event, fields: fields)
     }
@@ -137,7 +110,7 @@ struct LogTests {
 
     @Test("Lines below the level are not written, and a new level applies immediately")
     func levels() {
-        let sink = Sink()
+        let sink = RecordingSink()
         let log = GatewayLog(level: .warning, format: .text, sink: sink)
         log.write(.ready)
         log.write(.history)
@@ -152,7 +125,7 @@ struct LogTests {
 
     @Test("A flush waits until the line is written, and logging continues")
     func flush() {
-        let sink = Sink()
+        let sink = RecordingSink()
         let log = GatewayLog(level: .info, format: .text, sink: sink)
         for count in 1...50 {
             log.write(.journalLossAccepted)
@@ -165,7 +138,7 @@ struct LogTests {
     @Test("An accepted loss is logged before the journal discards anything")
     func lossTold() {
         for _ in 0..<20 {
-            let sink = Sink()
+            let sink = RecordingSink()
             let log = GatewayLog(level: .info, format: .text, sink: sink)
             Gateway.tell(StoreLoss(file: "/state/journal.sqlite", fault: "it is cut"), log)
             #expect(sink.lines.map(\.event) == [.journalLossAccepted])
@@ -175,7 +148,7 @@ struct LogTests {
 
     @Test("Logging never blocks on a slow reader: excess lines are dropped, counted and reported later")
     func stuckReader() throws {
-        let sink = Sink()
+        let sink = RecordingSink()
         sink.hold(true)
         let log = GatewayLog(level: .info, format: .text, sink: sink)
         let count = GatewayLog.linesMax * 3
@@ -190,8 +163,8 @@ struct LogTests {
     }
 
     @Test("A failing sink loses only lines, and the loss is reported once it works again")
-    func failingSink() throws {
-        let sink = Sink()
+    func failingRecordingSink() throws {
+        let sink = RecordingSink()
         sink.fail(true)
         let log = GatewayLog(level: .info, format: .text, sink: sink)
         for _ in 0..<3 { log.write(.history) }
@@ -261,5 +234,47 @@ struct LogTests {
             row.split(separator: "|").prefix(2).map { $0.trimmingCharacters(in: [" ", "`"]) }
         }
         #expect(rows == GatewayEvent.allCases.map { [$0.rawValue, $0.level.rawValue] })
+    }
+}
+
+/// Keeps the written lines, or blocks its writer while it is on hold.
+final class RecordingSink: LogSink, @unchecked Sendable {
+    private let condition = NSCondition()
+    private var taken: [LogLine] = []
+    private var isHeld = false
+    private var fails = false
+
+    var lines: [LogLine] { self.condition.withLock { self.taken } }
+
+    func hold(_ isHeld: Bool) {
+        self.condition.withLock {
+            self.isHeld = isHeld
+            self.condition.broadcast()
+        }
+    }
+
+    func fail(_ fails: Bool) { self.condition.withLock { self.fails = fails } }
+
+    func write(_ line: LogLine, _: LogFormat) -> Bool {
+        self.condition.withLock {
+            while self.isHeld { self.condition.wait() }
+            if !self.fails { self.taken.append(line) }
+            self.condition.broadcast()
+            return !self.fails
+        }
+    }
+
+    /// Waits for the next line about one of `events`, and takes it and all lines before it.
+    func next(_ events: Set<GatewayEvent>) throws -> LogLine {
+        try self.condition.withLock {
+            let limit = Date(timeIntervalSinceNow: 60)
+            while true {
+                if let place = self.taken.firstIndex(where: { events.contains($0.event) }) {
+                    defer { self.taken.removeSubrange(...place) }
+                    return self.taken[place]
+                }
+                try #require(self.condition.wait(until: limit), "no \(events) in \(self.taken.map(\.text))")
+            }
+        }
     }
 }

@@ -8,34 +8,6 @@ import WakeGateTestKit
 
 @Suite("A reload inside", .timeLimit(.minutes(15)))
 struct ReloadServiceTests {
-    /// Keeps the log for a test that waits for lines.
-    private final class Sink: LogSink, @unchecked Sendable {
-        private let condition = NSCondition()
-        private var taken: [LogLine] = []
-
-        func write(_ line: LogLine, _: LogFormat) -> Bool {
-            self.condition.withLock {
-                self.taken.append(line)
-                self.condition.broadcast()
-                return true
-            }
-        }
-
-        /// Waits for the next line about one of `events`, and takes it and all lines before it.
-        func next(_ events: Set<GatewayEvent>) throws -> LogLine {
-            try self.condition.withLock {
-                let limit = Date(timeIntervalSinceNow: 60)
-                while true {
-                    if let place = self.taken.firstIndex(where: { events.contains($0.event) }) {
-                        defer { self.taken.removeSubrange(...place) }
-                        return self.taken[place]
-                    }
-                    try #require(self.condition.wait(until: limit), "no \(events) in \(self.taken.map(\.text))")
-                }
-            }
-        }
-    }
-
     /// The configuration that the next reload reads. It is not checked, because a file may disappear between check and
     /// use.
     private final class Source: Sendable {
@@ -63,7 +35,7 @@ struct ReloadServiceTests {
     }
 
     /// Starts a gateway that reads its configuration again from `source`.
-    private static func gateway(_ source: Source, _ sink: Sink) throws -> Gateway {
+    private static func gateway(_ source: Source, _ sink: RecordingSink) throws -> Gateway {
         let configuration = source.configuration.withLock { $0 }
         let gateway = try Gateway(
             configuration,
@@ -84,7 +56,7 @@ struct ReloadServiceTests {
         configuration.providerKeysFolder = keys.path
         configuration.clientCAFile = authority.certificate
         let source = Source(configuration)
-        let sink = Sink()
+        let sink = RecordingSink()
         let gateway = try Self.gateway(source, sink)
         defer { gateway.stop() }
 
@@ -118,7 +90,7 @@ struct ReloadServiceTests {
         configuration.certificateFile = pair
         configuration.privateKeyFile = pair
         let source = Source(configuration)
-        let sink = Sink()
+        let sink = RecordingSink()
         let gateway = try Self.gateway(source, sink)
         defer { gateway.stop() }
 
