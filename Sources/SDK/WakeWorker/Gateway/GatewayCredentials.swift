@@ -15,14 +15,9 @@ public struct GatewayCredentials: Sendable {
         case file(String)
     }
 
-    /// The paths of PEM files. Without a separate key file, the certificate's file also contains the key.
-    struct Certificate: Sendable {
-        let file: String
-        let key: String?
-    }
-
     private(set) var token: Token?
-    private(set) var certificate: Certificate?
+    /// The paths of PEM files. Without a separate key file, the certificate's file also contains the key.
+    private(set) var certificate: (file: String, key: String?)?
     private(set) var certificateAuthority: String?
 
     /// No credentials: for `wakegate dev`, and for gateways that require none.
@@ -62,7 +57,7 @@ public struct GatewayCredentials: Sendable {
     /// - `key`: the path of the key file; nil if the certificate's file also contains the key.
     package func showing(certificate: String, key: String?) -> GatewayCredentials {
         var credentials = self
-        credentials.certificate = Certificate(file: certificate, key: key)
+        credentials.certificate = (certificate, key)
         return credentials
     }
 

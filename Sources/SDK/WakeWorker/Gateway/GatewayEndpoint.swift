@@ -105,7 +105,6 @@ extension GatewayEndpoint {
             case "WakeEnded", "UnknownWake": .wakeEnded
             default: .refused
             }
-        let retryAfter = response.header("retry-after").flatMap { Int64($0) }.map { max(0, $0) }
         // Every 403 has the reason `Forbidden`. A challenge means that the token was refused. A refused certificate has
         // none, so only the message distinguishes it from a refused network or host.
         let isForbidden = response.header("www-authenticate") != nil || words.contains("The client certificate ")
@@ -115,7 +114,7 @@ extension GatewayEndpoint {
             refusal: GatewayRefusal(
                 status: response.status,
                 reason: reason,
-                retryAfter: retryAfter,
+                retryAfter: response.retryAfterSeconds,
                 isOfCredential: response.status == 401 || (response.status == 403 && isForbidden)
             )
         )
@@ -132,8 +131,8 @@ extension GatewayEndpoint {
         switch result {
         case .success(let response) where response.isSuccess: return nil
         case .success(let response):
-            let seconds = response.status == 429 ? response.header("retry-after").flatMap { Int64($0) } ?? 0 : 0
-            return (Self.refusal(response), self.isPassing(response.status), max(0, min(seconds, 300)) * 1000)
+            let seconds = response.status == 429 ? response.retryAfterSeconds ?? 0 : 0
+            return (Self.refusal(response), self.isPassing(response.status), Int64(min(seconds, 300)) * 1000)
         case .failure(let error): return (self.error(error), self.isPassing(error), 0)
         }
     }
@@ -167,9 +166,9 @@ struct GatewayCaller: Sendable {
     /// The maximum number of tries for a request. A request is retried if it does not reach the gateway or the gateway
     /// is busy.
     private static let triesMax = 5
-    /// The maximum `retry-after`, in seconds, for which the caller waits. If the gateway requests a longer wait, the
-    /// error is thrown.
-    private static let gracePeriod: Int64 = 5
+    /// The maximum `retry-after`, in milliseconds, for which the caller waits. If the gateway requests a longer wait,
+    /// the error is thrown.
+    private static let gracePeriod: Int64 = 5000
 
     /// Sends a request and returns the answer. Retries the request a few times if it did not reach the gateway or the
     /// gateway was busy.
@@ -187,35 +186,28 @@ struct GatewayCaller: Sendable {
         var isConnectionDoubtful = false
         let mayArriveTwice = isIdempotent ?? (method != "POST")
         while true {
-            let mayRepeat: Bool
-            let fault: WakeWorkerError
+            let (fault, mayRepeat): (WakeWorkerError, Bool)
+            var retryAfter: Int64 = 0
             do throws(WakeWorkerError) {
                 let response = try await self.response(method, path, body, isFresh: isConnectionDoubtful)
-                guard !response.isSuccess else {
+                guard let failure = self.endpoint.failure(of: .success(response)) else {
                     self.endpoint.accepted()
                     return response
                 }
-                fault = GatewayEndpoint.refusal(response)
-                mayRepeat = self.endpoint.isPassing(response.status) && Self.wait(fault) <= Self.gracePeriod
+                retryAfter = failure.retryAfter
+                (fault, mayRepeat) = (failure.error, failure.isPassing && retryAfter <= Self.gracePeriod)
             } catch {
-                fault = error
                 // A request that is not idempotent is not repeated if it may have arrived. A second registration, for
                 // example, would create a second device.
-                mayRepeat = error.isPassing && (mayArriveTwice || error.cause?.mayHaveArrived != true)
+                (fault, mayRepeat) = (
+                    error, error.isPassing && (mayArriveTwice || error.cause?.mayHaveArrived != true)
+                )
             }
             guard mayRepeat, tries < Self.triesMax, !Task.isCancelled else { throw fault }
             tries += 1
             isConnectionDoubtful = fault.code == .timedOut
-            let wait = Int64(backoff.failed(using: &generator))
-            await self.thread.wait(milliseconds: max(wait, Self.wait(fault) * 1000))
+            await self.thread.wait(milliseconds: max(Int64(backoff.failed(using: &generator)), retryAfter))
         }
-    }
-
-    /// Returns the `retry-after` of an answer with status 429, in seconds; otherwise 0. The `retry-after` of a 503 is
-    /// ignored: it announces the end of a restart, and the random backoff already spreads the tries.
-    private static func wait(_ fault: WakeWorkerError) -> Int64 {
-        guard let refusal = fault.refusal, refusal.status == 429 else { return 0 }
-        return refusal.retryAfter ?? 0
     }
 
     private func response(

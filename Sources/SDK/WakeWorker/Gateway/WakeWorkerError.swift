@@ -89,7 +89,7 @@ struct GatewayRefusal: Hashable, Sendable {
     let status: Int
     let reason: String
     /// The minimum wait that the gateway requests, in seconds; nil if it requests none.
-    let retryAfter: Int64?
+    let retryAfter: Int?
     /// True if the gateway refuses the token or the client certificate, and not for example the caller's network.
     let isOfCredential: Bool
 }
