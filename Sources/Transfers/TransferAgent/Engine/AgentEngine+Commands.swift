@@ -32,20 +32,20 @@ extension AgentEngine {
     private func perform(_ command: AgentCommand, for stream: StreamID) throws(APIError) {
         switch command {
         case .putSession(let name, let change): try self.put(name, change, for: stream)
-        case .sessions: self.questions.append((stream, { AgentAnswer(200, self.sessionList()) }))
+        case .sessions: self.answerQuery(stream) { AgentAnswer(200, self.sessionList()) }
         case .session(let name):
             let number = try self.number(of: name)
-            self.questions.append((stream, { AgentAnswer(200, self.session(number)) }))
+            self.answerQuery(stream) { AgentAnswer(200, self.session(number)) }
         case .deleteSession(let name): try self.remove(try self.number(of: name), for: stream)
         case .submit(let name, let submission): try self.submit(submission, to: name, for: stream)
         case .transfers(let name, let state, let limit, let after):
             let number = try self.number(of: name)
             let sequence = try after.map { (id) throws(APIError) in try self.transfer(id, in: number).sequence } ?? 0
-            self.questions.append((stream, { self.list(number, state, limit, after: sequence) }))
+            self.answerQuery(stream) { self.list(number, state, limit, after: sequence) }
         case .transfer(let name, let id):
             let number = try self.number(of: name)
             _ = try self.transfer(id, in: number)
-            self.questions.append((stream, { self.found(id, in: number) }))
+            self.answerQuery(stream) { self.found(id, in: number) }
         case .cancel(let name, let id, let keeps):
             try self.cancel(try self.transfer(id, in: try self.number(of: name)), keeps: keeps, for: stream)
         case .take(let name, let id, let path, let replaces):

@@ -7,7 +7,6 @@ package import Storage
 extension AgentEngine {
     /// The counts of restored items.
     package struct RestoreSummary: Hashable, Sendable {
-        package var sessions = 0
         package var transfers = 0
         /// The number of unknown files that were removed.
         package var strayFiles = 0
@@ -24,17 +23,16 @@ extension AgentEngine {
         if let jump = self.clock.jump { self.logClockJump(jump) }
         var found = RestoreSummary()
         try self.store.sessions { number, details in
-            let stored = StoredSession(stored: details) ?? Self.unreadable(number)
-            if stored.isUnreadable { found.unreadable += 1 }
-            let (name, session) = (stored.name, stored.session)
+            let readable = StoredSession(stored: details)
+            if readable == nil { found.unreadable += 1 }
+            let stored = readable ?? Self.unreadable(number)
             self.scheduler.restoreSession(
                 number,
-                name,
-                session,
+                stored.name,
+                stored.session,
                 unannouncedCount: stored.unannouncedCount,
                 isForceQuit: stored.isForceQuit
             )
-            found.sessions += 1
         }
         var moves: [(TransferID, PartFile, String)] = []
         var unreadable: Set<TransferID> = []
@@ -77,7 +75,7 @@ extension AgentEngine {
     private static func unreadable(_ number: Int32) -> StoredSession {
         var session = TransferSession()
         session.sendsLaunchEvents = false
-        return StoredSession(name: "unreadable-\(number)", session: session, unannouncedCount: 0, isUnreadable: true)
+        return StoredSession(name: "unreadable-\(number)", session: session, unannouncedCount: 0)
     }
 
     /// Finds the finished files of transfers whose rows are damaged. A file matches if its name begins with the
@@ -136,10 +134,7 @@ extension AgentEngine {
     /// Announces the ends of sessions that were not announced, because the agent ended just after their last transfer.
     private func announceEndedSessions() {
         for name in self.scheduler.sessionNames {
-            guard let number = self.scheduler.number(of: name) else { continue }
-            if case .wake(let device, let finished) = self.scheduler.announceEnd(of: number) {
-                self.wake(device, number, finished)
-            }
+            if let number = self.scheduler.number(of: name) { self.announceEnd(of: number) }
         }
         self.flush()
     }

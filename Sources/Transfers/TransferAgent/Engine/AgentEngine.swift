@@ -88,9 +88,6 @@ package final class AgentEngine {
     private var nextTruncation: Int64? = 0
     var effects: [Effect] = []
     var outputs: [AgentOutput] = []
-    /// The pending queries. They are answered when all changes are durable. If the changes cannot be stored, the answer
-    /// is an error.
-    var questions: [(stream: StreamID, answer: () -> AgentAnswer)] = []
     /// The reason why commits fail; nil while they succeed.
     private(set) var storeFault: String?
     /// False if the next commit must store the clocks, even without other writes.
@@ -207,19 +204,10 @@ package final class AgentEngine {
         }
     }
 
-    /// Stores the changes. Then runs the effects that wait for the commit, and answers the queries.
+    /// Stores the changes. Then runs the effects that wait for the commit.
     func flush() {
         self.collect()
         self.commit()
-        let questions = self.questions
-        self.questions.removeAll(keepingCapacity: true)
-        for question in questions {
-            guard let fault = self.storeFault else {
-                self.answer(question.stream, question.answer())
-                continue
-            }
-            self.refuse(question.stream, self.unstorable(fault))
-        }
     }
 
     /// Returns the error for callers while commits fail.
@@ -303,6 +291,11 @@ package final class AgentEngine {
                 self.refuse(stream, fault)
             }
         )
+    }
+
+    /// Answers a query after the next commit, when all changes are durable. If the commit fails, refuses the query.
+    func answerQuery(_ stream: StreamID, _ answer: @escaping () -> AgentAnswer) {
+        self.effects.append(Effect(run: { self.answer(stream, answer()) }, withdraw: { self.refuse(stream, $0) }))
     }
 
     /// Answers a request after the next commit. If the commit fails, refuses the request. Its changes remain, and the

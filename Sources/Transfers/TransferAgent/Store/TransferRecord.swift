@@ -220,8 +220,6 @@ struct StoredSession {
     let unannouncedCount: Int
     /// True if the app was force-quit on the device, according to the gateway's last answer.
     var isForceQuit = false
-    /// True for the placeholder of a session whose row is damaged.
-    var isUnreadable = false
 }
 
 extension StoredSession {
