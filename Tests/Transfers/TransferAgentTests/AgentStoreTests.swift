@@ -220,22 +220,16 @@ struct AgentStoreTests {
         try database.execute("UPDATE \(table) SET \(column) = X'FF00FF'")
     }
 
-    @Test("A finished file with an unreadable row is found by its name, and can be taken")
-    func unreadableFacts() throws {
+    @Test(
+        "A finished file with an unreadable row is found by its name; an unreadable session gets a substitute name",
+        arguments: [("transfers", "s", 1), ("sessions", "unreadable-1", 0)]
+    )
+    func unreadableRow(table: String, session: String, recoveredFiles: Int) throws {
         let id = try self.rig.finished()
-        try self.spoil("facts", of: "transfers")
+        try self.spoil("facts", of: table)
         try self.rig.start()
-        #expect(self.rig.found?.unreadable == 1 && self.rig.found?.recoveredFiles == 1)
-        try self.take(id, in: "s")
-    }
-
-    @Test("A session with an unreadable row gets a substitute name, under which its files can be taken")
-    func unreadableSession() throws {
-        let id = try self.rig.finished()
-        try self.spoil("facts", of: "sessions")
-        try self.rig.start()
-        #expect(self.rig.found?.unreadable == 1)
-        try self.take(id, in: "unreadable-1")
+        #expect(self.rig.found?.unreadable == 1 && self.rig.found?.recoveredFiles == recoveredFiles)
+        try self.take(id, in: session)
     }
 
     private func take(_ id: TransferID, in session: String) throws {

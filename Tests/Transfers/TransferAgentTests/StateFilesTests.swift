@@ -9,56 +9,53 @@ import WakeGateTestKit
 import Wire
 
 @Suite("Files of a state folder")
-struct StateFilesTests {
+final class StateFilesTests {
     private let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
+    private let files: StateFiles
 
     /// A destination for a file.
     private var place: String { self.folder + "/place/file" }
 
-    private func files(bytesMax: Int64 = 1 << 30) throws -> StateFiles {
+    init() throws {
         try FileManager.default.createDirectory(atPath: self.folder + "/place", withIntermediateDirectories: true)
-        return try StateFiles(folder: self.folder + "/files", bytesMax: bytesMax, reserve: 0)
+        self.files = try StateFiles(folder: self.folder + "/files", bytesMax: 1 << 30, reserve: 0)
     }
 
-    private func write(_ text: String, _ name: String, in files: StateFiles) throws -> StateFiles.Writing {
-        let writing = try files.create(name)
+    deinit { try? FileManager.default.removeItem(atPath: self.folder) }
+
+    private func write(_ text: String, _ name: String) throws -> StateFiles.Writing {
+        let writing = try self.files.create(name)
         // A closure that throws `SystemError` crashes the compiler here (Swift 6.3.1).
         let isWritten = text.withByteView { (try? writing.write($0)) != nil }
         try #require(isWritten)
-        files.used(text.utf8.count)
+        self.files.used(text.utf8.count)
         return writing
     }
 
-    private func remove() { try? FileManager.default.removeItem(atPath: self.folder) }
-
     @Test("A file is whole when its length and its checksum are right")
     func finish() throws {
-        defer { self.remove() }
-        let files = try self.files()
-        let writing = try self.write("abc", "f", in: files)
+        let writing = try self.write("abc", "f")
         let sum = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-        #expect(files.finish(writing, bytes: 3, sha256: sum) == .whole(sha256: sum))
-        #expect(files.finish(writing, bytes: 3, sha256: nil) == .whole(sha256: nil))
+        #expect(self.files.finish(writing, bytes: 3, sha256: sum) == .whole(sha256: sum))
+        #expect(self.files.finish(writing, bytes: 3, sha256: nil) == .whole(sha256: nil))
         let other = String(repeating: "0", count: 64)
         #expect(
-            files.finish(writing, bytes: 3, sha256: other) == .fault(.badChecksum(expected: other, found: sum))
+            self.files.finish(writing, bytes: 3, sha256: other) == .fault(.badChecksum(expected: other, found: sum))
         )
-        guard case .fault(.connectionFailed(_)) = files.finish(writing, bytes: 4, sha256: nil) else {
+        guard case .fault(.connectionFailed(_)) = self.files.finish(writing, bytes: 4, sha256: nil) else {
             Issue.record("a file that is too short is called whole")
             return
         }
-        let status = try FileSystem.status(files.path("f"))
+        let status = try FileSystem.status(self.files.path("f"))
         #expect(status.permissions == 0o600)
     }
 
     @Test("A file is whole on a file system that cannot sync folders")
     func folderWithoutSync() throws {
-        defer { self.remove() }
-        let files = try self.files()
         // The kernel's folder of descriptors cannot be synced. Each file has the number of a descriptor as its name.
         // The folder of the process is empty, because its first thread has ended.
-        let kept = try self.write("abc", "f", in: files)
-        let writing = try self.write("abc", "\(kept.descriptor)", in: files)
+        let kept = try self.write("abc", "f")
+        let writing = try self.write("abc", "\(kept.descriptor)")
         let descriptors = try StateFiles(folder: "/proc/thread-self/fd", bytesMax: 1 << 30, reserve: 0)
         #expect(throws: SystemError(EINVAL)) { try FileSystem.syncFolder(descriptors.folder) }
         withExtendedLifetime(kept) {
@@ -68,23 +65,19 @@ struct StateFilesTests {
 
     @Test("Only synced bytes are trusted after another boot")
     func reopen() throws {
-        defer { self.remove() }
-        let files = try self.files()
-        _ = try self.write("abcdef", "f", in: files)
-        var part = PartFile(file: "f", validator: nil, total: -1, synced: 4, boot: files.boot)
-        #expect(try files.reopen(part).offset == 6)
+        _ = try self.write("abcdef", "f")
+        var part = PartFile(file: "f", validator: nil, total: -1, synced: 4, boot: self.files.boot)
+        #expect(try self.files.reopen(part).offset == 6)
         part.boot = "another"
-        #expect(try files.reopen(part).offset == 4)
-        #expect(try FileSystem.status(files.path("f")).size == 4 && files.used == 4)
+        #expect(try self.files.reopen(part).offset == 4)
+        #expect(try FileSystem.status(self.files.path("f")).size == 4 && self.files.used == 4)
         part.file = "g"
-        #expect(throws: SystemError.self) { try files.reopen(part) }
+        #expect(throws: SystemError.self) { try self.files.reopen(part) }
     }
 
     @Test("After a failed sync, a file never counts as synced, because the system reports lost bytes only once")
     func failedSync() throws {
-        defer { self.remove() }
-        let files = try self.files()
-        let writing = try self.write("abc", "f", in: files)
+        let writing = try self.write("abc", "f")
         let file = dup(writing.descriptor)
         var pipe: [Int32] = [0, 0]
         #expect(unsafe Glibc.pipe(&pipe) == 0)
@@ -95,79 +88,41 @@ struct StateFilesTests {
         dup2(file, writing.descriptor)
         #expect(throws: SystemError(EINVAL)) { try writing.sync() }
         #expect("d".withByteView { (try? writing.write($0)) == nil })
-        guard case .fault(.fileUnwritable(_)) = files.finish(writing, bytes: 3, sha256: nil) else {
+        guard case .fault(.fileUnwritable(_)) = self.files.finish(writing, bytes: 3, sha256: nil) else {
             Issue.record("a file with lost bytes is called whole")
             return
         }
     }
 
-    @Test("A file is moved to its destination once, and replaces another file only on request")
-    func take() throws {
-        defer { self.remove() }
-        let files = try self.files()
-        _ = try self.write("abc", "f", in: files)
-        let place = self.place
-        try files.take("f", to: place, replaces: false)
-        #expect(try String(contentsOfFile: place, encoding: .utf8) == "abc" && files.used == 0)
-        _ = try self.write("def", "g", in: files)
-        #expect(throws: StateFiles.TakeFault.exists) { try files.take("g", to: place, replaces: false) }
-        #expect(!files.finishMove("g", to: place))
-        try files.take("g", to: place, replaces: true)
-        #expect(try String(contentsOfFile: place, encoding: .utf8) == "def")
-        #expect(files.finishMove("g", to: place))
-        _ = try self.write("x", "h", in: files)
-        for path in ["relative", self.folder + "/", self.folder, "/nowhere/at/all", self.folder + "/.."] {
-            #expect(throws: StateFiles.TakeFault.self, "\(path)") { try files.take("h", to: path, replaces: true) }
-        }
-        #expect(FileSystem.exists(files.path("h")))
-    }
-
-    @Test("A file never replaces a pipe, a socket or a link to a device")
-    func notOrdinary() throws {
-        defer { self.remove() }
-        let files = try self.files()
-        _ = try self.write("abc", "f", in: files)
-        let (pipe, device) = (self.folder + "/place/pipe", self.folder + "/place/device")
-        let areMade = unsafe mkfifo(pipe, 0o600) == 0 && symlink("/dev/null", device) == 0
-        #expect(areMade)
-        for path in [pipe, device, "/dev/null"] {
-            let before = try FileSystem.linkStatus(path)
-            let fault = #expect(throws: StateFiles.TakeFault.self) { try files.take("f", to: path, replaces: true) }
-            guard case .badPath(let words)? = fault, words.contains("not a regular file") else {
-                Issue.record("\(path): \(String(describing: fault))")
-                continue
-            }
-            #expect(try FileSystem.linkStatus(path) == before)
-        }
-        #expect(files.used == 3 && FileSystem.exists(files.path("f")))
-    }
-
-    @Test("Without hard links a file is moved, too, and replaces another file only on request")
-    func withoutHardLinks() throws {
-        defer { self.remove() }
-        let files = try self.files()
+    @Test("A file is moved once, with and without hard links, and replaces only a file, on request", arguments: [0, 2])
+    func take(linkFaults: Int) throws {
         let faults = SystemFaults()
         faults.join()
         defer { SystemFaults.leave() }
-        // FAT does not support hard links, and some network file systems support neither these nor renames to unused
-        // names.
-        for (calls, name) in [(1, "f"), (2, "g")] {
-            let place = "\(self.folder)/place/\(name)"
-            _ = try self.write("abc", name, in: files)
-            faults.fail(.link, number: 0, error: EOPNOTSUPP, times: calls)
-            try files.take(name, to: place, replaces: false)
-            #expect(try String(contentsOfFile: place, encoding: .utf8) == "abc" && files.used == 0)
-            _ = try self.write("other", "h", in: files)
-            faults.fail(.link, number: 0, error: EOPNOTSUPP, times: calls)
-            #expect(throws: StateFiles.TakeFault.exists) { try files.take("h", to: place, replaces: false) }
-            #expect(try String(contentsOfFile: place, encoding: .utf8) == "abc")
-            files.remove("h")
+        _ = try self.write("abc", "f")
+        let place = self.place
+        faults.fail(.link, number: 0, error: EOPNOTSUPP, times: linkFaults)
+        try self.files.take("f", to: place, replaces: false)
+        #expect(try String(contentsOfFile: place, encoding: .utf8) == "abc" && self.files.used == 0)
+        _ = try self.write("def", "g")
+        #expect(throws: StateFiles.TakeFault.exists) { try self.files.take("g", to: place, replaces: false) }
+        #expect(!self.files.finishMove("g", to: place))
+        try self.files.take("g", to: place, replaces: true)
+        #expect(try String(contentsOfFile: place, encoding: .utf8) == "def")
+        #expect(self.files.finishMove("g", to: place))
+        _ = try self.write("x", "h")
+        let pipe = self.folder + "/place/pipe"
+        let isMade = unsafe mkfifo(pipe, 0o600) == 0
+        try #require(isMade)
+        let before = try FileSystem.linkStatus(pipe)
+        for path in ["relative", self.folder + "/", self.folder, "/nowhere/at/all", self.folder + "/..", pipe] {
+            #expect(throws: StateFiles.TakeFault.self, "\(path)") { try self.files.take("h", to: path, replaces: true) }
         }
+        #expect(try FileSystem.linkStatus(pipe) == before && FileSystem.exists(self.files.path("h")))
     }
 
     @Test("Concurrent downloads never reserve the same space")
     func claims() throws {
-        defer { self.remove() }
         let free = Atomic<Int64>(60_000_000)
         let files = try StateFiles(folder: self.folder, bytesMax: 1 << 40, reserve: 16_000_000) { _ in
             free.load(ordering: .relaxed)
@@ -194,7 +149,6 @@ struct StateFilesTests {
         arguments: [(60_000_000, 1 << 40), (1 << 40, 44_000_000)] as [(Int64, Int64)]
     )
     func chunkedClaims(bytes: Int64, bytesMax: Int64) throws {
-        defer { self.remove() }
         let free = Atomic<Int64>(bytes)
         let files = try StateFiles(folder: self.folder, bytesMax: bytesMax, reserve: 16_000_000) { _ in
             free.load(ordering: .relaxed)
@@ -216,7 +170,6 @@ struct StateFilesTests {
 
     @Test("A download of known length fails before its end when the disk fills up")
     func filledByOthers() throws {
-        defer { self.remove() }
         let free = Atomic<Int64>(30_000_000)
         let files = try StateFiles(folder: self.folder, bytesMax: 1 << 40, reserve: 16_000_000) { _ in
             free.load(ordering: .relaxed)
@@ -230,126 +183,117 @@ struct StateFilesTests {
 
     @Test("No file is taken into the agent's own folders, and a missing file is distinguished from a bad path")
     func ownFolders() throws {
-        defer { self.remove() }
-        let files = try self.files()
-        _ = try self.write("abc", "f", in: files)
-        for path in [self.folder + "/transfers.sqlite", files.path("g"), self.folder + "/files/../lock"] {
-            let fault = #expect(throws: StateFiles.TakeFault.self) { try files.take("f", to: path, replaces: true) }
+        _ = try self.write("abc", "f")
+        for path in [self.folder + "/transfers.sqlite", self.files.path("g"), self.folder + "/files/../lock"] {
+            let fault = #expect(throws: StateFiles.TakeFault.self) {
+                try self.files.take("f", to: path, replaces: true)
+            }
             guard case .badPath(let words)? = fault, words.contains("own folder") else {
                 Issue.record("\(path): \(String(describing: fault))")
                 continue
             }
         }
-        #expect(throws: StateFiles.TakeFault.gone) { try files.take("g", to: self.place, replaces: false) }
-        #expect(FileSystem.exists(files.path("f")))
+        #expect(throws: StateFiles.TakeFault.gone) { try self.files.take("g", to: self.place, replaces: false) }
+        #expect(FileSystem.exists(self.files.path("f")))
     }
 
     @Test("The leftover of an interrupted copy is removed, and no other file")
     func leftover() throws {
-        defer { self.remove() }
-        let files = try self.files()
         for name in [".f.wakegate", ".g.wakegate", "file"] {
             #expect(FileManager.default.createFile(atPath: self.folder + "/place/" + name, contents: nil))
         }
-        _ = files.finishMove("f", to: self.place)
+        _ = self.files.finishMove("f", to: self.place)
         let left = try FileManager.default.contentsOfDirectory(atPath: self.folder + "/place")
         #expect(Set(left) == [".g.wakegate", "file"])
     }
 
     @Test("The end of the agent interrupts the check of a whole file")
     func end() throws {
-        defer { self.remove() }
-        let files = try self.files()
-        let writing = try self.write("abc", "f", in: files)
-        files.end()
-        let found = files.finish(writing, bytes: 3, sha256: String(repeating: "0", count: 64))
+        let writing = try self.write("abc", "f")
+        self.files.end()
+        let found = self.files.finish(writing, bytes: 3, sha256: String(repeating: "0", count: 64))
         guard case .fault(.fileUnwritable(_)) = found else {
             Issue.record("\(found)")
             return
         }
-        #expect(FileSystem.exists(files.path("f")))
+        #expect(FileSystem.exists(self.files.path("f")))
     }
 
     @Test("A file is moved to another file system completely, and replaces another file only on request")
     func acrossFileSystems() throws {
         let other = "/dev/shm/wg-\(UUID().uuidString)"
         guard (try? FileSystem.makeFolder(other, mode: 0o700)) != nil else { return }
-        defer {
-            self.remove()
-            try? FileManager.default.removeItem(atPath: other)
-        }
-        let files = try self.files()
+        defer { try? FileManager.default.removeItem(atPath: other) }
         let content = String(repeating: "0123456789", count: 300_000)
-        _ = try self.write(content, "f", in: files)
+        _ = try self.write(content, "f")
         // If both are on one file system, this test proves less, but it stays correct.
-        let isOther = (try? FileSystem.link(files.path("f"), to: "\(other)/link")) == nil
-        try files.take("f", to: "\(other)/place", replaces: false)
-        #expect(try String(contentsOfFile: "\(other)/place", encoding: .utf8) == content && files.used == 0)
-        #expect(try FileSystem.status("\(other)/place").permissions == 0o600 && !FileSystem.exists(files.path("f")))
-        _ = try self.write("second", "g", in: files)
-        #expect(throws: StateFiles.TakeFault.exists) { try files.take("g", to: "\(other)/place", replaces: false) }
-        #expect(FileSystem.exists(files.path("g")) && files.used == 6)
+        let isOther = (try? FileSystem.link(self.files.path("f"), to: "\(other)/link")) == nil
+        try self.files.take("f", to: "\(other)/place", replaces: false)
+        #expect(try String(contentsOfFile: "\(other)/place", encoding: .utf8) == content && self.files.used == 0)
+        #expect(
+            try FileSystem.status("\(other)/place").permissions == 0o600 && !FileSystem.exists(self.files.path("f"))
+        )
+        _ = try self.write("second", "g")
+        #expect(throws: StateFiles.TakeFault.exists) { try self.files.take("g", to: "\(other)/place", replaces: false) }
+        #expect(FileSystem.exists(self.files.path("g")) && self.files.used == 6)
         // The rest of a copy that a crash interrupted does not prevent the move.
         try "half".write(toFile: "\(other)/.g.wakegate", atomically: false, encoding: .utf8)
-        try files.take("g", to: "\(other)/place", replaces: true)
-        #expect(try String(contentsOfFile: "\(other)/place", encoding: .utf8) == "second" && files.used == 0)
+        try self.files.take("g", to: "\(other)/place", replaces: true)
+        #expect(try String(contentsOfFile: "\(other)/place", encoding: .utf8) == "second" && self.files.used == 0)
         let names = Set(FileSystem.names(in: other, countMax: 10) ?? [])
         #expect(names == (isOther ? ["place"] : ["place", "link", ".g.wakegate"]))
     }
 
     @Test("A move that a crash interrupted is distinguished from one that was not made")
     func cutShort() throws {
-        defer { self.remove() }
-        let files = try self.files()
-        _ = try self.write("abc", "f", in: files)
+        _ = try self.write("abc", "f")
         let place = self.place
-        #expect(!files.finishMove("f", to: place) && FileSystem.exists(files.path("f")))
-        try FileSystem.link(files.path("f"), to: place)
-        #expect(files.finishMove("f", to: place) && !FileSystem.exists(files.path("f")) && files.used == 0)
-        _ = try self.write("abc", "g", in: files)
+        #expect(!self.files.finishMove("f", to: place) && FileSystem.exists(self.files.path("f")))
+        try FileSystem.link(self.files.path("f"), to: place)
+        #expect(
+            self.files.finishMove("f", to: place) && !FileSystem.exists(self.files.path("f")) && self.files.used == 0
+        )
+        _ = try self.write("abc", "g")
         try "abd".write(toFile: place, atomically: false, encoding: .utf8)
-        #expect(!files.finishMove("g", to: place))
+        #expect(!self.files.finishMove("g", to: place))
         try "abc".write(toFile: place, atomically: false, encoding: .utf8)
         // The comparison ends with the agent, whose next start repeats it.
-        files.end()
-        #expect(!files.finishMove("g", to: place))
-        #expect(try self.files().finishMove("g", to: place) && !FileSystem.exists(files.path("g")))
+        self.files.end()
+        #expect(!self.files.finishMove("g", to: place))
+        #expect(
+            try StateFiles(folder: self.files.folder, bytesMax: 1 << 30, reserve: 0).finishMove("g", to: place)
+                && !FileSystem.exists(self.files.path("g"))
+        )
     }
 
     @Test("An interrupted move of a large file is completed in parts")
     func cutShortInParts() throws {
-        defer { self.remove() }
-        let files = try self.files()
         let content = String(repeating: "x", count: 34 << 20)
-        _ = try self.write(content, "f", in: files)
+        _ = try self.write(content, "f")
         try content.write(toFile: self.place, atomically: false, encoding: .utf8)
-        let move = InterruptedMove("f", to: self.place, in: files)
+        let move = InterruptedMove("f", to: self.place, in: self.files)
         #expect(move.step() == nil && move.step() == nil)
-        #expect(move.step() == true && !FileSystem.exists(files.path("f")))
+        #expect(move.step() == true && !FileSystem.exists(self.files.path("f")))
     }
 
     @Test("If the folder cannot be synced, an interrupted move is complete only if it cannot be repeated")
     func cutShortWithoutSync() throws {
-        defer { self.remove() }
-        let files = try self.files()
         let faults = SystemFaults()
         faults.join()
         defer { SystemFaults.leave() }
-        _ = try self.write("abc", "f", in: files)
-        try FileSystem.link(files.path("f"), to: self.place)
+        _ = try self.write("abc", "f")
+        try FileSystem.link(self.files.path("f"), to: self.place)
         faults.fail(.sync, number: 0, error: EIO, times: 2)
-        #expect(!files.finishMove("f", to: self.place) && FileSystem.exists(files.path("f")))
-        files.remove("f")
-        #expect(files.finishMove("f", to: self.place) && faults.failureCount == 2)
+        #expect(!self.files.finishMove("f", to: self.place) && FileSystem.exists(self.files.path("f")))
+        self.files.remove("f")
+        #expect(self.files.finishMove("f", to: self.place) && faults.failureCount == 2)
     }
 
     @Test("Unknown files are removed, and the rest counts against stateBytesMax")
     func cleaned() throws {
-        defer { self.remove() }
-        let first = try self.files()
-        _ = try self.write("abc", "f", in: first)
-        _ = try self.write("abc", "g", in: first)
-        let files = try self.files(bytesMax: 10)
+        _ = try self.write("abc", "f")
+        _ = try self.write("abc", "g")
+        let files = try StateFiles(folder: self.files.folder, bytesMax: 10, reserve: 0)
         #expect(files.removeFiles(except: ["f"]) == 1 && files.used == 3)
         #expect(!FileSystem.exists(files.path("g")))
         #expect(files.missing(for: 7) == 0 && files.missing(for: 9) == 2)
@@ -359,24 +303,20 @@ struct StateFilesTests {
 
     @Test("A removed folder is created again")
     func vanished() throws {
-        defer { self.remove() }
-        let files = try self.files()
-        try FileManager.default.removeItem(atPath: files.folder)
-        _ = try self.write("abc", "f", in: files)
-        #expect(FileSystem.exists(files.path("f")))
+        try FileManager.default.removeItem(atPath: self.files.folder)
+        _ = try self.write("abc", "f")
+        #expect(FileSystem.exists(self.files.path("f")))
     }
 
     @Test("A large file does not block others: later work is done between its parts")
     func turns() throws {
-        defer { self.remove() }
-        let files = try self.files()
         // Three parts, of which only the first one syncs.
         let content = String(repeating: "x", count: 34 << 20)
         let look = FileVerification(
-            try self.write(content, "f", in: files),
+            try self.write(content, "f"),
             bytes: Int64(content.utf8.count),
             sha256: String(repeating: "0", count: 64),
-            in: files
+            in: self.files
         )
         let worker = try FileWorker("turns")
         let done = Mutex<[String]>([])

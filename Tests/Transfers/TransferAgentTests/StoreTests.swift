@@ -7,13 +7,16 @@ import TransferAgent
 import WakeGateTestKit
 
 @Suite("An agent's stored data is restored unchanged")
-struct StoreTests {
+final class StoreTests {
     private let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
 
-    private func store() throws -> TransferStore {
+    private var path: String { self.folder.appendingPathComponent("t.sqlite").path }
+
+    init() throws {
         try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
-        return try TransferStore(path: self.folder.appendingPathComponent("t.sqlite").path)
     }
+
+    deinit { try? FileManager.default.removeItem(at: self.folder) }
 
     private static func transfer(_ sequence: Int64) -> Transfer {
         Transfer(
@@ -30,7 +33,6 @@ struct StoreTests {
 
     @Test("A transfer is restored with all its data")
     func transfers() throws {
-        defer { try? FileManager.default.removeItem(at: self.folder) }
         var spec = TransferSpec(url: "https://u:p@h/ä?\"q\"")
         spec.method = "POST"
         spec.headers = [.init("authorization", "Bearer \\x"), .init("x", "")]
@@ -42,14 +44,14 @@ struct StoreTests {
         details.failure = .init(reason: "HTTPStatus", message: "503")
         details.part = PartFile(file: "f", validator: "\"e\"", total: 9, synced: 4, boot: "b")
         details.destination = "/to"
-        let first = try self.store()
+        let first = try TransferStore(path: self.path)
         let transfer = Self.transfer(1)
         try first.commit([
             .putSession(3, Array("{}".utf8)), .insertTransfer(transfer, spec, TransferDetails()),
             .insertTransfer(Self.transfer(2), spec, TransferDetails()),
             .updateTransfer(transfer, details), .deleteTransfer(sequence: 2),
         ])
-        let second = try self.store()
+        let second = try TransferStore(path: self.path)
         let found = try #require(try second.record(1))
         #expect(found.spec == spec && found.details == details)
         #expect(try second.record(2) == nil)
@@ -60,8 +62,7 @@ struct StoreTests {
 
     @Test("An event for the gateway, and a part that is kept")
     func others() throws {
-        defer { try? FileManager.default.removeItem(at: self.folder) }
-        let store = try self.store()
+        let store = try TransferStore(path: self.path)
         var entry = OutboxEntry(sequence: 4, device: "0b", session: "s", finished: 2, event: "e")
         entry.wasTried = true
         let part = PartFile(file: "f", validator: nil, total: -1, synced: 0, boot: "")
@@ -74,20 +75,15 @@ struct StoreTests {
 
     @Test("A new store next to files of transfers is refused, however often it is tried")
     func leftBehind() throws {
-        defer { try? FileManager.default.removeItem(at: self.folder) }
-        try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
-        let path = self.folder.appendingPathComponent("t.sqlite").path
         for _ in 0..<2 {
-            #expect(throws: SQLiteError.self) { try TransferStore(path: path, hasTransferFiles: true) }
+            #expect(throws: SQLiteError.self) { try TransferStore(path: self.path, hasTransferFiles: true) }
         }
-        _ = try TransferStore(path: path)
-        _ = try TransferStore(path: path, hasTransferFiles: true)
+        _ = try TransferStore(path: self.path)
+        _ = try TransferStore(path: self.path, hasTransferFiles: true)
     }
 
     @Test("On a full disk the reserve gives space to a commit, and is reserved again when there is space")
     func reserve() throws {
-        defer { try? FileManager.default.removeItem(at: self.folder) }
-        try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
         let path = self.folder.appendingPathComponent("reserve").path
         func size() throws -> Int { try FileSystem.status(path).size }
         let free = Mutex<Int64>(1 << 30)
@@ -115,14 +111,13 @@ struct StoreTests {
         // A start finds the file, and frees it before it needs space itself.
         free.withLock { $0 = 1 << 20 }
         let next = CommitReserve(path: path) { free.withLock { $0 } }
-        _ = try TransferStore(path: self.folder.appendingPathComponent("t.sqlite").path, reserve: next)
+        _ = try TransferStore(path: self.path, reserve: next)
         #expect(try size() == 0)
     }
 
     @Test("A commit with a failing part stores nothing")
     func atomic() throws {
-        defer { try? FileManager.default.removeItem(at: self.folder) }
-        let store = try self.store()
+        let store = try TransferStore(path: self.path)
         let transfer = Self.transfer(1)
         let spec = TransferSpec(url: "http://h/")
         let insert = StoreWrite.insertTransfer(transfer, spec, TransferDetails())
