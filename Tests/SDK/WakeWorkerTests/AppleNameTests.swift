@@ -78,7 +78,8 @@ struct AppleNameTests {
             let error = try #require(throws: WakeWorkerError.self) {
                 try worker.backgroundTask(.continued(identifier)) { _ in }
             }
-            #expect(error.code == .alreadyRunning && error.message.contains("; \(pattern) stands for"), "\(error)")
+            #expect(error.code == .alreadyRunning && error.message.contains("task \(identifier) is"), "\(error)")
+            #expect(error.message.contains("; \(pattern) stands for"), "\(error)")
         }
         let error = try #require(throws: WakeWorkerError.self) {
             try worker.backgroundTask(.urlSession("photos.new")) { _ in }

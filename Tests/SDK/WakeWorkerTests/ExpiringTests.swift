@@ -65,21 +65,14 @@ struct ExpiringTests {
         try await gateway.end(worker, run)
     }
 
-    @Test("A delegate that works synchronously receives the warning while it works")
-    func workingDelegate() async throws {
-        let (result, calls) = try await SynchronousDelegate.run(warned: .atWork)
-        #expect(calls == ["didExpire", "completed"])
-        #expect(result == .newData)
-    }
-
     @Test(
-        "A delegate that completes a wake synchronously receives no warning after that",
-        arguments: [SynchronousDelegate.Moment.queued, .completed]
+        "A delegate that works synchronously receives the warning while it works, and none after it has completed",
+        arguments: [(.atWork, ["didExpire", "completed"]), (.queued, ["completed"]), (.completed, ["completed"])]
+            as [(SynchronousDelegate.Moment, [String])]
     )
-    func completedDelegate(moment: SynchronousDelegate.Moment) async throws {
+    func synchronousDelegate(moment: SynchronousDelegate.Moment, expected: [String]) async throws {
         let (result, calls) = try await SynchronousDelegate.run(warned: moment)
-        #expect(calls == ["completed"])
-        #expect(result == .newData)
+        #expect(calls == expected && result == .newData)
     }
 }
 
