@@ -161,9 +161,9 @@ package final class PostgresHistory: HistorySource {
     package func tidy() -> Bool {
         self.summarizeAgain()
         let age = self.limits.ageMillisecondsMax
-        var deleted = self.delete(Self.old(.event), from: .event, age, Self.deletedMax)
-        deleted += self.delete(Self.old(.push), from: .push, age, Self.deletedMax)
-        deleted += self.query(Self.deleteOldBundles, age, Self.deletedBundlesMax)?.affectedCount ?? 0
+        var deleted = self.delete(Self.some(of: "event", Self.isOld), from: .event, age, Self.deletedMax)
+        deleted += self.delete(Self.some(of: "push", Self.isOld), from: .push, age, Self.deletedMax)
+        deleted += self.deleteBundles(Self.isOld, age, Self.deletedBundlesMax)
         let failure = self.takeFailure()
         _ = self.query("SELECT wakegate.summarize()")
         // A failure only makes queries slower.
@@ -195,13 +195,19 @@ package final class PostgresHistory: HistorySource {
         let hasRows = !oldest.isNull(0, 0)
         let last = hasRows ? oldest.int64(0, 0) : .max
         let bundles = min(bytes / Self.bundleBytes + 1, Self.deletedBundlesMax)
-        var deleted = self.query(Self.deleteOldestBundles, last, bundles)?.affectedCount ?? 0
+        var deleted = self.deleteBundles(Self.isUpTo, last, bundles)
         if deleted == 0, hasRows {
             let rows = min(bytes / Self.rowBytes + 1, Self.deletedMax)
-            deleted = self.delete(Self.oldestEvents, from: .event, last, rows)
+            deleted = self.delete(Self.some(of: "event", Self.isUpTo), from: .event, last, rows)
         }
         if deleted > 0 { _ = self.delete(Self.pushesOfNothing, from: .push) }
         return deleted
+    }
+
+    /// Deletes the oldest bundles that satisfy a condition, at most `countMax`, and returns their number.
+    private func deleteBundles(_ condition: String, _ milliseconds: Int64, _ countMax: Int64) -> Int {
+        let some = Self.some(of: "bundle", condition, "ORDER BY at")
+        return self.query("DELETE FROM wakegate.bundle WHERE \(some)", milliseconds, countMax)?.affectedCount ?? 0
     }
 
     /// Deletes the rows of a table that satisfy a condition, and records the summaries of their pages as outdated.
@@ -341,37 +347,21 @@ extension PostgresHistory {
         ) e ORDER BY e.id LIMIT $8::bigint
         """
 
-    private static func old(_ table: EventTables.Summarized) -> String {
+    private static let isOld = "at < (SELECT max(moment) FROM wakegate.connection) - $1::bigint"
+    private static let isUpTo = "at <= $1::bigint"
+
+    /// Returns a condition that selects at most `$2` rows that satisfy another condition and are not locked.
+    private static func some(of table: String, _ condition: String, _ order: String = "") -> String {
         """
         ctid = ANY(ARRAY(
-            SELECT ctid FROM wakegate.\(table)
-            WHERE at < (SELECT max(moment) FROM wakegate.connection) - $1::bigint
-            LIMIT $2::bigint FOR UPDATE SKIP LOCKED))
+            SELECT ctid FROM wakegate.\(table) WHERE \(condition)
+            \(order) LIMIT $2::bigint FOR UPDATE SKIP LOCKED))
         """
     }
-
-    private static let deleteOldBundles = """
-        DELETE FROM wakegate.bundle WHERE ctid = ANY(ARRAY(
-            SELECT ctid FROM wakegate.bundle
-            WHERE at < (SELECT max(moment) FROM wakegate.connection) - $1::bigint
-            ORDER BY at LIMIT $2::bigint FOR UPDATE SKIP LOCKED))
-        """
 
     /// The end of the oldest 64th of the time of all rows. `oldest_events` alone may return the time of a single row.
     private static let oldest = """
         SELECT late + ((SELECT max(moment) FROM wakegate.connection) - late) / 64 FROM wakegate.oldest_events()
-        """
-
-    /// Deletes the oldest bundles up to a time.
-    private static let deleteOldestBundles = """
-        DELETE FROM wakegate.bundle WHERE ctid = ANY(ARRAY(
-            SELECT ctid FROM wakegate.bundle WHERE at <= $1::bigint
-            ORDER BY at LIMIT $2::bigint FOR UPDATE SKIP LOCKED))
-        """
-
-    private static let oldestEvents = """
-        ctid = ANY(ARRAY(
-            SELECT ctid FROM wakegate.event WHERE at <= $1::bigint LIMIT $2::bigint FOR UPDATE SKIP LOCKED))
         """
 
     private static let pushesOfNothing = """
