@@ -371,15 +371,20 @@ enum CommitStatement: Int, PreparedStatement {
             AND pg_try_advisory_xact_lock(\(AdvisoryLock.others), \(AdvisoryLock.retirement))
         """
 
-    /// The counters of a dead gateway, and the sums of earlier dead gateways (gateway 0). For refused pushes, only the
-    /// last row of each gateway and topic is read, because it has the totals.
-    private static let burialRowsSQL = """
-        SELECT 0, topic, counts FROM wakegate.books WHERE gateway = 0 OR gateway = $1::integer
+    /// The counters of a dead gateway, and the sums of earlier dead gateways (gateway 0).
+    private static let burialRowsSQL = counts("gateway = 0 OR gateway = $1::integer")
+
+    /// Returns SQL for the counters (0) and the refused pushes (1) that satisfy a condition, by topic. For refused
+    /// pushes, only the last row of each gateway and topic is read, because it has the totals.
+    static func counts(_ condition: String) -> String {
+        """
+        SELECT 0, topic, counts FROM wakegate.books WHERE \(condition)
         UNION ALL
         SELECT 1, topic, content FROM (
             SELECT DISTINCT ON (gateway, topic) topic, content FROM wakegate.rejection
-            WHERE gateway = 0 OR gateway = $1::integer ORDER BY gateway, topic, number DESC) r
+            WHERE \(condition) ORDER BY gateway, topic, number DESC) r
         """
+    }
 
     private static let foldCountersSQL = """
         WITH gone AS (DELETE FROM wakegate.books WHERE gateway = $1::integer)

@@ -233,7 +233,7 @@ enum QuestionStatement: PreparedStatement {
                 of: "d.token, d.topic, \(Self.isPending) AS is_pending",
                 countMax: "$2"
             )
-        case .count: Self.countSQL
+        case .count: CommitStatement.counts("$1::integer[] IS NULL OR topic = ANY($1)")
         }
     }
 
@@ -269,12 +269,4 @@ enum QuestionStatement: PreparedStatement {
     /// An expression that is true for a device with a pending push. A `derived` value that is too short counts as no
     /// pending push.
     private static let isPending = "get_bit(d.derived || '\\x0000'::bytea, \(SharedDevice.pendingBit)) = 1"
-
-    private static let countSQL = """
-        SELECT 0, topic, counts FROM wakegate.books WHERE $1::integer[] IS NULL OR topic = ANY($1)
-        UNION ALL
-        SELECT 1, topic, content FROM (
-            SELECT DISTINCT ON (gateway, topic) topic, content FROM wakegate.rejection
-            WHERE $1::integer[] IS NULL OR topic = ANY($1) ORDER BY gateway, topic, number DESC) r
-        """
 }
