@@ -1,3 +1,5 @@
+import Wire
+
 /// The address of a PostgreSQL database and its connection parameters, as a URI without a password.
 ///
 /// libpq parses the URI. This type only finds configuration faults before a connection is made.
@@ -129,21 +131,10 @@ extension DatabaseAddress {
         return self.decoded(host)
     }
 
-    /// Decodes percent-encoded text; returns nil if an escape is invalid.
+    /// Decodes percent-encoded text; returns nil if an escape is invalid or stands for a zero byte.
     private static func decoded(_ text: Substring) -> String? {
-        var bytes: [UInt8] = []
-        var rest = text.utf8[...]
-        while let byte = rest.popFirst() {
-            guard byte == UInt8(ascii: "%") else {
-                bytes.append(byte)
-                continue
-            }
-            guard let first = rest.popFirst(), let second = rest.popFirst(),
-                let value = UInt8(String(decoding: [first, second], as: UTF8.self), radix: 16), value != 0
-            else { return nil }
-            bytes.append(value)
-        }
-        return String(validating: bytes, as: UTF8.self)
+        guard let decoded = String(text).percentDecoded, !decoded.utf8.contains(0) else { return nil }
+        return decoded
     }
 
     private static func isLocal(_ host: String) -> Bool {
