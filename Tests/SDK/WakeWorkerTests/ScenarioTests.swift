@@ -178,7 +178,7 @@ private final class ScenarioWorker: Sendable {
             scheduler: self.worker.scheduler(for: notification.deviceToken),
             progress: nil,
             extend: { _ = try await notification.extend(by: $0) },
-            reason: { notification.expiration?.rawValue }
+            reason: { notification.lease.expiration?.rawValue }
         )
         let value = try await self.perform(actions, wake)
         guard let result = value.text.flatMap({ BackgroundFetchResult(rawValue: $0) }) else {

@@ -41,9 +41,9 @@ struct TaskLaunchTests {
         let gateway = try await TaskGateway()
         let ends = Mutex<[ContinuousClock.Instant]>([])
         let worker = try Self.worker(of: gateway) { launch in
-            ends.withLock { $0.append(launch.deadline) }
+            ends.withLock { $0.append(launch.lease.deadline) }
             try await launch.tell(TaskProgress(completed: 1, total: 2, title: "T\"", subtitle: "s"))
-            ends.withLock { $0.append(launch.deadline) }
+            ends.withLock { $0.append(launch.lease.deadline) }
         }
         let run = try await gateway.run(worker)
         // By the gateway's clock, the wake's own deadline is 99. Before the second answer, that clock was set back.

@@ -45,7 +45,7 @@ public struct WakeNotification: Identifiable, Sendable {
     /// The original deadline of the wake, in milliseconds since 1970 by the gateway's clock.
     package var firstDeadline: Int64 { self.message.deadline }
     private let message: WakeMessage
-    let lease: WakeLease
+    package let lease: WakeLease
 
     /// Creates a notification for the test of a handler. No gateway is involved.
     ///
@@ -102,14 +102,6 @@ extension WakeNotification {
 
     /// The time until the deadline; never negative.
     public var timeLeft: Duration { self.lease.timeLeft }
-
-    /// The reason why the handler's task was cancelled. It is nil if the task was not cancelled or the worker was
-    /// stopped.
-    package var expiration: ExpirationReason? { self.lease.expiration }
-
-    /// The remaining time in which a handler may clean up after a cancellation because of a near deadline; otherwise
-    /// nil.
-    package var graceLeft: Duration? { self.lease.graceLeft }
 
     /// Requests more time, as `beginBackgroundTask` does on iOS.
     ///
@@ -265,7 +257,7 @@ package final class WakeLease: Sendable {
     var timeLeft: Duration { max(.zero, self.deadline - .now) }
 
     /// The reason why the wake ended before its handler. It is nil if the handler ended first or the reason is unknown.
-    var expiration: ExpirationReason? { self.term.withLock { $0.expiration } }
+    package var expiration: ExpirationReason? { self.term.withLock { $0.expiration } }
 
     package func extended(to deadline: ContinuousClock.Instant) {
         self.term.withLock { $0.deadline = deadline }
@@ -304,7 +296,7 @@ package final class WakeLease: Sendable {
     ///
     /// Normally the gateway sends `expired` at the deadline, which ends this time. Without that event, the time may be
     /// longer. The worker then asks the gateway, because another process may have extended the deadline.
-    var graceLeft: Duration? {
+    package var graceLeft: Duration? {
         self.term.withLock { $0.isExpiring ? max(.zero, $0.deadline + $0.silence - .now) : nil }
     }
 

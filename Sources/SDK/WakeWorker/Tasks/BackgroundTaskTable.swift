@@ -96,17 +96,7 @@ final class BackgroundTaskRegistry: Sendable {
 /// the unmodified message.
 package struct TaskLaunch: Sendable {
     package let message: TaskMessage
-    let lease: WakeLease
-
-    /// The time until which the task may run, by this machine's clock. Further progress and extensions move it.
-    package var deadline: ContinuousClock.Instant { self.lease.deadline }
-
-    /// The reason why the wake ended before its handler. It is nil if the handler ended first or the reason is unknown.
-    package var expiration: ExpirationReason? { self.lease.expiration }
-
-    /// The remaining time in which a handler may clean up after a cancellation because of a near deadline; otherwise
-    /// nil.
-    package var graceLeft: Duration? { self.lease.graceLeft }
+    package let lease: WakeLease
 
     /// Reports the progress of a continued task to the gateway. Further progress moves the deadline.
     ///

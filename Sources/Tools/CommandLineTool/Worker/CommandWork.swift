@@ -163,7 +163,7 @@ package struct WorkerTasks: Hashable, Sendable {
                 if isFirst { log.progressFailed(work.wake, error) }
             }
         }
-        let status = try await log.commands.run(work, graceLeft: { launch.graceLeft }, tell: tell)
+        let status = try await log.commands.run(work, graceLeft: { launch.lease.graceLeft }, tell: tell)
         guard status == 0 else { throw CommandNotSuccessful() }
     }
 }

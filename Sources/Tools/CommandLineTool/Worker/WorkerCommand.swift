@@ -155,7 +155,7 @@ package enum WorkerCommand {
                     return nil
                 }
                 try await worker.run { wake in
-                    let status = try await commands.run(CommandWork(wake), graceLeft: { wake.graceLeft })
+                    let status = try await commands.run(CommandWork(wake), graceLeft: { wake.lease.graceLeft })
                     return BackgroundFetchResult(exitStatus: status)
                 }
                 return nil
