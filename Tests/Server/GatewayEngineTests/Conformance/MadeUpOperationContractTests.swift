@@ -132,7 +132,7 @@ extension Requests {
     }()
 
     /// Sends an operation's work for a device to the engine, as a loop would.
-    fileprivate func act(_ request: Int, _ operation: Operation, on device: Int) {
+    fileprivate func act(_ request: Int, _ operation: Operation, on device: some RigDevice) {
         var token = ByteBuffer()
         device.token.writeHex(to: &token)
         let call = OperationCall(
