@@ -39,8 +39,8 @@ enum OneWay {
                 // Its waits use one of the system's clocks.
                 "Platform/Monitor.swift",
                 // The moments in the SDK's public API use the types of the standard library.
-                "WakeWorker/BackgroundTask.swift", "WakeWorker/BackgroundTaskTable.swift",
-                "WakeWorker/WakeNotification.swift", "WakeWorkerTesting/TestWake.swift",
+                "WakeWorker/BackgroundTask.swift", "WakeWorker/WakeNotification.swift",
+                "WakeWorkerTesting/TestWake.swift",
             ],
             remedy: "read the `SystemClock` of Platform; in a pure module take `now` as a parameter"
         ),
