@@ -71,13 +71,22 @@ struct OpenAPIDocumentTests {
             + #""/two": {"post": {}}}}"#
         let document = try OpenAPIDocument(text)
         func operation(_ name: String, _ method: HTTPMethod, _ path: PathPattern) -> Operation {
-            Operation(name, method, path, reaching: .nothing, afterFailedStore: .answered) { _ in .handedOn }
+            Operation(
+                name,
+                method,
+                path,
+                on: .admin,
+                by: .operator,
+                reaching: .nothing,
+                answers: [200],
+                afterFailedStore: .answered
+            ) { _ in .handedOn }
         }
         let found = document.differences(from: [operation("first", .get, "/one"), operation("three", .put, "/3/{x}")])
         #expect(
             found == [
                 "first, name: one in the document, first in the table",
-                "first, missing statuses: [401, 403, 413, 429, 503] in the document, [] in the table",
+                "first, statuses: [200] in the document, [200, 401, 403, 413, 429, 503] in the table",
                 "put /3/{x} is not described", "post /two is declared nowhere",
             ]
         )
@@ -115,7 +124,7 @@ struct OpenAPIDocument {
         let facts: [(what: String, described: String, declared: String)] = [
             ("name", Self.text(described["operationId"]), operation.name),
             ("listeners", Self.listeners(described), "\(operation.listeners)"),
-            ("missing statuses", Self.missingStatuses(described, operation), "[]"),
+            ("statuses", Self.statuses(described), "\(operation.statuses.sorted())"),
             ("is for anybody", "\(Self.isForAnybody(described))", "\(operation.access.role == .unauthenticated)"),
             ("is a stream", "\(Self.isStream(described))", "\(operation.isStream)"),
             ("parameter", Self.parameter(described), Self.parameter(of: operation)),
@@ -148,13 +157,8 @@ struct OpenAPIDocument {
         }
     }
 
-    /// Returns the statuses that the document omits: success, and the common ones for a caller without permission, a
-    /// body that is too large, and a gateway that is overloaded or shutting down.
-    private static func missingStatuses(_ described: JSONValue, _ operation: Operation) -> String {
-        let statuses = (described["responses"]?.members ?? []).compactMap { Int($0.name) }
-        let common = operation.access.role == .unauthenticated ? [403, 413, 429, 503] : [401, 403, 413, 429, 503]
-        let success = statuses.contains { (200...299).contains($0) } ? [] : [200]
-        return "\(success + common.filter { !statuses.contains($0) })"
+    private static func statuses(_ described: JSONValue) -> String {
+        "\((described["responses"]?.members ?? []).compactMap { Int($0.name) }.sorted())"
     }
 
     /// Returns true if a request needs no proof although the document requires it by default.

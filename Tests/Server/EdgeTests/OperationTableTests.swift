@@ -213,6 +213,7 @@ struct AuthorizationTests {
             on: .all,
             by: role,
             reaching: scope,
+            answers: [200],
             afterFailedStore: .answered
         ) { _ in .asked(.statistics()) }
     }

@@ -17,7 +17,10 @@ struct MadeUpOperationContractTests {
         .post,
         "/v1/devices/{token}/plug",
         on: .all,
-        reaching: .topicOfSubject
+        by: .worker,
+        reaching: .topicOfSubject,
+        answers: [200, 400, 404, 410],
+        afterFailedStore: .refused
     ) { call throws(APIError) in
         .asked(
             EngineWork(changing: try call.device()) { scope, device throws(APIError) in
@@ -37,7 +40,10 @@ struct MadeUpOperationContractTests {
         .get,
         "/v1/devices/{token}/plug",
         on: .all,
-        reaching: .topicOfSubject
+        by: .worker,
+        reaching: .topicOfSubject,
+        answers: [200, 400, 404],
+        afterFailedStore: .answeredFromDurableState
     ) { call throws(APIError) in
         .asked(
             EngineWork(reading: try call.device()) { scope, device in

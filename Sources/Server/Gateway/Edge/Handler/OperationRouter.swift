@@ -129,6 +129,7 @@ final class OperationRouter {
         switch limit {
         case .small: RequestBody.bytesMax
         case .faultRules: self.parts.shared.services.faults == nil ? RequestBody.bytesMax : FaultRuleReader.bytesMax
+        case .payload: PushPayload.bytesMax(type: nil)
         case .testPush: RequestBody.testPushBytesMax
         }
     }

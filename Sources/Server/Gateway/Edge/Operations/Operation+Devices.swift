@@ -6,40 +6,64 @@ extension Operation {
     /// The operations on devices, for workers and operators.
     package static let devices = [registerDevice, removeDevice, conditions, reportConditions, listDevices]
 
-    package static let registerDevice = ofEngine(
+    package static let registerDevice = Operation(
         "registerDevice",
         .post,
         "/v1/topics/{topic}/devices",
         on: .all,
-        reaching: .topicInPath
+        by: .worker,
+        reaching: .topicInPath,
+        answers: [201, 400, 409],
+        afterFailedStore: .refused
     ) { call throws(APIError) in
         let topic = try call.topic()
         let token = try Operation.registrationToken(call.body) ?? call.services.newDeviceToken()
-        return .register(token, topic: topic)
+        return .asked(.register(token, topic: topic))
     }
 
-    package static let removeDevice = ofEngine("removeDevice", .delete, "/v1/devices/{token}", on: .all) {
-        call throws(APIError) in
+    package static let removeDevice = ofSubject(
+        "removeDevice",
+        .delete,
+        "/v1/devices/{token}",
+        on: .all,
+        by: .worker,
+        answers: [204, 400, 404]
+    ) { call throws(APIError) in
         .unregister(try call.device())
     }
 
-    package static let conditions = ofEngine("conditions", .get, "/v1/devices/{token}/conditions", on: .all) {
-        call throws(APIError) in
+    package static let conditions = ofSubject(
+        "conditions",
+        .get,
+        "/v1/devices/{token}/conditions",
+        on: .all,
+        by: .worker,
+        answers: [200, 400, 404, 410]
+    ) { call throws(APIError) in
         .conditions(of: try call.device())
     }
 
-    package static let reportConditions = ofEngine(
+    package static let reportConditions = ofSubject(
         "reportConditions",
         .patch,
         "/v1/devices/{token}/conditions",
-        on: .all
+        on: .all,
+        by: .worker,
+        answers: [200, 400, 404, 410]
     ) { call throws(APIError) in
         let device = try call.device()
         let report = try ConditionsReport(try RequestBody.object(call.body, reason: "BadCondition"))
         return .conditions(device, report)
     }
 
-    package static let listDevices = ofEngine("listDevices", .get, "/v1/devices") { call throws(APIError) in
+    package static let listDevices = ofSubject(
+        "listDevices",
+        .get,
+        "/v1/devices",
+        on: .admin,
+        by: .operator,
+        answers: [200, 400]
+    ) { call throws(APIError) in
         .devices(try DeviceQuestion(query: call.query))
     }
 

@@ -3,8 +3,14 @@ import Policy
 package import Wire
 
 extension Operation {
-    package static let diagnoseDevice = ofEngine("diagnoseDevice", .get, "/v1/devices/{token}/diagnosis") {
-        call throws(APIError) in
+    package static let diagnoseDevice = ofSubject(
+        "diagnoseDevice",
+        .get,
+        "/v1/devices/{token}/diagnosis",
+        on: .admin,
+        by: .operator,
+        answers: [200, 400, 404]
+    ) { call throws(APIError) in
         let task = try call.task()
         return .diagnosis(try call.device(), task: task)
     }

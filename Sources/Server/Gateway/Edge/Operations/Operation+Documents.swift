@@ -9,8 +9,10 @@ extension Operation {
         "dashboard",
         .get,
         "/",
+        on: .admin,
         by: .unauthenticated,
         reaching: .nothing,
+        answers: [200],
         afterFailedStore: .answered
     ) { _ throws(APIError) in
         try Operation.page("index.html")
@@ -20,19 +22,21 @@ extension Operation {
         "dashboardFile",
         .get,
         "/dashboard/{file}",
+        on: .admin,
         by: .unauthenticated,
         reaching: .nothing,
+        answers: [200, 404],
         afterFailedStore: .answered
     ) { call throws(APIError) in
         try Operation.page(call.parameter.string)
     }
 
-    package static let openAPI = Operation(
+    package static let openAPI = ofOperators(
         "openAPI",
         .get,
         "/openapi.json",
         reaching: .nothing,
-        afterFailedStore: .answered
+        answers: [200]
     ) { _ in
         .answered(OperationAnswer(unsafe EmbeddedFile(wakegate_gateway_openapi).bytes))
     }

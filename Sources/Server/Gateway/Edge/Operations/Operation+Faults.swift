@@ -7,14 +7,15 @@ extension Operation {
         faultRules, replaceFaultRules, addFaultRule, clearFaultRules, removeFaultRule, resetFaultCounters,
     ]
 
-    package static let faultRules = fault("faultRules", .get, "/v1/faults") { _, service in
+    package static let faultRules = fault("faultRules", .get, "/v1/faults", answers: [200]) { _, service in
         OperationAnswer(service.written())
     }
 
     package static let replaceFaultRules = fault(
         "replaceFaultRules",
         .put,
-        "/v1/faults"
+        "/v1/faults",
+        answers: [200, 400]
     ) { call, service throws(APIError) in
         let read = try Operation.rules(call.body) { text throws(ConfigurationError) in
             try FaultRuleReader.rules(text, name: "the body")
@@ -23,7 +24,12 @@ extension Operation {
         return OperationAnswer(service.written(warnings: read.warnings))
     }
 
-    package static let addFaultRule = fault("addFaultRule", .post, "/v1/faults") { call, service throws(APIError) in
+    package static let addFaultRule = fault(
+        "addFaultRule",
+        .post,
+        "/v1/faults",
+        answers: [201, 400, 409]
+    ) { call, service throws(APIError) in
         let read = try Operation.rules(call.body) { text throws(ConfigurationError) in
             try FaultRuleReader.rule(text, name: "the body")
         }
@@ -37,7 +43,7 @@ extension Operation {
         return OperationAnswer(status: 201, writer.buffer.view.array)
     }
 
-    package static let clearFaultRules = fault("clearFaultRules", .delete, "/v1/faults") { _, service in
+    package static let clearFaultRules = fault("clearFaultRules", .delete, "/v1/faults", answers: [204]) { _, service in
         service.replace(with: [])
         return OperationAnswer(status: 204, [])
     }
@@ -45,13 +51,19 @@ extension Operation {
     package static let removeFaultRule = fault(
         "removeFaultRule",
         .delete,
-        "/v1/faults/{id}"
+        "/v1/faults/{id}",
+        answers: [204, 404]
     ) { call, service throws(APIError) in
         try service.remove(call.parameter.string)
         return OperationAnswer(status: 204, [])
     }
 
-    package static let resetFaultCounters = fault("resetFaultCounters", .post, "/v1/faults/reset") { _, service in
+    package static let resetFaultCounters = fault(
+        "resetFaultCounters",
+        .post,
+        "/v1/faults/reset",
+        answers: [204]
+    ) { _, service in
         service.resetCounters()
         return OperationAnswer(status: 204, [])
     }
@@ -62,15 +74,16 @@ extension Operation {
         _ name: String,
         _ method: HTTPMethod,
         _ path: PathPattern,
+        answers: Set<Int>,
         _ answer: @escaping @Sendable (OperationCall, FaultService) throws(APIError) -> OperationAnswer
     ) -> Operation {
-        Operation(
+        ofOperators(
             name,
             method,
             path,
             reaching: .everyTopic,
             bodyLimit: .faultRules,
-            afterFailedStore: .answered
+            answers: answers
         ) { call throws(APIError) in
             guard let service = call.services.faults else { throw .noFaultsHere }
             return .answered(try answer(call, service))

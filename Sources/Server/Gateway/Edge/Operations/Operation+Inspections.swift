@@ -11,68 +11,101 @@ extension Operation {
         topicWhatIf,
     ]
 
-    package static let explainDevice = ofEngine("explainDevice", .get, "/v1/devices/{token}") { call throws(APIError) in
+    package static let explainDevice = ofSubject(
+        "explainDevice",
+        .get,
+        "/v1/devices/{token}",
+        on: .admin,
+        by: .operator,
+        answers: [200, 400, 404]
+    ) { call throws(APIError) in
         .explain(try call.device())
     }
 
-    package static let devicePushes = ofEngine("devicePushes", .get, "/v1/devices/{token}/pushes") {
-        call throws(APIError) in
+    package static let devicePushes = ofSubject(
+        "devicePushes",
+        .get,
+        "/v1/devices/{token}/pushes",
+        on: .admin,
+        by: .operator,
+        answers: [200, 400, 404]
+    ) { call throws(APIError) in
         .devicePushes(try call.device())
     }
 
-    package static let deviceEvents = ofEngine("deviceEvents", .get, "/v1/devices/{token}/events") {
-        call throws(APIError) in
+    package static let deviceEvents = ofSubject(
+        "deviceEvents",
+        .get,
+        "/v1/devices/{token}/events",
+        on: .admin,
+        by: .operator,
+        answers: [200, 400, 404]
+    ) { call throws(APIError) in
         let selection = try EventSelection(query: call.query)
         return .deviceEvents(try call.device(), selection)
     }
 
-    package static let deviceTrace = ofEngine("deviceTrace", .get, "/v1/devices/{token}/trace") {
-        call throws(APIError) in
+    package static let deviceTrace = ofSubject(
+        "deviceTrace",
+        .get,
+        "/v1/devices/{token}/trace",
+        on: .admin,
+        by: .operator,
+        answers: [200, 400, 404]
+    ) { call throws(APIError) in
         .deviceTrace(try call.device())
     }
 
     /// Requires access to every topic, because the history records pushes without their topics.
-    package static let listPushes = ofEngine(
+    package static let listPushes = ofOperators(
         "listPushes",
         .get,
         "/v1/pushes",
         reaching: .everyTopic,
-        afterFailedStore: .answered
+        answers: [200, 400]
     ) { call throws(APIError) in
-        .pushes(try PushQuestion(query: call.query))
+        .asked(.pushes(try PushQuestion(query: call.query)))
     }
 
     /// Requires access to every topic, because the history records pushes without their topics.
-    package static let pushHistory = ofEngine(
+    package static let pushHistory = ofOperators(
         "pushWay",
         .get,
         "/v1/pushes/{apnsID}",
         reaching: .everyTopic,
-        afterFailedStore: .answered
+        answers: [200, 400, 404]
     ) { call throws(APIError) in
         let query = try PushQuery(call.query)
         guard let apnsID = APNsID(call.parameter) else { throw .unknownPush }
-        return .push(apnsID, device: query.device)
+        return .asked(.push(apnsID, device: query.device))
     }
 
-    package static let whatIf = ofEngine(
+    package static let whatIf = Operation(
         "whatIf",
         .post,
         "/v1/devices/{token}/what-if",
+        on: .admin,
+        by: .operator,
+        reaching: .topicOfSubject,
+        answers: [200, 400, 404, 500],
         afterFailedStore: .answeredFromDurableState
     ) { call throws(APIError) in
         let whatIf = try WhatIf(try RequestBody.object(call.body, reason: "BadPolicy"))
-        return .whatIf(try call.device(), whatIf)
+        return .asked(.whatIf(try call.device(), whatIf))
     }
 
-    package static let topicWhatIf = ofEngine(
+    package static let topicWhatIf = Operation(
         "topicWhatIf",
         .get,
         "/v1/topics/{topic}/what-if",
-        reaching: .topicInPath
+        on: .admin,
+        by: .operator,
+        reaching: .topicInPath,
+        answers: [200, 400, 404, 500],
+        afterFailedStore: .answeredFromDurableState
     ) { call throws(APIError) in
         let whatIf = try WhatIf(query: call.query)
-        return .topicWhatIf(topic: try call.topic(), whatIf)
+        return .asked(.topicWhatIf(topic: try call.topic(), whatIf))
     }
 }
 

@@ -14,6 +14,9 @@ extension Operation {
         on: .edge,
         by: .provider,
         reaching: .topicOfSubject,
+        bodyLimit: .payload,
+        answers: [200, 400, 403, 404, 405, 410, 413, 429, 500, 503],
+        afterFailedStore: .refused,
         action: nil
     )
 
@@ -24,12 +27,21 @@ extension Operation {
     }
 
     /// The operation with which operators test devices and workers.
-    package static let testPush = ofEngine("testPush", .post, "/v1/devices/{token}/push", bodyLimit: .testPush) {
-        call throws(APIError) in
+    package static let testPush = Operation(
+        "testPush",
+        .post,
+        "/v1/devices/{token}/push",
+        on: .admin,
+        by: .operator,
+        reaching: .topicOfSubject,
+        bodyLimit: .testPush,
+        answers: [200, 400, 404],
+        afterFailedStore: .refused
+    ) { call throws(APIError) in
         guard let rules = call.services.testPushRules.withLock({ $0 }) else { throw .testPushesNotPermitted }
         let body = try RequestBody.object(call.body, reason: "BadPush")
         let (device, apnsID) = (try call.device(), call.services.newAPNsID())
-        return .testPush(try TestPushBody(body).push(to: device, call.parameter, apnsID, rules))
+        return .asked(.testPush(try TestPushBody(body).push(to: device, call.parameter, apnsID, rules)))
     }
 }
 

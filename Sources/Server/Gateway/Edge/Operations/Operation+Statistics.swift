@@ -6,30 +6,49 @@ extension Operation {
     /// The operations on counters and metrics, in total and per topic.
     package static let statistics = [totals, topicStatistics, topics, metrics]
 
-    package static let totals = ofEngine("statistics", .get, "/v1/stats", reaching: .everyTopic) {
-        call throws(APIError) in
-        .statistics(of: try call.period())
+    package static let totals = Operation(
+        "statistics",
+        .get,
+        "/v1/stats",
+        on: .admin,
+        by: .operator,
+        reaching: .everyTopic,
+        answers: [200, 400],
+        afterFailedStore: .answeredFromDurableState
+    ) { call throws(APIError) in
+        .asked(.statistics(of: try call.period()))
     }
 
-    package static let topicStatistics = ofEngine(
+    package static let topicStatistics = Operation(
         "topicStatistics",
         .get,
         "/v1/stats/topics/{topic}",
-        reaching: .topicInPath
+        on: .admin,
+        by: .operator,
+        reaching: .topicInPath,
+        answers: [200, 400, 404],
+        afterFailedStore: .answeredFromDurableState
     ) { call throws(APIError) in
-        .topicStatistics(topic: try call.topic(), of: try call.period())
+        .asked(.topicStatistics(topic: try call.topic(), of: try call.period()))
     }
 
-    package static let topics = ofEngine("topics", .get, "/v1/topics") { _ in
+    package static let topics = ofSubject(
+        "topics",
+        .get,
+        "/v1/topics",
+        on: .admin,
+        by: .operator,
+        answers: [200]
+    ) { _ in
         .topics
     }
 
-    package static let metrics = Operation(
+    package static let metrics = ofOperators(
         "metrics",
         .get,
         "/metrics",
         reaching: .everyTopic,
-        afterFailedStore: .answered
+        answers: [200]
     ) { call in
         call.services.metrics.ask(reply: call.reply, for: call.caller, afterFailedStore: call.afterFailedStore)
         return .handedOn

@@ -8,11 +8,13 @@ extension Operation {
         submitTask, listTasks, cancelTasks, cancelTask, transfersFinished, resources, allTasks,
     ]
 
-    package static let submitTask = ofEngine(
+    package static let submitTask = ofSubject(
         "submitTask",
         .post,
         "/v1/devices/{token}/tasks",
         on: .all,
+        by: .worker,
+        answers: [201, 400, 403, 404, 409, 410],
         rate: .submissions
     ) { call throws(APIError) in
         var task = try IncomingTask(try RequestBody.object(call.body, reason: "BadTaskRequest"))
@@ -20,13 +22,25 @@ extension Operation {
         return .submitTask(try call.device(), task)
     }
 
-    package static let listTasks = ofEngine("listTasks", .get, "/v1/devices/{token}/tasks", on: .all) {
-        call throws(APIError) in
+    package static let listTasks = ofSubject(
+        "listTasks",
+        .get,
+        "/v1/devices/{token}/tasks",
+        on: .all,
+        by: .worker,
+        answers: [200, 400, 404, 410]
+    ) { call throws(APIError) in
         .listTasks(try call.device())
     }
 
-    package static let cancelTasks = ofEngine("cancelTasks", .delete, "/v1/devices/{token}/tasks", on: .all) {
-        call throws(APIError) in
+    package static let cancelTasks = ofSubject(
+        "cancelTasks",
+        .delete,
+        "/v1/devices/{token}/tasks",
+        on: .all,
+        by: .worker,
+        answers: [204, 400, 404, 410]
+    ) { call throws(APIError) in
         // A misspelled request to cancel one task must not cancel all.
         guard call.query.isEmpty else {
             let message =
@@ -36,20 +50,24 @@ extension Operation {
         return .cancelTask(try call.device(), identifier: nil)
     }
 
-    package static let cancelTask = ofEngine(
+    package static let cancelTask = ofSubject(
         "cancelTask",
         .delete,
         "/v1/devices/{token}/tasks/{identifier}",
-        on: .all
+        on: .all,
+        by: .worker,
+        answers: [204, 400, 404, 410]
     ) { call throws(APIError) in
         .cancelTask(try call.device(), identifier: try call.identifier())
     }
 
-    package static let transfersFinished = ofEngine(
+    package static let transfersFinished = ofSubject(
         "transfersFinished",
         .post,
         "/v1/devices/{token}/sessions/{session}",
         on: .all,
+        by: .worker,
+        answers: [202, 400, 404, 409, 410],
         rate: .submissions
     ) { call throws(APIError) in
         let object = try RequestBody.object(call.body, reason: "BadSession")
@@ -57,18 +75,27 @@ extension Operation {
         return .transfersFinished(try call.device(), finished)
     }
 
-    package static let resources = ofEngine(
+    package static let resources = Operation(
         "resources",
         .get,
         "/v1/topics/{topic}/resources",
         on: .all,
+        by: .worker,
         reaching: .topicInPath,
+        answers: [200, 400],
         afterFailedStore: .refused
     ) { call throws(APIError) in
-        .resources(topic: try call.topic())
+        .asked(.resources(topic: try call.topic()))
     }
 
-    package static let allTasks = ofEngine("allTasks", .get, "/v1/tasks") { call throws(APIError) in
+    package static let allTasks = ofSubject(
+        "allTasks",
+        .get,
+        "/v1/tasks",
+        on: .admin,
+        by: .operator,
+        answers: [200, 400]
+    ) { call throws(APIError) in
         .tasks(try TaskQuestion(query: call.query))
     }
 }
@@ -77,18 +104,24 @@ extension Operation {
     /// The operations that simulate a task's launch and expiration, like the commands of the iOS debugger.
     package static let taskSimulations = [simulateTaskLaunch, simulateTaskExpiration]
 
-    package static let simulateTaskLaunch = ofEngine(
+    package static let simulateTaskLaunch = ofSubject(
         "simulateTaskLaunch",
         .post,
-        "/v1/devices/{token}/tasks/{identifier}/simulate-launch"
+        "/v1/devices/{token}/tasks/{identifier}/simulate-launch",
+        on: .admin,
+        by: .operator,
+        answers: [202, 400, 404, 409, 410]
     ) { call throws(APIError) in
         .simulateTaskLaunch(try call.device(), identifier: try call.identifier())
     }
 
-    package static let simulateTaskExpiration = ofEngine(
+    package static let simulateTaskExpiration = ofSubject(
         "simulateTaskExpiration",
         .post,
-        "/v1/devices/{token}/tasks/{identifier}/simulate-expiration"
+        "/v1/devices/{token}/tasks/{identifier}/simulate-expiration",
+        on: .admin,
+        by: .operator,
+        answers: [202, 400, 404, 409]
     ) { call throws(APIError) in
         .simulateTaskExpiration(try call.device(), identifier: try call.identifier())
     }

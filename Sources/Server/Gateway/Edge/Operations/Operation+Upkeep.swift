@@ -4,12 +4,12 @@ extension Operation {
     /// The operations that maintain the gateway.
     package static let upkeep = [backUp, reload]
 
-    package static let backUp = Operation(
+    package static let backUp = ofOperators(
         "backUp",
         .post,
         "/v1/backup",
         reaching: .everyTopic,
-        afterFailedStore: .answered
+        answers: [201, 400, 409, 500]
     ) { call throws(APIError) in
         let object = try RequestBody.object(call.body, reason: "BadName")
         guard case .string(let name)? = object["name"] else { throw .badName }
@@ -17,12 +17,12 @@ extension Operation {
         return .handedOn
     }
 
-    package static let reload = Operation(
+    package static let reload = ofOperators(
         "reload",
         .post,
         "/v1/reload",
         reaching: .everyTopic,
-        afterFailedStore: .answered
+        answers: [200, 400, 409]
     ) { call throws(APIError) in
         try call.services.reload(call.reply)
         return .handedOn
@@ -33,23 +33,15 @@ extension Operation {
     /// The operations that report the gateway's health and version.
     package static let health = [alive, ready, version]
 
-    package static let alive = Operation("alive", .get, "/healthz", reaching: .nothing, afterFailedStore: .answered) {
-        _ in
+    package static let alive = ofOperators("alive", .get, "/healthz", reaching: .nothing, answers: [200]) { _ in
         .answered(OperationAnswer(Array(#"{"alive":true}"#.utf8)))
     }
 
-    package static let ready = ofEngine("ready", .get, "/readyz", reaching: .nothing, afterFailedStore: .answered) {
-        _ in
-        .readiness
+    package static let ready = ofOperators("ready", .get, "/readyz", reaching: .nothing, answers: [200]) { _ in
+        .asked(.readiness)
     }
 
-    package static let version = Operation(
-        "version",
-        .get,
-        "/version",
-        reaching: .nothing,
-        afterFailedStore: .answered
-    ) { _ in
+    package static let version = ofOperators("version", .get, "/version", reaching: .nothing, answers: [200]) { _ in
         let body = JSONWriter.object { writer in
             writer.member("version", wakeGateVersion)
             writer.member("commit", wakeGateCommit)

@@ -10,18 +10,39 @@ extension Operation {
     package static let resumeTopic = switching("resumeTopic", "/v1/topics/{topic}/resume", isPaused: false)
 
     private static func switching(_ name: String, _ path: PathPattern, isPaused: Bool) -> Operation {
-        ofEngine(name, .post, path, reaching: .topicInPath) { call throws(APIError) in
-            .pauseTopic(topic: try call.topic(), isPaused)
+        Operation(
+            name,
+            .post,
+            path,
+            on: .admin,
+            by: .operator,
+            reaching: .topicInPath,
+            answers: [200, 400, 404, 409],
+            afterFailedStore: .refused
+        ) { call throws(APIError) in
+            .asked(.pauseTopic(topic: try call.topic(), isPaused))
         }
     }
 
-    package static let pendingPush = ofEngine("pendingPush", .get, "/v1/devices/{token}/pending") {
-        call throws(APIError) in
+    package static let pendingPush = ofSubject(
+        "pendingPush",
+        .get,
+        "/v1/devices/{token}/pending",
+        on: .admin,
+        by: .operator,
+        answers: [200, 400, 404]
+    ) { call throws(APIError) in
         .pendingPush(try call.device())
     }
 
-    package static let dropPending = ofEngine("dropPending", .delete, "/v1/devices/{token}/pending") {
-        call throws(APIError) in
+    package static let dropPending = ofSubject(
+        "dropPending",
+        .delete,
+        "/v1/devices/{token}/pending",
+        on: .admin,
+        by: .operator,
+        answers: [200, 400, 404, 409]
+    ) { call throws(APIError) in
         .cancelPending(try call.device())
     }
 }
@@ -69,8 +90,14 @@ extension Operation {
     /// The operations that simulate events of a device.
     package static let simulations = [simulateLaunch, simulateExpiration]
 
-    package static let simulateLaunch = ofEngine("simulateLaunch", .post, "/v1/devices/{token}/simulate-launch") {
-        call throws(APIError) in
+    package static let simulateLaunch = ofSubject(
+        "simulateLaunch",
+        .post,
+        "/v1/devices/{token}/simulate-launch",
+        on: .admin,
+        by: .operator,
+        answers: [202, 400, 404, 409, 410]
+    ) { call throws(APIError) in
         var isOfPendingAlone = false
         try QueryParameter.forEach(of: call.query) { parameter throws(APIError) in
             guard parameter.name == "pending" else {
@@ -81,10 +108,13 @@ extension Operation {
         return .simulateLaunch(try call.device(), ofPendingAlone: isOfPendingAlone)
     }
 
-    package static let simulateExpiration = ofEngine(
+    package static let simulateExpiration = ofSubject(
         "simulateExpiration",
         .post,
-        "/v1/devices/{token}/simulate-expiration"
+        "/v1/devices/{token}/simulate-expiration",
+        on: .admin,
+        by: .operator,
+        answers: [202, 400, 404, 409]
     ) { call throws(APIError) in
         .simulateExpiration(try call.device())
     }

@@ -13,7 +13,9 @@ extension Operation {
         .get,
         "/v1/topics/{topic}/wakes",
         on: .edge,
+        by: .worker,
         reaching: .topicInPath,
+        answers: [200, 400],
         isStream: true,
         afterFailedStore: .refused
     ) { call throws(APIError) in
@@ -26,37 +28,60 @@ extension Operation {
         .post,
         "/v1/wakes/{wake}",
         on: .edge,
-        reaching: .topicOfSubject
+        by: .worker,
+        reaching: .topicOfSubject,
+        answers: [204, 400, 404, 409],
+        afterFailedStore: .refused
     ) { call throws(APIError) in
         let report = try RequestBody.report(call.body)
         return .asked(.report(try call.wake(), report))
     }
 
-    package static let extendWake = ofEngine("extendWake", .post, "/v1/wakes/{wake}/extend", on: .edge) {
-        call throws(APIError) in
+    package static let extendWake = ofSubject(
+        "extendWake",
+        .post,
+        "/v1/wakes/{wake}/extend",
+        on: .edge,
+        by: .worker,
+        answers: [200, 400, 404, 409]
+    ) { call throws(APIError) in
         let milliseconds = try RequestBody.extension(call.body)
         return .extend(try call.wake(), milliseconds: milliseconds)
     }
 
-    package static let releaseWake = ofEngine("releaseWake", .post, "/v1/wakes/{wake}/release", on: .edge) {
-        call throws(APIError) in
+    package static let releaseWake = ofSubject(
+        "releaseWake",
+        .post,
+        "/v1/wakes/{wake}/release",
+        on: .edge,
+        by: .worker,
+        answers: [204, 400, 404, 409]
+    ) { call throws(APIError) in
         let reason = try RequestBody.release(call.body)
         return .release(try call.wake(), reason: reason)
     }
 
-    package static let reportProgress = ofEngine(
+    package static let reportProgress = ofSubject(
         "reportProgress",
         .post,
         "/v1/wakes/{wake}/progress",
         on: .edge,
+        by: .worker,
+        answers: [200, 400, 404, 409],
         rate: .progress
     ) { call throws(APIError) in
         let progress = try RequestBody.progress(call.body)
         return .progress(try call.wake(), progress)
     }
 
-    package static let drainStream = ofEngine("drainStream", .post, "/v1/streams/{stream}/drain", on: .edge) {
-        call throws(APIError) in
+    package static let drainStream = ofSubject(
+        "drainStream",
+        .post,
+        "/v1/streams/{stream}/drain",
+        on: .edge,
+        by: .worker,
+        answers: [204, 404]
+    ) { call throws(APIError) in
         guard let stream = call.services.streamNames.stream(call.parameter.string) else { throw .unknownStream }
         return .drainStream(.stream(stream))
     }

@@ -27,6 +27,8 @@ package final class Operation: Sendable {
         case small
         /// Enough for a file of fault rules, if the gateway accepts them.
         case faultRules
+        /// The maximum for the payload of a push.
+        case payload
         /// Enough for a push with all its fields, including spaces and escapes.
         case testPush
     }
@@ -38,6 +40,8 @@ package final class Operation: Sendable {
     package let listeners: Listeners
     package let access: AccessRule
     package let bodyLimit: BodyLimit
+    /// The statuses that are specific to the operation; `statuses` also includes the common ones.
+    package let answers: Set<Int>
     /// True if the answer is an endless stream of events.
     package let isStream: Bool
     package let afterFailedStore: AfterFailedStore
@@ -46,46 +50,45 @@ package final class Operation: Sendable {
     /// The action for an admitted request; nil only for `push`, which the loops handle themselves.
     private let action: (@Sendable (OperationCall) throws(APIError) -> OperationOutcome)?
 
-    /// - `role`: the role that callers need. By default, these are operators if only operators have the listener, and
-    ///   workers otherwise.
-    /// - `afterFailedStore`: by default, a GET request is answered from the durable state, and others are refused.
     package init(
         _ name: String,
         _ method: HTTPMethod,
         _ path: PathPattern,
-        on listeners: Listeners = .admin,
-        by role: AccessRule.Role? = nil,
+        on listeners: Listeners,
+        by role: AccessRule.Role,
         reaching scope: AccessRule.Scope,
         bodyLimit: BodyLimit = .small,
+        answers: Set<Int>,
         isStream: Bool = false,
         rate: CredentialRate? = nil,
-        afterFailedStore: AfterFailedStore? = nil,
+        afterFailedStore: AfterFailedStore,
         action: (@Sendable (OperationCall) throws(APIError) -> OperationOutcome)?
     ) {
         self.name = name
         self.method = method
         self.path = path
         self.listeners = listeners
-        self.access = AccessRule(role ?? (listeners == .admin ? .operator : .worker), scope)
+        self.access = AccessRule(role, scope)
         self.bodyLimit = bodyLimit
+        self.answers = answers
         self.isStream = isStream
         self.rate = rate
-        self.afterFailedStore = afterFailedStore ?? (method == .get ? .answeredFromDurableState : .refused)
+        self.afterFailedStore = afterFailedStore
         self.action = action
     }
 
-    /// Creates an operation that the engine performs.
+    /// Creates an operation that the engine performs on devices, tasks, wakes or streams of the topics that the caller
+    /// may access.
     ///
-    /// - `scope`: by default, the devices, tasks, wakes or streams of the topics that the caller may access.
-    static func ofEngine(
+    /// After a failure of the store, a GET request is answered from the durable state, and other requests are refused.
+    static func ofSubject(
         _ name: String,
         _ method: HTTPMethod,
         _ path: PathPattern,
-        on listeners: Listeners = .admin,
-        reaching scope: AccessRule.Scope = .topicOfSubject,
-        bodyLimit: BodyLimit = .small,
+        on listeners: Listeners,
+        by role: AccessRule.Role,
+        answers: Set<Int>,
         rate: CredentialRate? = nil,
-        afterFailedStore: AfterFailedStore? = nil,
         work: @escaping @Sendable (OperationCall) throws(APIError) -> EngineWork
     ) -> Operation {
         Operation(
@@ -93,13 +96,40 @@ package final class Operation: Sendable {
             method,
             path,
             on: listeners,
-            reaching: scope,
-            bodyLimit: bodyLimit,
+            by: role,
+            reaching: .topicOfSubject,
+            answers: answers,
             rate: rate,
-            afterFailedStore: afterFailedStore
+            afterFailedStore: method == .get ? .answeredFromDurableState : .refused
         ) { call throws(APIError) in
             .asked(try work(call))
         }
+    }
+
+    /// Creates an operation for operators that is answered even after a failure of the store.
+    static func ofOperators(
+        _ name: String,
+        _ method: HTTPMethod,
+        _ path: PathPattern,
+        reaching scope: AccessRule.Scope,
+        bodyLimit: BodyLimit = .small,
+        answers: Set<Int>,
+        isStream: Bool = false,
+        action: @escaping @Sendable (OperationCall) throws(APIError) -> OperationOutcome
+    ) -> Operation {
+        Operation(
+            name,
+            method,
+            path,
+            on: .admin,
+            by: .operator,
+            reaching: scope,
+            bodyLimit: bodyLimit,
+            answers: answers,
+            isStream: isStream,
+            afterFailedStore: .answered,
+            action: action
+        )
     }
 
     /// Performs a request.
@@ -114,6 +144,12 @@ package final class Operation: Sendable {
     /// True if the operation accepts HEAD, which is GET without content. Event streams do not accept HEAD, because they
     /// have no answer other than their content.
     package var takesHead: Bool { self.method == .get && !self.isStream }
+
+    /// All possible statuses: the operation's own, and the common ones for a caller without permission, a body that is
+    /// too large, and a gateway that is overloaded or shutting down.
+    package var statuses: Set<Int> {
+        self.answers.union(self.access.role == .unauthenticated ? [403, 413, 429, 503] : [401, 403, 413, 429, 503])
+    }
 }
 
 extension Operation {
