@@ -6,6 +6,7 @@ import socket
 import struct
 from collections.abc import Callable
 
+SSL_CTRL_SET_MAX_PROTO_VERSION, TLS1_2_VERSION = 124, 0x0303
 KEY_UPDATE_NOT_REQUESTED, KEY_UPDATE_REQUESTED = 0, 1
 
 
@@ -16,6 +17,7 @@ def _library() -> ctypes.CDLL:
         ("TLS_client_method", pointer, []),
         ("SSL_CTX_new", pointer, [pointer]),
         ("SSL_CTX_free", None, [pointer]),
+        ("SSL_CTX_ctrl", ctypes.c_long, [pointer, integer, ctypes.c_long, pointer]),
         ("SSL_new", pointer, [pointer]),
         ("SSL_free", None, [pointer]),
         ("SSL_set_fd", integer, [pointer, integer]),
@@ -23,6 +25,7 @@ def _library() -> ctypes.CDLL:
         ("SSL_connect", integer, [pointer]),
         ("SSL_do_handshake", integer, [pointer]),
         ("SSL_key_update", integer, [pointer, integer]),
+        ("SSL_renegotiate", integer, [pointer]),
         ("SSL_write", integer, [pointer, ctypes.c_char_p, integer]),
         ("SSL_read", integer, [pointer, ctypes.c_char_p, integer]),
     ]:
@@ -34,15 +37,18 @@ def _library() -> ctypes.CDLL:
 class RawTLS:
     """A connection that trusts every certificate."""
 
-    def __init__(self, connect: Callable[[], socket.socket], receive_bytes: int):
+    def __init__(self, connect: Callable[[], socket.socket], is_older: bool = False, receive_bytes: int = 0):
         self.library = _library()
         self.socket = connect()
         # OpenSSL uses the descriptor directly, so it must block. The system enforces the time-out.
         self.socket.settimeout(None)
         for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
             self.socket.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", 30, 0))
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+        if receive_bytes:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
         self.context = self.library.SSL_CTX_new(self.library.TLS_client_method())
+        if is_older:
+            self.library.SSL_CTX_ctrl(self.context, SSL_CTRL_SET_MAX_PROTO_VERSION, TLS1_2_VERSION, None)
         self.ssl = self.library.SSL_new(self.context)
         self.library.SSL_set_alpn_protos(self.ssl, b"\x02h2", 3)
         self.library.SSL_set_fd(self.ssl, self.socket.fileno())
@@ -57,9 +63,12 @@ class RawTLS:
     def send(self, data: bytes) -> bool:
         return self.library.SSL_write(self.ssl, data, len(data)) == len(data)
 
-    def update_key(self, kind: int) -> bool:
+    def update_key(self, kind: int = KEY_UPDATE_REQUESTED) -> bool:
         """Returns false if the server accepts no more bytes."""
         return self.library.SSL_key_update(self.ssl, kind) == 1 and self.library.SSL_do_handshake(self.ssl) == 1
+
+    def renegotiate(self) -> bool:
+        return self.library.SSL_renegotiate(self.ssl) == 1 and self.library.SSL_do_handshake(self.ssl) == 1
 
     def receive(self) -> bytes:
         """Returns the received bytes; empty at the end of the connection."""
