@@ -133,13 +133,8 @@ package final class MachineWorld: AgentWorld {
         _ request: (method: String, path: String, body: [UInt8]?),
         _ report: @escaping @Sendable (Result<HTTPResponse, GatewayFault>) -> Void
     ) {
-        Task { [settings = self.settings, network = self.network] in
-            do throws(GatewayFault) {
-                report(.success(try await settings.ask(request, on: network)))
-            } catch {
-                report(.failure(error))
-            }
-        }
+        let question = GatewayQuestion(request, self.settings, report: report)
+        self.network.submit { question.begin(on: $0) }
     }
 
     package func move(_ step: @escaping @Sendable () -> Bool) {
