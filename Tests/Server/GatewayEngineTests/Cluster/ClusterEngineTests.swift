@@ -480,8 +480,8 @@ struct ClusterEngineTests {
         #expect(scene.store.claimCount == 0)
     }
 
-    @Test("Conditions whose read failed are delivered after a later read, and failures are retried with growing pauses")
-    func conditionsAgain() throws {
+    /// Returns a gateway with a stream that receives conditions, and the row of device 1.
+    private static func sceneWithDevice() throws -> (ScriptedScene, LoadedDevices) {
         let scene = ScriptedScene()
         scene.attach(topics: [EngineRig.topicName(0)])
         _ = scene.heard { $0.push(2, 1) }
@@ -489,8 +489,44 @@ struct ClusterEngineTests {
         _ = scene.heard { _ in }
         var rows = ScriptedScene.noRows
         rows.devices = scene.store.written
+        #expect(rows.devices.map(\.token) == [EngineRig.token(1)])
         scene.store.replies.append(.committed(push, endedElsewhere: []))
         _ = scene.heard { $0.subscribe(3, slots: 1, reportsConditions: true) }
+        return (scene, rows)
+    }
+
+    @Test("A row that can never be read is given up, and what streams are owed of others is read then")
+    func conditionsGivenUp() throws {
+        let (scene, rows) = try Self.sceneWithDevice()
+        let (good, bad, topic) = (EngineRig.token(1), EngineRig.token(2), TopicIndex(rawValue: 0))
+        // The stream does not read while the device changes, so it is notified later, when no row is in memory.
+        _ = scene.heard { $0.pauseStream(3, true) }
+        scene.store.replies.append(.notified(.conditions(good, topic)))
+        _ = scene.heard { _ in }
+        scene.store.replies.append(.loaded(try #require(scene.store.reads(of: [good]).last), rows))
+        #expect(scene.heard { _ in }.isEmpty)
+        scene.store.replies.append(.notified(.conditions(bad, topic)))
+        _ = scene.heard { _ in }
+        let readsBefore = scene.store.reads(of: [good]).count
+        for failure in 1...9 {
+            let reads = scene.store.reads(of: [bad])
+            #expect(reads.count == failure)
+            let refusal = ClusterFailure.refused(StoreError(message: "The row is damaged."))
+            scene.store.replies.append(.failed(try #require(reads.last), refusal))
+            _ = scene.heard { if failure == 1 { $0.pauseStream(3, false) } }
+            #expect(scene.store.reads(of: [good]).count == readsBefore, "not before failure \(failure) and its pause")
+            _ = scene.wait(milliseconds: min(1000 << Int64(failure - 1), 32_000))
+        }
+        #expect(scene.store.reads(of: [bad]).count == 9, "it is given up")
+        #expect(scene.store.reads(of: [good]).count == readsBefore + 1)
+        scene.store.replies.append(.loaded(try #require(scene.store.reads(of: [good]).last), rows))
+        let told = scene.heard { _ in }.count { if case .conditions = $0 { true } else { false } }
+        #expect(told == 1)
+    }
+
+    @Test("Conditions whose read failed are delivered after a later read, and failures are retried with growing pauses")
+    func conditionsAgain() throws {
+        let (scene, rows) = try Self.sceneWithDevice()
         let device = EngineRig.token(1)
         let before = scene.store.reads(of: [device]).count
         scene.store.replies.append(.notified(.conditions(device, TopicIndex(rawValue: 0))))

@@ -81,21 +81,6 @@ struct DamagedRowTests {
         #expect(try rig.counters(1).completed == 1)
     }
 
-    @Test("A damaged row does not keep a stream from another device's conditions, which another gateway changed")
-    func conditions() throws {
-        let rig = GatewaysRig()
-        rig.ask(1) { $0.subscribe(1, slots: 1, reportsConditions: true) }
-        rig.pass(seconds: 2)
-        rig.ask(0) { requests in for device in 1...2 { requests.register(1 + device, device) } }
-        rig[0].step { requests in
-            for device in 1...2 { requests.conditions(3 + device, device) { $0.network = false } }
-        }
-        rig.database.damageRow(of: EngineRig.token(1))
-        rig.settle()
-        #expect(rig[1].conditions(1).map(\.network) == [false])
-        #expect(rig[1].unreadable == [EngineRig.token(1)])
-    }
-
     @Test("The wakes of a dead gateway are lost although one of their rows is damaged")
     func retirement() throws {
         let rig = GatewaysRig()

@@ -1,6 +1,6 @@
 import Engine
 import Policy
-import Wire
+package import Wire
 
 /// Decides when this gateway claims devices that are waiting for a slot.
 ///
@@ -363,46 +363,65 @@ struct HeldWakes {
 }
 
 /// The devices that other gateways have changed, each once, in the order of the notifications.
-struct ChangedDevices {
-    /// The maximum number of devices in the queue. Streams are not notified of further ones.
-    private static let countMax = 16 * Claims.countMax
-    /// The first and the longest pause after a failed read, in milliseconds. Each is twice as long as the previous.
+///
+/// Each failed read doubles the pause before the next read and halves the number of devices in it.
+package struct ChangedDevices {
+    /// The maximum number of devices in one read.
+    private static let countMax = Claims.countMax
+    /// The minimum and the maximum pause, in milliseconds.
     private static let pauses: ClosedRange<Int64> = 1000...32_000
+    /// The number of failures after which each read has one device.
+    private static let failureCountMax = 8
 
     private var tokens: [DeviceToken] = []
     private var known: Set<DeviceToken> = []
-    private var pause = Self.pauses.lowerBound
+    /// The devices whose last read failed.
+    private var failed: Set<DeviceToken> = []
+    /// The number of failed reads minus the number of successful reads, at least 0.
+    private var failureCount = 0
     private var pausedUntil: Int64 = .min
 
+    package init() {}
+
     var isEmpty: Bool { self.tokens.isEmpty }
+
+    /// True if the last read of at least one device failed.
+    package var hasFailed: Bool { !self.failed.isEmpty }
 
     /// Returns true during the pause after a failed read.
     ///
     /// - Parameter now: milliseconds since the start of the machine.
     func isPaused(at now: Int64) -> Bool { now < self.pausedUntil }
 
-    mutating func append(_ token: DeviceToken) {
-        if self.tokens.count < Self.countMax { self.putBack(token) }
-    }
-
-    private mutating func putBack(_ token: DeviceToken) {
-        if self.known.insert(token).inserted { self.tokens.append(token) }
+    /// Appends a device, unless it is already queued or the queue has `countMax` devices.
+    package mutating func append(_ token: DeviceToken, countMax: Int) {
+        guard self.tokens.count < countMax, self.known.insert(token).inserted else { return }
+        self.tokens.append(token)
     }
 
     /// Removes and returns the devices of the next read.
-    mutating func take() -> [DeviceToken] {
-        let taken = Array(self.tokens.prefix(Claims.countMax))
+    package mutating func take() -> [DeviceToken] {
+        let taken = Array(self.tokens.prefix(max(1, Self.countMax >> self.failureCount)))
         self.tokens.removeFirst(taken.count)
         self.known.subtract(taken)
         return taken
     }
 
-    mutating func succeeded() { self.pause = Self.pauses.lowerBound }
+    /// Records a successful read.
+    package mutating func succeeded(_ taken: [DeviceToken]) {
+        self.failed.subtract(taken)
+        self.failureCount = max(0, self.failureCount - 1)
+        self.pausedUntil = .min
+    }
 
-    /// Records a failed read, and puts its devices at the end of the queue.
-    mutating func failed(_ taken: [DeviceToken], at now: Int64) {
-        self.pausedUntil = now + self.pause
-        self.pause = min(2 * self.pause, Self.pauses.upperBound)
-        for token in taken { self.putBack(token) }
+    /// Records a failed read, and puts its devices at the end of the queue. Drops a device whose read alone fails
+    /// repeatedly, because it delays the others.
+    package mutating func failed(_ taken: [DeviceToken], at now: Int64) {
+        let isGivenUp = taken.count == 1 && self.failureCount == Self.failureCountMax
+        self.pausedUntil = now + min(Self.pauses.lowerBound << self.failureCount, Self.pauses.upperBound)
+        self.failureCount = min(self.failureCount + 1, Self.failureCountMax)
+        guard !isGivenUp else { return self.failed.subtract(taken) }
+        self.failed.formUnion(taken)
+        for token in taken where self.known.insert(token).inserted { self.tokens.append(token) }
     }
 }

@@ -330,7 +330,7 @@ extension ClusterEngine {
             for wake in wakes { self.held.look(wake, at: self.clock.now + 1000) }
         case .conditions(let changed):
             if moment != nil {
-                self.conditionsChanged.succeeded()
+                self.conditionsChanged.succeeded(changed)
             } else if self.isAttached {
                 self.conditionsChanged.failed(changed, at: self.clock.boot)
             }
@@ -396,7 +396,8 @@ extension ClusterEngine {
         case .answeredLate(let wake): self.endedElsewhere(wake, nil)
         case .conditions(let device, let topic):
             guard self.isAttached, self.dispatcher.receivesConditions(topic) else { return }
-            self.conditionsChanged.append(device)
+            // If the queue is full, the streams are not notified.
+            self.conditionsChanged.append(device, countMax: 16 * Claims.countMax)
         }
     }
 

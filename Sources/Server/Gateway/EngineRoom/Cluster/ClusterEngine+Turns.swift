@@ -138,7 +138,9 @@ extension ClusterEngine {
             return
         }
         guard !self.conditionsChanged.isPaused(at: self.clock.boot) else { return }
-        let owed = self.clock.boot < self.owedConditionsAt ? [] : self.dispatcher.pendingConditions
+        // A row that cannot be read must not prevent the reading of other rows.
+        let isApart = self.conditionsChanged.hasFailed && !self.conditionsChanged.isEmpty
+        let owed = isApart || self.clock.boot < self.owedConditionsAt ? [] : self.dispatcher.pendingConditions
         guard !owed.isEmpty || !self.conditionsChanged.isEmpty else { return }
         let changed = self.conditionsChanged.take()
         let known = Set(changed)
