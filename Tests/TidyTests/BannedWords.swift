@@ -31,7 +31,6 @@ enum BannedWords {
         "JSONGate": "PayloadClassifier",
         "JournalPlace": "JournalLocation",
         "ImportMark": "ImportProgress",
-        "TokenPlace": "TokenSortKey",
         "StockCounters": "DeviceGauges",
         "WorkersAsked": "WorkerAuthentication",
         "HistoryTrouble": "HistoryFailure",

@@ -143,6 +143,7 @@ struct PushCheckOrderTests {
             $0.fields += [("apns-request-id", "1"), ("apns-request-id", "1")]
         },
         Fault(.badMessageId, ["apns-id"]) { $0.set("apns-id", "1") },
+        Fault(.badMessageId, ["apns-id"]) { $0.set("apns-id", "") },
         Fault(.badExpirationDate, ["apns-expiration"]) { $0.set("apns-expiration", "-1") },
         Fault(.badPriority, ["apns-priority"]) { $0.set("apns-priority", "7") },
         Fault(.badPriority, ["apns-priority", "apns-push-type"]) {

@@ -270,6 +270,26 @@ struct SharedStepTests {
         }
     }
 
+    @Test("A refused row leaves no task that waits for a slot")
+    func refusedTasks() throws {
+        let rig = try self.engine()
+        let rows = try self.step(rig) {
+            for device in 1...3 {
+                _ = try? rig.submit(device, "feed")
+                if device != 2 { _ = try? rig.submit(device, "clean", .processing([])) }
+            }
+            rig.engine.cancelTask("feed", device: rig.index(3))
+        }.map(\.device)
+        // The first row waits with two tasks. One of the others has only the first of them, so its second is not found.
+        for tasks in rows[1...].map(\.tasks) {
+            let row = SharedDevice(token: rows[0].token, record: rows[0].record, tasks: tasks, derived: rows[0].derived)
+            #expect(throws: StoreError.self) { try rig.engine.take(row) }
+            rig.engine.beginSharedStep(now: rig.instant, deviceCount: 0)
+            #expect(!rig.engine.hasNews)
+            rig.engine.unloadAll()
+        }
+    }
+
     @Test("A device of an engine that keeps all devices is a row that a shared engine accepts")
     func moved() throws {
         let rig = EngineRig(EngineRig.openToTasks())

@@ -154,7 +154,7 @@ extension RecordStore {
 
 /// Deaths and restarts of the gateway.
 extension DispatchSimulation {
-    /// Performs the first start, on an empty disk.
+    /// Performs the first start, with an empty store.
     func live(on medium: MemoryMedium, faultsEvery: Int) {
         self.lives = SimulatedLives(medium, faultsEvery: faultsEvery)
         self.lives?.durable.devices = self.tokens.map { _ in nil }

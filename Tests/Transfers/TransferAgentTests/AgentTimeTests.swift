@@ -147,6 +147,18 @@ struct AgentTimeTests {
         #expect(shown["why"]?.text == words)
     }
 
+    @Test("Without a network, a failed transfer waits for one, unless its server is on this machine")
+    func localServer() throws {
+        var state = MachineState()
+        state.conditions.hasNetwork = false
+        self.rig.report(state)
+        self.rig.turn()
+        let ids = try ["192.0.2.1", "127.0.0.1"].map { try self.rig.download("http://\($0):80/a") }
+        for attempt in self.rig.world.attempts { self.rig.fail(attempt) }
+        let waits = try ids.map { try self.rig.shown($0)["why"]?.text?.contains("network is down") == true }
+        #expect(waits == [true, false])
+    }
+
     @Test("A transfer with an earliest beginning starts at that wall clock time, also when the clock is set")
     func earliestBegin() throws {
         let moment = self.rig.world.wall + 10 * Self.hour

@@ -116,7 +116,13 @@ final class StateFilesTests {
         try #require(isMade)
         let before = try FileSystem.linkStatus(pipe)
         for path in ["relative", self.folder + "/", self.folder, "/nowhere/at/all", self.folder + "/..", pipe] {
-            #expect(throws: StateFiles.TakeFault.self, "\(path)") { try self.files.take("h", to: path, replaces: true) }
+            let fault = #expect(throws: StateFiles.TakeFault.self, "\(path)") {
+                try self.files.take("h", to: path, replaces: true)
+            }
+            guard case .badPath(let words)? = fault, path != pipe || words.contains("not a regular file") else {
+                Issue.record("\(path): \(String(describing: fault))")
+                continue
+            }
         }
         #expect(try FileSystem.linkStatus(pipe) == before && FileSystem.exists(self.files.path("h")))
     }

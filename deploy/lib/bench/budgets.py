@@ -2,8 +2,9 @@
 of a worker's idle connection.
 
 Usage: python -m bench.budgets debug|shipped PRODUCTS. PRODUCTS is the folder of the build; `deploy/build --shipped`
-makes the second kind. All figures depend on the program and hardly on other load of the machine, except the
-instructions of a debug build, which have no budget. Lower the budgets when a push or a connection becomes cheaper.
+makes the second kind. The figures depend on the program. Other load of the machine can add to them, so a figure above its
+budget is measured again; the instructions of a debug build have no budget. Lower the budgets when a push or a connection
+becomes cheaper.
 """
 
 import json

@@ -194,7 +194,8 @@ struct GatewayCaller: Sendable {
                     self.endpoint.accepted()
                     return response
                 }
-                retryAfter = failure.retryAfter
+                // Only a gateway's answer counts, not one of a proxy.
+                retryAfter = failure.error.refusal == nil ? 0 : failure.retryAfter
                 (fault, mayRepeat) = (failure.error, failure.isPassing && retryAfter <= Self.gracePeriod)
             } catch {
                 // A request that is not idempotent is not repeated if it may have arrived. A second registration, for

@@ -122,7 +122,7 @@ extension WorkerSession {
     ///
     /// - `reason`: the reason; nil if unknown.
     func wakeEnded(_ id: String, _ reason: ExpirationReason?, on loop: HTTPLoop) {
-        self.perform(self.wakes[id]?.machine.ended(reason == .lost ? .lost : .expired), id, reason, on: loop)
+        self.perform(self.wakes[id]?.machine.ended(reason == .lost ? .lost : .expired), id, reason: reason, on: loop)
         self.releaseOutcome(id, on: loop)
         self.schedule(id)
     }
@@ -187,8 +187,8 @@ extension WorkerSession {
     private func perform(
         _ action: WakeStateMachine.Action?,
         _ id: String,
-        _ reason: ExpirationReason? = .deadline,
-        _ error: WakeWorkerError? = nil,
+        reason: ExpirationReason? = .deadline,
+        error: WakeWorkerError? = nil,
         on loop: HTTPLoop
     ) {
         switch action {
@@ -282,7 +282,7 @@ extension WorkerSession {
         on loop: HTTPLoop
     ) {
         let action = self.wakes[id]?.machine.answered(answer, now: loop.now, using: &self.generator)
-        self.perform(action, id, nil, error, on: loop)
+        self.perform(action, id, error: error, on: loop)
         self.schedule(id)
     }
 

@@ -438,7 +438,7 @@ extension TransferScheduler {
     package mutating func attemptFailed(
         _ id: TransferID,
         _ fault: TransferFault,
-        isLocal: Bool = false,
+        isLocal: Bool,
         hasProgressed: Bool,
         repeats: Int = 1,
         now: Int64,
