@@ -163,7 +163,7 @@ struct LogTests {
     }
 
     @Test("A failing sink loses only lines, and the loss is reported once it works again")
-    func failingRecordingSink() throws {
+    func failingSink() throws {
         let sink = RecordingSink()
         sink.fail(true)
         let log = GatewayLog(level: .info, format: .text, sink: sink)

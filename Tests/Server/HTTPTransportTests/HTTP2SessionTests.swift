@@ -437,7 +437,7 @@ struct StreamPhaseTests {
     }
 }
 
-/// Every fault ends the offending stream or connection with the error in RFC 9113, and affects no other client.
+/// An answer after a fault, and fields whose size is far above the limit.
 @Suite(.serialized, .timeLimit(.minutes(15)))
 struct HTTP2FaultTests {
     private typealias Peer = ScriptedPeer

@@ -98,6 +98,14 @@ struct HTTP2VerbTests {
         )
     }
 
+    @Test("A peer that acknowledges nothing gets a limited number of window changes")
+    func streamWindowsAreBounded() {
+        let fixture = SessionFixture()
+        let areTaken = (0...StreamLimit.unacknowledgedMax).map { fixture.session.setStreamWindow($0) }
+        #expect(areTaken.filter { $0 }.count == StreamLimit.unacknowledgedMax && areTaken.last == false)
+        #expect(fixture.produce().map(\.payload) == (0..<32).map { Self.window($0) })
+    }
+
     @Test("A held stream is freed when its peer gives up or its time is over")
     func abandonedStreams() {
         let fixture = Self.fixture(openStreams: 0)
