@@ -28,7 +28,7 @@ struct DurabilityContractTests {
         #expect(contract.word(3) == "ServiceUnavailable" && contract.word(7) == "ServiceUnavailable")
         for request in [4, 5, 6, 8] { #expect(contract.answer(request) == "503 ServiceUnavailable", "\(request)") }
         let refused = contract.answered.filter { $0 == 4 || $0 == 8 }
-        #expect(kind.sharesStore || refused == [4, 8], "requests after the failed commit are refused after those in it")
+        #expect(kind.sharesStore || refused == [4, 8], "later requests are refused after those in the commit")
         #expect(contract.wakes.count == 1 && contract.released(1).isEmpty, "undurable changes have not happened")
 
         contract.ask {
